@@ -1,0 +1,51 @@
+//! What a receiver says back: which packets it decoded and committed.
+
+use crate::units::Sequence;
+
+/// An acknowledgement. It names the newest applied packet and which of the 63 before it were
+/// applied, so that a lost acknowledgement is healed by the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The epoch of the packets named here.
+    pub epoch: u8,
+    /// The newest applied packet.
+    pub newest: Sequence,
+    /// Bit `k` says that packet `newest - k` was applied; bit 0 is always set.
+    pub applied: u64,
+    /// The receiver can no longer follow and asks for a new epoch.
+    pub resync: bool,
+}
+
+impl Ack {
+    /// Length on the wire.
+    pub const LEN: usize = 14;
+
+    /// The bytes that travel.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[0] = u8::from(self.resync);
+        bytes[1] = self.epoch;
+        bytes[2..6].copy_from_slice(&self.newest.0.to_le_bytes());
+        bytes[6..14].copy_from_slice(&self.applied.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
+        if bytes[0] > 1 {
+            return None;
+        }
+        let newest = u32::from_le_bytes(*bytes[2..6].first_chunk()?);
+        let applied = u64::from_le_bytes(*bytes[6..14].first_chunk()?);
+        Some(Self { epoch: bytes[1], newest: Sequence(newest), applied, resync: bytes[0] == 1 })
+    }
+
+    /// Whether a packet was applied, as far as this acknowledgement can tell.
+    pub fn covers(&self, sequence: Sequence) -> bool {
+        match self.newest.0.checked_sub(sequence.0) {
+            Some(back) if back < 64 => self.applied >> back & 1 == 1,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,609 @@
+//! The body of a packet: who leaves, who wakes, who differs, who appears.
+//!
+//! This is the one file that shows the whole pipeline. `write_body` and `read_body` walk the same
+//! lists in the same order; what an entity's values look like is in `entity.rs`.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use crate::{
+    entity::{Past, PlanCache, Subject, expects_motion},
+    ledger::{Account, Cause},
+    model::bank::OldCell,
+    range::{Checkpoint, RangeDecoder, RangeEncoder},
+    session::{Coder, List, Session, Topic},
+    twin::{Book, Entity, Head, Phase, Rows},
+    units::Tick,
+};
+
+/// What a packet shall say, each list ascending by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    pub despawns: Vec<u32>,
+    /// Entities at rest that no longer hold their value.
+    pub wakes: Vec<u32>,
+    pub spawns: Vec<Spawn>,
+    /// `None` for a full packet; else the active entities to cover and the bytes not to exceed.
+    pub partial: Option<Partial>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spawn {
+    pub id: u32,
+    pub class: u16,
+    /// Was in an earlier packet, too.
+    pub again: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Partial {
+    /// Sorted by id.
+    pub active: Vec<u32>,
+    pub limit: usize,
+}
+
+/// What each entity cost, for choosing what to leave out; ids are unique across the lists.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bill {
+    pub wakes: Vec<(u32, u64)>,
+    /// Active entities that differed from what was expected of them.
+    pub active: Vec<(u32, u64)>,
+    pub silent: Vec<u32>,
+    pub spawns: Vec<(u32, u64)>,
+}
+
+/// Buffers that live from packet to packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    pub past: Past,
+    pub plans: PlanCache,
+    pub truth: Vec<i64>,
+    pub row: Vec<i64>,
+    pub old: Vec<OldCell>,
+}
+
+/// The sender's side: its archive, and what it wants.
+pub(crate) trait Truth: Rows {
+    /// The precision that an entity shall have from now on.
+    fn level(&self, id: u32) -> u8;
+}
+
+/// Writes a packet; `log` says afterwards what it held.
+pub(crate) fn write_body<const N: usize>(
+    session: &mut Session<'_, RangeEncoder, N>,
+    contents: &Contents,
+    side: &dyn Truth,
+    now: Tick,
+    scratch: &mut Scratch,
+    bill: &mut Bill,
+) {
+    let limit = contents.partial.as_ref().map_or(usize::MAX, |partial| partial.limit);
+    let mut writer = Writer { session, side, now, scratch, limit, empty: true };
+    let mut previous = None;
+    for &id in &contents.despawns {
+        let done = writer.item(|w| {
+            w.session.list_item(List::Despawns, &mut previous, id);
+            w.session.sum.add(u64::from(id));
+            w.session.log.despawns.push(id);
+        });
+        if done.is_none() {
+            break;
+        }
+    }
+    writer.session.end(List::Despawns);
+    previous = None;
+    for &id in &contents.wakes {
+        match writer.item(|w| w.wake(id, &mut previous)) {
+            Some(cost) => bill.wakes.push((id, cost)),
+            None => break,
+        }
+    }
+    writer.session.end(List::Wakes);
+    match &contents.partial {
+        None => writer.all_active(bill),
+        Some(partial) => writer.some_active(partial, bill),
+    }
+    previous = None;
+    for &spawn in &contents.spawns {
+        match writer.item(|w| w.spawn(spawn, &mut previous)) {
+            Some(cost) => bill.spawns.push((spawn.id, cost)),
+            None => break,
+        }
+    }
+    writer.session.end(List::Spawns);
+    session.log.covered.sort_unstable();
+}
+
+struct Writer<'w, 's, const N: usize> {
+    session: &'w mut Session<'s, RangeEncoder, N>,
+    side: &'w dyn Truth,
+    now: Tick,
+    scratch: &'w mut Scratch,
+    limit: usize,
+    /// Nothing was written yet: the first item goes out even if it breaks the limit, because an
+    /// update is never cut in two.
+    empty: bool,
+}
+
+impl<const N: usize> Writer<'_, '_, N> {
+    /// Writes one item and returns its cost, or takes it back and returns `None` if the packet
+    /// would grow beyond its limit.
+    fn item(&mut self, write: impl FnOnce(&mut Self)) -> Option<u64> {
+        let mark = (self.limit != usize::MAX).then(|| self.session.mark());
+        let before = self.session.cost;
+        write(self);
+        if let Some(mark) = mark
+            && self.session.coder.len_bound() + RESERVE > self.limit
+            && !self.empty
+        {
+            self.session.rewind(mark);
+            return None;
+        }
+        self.empty = false;
+        Some(self.session.cost - before)
+    }
+
+    fn wake(&mut self, id: u32, previous: &mut Option<u32>) {
+        let book = self.session.book;
+        self.session.list_item(List::Wakes, previous, id);
+        let entity = &book.entities[id as usize];
+        let Scratch { past, truth, row, .. } = self.scratch;
+        let present = rest_past(book, id, self.side, past)
+            && self.side.copy_latest(id, self.side.level(id), truth);
+        if !present {
+            self.session.invalid = true;
+            return;
+        }
+        let subject = Subject { woken: true, states: &[], ..subject(id, entity) };
+        self.session.fields(&subject, past, self.side.level(id), Some(truth), row);
+        self.session.log.covered.push(id);
+    }
+
+    fn all_active(&mut self, bill: &mut Bill) {
+        let book = self.session.book;
+        let mut neighbour = false;
+        for &id in &book.active {
+            if self.session.log.despawns.binary_search(&id).is_ok() {
+                continue;
+            }
+            let before = self.session.cost;
+            neighbour = self.active(id, neighbour);
+            if neighbour {
+                bill.active.push((id, self.session.cost - before));
+            } else {
+                bill.silent.push(id);
+            }
+        }
+    }
+
+    fn some_active(&mut self, partial: &Partial, bill: &mut Bill) {
+        let order = self.session.book.stalest_first();
+        let mut gap = 0;
+        let mut neighbour = false;
+        for id in order {
+            if self.session.log.despawns.binary_search(&id).is_ok() {
+                continue;
+            }
+            gap += 1;
+            if partial.active.binary_search(&id).is_err() {
+                continue;
+            }
+            let written = self.item(|w| {
+                w.session.account = PRESENCE;
+                w.session.more(List::Covered, true);
+                w.session.gap(List::Covered, gap);
+                neighbour = w.active(id, neighbour);
+                w.session.log.covered.push(id);
+            });
+            match written {
+                Some(cost) => bill.active.push((id, cost)),
+                None => break,
+            }
+            gap = 0;
+        }
+        self.session.end(List::Covered);
+    }
+
+    /// One active entity. Returns whether it differed from what was expected.
+    fn active(&mut self, id: u32, neighbour: bool) -> bool {
+        let book = self.session.book;
+        let entity = &book.entities[id as usize];
+        let head = &entity.head;
+        let samples = book.samples(head, self.now);
+        let level = self.side.level(id);
+        if samples.count > 0
+            && level == head.level
+            && !self.side.changed_after(id, samples.ticks[0])
+            && !expects_motion(&book.layout, head.class, &entity.fields)
+        {
+            return self.session.entity_flag(head, neighbour, false);
+        }
+        let Scratch { past, plans, truth, row, .. } = self.scratch;
+        if !self.side.copy_latest(id, if samples.count == 0 { 0 } else { level }, truth) {
+            self.session.invalid = true;
+            return false;
+        }
+        if samples.count == 0 {
+            let reference = book.classes[usize::from(head.class)].reference.clone();
+            let reference = reference.as_deref().unwrap_or(&[]);
+            self.session.spawn(head.class, Cause::Resend, reference, Some(truth), row);
+            self.session.log.levels.push((id, 0));
+            self.session.log.moved.push(id);
+            return true;
+        }
+        if !fill_past(book, id, entity, self.side, self.now, past, plans) {
+            self.session.invalid = true;
+            return false;
+        }
+        past.expect(&book.layout, head.class, &entity.fields, Some(truth), row);
+        let differs = *row != *truth || level != head.level;
+        self.session.entity_flag(head, neighbour, differs);
+        if differs {
+            self.session.fields(&subject(id, entity), past, level, Some(truth), row);
+        } else if *row != past.rows[0] {
+            self.session.log.moved.push(id);
+        }
+        differs
+    }
+
+    fn spawn(&mut self, spawn: Spawn, previous: &mut Option<u32>) {
+        self.session.list_item(List::Spawns, previous, spawn.id);
+        self.session.class(spawn.class);
+        let Scratch { truth, row, .. } = self.scratch;
+        if !self.side.copy_latest(spawn.id, 0, truth) {
+            self.session.invalid = true;
+            return;
+        }
+        let cause = if spawn.again { Cause::Resend } else { Cause::Spawn };
+        self.session.appear(spawn.id, spawn.class, cause, Some(truth), row);
+    }
+}
+
+/// What a packet said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readout {
+    /// Entities with new values (appeared, woke, differed, or moved as expected).
+    pub rows: Vec<ReadRow>,
+    pub values: Vec<i64>,
+    /// Ids of entities that were at rest, ascending.
+    pub wakes: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadRow {
+    pub id: u32,
+    pub class: u16,
+    pub start: usize,
+    pub len: usize,
+}
+
+impl Readout {
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.values.clear();
+        self.wakes.clear();
+    }
+
+    fn push(&mut self, id: u32, class: u16, row: &[i64]) {
+        self.rows.push(ReadRow { id, class, start: self.values.len(), len: row.len() });
+        self.values.extend_from_slice(row);
+    }
+
+    pub fn row(&self, row: &ReadRow) -> &[i64] {
+        &self.values[row.start..][..row.len]
+    }
+}
+
+/// Reads what [`write_body`] wrote.
+pub(crate) fn read_body<const N: usize>(
+    session: &mut Session<'_, RangeDecoder<'_>, N>,
+    full: bool,
+    side: &dyn Rows,
+    now: Tick,
+    scratch: &mut Scratch,
+    limits: &ReadLimits,
+    out: &mut Readout,
+) -> Result<(), Malformed> {
+    let mut reader = Reader { session, side, now, scratch, out };
+    let mut previous = None;
+    while let Some(id) = reader.session.next_item(List::Despawns, &mut previous)? {
+        reader.session.sum.add(u64::from(id));
+        reader.session.log.despawns.push(id);
+        if reader.session.log.despawns.len() > limits.entities {
+            return Err(Malformed);
+        }
+    }
+    previous = None;
+    while let Some(id) = reader.session.next_item(List::Wakes, &mut previous)? {
+        reader.wake(id)?;
+    }
+    if full {
+        reader.all_active()?;
+    } else {
+        reader.some_active()?;
+    }
+    previous = None;
+    while let Some(id) = reader.session.next_item(List::Spawns, &mut previous)? {
+        if id as usize >= limits.entities || reader.out.values.len() > limits.values {
+            return Err(Malformed);
+        }
+        reader.spawn(id)?;
+    }
+    session.log.covered.sort_unstable();
+    session.verify()
+}
+
+/// The packet says what no encoder writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Malformed;
+
+/// What a packet may make a reader hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadLimits {
+    pub entities: usize,
+    pub values: usize,
+}
+
+struct Reader<'r, 's, 'i, const N: usize> {
+    session: &'r mut Session<'s, RangeDecoder<'i>, N>,
+    side: &'r dyn Rows,
+    now: Tick,
+    scratch: &'r mut Scratch,
+    out: &'r mut Readout,
+}
+
+impl<const N: usize> Reader<'_, '_, '_, N> {
+    fn wake(&mut self, id: u32) -> Result<(), Malformed> {
+        let book = self.session.book;
+        if book.phase(id) != Phase::Resting {
+            return Err(Malformed);
+        }
+        let entity = &book.entities[id as usize];
+        let class = entity.head.class;
+        let Scratch { past, row, .. } = self.scratch;
+        if !rest_past(book, id, self.side, past) {
+            return Err(Malformed);
+        }
+        let subject = Subject { woken: true, states: &[], ..subject(id, entity) };
+        self.session.fields(&subject, past, 0, None, row);
+        self.session.log.covered.push(id);
+        self.out.wakes.push(id);
+        self.out.push(id, class, row);
+        self.session.verify()
+    }
+
+    fn all_active(&mut self) -> Result<(), Malformed> {
+        let book = self.session.book;
+        let mut neighbour = false;
+        for &id in &book.active {
+            if self.session.log.despawns.binary_search(&id).is_err() {
+                neighbour = self.active(id, neighbour)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn some_active(&mut self) -> Result<(), Malformed> {
+        let mut order = self.session.book.stalest_first();
+        order.retain(|id| self.session.log.despawns.binary_search(id).is_err());
+        let mut at = 0usize;
+        let mut neighbour = false;
+        loop {
+            self.session.account = PRESENCE;
+            if !self.session.more(List::Covered, false) {
+                return Ok(());
+            }
+            at = at.saturating_add(self.session.gap(List::Covered, 1) as usize);
+            let id = *order.get(at - 1).ok_or(Malformed)?;
+            neighbour = self.active(id, neighbour)?;
+            self.session.log.covered.push(id);
+        }
+    }
+
+    fn active(&mut self, id: u32, neighbour: bool) -> Result<bool, Malformed> {
+        let book = self.session.book;
+        let entity = &book.entities[id as usize];
+        let head = &entity.head;
+        let Scratch { past, plans, row, .. } = self.scratch;
+        let samples = book.samples(head, self.now);
+        if samples.count == 0 {
+            let reference = book.classes[usize::from(head.class)].reference.clone();
+            let reference = reference.as_deref().unwrap_or(&[]);
+            self.session.spawn(head.class, Cause::Resend, reference, None, row);
+            self.session.log.levels.push((id, 0));
+            self.session.log.moved.push(id);
+            self.out.push(id, head.class, row);
+            self.session.verify()?;
+            return Ok(true);
+        }
+        let differs = self.session.entity_flag(head, neighbour, false);
+        if !differs
+            && !self.side.changed_after(id, samples.ticks[0])
+            && !expects_motion(&book.layout, head.class, &entity.fields)
+        {
+            return Ok(false);
+        }
+        if !fill_past(book, id, entity, self.side, self.now, past, plans) {
+            return Err(Malformed);
+        }
+        if differs {
+            self.session.fields(&subject(id, entity), past, 0, None, row);
+        } else {
+            past.expect(&book.layout, head.class, &entity.fields, None, row);
+            if *row != past.rows[0] {
+                self.session.log.moved.push(id);
+            }
+        }
+        self.out.push(id, head.class, row);
+        self.session.verify()?;
+        Ok(differs)
+    }
+
+    fn spawn(&mut self, id: u32) -> Result<(), Malformed> {
+        let class = self.session.class(0);
+        self.session.verify()?;
+        let Scratch { row, .. } = self.scratch;
+        self.session.appear(id, class, Cause::Spawn, None, row);
+        self.out.push(id, class, row);
+        self.session.verify()
+    }
+}
+
+impl<C: Coder, const N: usize> Session<'_, C, N> {
+    fn list_item(&mut self, list: List, previous: &mut Option<u32>, id: u32) -> u32 {
+        self.account = PRESENCE;
+        self.more(list, true);
+        let base = previous.map_or(0, |p| p + 1);
+        let id = base.wrapping_add(self.gap(list, id.wrapping_sub(base) + 1) - 1);
+        *previous = Some(id);
+        id
+    }
+
+    fn end(&mut self, list: List) {
+        self.account = PRESENCE;
+        self.more(list, false);
+    }
+
+    /// The class of an entity that appears, given the one before.
+    fn class(&mut self, class: u16) -> u16 {
+        let count = self.book.layout.schema.classes.len() as u32;
+        let before = self.log.spawns.last().map_or(0, |&(_, class)| u32::from(class) + 1);
+        let contexts = [before, 0, before, 0, 0];
+        self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
+    }
+
+    fn appear(
+        &mut self,
+        id: u32,
+        class: u16,
+        cause: Cause,
+        truth: Option<&[i64]>,
+        row: &mut Vec<i64>,
+    ) {
+        let earlier = self.log.references.iter().rev().find(|(c, _)| *c == class);
+        let reference = match earlier {
+            Some((_, row)) => Some(row.clone()),
+            None => self.book.classes[usize::from(class)].reference.clone(),
+        };
+        self.sum.add(u64::from(id) << 16 | u64::from(class));
+        self.spawn(class, cause, reference.as_deref().unwrap_or(&[]), truth, row);
+        let made: Arc<[i64]> = row.as_slice().into();
+        match self.log.references.iter_mut().find(|(c, _)| *c == class) {
+            Some((_, row)) => *row = made,
+            None => self.log.references.push((class, made)),
+        }
+        self.log.spawns.push((id, class));
+        self.log.moved.push(id);
+        self.log.covered.push(id);
+    }
+}
+
+impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
+    fn next_item(
+        &mut self,
+        list: List,
+        previous: &mut Option<u32>,
+    ) -> Result<Option<u32>, Malformed> {
+        self.account = PRESENCE;
+        if !self.more(list, false) {
+            return Ok(None);
+        }
+        let base = previous.map_or(Some(0), |p: u32| p.checked_add(1)).ok_or(Malformed)?;
+        let id = base.checked_add(self.gap(list, 1) - 1).ok_or(Malformed)?;
+        self.verify()?;
+        *previous = Some(id);
+        Ok(Some(id))
+    }
+
+    fn verify(&self) -> Result<(), Malformed> {
+        if self.invalid || self.coder.overrun() { Err(Malformed) } else { Ok(()) }
+    }
+}
+
+/// Where a session was; see [`Session::rewind`].
+pub(crate) struct Mark {
+    coder: Checkpoint,
+    old: usize,
+    decisions: usize,
+    surprises: usize,
+    moved: usize,
+    spawns: usize,
+    despawns: usize,
+    covered: usize,
+    levels: usize,
+    references: Vec<(u16, Arc<[i64]>)>,
+    sum: crate::check::Checksum,
+    cost: u64,
+}
+
+impl<const N: usize> Session<'_, RangeEncoder, N> {
+    fn mark(&self) -> Mark {
+        Mark {
+            coder: self.coder.checkpoint(),
+            old: self.old.len(),
+            decisions: self.log.decisions.len(),
+            surprises: self.log.surprises.len(),
+            moved: self.log.moved.len(),
+            spawns: self.log.spawns.len(),
+            despawns: self.log.despawns.len(),
+            covered: self.log.covered.len(),
+            levels: self.log.levels.len(),
+            references: self.log.references.clone(),
+            sum: self.sum,
+            cost: self.cost,
+        }
+    }
+
+    fn rewind(&mut self, to: Mark) {
+        self.coder.rewind(to.coder);
+        self.bank.undo(self.old, to.old);
+        self.log.decisions.truncate(to.decisions);
+        self.log.surprises.truncate(to.surprises);
+        self.log.moved.truncate(to.moved);
+        self.log.spawns.truncate(to.spawns);
+        self.log.despawns.truncate(to.despawns);
+        self.log.covered.truncate(to.covered);
+        self.log.levels.truncate(to.levels);
+        self.log.references = to.references;
+        self.sum = to.sum;
+        self.cost = to.cost;
+    }
+}
+
+fn subject(id: u32, entity: &Entity) -> Subject<'_> {
+    let Head { class, level, .. } = entity.head;
+    Subject { id, class, level, woken: false, states: &entity.fields }
+}
+
+fn fill_past(
+    book: &Book,
+    id: u32,
+    entity: &Entity,
+    rows: &dyn Rows,
+    now: Tick,
+    past: &mut Past,
+    plans: &mut PlanCache,
+) -> bool {
+    let samples = book.samples(&entity.head, now);
+    past.count = samples.count;
+    past.plan = plans.plan(now, &samples);
+    for (row, &tick) in past.rows.iter_mut().zip(&samples.ticks[..samples.count]) {
+        if !rows.copy_row(id, tick, entity.head.level, row) {
+            return false;
+        }
+    }
+    past.forecast(&book.layout, entity.head.class);
+    true
+}
+
+/// The past of an entity at rest: it held one row.
+fn rest_past(book: &Book, id: u32, rows: &dyn Rows, past: &mut Past) -> bool {
+    past.count = 1;
+    past.plan = crate::predict::Plan::default();
+    past.contract.clear();
+    book.copy_rest_row(id, rows, &mut past.rows[0])
+}
+
+const PRESENCE: Account = Account { class: None, field: None, cause: Cause::Presence };
+
+/// Bytes kept free for the ends of the lists.
+const RESERVE: usize = 6;

@@ -1,0 +1,47 @@
+//! What both ends must be told alike.
+
+/// How a connection learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// A packet teaches once both ends know that it was applied. For datagrams.
+    #[default]
+    Confirmed,
+    /// Every packet teaches at once. For streams and recordings, where nothing is lost.
+    Immediate,
+    /// Nothing outlives its packet: each is complete and serves anybody. For named data.
+    Stateless,
+}
+
+/// How much is spent on modelling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Two contexts a decision.
+    #[default]
+    Default,
+    /// Five contexts a decision: smaller and slower.
+    Best,
+}
+
+/// The settings of a connection. Both ends need the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How the connection learns.
+    pub policy: Policy,
+    /// How much is spent on modelling.
+    pub profile: Profile,
+    /// Off: probabilities and predictor choices stay what they are at the start.
+    pub learning: bool,
+    /// Entities a receiver is willing to hold.
+    pub max_entities: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            profile: Profile::default(),
+            learning: true,
+            max_entities: 1 << 20,
+        }
+    }
+}

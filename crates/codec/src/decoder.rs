@@ -1,0 +1,423 @@
+//! The receiving end of one connection.
+
+use alloc::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    vec::Vec,
+};
+use core::fmt;
+
+use prescient_schema::Schema;
+
+use crate::{
+    ack::Ack,
+    body::{ReadLimits, Readout, Scratch, read_body},
+    config::{Config, Profile},
+    encoder::{WINDOW, finish_check, seed},
+    header::{self, Header, Known},
+    history::Archive,
+    ledger::{Account, Cause},
+    log::Log,
+    range::RangeDecoder,
+    session::Session,
+    twin::{HISTORY, Layout, Phase, Rows, Twin},
+    units::{ClientId, Sequence, Slot, Tick},
+};
+
+/// Turns packets back into the world they describe.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    config: Config,
+    layout: Arc<Layout>,
+    twin: Twin,
+    /// What is shown; slots are the numbers by which the sender calls the entities.
+    shown: Archive,
+    epoch: u8,
+    newest: Sequence,
+    applied: u64,
+    cursor: Sequence,
+    logs: VecDeque<Log>,
+    spare: Vec<Log>,
+    /// Shown entities that the model does not know yet.
+    unconfirmed: BTreeSet<u32>,
+    covered: Vec<ClientId>,
+    refusals: u32,
+    scratch: Scratch,
+    readout: Readout,
+}
+
+/// What a packet did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The packet.
+    pub sequence: Sequence,
+    /// The tick it describes.
+    pub tick: Tick,
+    /// Whether every entity is now as it was at that tick.
+    pub full: bool,
+}
+
+/// Why a packet was not applied; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// A newer packet was applied already. Nothing is wrong.
+    Late,
+    /// It is not a packet of this connection, or was damaged on the way.
+    Malformed,
+    /// It is coded with a model that this end does not have.
+    UnknownModel,
+    /// It was read, but is not what was written: damaged, or the two ends disagree.
+    CheckFailed,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Late => "a newer packet was applied already",
+            Self::Malformed => "the packet is malformed",
+            Self::UnknownModel => "the packet is coded with a model that this end does not have",
+            Self::CheckFailed => "the packet's check does not match its contents",
+        };
+        f.write_str(text)
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+impl Decoder {
+    /// A decoder that knows nothing but the schema.
+    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
+        let layout = Arc::new(Layout::new(schema.clone()));
+        Self {
+            twin: Twin::new(layout.clone(), config.learning, true),
+            config,
+            layout,
+            shown: Archive::new(schema, HISTORY),
+            epoch: 0,
+            newest: Sequence(0),
+            applied: 0,
+            cursor: Sequence(0),
+            logs: VecDeque::new(),
+            spare: Vec::new(),
+            unconfirmed: BTreeSet::new(),
+            covered: Vec::new(),
+            refusals: 0,
+            scratch: Scratch::default(),
+            readout: Readout::default(),
+        }
+    }
+
+    /// Applies a packet, wholly or not at all.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
+        let result = match self.config.profile {
+            Profile::Default => self.decode_with::<2>(bytes),
+            Profile::Best => self.decode_with::<5>(bytes),
+        };
+        match result {
+            Ok(_) => self.refusals = 0,
+            Err(DecodeError::Late) => {}
+            Err(_) => self.refusals = self.refusals.saturating_add(1),
+        }
+        result
+    }
+
+    /// What to tell the sender; `None` before anything was applied or refused.
+    pub fn acknowledgement(&self) -> Option<Ack> {
+        let resync = self.refusals >= PATIENCE;
+        (self.newest.0 > 0 || resync).then_some(Ack {
+            epoch: self.epoch,
+            newest: self.newest,
+            applied: self.applied,
+            resync,
+        })
+    }
+
+    /// Everything that is shown, now and at recent ticks. Slots are the [`ClientId`]s.
+    pub fn world(&self) -> &Archive {
+        &self.shown
+    }
+
+    /// The row of an entity that is shown.
+    pub fn row(&self, id: ClientId) -> Option<&[i64]> {
+        self.shown.latest(Slot(id.0))
+    }
+
+    /// The entities that the last packet covered, ascending; all that are shown, if it was full.
+    pub fn covered(&self) -> &[ClientId] {
+        &self.covered
+    }
+
+    /// The `order`-th derivative of a field at the newest tick, per tick, as a fraction: what the
+    /// entity's recent values say, including the newest one. `None` without enough of them.
+    pub fn derivative(&self, id: ClientId, field: u16, order: usize) -> Option<(i64, i64)> {
+        let now = self.shown.newest()?;
+        let slot = Slot(id.0);
+        let mut offsets = Vec::new();
+        let mut values = Vec::new();
+        let mut ticks: Vec<Tick> = self.shown.ticks().collect();
+        ticks.reverse();
+        for tick in ticks {
+            let Some(row) = self.shown.row(slot, tick) else { break };
+            offsets.push(-(now.since(tick) as i32));
+            values.push(*row.get(usize::from(field))?);
+            if values.len() == order + 1 {
+                break;
+            }
+        }
+        let weights = crate::predict::polynomial::fit(&offsets, order + 1, order).ok()?;
+        let sum: i128 = weights
+            .numerators
+            .iter()
+            .zip(&values)
+            .map(|(&weight, &value)| i128::from(weight) * i128::from(value))
+            .sum();
+        Some((i64::try_from(sum).ok()?, weights.denominator))
+    }
+
+    /// A digest of the whole model as of the fold point.
+    pub fn digest(&self) -> u64 {
+        self.twin.full_digest()
+    }
+
+    /// The newest packet whose lesson is part of the model.
+    pub fn cursor(&self) -> Sequence {
+        self.cursor
+    }
+
+    /// Bytes that this connection's model holds.
+    pub fn model_bytes(&self) -> usize {
+        self.twin.bytes()
+    }
+
+    fn decode_with<const N: usize>(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
+        let known = Known { epoch: self.epoch, newest: self.newest };
+        let tick_of = |sequence: Sequence| self.tick_of(sequence);
+        let (header, check, body) =
+            header::read(bytes, known, &tick_of).ok_or(DecodeError::Malformed)?;
+        if header.sequence <= self.newest {
+            return Err(DecodeError::Late);
+        }
+        if self.shown.newest().is_some_and(|shown| header.tick <= shown) {
+            return Err(DecodeError::Malformed);
+        }
+        let mut fresh = None;
+        if header.epoch != self.epoch {
+            if header.cursor.0 != 0 {
+                return Err(DecodeError::UnknownModel);
+            }
+            fresh = Some(Twin::new(self.layout.clone(), self.config.learning, true));
+        } else {
+            self.fold_for::<N>(&header)?;
+        }
+        match self.read::<N>(&header, check, body, &mut fresh) {
+            Ok(log) => {
+                if let Some(twin) = fresh {
+                    self.start_epoch(header.epoch, twin);
+                }
+                self.commit(&header, log);
+                Ok(Applied { sequence: header.sequence, tick: header.tick, full: header.full })
+            }
+            Err((error, log)) => {
+                self.spare.push(log);
+                self.twin.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Brings the model to where the sender's was when it wrote the packet.
+    fn fold_for<const N: usize>(&mut self, header: &Header) -> Result<(), DecodeError> {
+        if header.cursor == self.cursor {
+            return Ok(());
+        }
+        if self.logs.binary_search_by_key(&header.cursor, |log| log.sequence).is_err() {
+            return Err(DecodeError::UnknownModel);
+        }
+        let rows = Shown(&self.shown);
+        for log in &self.logs {
+            let excluded =
+                |(from, to): &(Sequence, Sequence)| (*from..=*to).contains(&log.sequence);
+            if log.sequence > self.cursor
+                && log.sequence <= header.cursor
+                && !header.excluded.iter().any(excluded)
+            {
+                self.twin.fold::<N>(log, &rows);
+            }
+        }
+        Ok(())
+    }
+
+    fn read<const N: usize>(
+        &mut self,
+        header: &Header,
+        check: u16,
+        body: &[u8],
+        fresh: &mut Option<Twin>,
+    ) -> Result<Log, (DecodeError, Log)> {
+        let mut log = self.spare.pop().unwrap_or_default();
+        log.reset();
+        log.sequence = header.sequence;
+        log.tick = header.tick;
+        log.cursor = header.cursor;
+        log.full = header.full;
+        let twin = fresh.as_mut().unwrap_or(&mut self.twin);
+        let rows = Shown(&self.shown);
+        let mut old = core::mem::take(&mut self.scratch.old);
+        self.readout.clear();
+        let limits = ReadLimits {
+            entities: self.config.max_entities,
+            values: MAX_VALUES_PER_BYTE * (body.len() + 16),
+        };
+        let mut session = Session::<_, N> {
+            coder: RangeDecoder::new(body),
+            bank: &mut twin.bank,
+            book: &twin.book,
+            log: &mut log,
+            old: &mut old,
+            ledger: None,
+            account: Account { class: None, field: None, cause: Cause::Header },
+            sum: seed(header),
+            cost: 0,
+            invalid: false,
+        };
+        let read = read_body(
+            &mut session,
+            header.full,
+            &rows,
+            header.tick,
+            &mut self.scratch,
+            &limits,
+            &mut self.readout,
+        );
+        let sum = session.sum;
+        twin.bank.undo(&mut old, 0);
+        self.scratch.old = old;
+        if read.is_err() {
+            return Err((DecodeError::Malformed, log));
+        }
+        if finish_check(sum, twin, &log, &rows) != check {
+            return Err((DecodeError::CheckFailed, log));
+        }
+        Ok(log)
+    }
+
+    fn start_epoch(&mut self, epoch: u8, twin: Twin) {
+        self.twin = twin;
+        self.epoch = epoch;
+        self.cursor = Sequence(0);
+        self.applied = 0;
+        self.spare.extend(self.logs.drain(..));
+        self.unconfirmed = self.shown.living_slots().map(|slot| slot.0).collect();
+    }
+
+    fn commit(&mut self, header: &Header, log: Log) {
+        for &id in &self.readout.wakes {
+            if let Some(row) = self.shown.latest(Slot(id)) {
+                self.twin.keep_rest_row(id, row);
+            }
+        }
+        self.twin.commit();
+        self.show(header, &log);
+        let gap = header.sequence.0 - self.newest.0;
+        self.applied = self.applied.checked_shl(gap).unwrap_or(0) | 1;
+        self.newest = header.sequence;
+        self.cursor = header.cursor;
+        self.covered.clear();
+        if header.full {
+            self.covered.extend(self.shown.living_slots().map(|slot| ClientId(slot.0)));
+        } else {
+            self.covered.extend(log.covered.iter().map(|&id| ClientId(id)));
+        }
+        self.logs.push_back(log);
+        // The cursor's log stays for the tick it names; older ones can no longer be asked for.
+        let horizon = header.sequence.0.saturating_sub(WINDOW);
+        while self.logs.front().is_some_and(|log| {
+            log.sequence < header.cursor || log.sequence.0 < horizon && log.sequence != header.cursor
+        }) {
+            self.spare.extend(self.logs.pop_front());
+        }
+        self.spare.truncate(SPARE);
+    }
+
+    /// Writes what was read into the world that is shown.
+    fn show(&mut self, header: &Header, log: &Log) {
+        let twin = &self.twin;
+        let mut gone: Vec<u32> = log.despawns.clone();
+        let mut restored: Vec<(u32, Vec<i64>)> = Vec::new();
+        if header.full {
+            let spawned = |id: &u32| log.spawns.binary_search_by_key(id, |&(id, _)| id).is_ok();
+            let unknown = |id: &u32| twin.book.phase(*id) == Phase::Absent && !spawned(id);
+            gone.extend(self.unconfirmed.iter().filter(|id| unknown(id)));
+            for (&id, row) in &twin.book.rest_rows {
+                if self.readout.wakes.binary_search(&id).is_err() {
+                    restored.push((id, row.to_vec()));
+                }
+            }
+        }
+        self.unconfirmed.retain(|&id| twin.book.phase(id) == Phase::Absent);
+        let Ok(mut capture) = self.shown.begin(header.tick) else { return };
+        // Refusals below cannot happen for what was read and checked; they would leave the
+        // entity as it was, and the next check would find it.
+        for id in gone {
+            let _ = capture.despawn(Slot(id));
+            self.unconfirmed.remove(&id);
+        }
+        for (id, row) in restored {
+            let _ = capture.write(Slot(id), &row);
+        }
+        for row in &self.readout.rows {
+            let slot = Slot(row.id);
+            let values = self.readout.row(row);
+            match capture.class(slot) {
+                Some(class) if class == row.class => {
+                    let _ = capture.write(slot, values);
+                    continue;
+                }
+                Some(_) => {
+                    let _ = capture.despawn(slot);
+                }
+                None => {}
+            }
+            if capture.spawn_at(slot, row.class, values).is_ok()
+                && twin.book.phase(row.id) == Phase::Absent
+            {
+                self.unconfirmed.insert(row.id);
+            }
+        }
+        capture.finish();
+    }
+
+    fn tick_of(&self, sequence: Sequence) -> Option<Tick> {
+        let at = self.logs.binary_search_by_key(&sequence, |log| log.sequence).ok()?;
+        self.logs.get(at).map(|log| log.tick)
+    }
+}
+
+/// The decoder's rows: what it shows, at any precision it was sent.
+struct Shown<'a>(&'a Archive);
+
+impl Rows for Shown<'_> {
+    fn copy_row(&self, id: u32, tick: Tick, _: u8, out: &mut Vec<i64>) -> bool {
+        copy(self.0.row(Slot(id), tick), out)
+    }
+
+    fn copy_latest(&self, id: u32, _: u8, out: &mut Vec<i64>) -> bool {
+        copy(self.0.latest(Slot(id)), out)
+    }
+
+    fn changed_after(&self, id: u32, tick: Tick) -> bool {
+        self.0.last_changed(Slot(id)).is_some_and(|changed| changed > tick)
+    }
+}
+
+fn copy(row: Option<&[i64]>, out: &mut Vec<i64>) -> bool {
+    out.clear();
+    row.inspect(|row| out.extend_from_slice(row)).is_some()
+}
+
+/// Packets in a row that may be refused before a new epoch is asked for.
+const PATIENCE: u32 = 3;
+/// What a byte may unfold into.
+const MAX_VALUES_PER_BYTE: usize = 4096;
+const SPARE: usize = 4;

@@ -1,0 +1,723 @@
+//! The sending end of one connection.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    vec::Vec,
+};
+use core::fmt;
+
+use prescient_schema::{Level, Schema};
+
+use crate::{
+    ack::Ack,
+    body::{Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
+    budget,
+    check::Checksum,
+    config::{Config, Policy, Profile},
+    header::{self, Header, MAX_EXCLUDED},
+    history::Archive,
+    ledger::{Account, Cause, Ledger},
+    log::Log,
+    range::RangeEncoder,
+    session::Session,
+    twin::{Layout, Phase, Rows, Twin},
+    units::{ClientId, Sequence, Slot, Tick},
+};
+
+/// Turns an [`Archive`] into packets for one receiver.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    config: Config,
+    layout: Arc<Layout>,
+    twin: Twin,
+    epoch: u8,
+    newest: Sequence,
+    /// The newest packet known to be applied, its tick, and what was folded when it was coded.
+    cursor: Sequence,
+    cursor_tick: Tick,
+    cursor_base: Sequence,
+    logs: VecDeque<Log>,
+    spare: Vec<Log>,
+    excluded: Vec<(Sequence, Sequence)>,
+    roster: Roster,
+    /// How far the archive's changes were followed.
+    followed: Option<Tick>,
+    scratch: Scratch,
+    bill: Bill,
+    ledger: Option<Ledger>,
+    /// The ledger of the packet written last, which may not be the one that is sent.
+    page: Ledger,
+    statistics: Statistics,
+}
+
+/// Who the receiver knows by which number, and what is still to be told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roster {
+    ids: Vec<Option<u32>>,
+    pub slots: Vec<Option<Slot>>,
+    levels: Vec<u8>,
+    /// The last packet that covered each id.
+    pub sent: Vec<Sequence>,
+    /// Visible but not yet confirmed, with the tick since when.
+    pub waiting: BTreeMap<u32, Tick>,
+    /// Confirmed but no longer visible.
+    pub doomed: BTreeSet<u32>,
+    /// Never confirmed and no longer visible: the last packet that may have shown it.
+    limbo: BTreeMap<u32, Sequence>,
+    free: BTreeSet<u32>,
+    /// At rest for the receiver, but not in truth; with the last packet that said so.
+    pub dirty: BTreeMap<u32, Sequence>,
+}
+
+/// What an encoder did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Packets whose application was confirmed.
+    pub applied: u64,
+    /// Of those, packets whose lesson became part of the model.
+    pub folded: u64,
+    /// New epochs after the first.
+    pub resyncs: u64,
+}
+
+/// A packet to send.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// What travels.
+    pub bytes: Vec<u8>,
+    /// Its number.
+    pub sequence: Sequence,
+    /// Whether every visible entity is covered.
+    pub full: bool,
+}
+
+/// Why nothing was encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// Nothing was captured yet.
+    EmptyArchive,
+    /// The newest tick was sent already.
+    NothingNew(Tick),
+    /// The archive has another schema than the connection.
+    WrongSchema,
+    /// 2³² − 1 packets were sent; the connection has to be made anew.
+    Exhausted,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyArchive => write!(f, "capture a tick before encoding"),
+            Self::NothingNew(tick) => write!(f, "tick {} was encoded already", tick.0),
+            Self::WrongSchema => write!(f, "the archive's schema is not the connection's"),
+            Self::Exhausted => write!(f, "all packet numbers are used; reconnect"),
+        }
+    }
+}
+
+impl core::error::Error for EncodeError {}
+
+/// Why an acknowledgement was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AckError {
+    /// It names a packet that was never sent: the peer is broken or lies.
+    NeverSent(Sequence),
+    /// It does not name its own newest packet as applied.
+    Contradiction,
+}
+
+impl fmt::Display for AckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverSent(sequence) => write!(f, "packet {} was never sent", sequence.0),
+            Self::Contradiction => write!(f, "the acknowledgement contradicts itself"),
+        }
+    }
+}
+
+impl core::error::Error for AckError {}
+
+impl Encoder {
+    /// An encoder for a receiver that knows nothing yet.
+    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
+        let layout = Arc::new(Layout::new(schema));
+        Self {
+            twin: Twin::new(layout.clone(), config.learning, false),
+            config,
+            layout,
+            epoch: 0,
+            newest: Sequence(0),
+            cursor: Sequence(0),
+            cursor_tick: Tick(0),
+            cursor_base: Sequence(0),
+            logs: VecDeque::new(),
+            spare: Vec::new(),
+            excluded: Vec::new(),
+            roster: Roster::default(),
+            followed: None,
+            scratch: Scratch::default(),
+            bill: Bill::default(),
+            ledger: None,
+            page: Ledger::default(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// The receiver shall see this entity from now on.
+    pub fn show(&mut self, slot: Slot, archive: &Archive) -> Option<ClientId> {
+        archive.class(slot)?;
+        let since = archive.newest()?;
+        Some(ClientId(self.roster.admit(slot, since)))
+    }
+
+    /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
+    /// without being asked for.
+    pub fn hide(&mut self, slot: Slot) {
+        let Some(id) = self.roster.ids.get_mut(slot.0 as usize).and_then(Option::take) else {
+            return;
+        };
+        let roster = &mut self.roster;
+        roster.slots[id as usize] = None;
+        roster.dirty.remove(&id);
+        if self.twin.book.phase(id) != Phase::Absent {
+            roster.doomed.insert(id);
+        } else if roster.sent[id as usize] == Sequence(0) {
+            roster.free.insert(id);
+        } else {
+            roster.limbo.insert(id, roster.sent[id as usize]);
+        }
+        roster.waiting.remove(&id);
+    }
+
+    /// The precision at which the receiver shall see an entity.
+    pub fn set_level(&mut self, slot: Slot, level: Level, archive: &Archive) {
+        let Some(id) = self.id(slot) else { return };
+        if core::mem::replace(&mut self.roster.levels[id as usize], level.index() as u8)
+            == level.index() as u8
+            || self.twin.book.phase(id) != Phase::Resting
+        {
+            return;
+        }
+        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let mut row = Vec::new();
+        if self.twin.book.copy_rest_row(id, &sight, &mut row) {
+            self.twin.keep_rest_row(id, &row);
+            self.roster.dirty.entry(id).or_default();
+        }
+    }
+
+    /// The receiver's number for an entity it is being shown.
+    pub fn client_id(&self, slot: Slot) -> Option<ClientId> {
+        self.id(slot).map(ClientId)
+    }
+
+    /// The entity behind a receiver's number.
+    pub fn slot(&self, id: ClientId) -> Option<Slot> {
+        self.roster.slots.get(id.0 as usize).copied().flatten()
+    }
+
+    /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
+    /// (unless a single entity needs more) and covers what was not covered for longest.
+    pub fn encode(
+        &mut self,
+        archive: &Archive,
+        budget: Option<usize>,
+    ) -> Result<Packet, EncodeError> {
+        if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
+            return Err(EncodeError::WrongSchema);
+        }
+        let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
+        if self.followed.is_some_and(|followed| followed >= now) {
+            return Err(EncodeError::NothingNew(now));
+        }
+        if self.newest.0 == u32::MAX {
+            return Err(EncodeError::Exhausted);
+        }
+        self.follow(archive, now);
+        let mut contents = self.contents(archive);
+        let mut packet = self.write(archive, &contents, now);
+        if packet.is_none() {
+            // A row that the receiver's model rests on is gone: start over rather than guess.
+            self.resync();
+            contents = self.contents(archive);
+            packet = self.write(archive, &contents, now);
+        }
+        if let Some(limit) = budget
+            && packet.as_ref().is_some_and(|(bytes, _)| bytes.len() > limit)
+        {
+            let chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit);
+            contents.despawns.truncate(limit / 4);
+            contents.wakes.retain(|id| chosen.wakes.binary_search(id).is_ok());
+            contents.spawns.retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
+            contents.partial = Some(Partial { active: chosen.active, limit });
+            packet = self.write(archive, &contents, now);
+        }
+        let Some((bytes, log)) = packet else { return Err(EncodeError::EmptyArchive) };
+        let (sequence, full) = (log.sequence, log.full);
+        self.note_sent(&log);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.merge(&self.page);
+        }
+        self.newest = sequence;
+        self.logs.push_back(log);
+        while self.logs.front().is_some_and(|log| log.sequence.0 + WINDOW <= sequence.0) {
+            let log = self.logs.pop_front();
+            self.spare.extend(log);
+        }
+        if self.config.policy == Policy::Immediate {
+            self.settle(sequence, 1, archive);
+        }
+        Ok(Packet { bytes, sequence, full })
+    }
+
+    /// Takes what the receiver said about the packets it applied.
+    pub fn acknowledge(&mut self, ack: &Ack, archive: &Archive) -> Result<(), AckError> {
+        if ack.newest > self.newest {
+            return Err(AckError::NeverSent(ack.newest));
+        }
+        if ack.newest.0 > 0 && ack.applied & 1 == 0 {
+            return Err(AckError::Contradiction);
+        }
+        if self.config.policy != Policy::Confirmed || ack.epoch != self.epoch {
+            return Ok(());
+        }
+        if ack.resync {
+            self.resync();
+            return Ok(());
+        }
+        self.settle(ack.newest, ack.applied, archive);
+        Ok(())
+    }
+
+    /// Starts a new epoch: the model forgets, the receiver's entities keep their numbers.
+    pub fn resync(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.twin = Twin::new(self.layout.clone(), self.config.learning, false);
+        self.cursor = Sequence(0);
+        self.cursor_tick = Tick(0);
+        self.cursor_base = Sequence(0);
+        self.excluded.clear();
+        self.spare.extend(self.logs.drain(..));
+        self.roster.restart(self.newest, self.followed.unwrap_or_default());
+        self.statistics.resyncs += 1;
+    }
+
+    /// Starts or stops keeping account of every bit.
+    pub fn keep_ledger(&mut self, keep: bool) {
+        self.ledger = keep.then(Ledger::default);
+    }
+
+    /// Where the bits went since the ledger was started.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
+    /// What happened so far.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Bytes that this connection's model holds.
+    pub fn model_bytes(&self) -> usize {
+        self.twin.bytes()
+    }
+
+    /// A digest of the whole model as of the fold point.
+    pub fn digest(&self) -> u64 {
+        self.twin.full_digest()
+    }
+
+    /// The newest packet whose lesson is part of the model.
+    pub fn cursor(&self) -> Sequence {
+        self.cursor
+    }
+
+    /// What an entity's present values would cost in the next packet, in 1/65536 bit; nothing is
+    /// sent or learned. `None` if the receiver is not shown the entity.
+    pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
+        let id = self.id(slot)?;
+        let now = archive.newest()?;
+        let class = archive.class(slot)?;
+        let mut contents = Contents { partial: Some(Partial::default()), ..Contents::default() };
+        match self.twin.book.phase(id) {
+            Phase::Active => contents.partial = Some(Partial { active: [id].into(), limit: 0 }),
+            Phase::Resting => contents.wakes.push(id),
+            Phase::Absent => contents.spawns.push(Spawn { id, class, again: false }),
+        }
+        let kept = (core::mem::take(&mut self.bill), self.ledger.take());
+        self.write(archive, &contents, now)?;
+        let bill = core::mem::replace(&mut self.bill, kept.0);
+        self.ledger = kept.1;
+        let items = bill.wakes.iter().chain(&bill.active).chain(&bill.spawns);
+        Some(items.map(|(_, cost)| cost).sum())
+    }
+
+    fn id(&self, slot: Slot) -> Option<u32> {
+        self.roster.ids.get(slot.0 as usize).copied().flatten()
+    }
+
+    /// Reads what changed in the archive since the last packet: only that is looked at.
+    fn follow(&mut self, archive: &Archive, now: Tick) {
+        let lost = match (self.followed, archive.ticks().next()) {
+            (Some(followed), Some(oldest)) => followed < oldest,
+            _ => false,
+        };
+        let mut previous = self.followed;
+        let ticks: Vec<Tick> =
+            archive.ticks().filter(|&tick| self.followed.is_none_or(|f| tick > f)).collect();
+        for tick in ticks {
+            let Some(changes) = archive.changes(tick) else { continue };
+            for &slot in &changes.despawned {
+                self.hide(slot);
+            }
+            for &slot in &changes.changed {
+                let Some(id) = self.id(slot) else { continue };
+                if self.twin.book.phase(id) != Phase::Resting {
+                    continue;
+                }
+                if let Some(row) = previous.and_then(|tick| archive.row(slot, tick)) {
+                    let class = &self.layout.schema.classes
+                        [usize::from(self.twin.book.entities[id as usize].head.class)];
+                    let level = self.twin.book.entities[id as usize].head.level;
+                    let mut kept = row.to_vec();
+                    quantise(&mut kept, &class.fields, level);
+                    self.twin.keep_rest_row(id, &kept);
+                }
+                self.roster.dirty.entry(id).or_default();
+            }
+            previous = Some(tick);
+        }
+        self.followed = Some(now);
+        if lost {
+            self.resync();
+        }
+    }
+
+    fn contents(&mut self, archive: &Archive) -> Contents {
+        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let book = &self.twin.book;
+        let mut rest = Vec::new();
+        let mut truth = Vec::new();
+        let mut wakes = Vec::new();
+        let mut settled = Vec::new();
+        for (&id, &told) in &self.roster.dirty {
+            let level = sight.level(id);
+            let same = level == book.entities[id as usize].head.level
+                && book.copy_rest_row(id, &sight, &mut rest)
+                && sight.copy_latest(id, level, &mut truth)
+                && rest == truth;
+            if !same {
+                wakes.push(id);
+            } else if told <= self.cursor {
+                settled.push(id);
+            }
+        }
+        let classes = self.roster.waiting.keys().filter_map(|&id| {
+            let slot = self.roster.slots[id as usize]?;
+            let again = self.roster.sent[id as usize] > Sequence(0);
+            Some(Spawn { id, class: archive.class(slot)?, again })
+        });
+        let spawns = classes.collect();
+        let despawns = self.roster.doomed.iter().copied().collect();
+        for id in settled {
+            self.roster.dirty.remove(&id);
+            self.twin.forget_rest_row(id);
+        }
+        Contents { despawns, wakes, spawns, partial: None }
+    }
+
+    fn write(&mut self, archive: &Archive, contents: &Contents, now: Tick) -> Option<(Vec<u8>, Log)> {
+        match self.config.profile {
+            Profile::Default => self.write_with::<2>(archive, contents, now),
+            Profile::Best => self.write_with::<5>(archive, contents, now),
+        }
+    }
+
+    fn write_with<const N: usize>(
+        &mut self,
+        archive: &Archive,
+        contents: &Contents,
+        now: Tick,
+    ) -> Option<(Vec<u8>, Log)> {
+        let full = contents.partial.is_none();
+        let header = Header {
+            epoch: self.epoch,
+            sequence: Sequence(self.newest.0 + 1),
+            tick: now,
+            cursor: self.cursor,
+            full,
+            excluded: self.excluded.clone(),
+        };
+        let mut bytes = Vec::new();
+        header::write(&header, self.cursor_tick, &mut bytes);
+        let header_len = bytes.len();
+        let mut log = self.spare.pop().unwrap_or_default();
+        log.reset();
+        log.sequence = header.sequence;
+        log.tick = now;
+        log.cursor = header.cursor;
+        log.full = full;
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let mut old = core::mem::take(&mut scratch.old);
+        self.bill = Bill::default();
+        let mut page = self.ledger.is_some().then(Ledger::default);
+        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let mut session = Session::<_, N> {
+            coder: RangeEncoder::new(bytes),
+            bank: &mut self.twin.bank,
+            book: &self.twin.book,
+            log: &mut log,
+            old: &mut old,
+            ledger: page.as_mut(),
+            account: HEADER,
+            sum: seed(&header),
+            cost: 0,
+            invalid: false,
+        };
+        write_body(&mut session, contents, &sight, now, &mut scratch, &mut self.bill);
+        let Session { coder, sum, invalid, cost, .. } = session;
+        self.twin.bank.undo(&mut old, 0);
+        let mut bytes = coder.finish();
+        let check = finish_check(sum, &self.twin, &log, &sight);
+        header::set_check(&mut bytes, header_len, check);
+        scratch.old = old;
+        self.scratch = scratch;
+        if invalid {
+            self.spare.push(log);
+            return None;
+        }
+        if let Some(mut page) = page {
+            let rest = (bytes.len() as u64) << 19;
+            page.add(HEADER, rest.saturating_sub(cost));
+            self.page = page;
+        }
+        Some((bytes, log))
+    }
+
+    fn note_sent(&mut self, log: &Log) {
+        let roster = &mut self.roster;
+        for &id in &log.covered {
+            roster.sent[id as usize] = log.sequence;
+        }
+        if log.full {
+            for &id in &self.twin.book.active {
+                roster.sent[id as usize] = log.sequence;
+            }
+        }
+        for id in &log.covered {
+            if let Some(told) = roster.dirty.get_mut(id) {
+                *told = log.sequence;
+            }
+        }
+    }
+
+    /// Folds what is now known to be applied.
+    fn settle(&mut self, newest: Sequence, applied: u64, archive: &Archive) {
+        let next = self.newest.0 + 1;
+        let floor = next.saturating_sub(WINDOW).max(newest.0.saturating_sub(63));
+        if newest <= self.cursor || newest.0 < floor {
+            return;
+        }
+        if floor > self.cursor.0 + 1 && self.cursor.0 > 0 {
+            if self.excluded.len() == MAX_EXCLUDED {
+                self.resync();
+                return;
+            }
+            self.excluded.push((Sequence(self.cursor.0 + 1), Sequence(floor - 1)));
+        }
+        while self.logs.front().is_some_and(|log| log.sequence <= newest) {
+            let Some(log) = self.logs.pop_front() else { break };
+            let back = newest.0 - log.sequence.0;
+            if back < 64 && applied >> back & 1 == 1 {
+                self.statistics.applied += 1;
+                if log.sequence.0 >= floor {
+                    self.fold(&log, archive);
+                    self.statistics.folded += 1;
+                }
+            } else {
+                self.note_lost(&log);
+            }
+            if log.sequence == newest {
+                self.cursor_tick = log.tick;
+                self.cursor_base = log.cursor;
+            }
+            self.spare.push(log);
+        }
+        self.cursor = newest;
+        let base = self.cursor_base;
+        self.excluded.retain(|(_, to)| *to > base);
+        self.settle_roster();
+    }
+
+    fn fold(&mut self, log: &Log, archive: &Archive) {
+        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        match self.config.profile {
+            Profile::Default => self.twin.fold::<2>(log, &sight),
+            Profile::Best => self.twin.fold::<5>(log, &sight),
+        }
+        self.twin.commit();
+    }
+
+    /// What a lost packet covered counts as covered by whatever came before it.
+    fn note_lost(&mut self, log: &Log) {
+        let ids = if log.full { &self.twin.book.active } else { &log.covered };
+        for &id in ids.iter().chain(&log.covered) {
+            let sent = &mut self.roster.sent[id as usize];
+            if *sent == log.sequence {
+                *sent = log.cursor.max(Sequence(1));
+            }
+        }
+    }
+
+    fn settle_roster(&mut self) {
+        let book = &self.twin.book;
+        let roster = &mut self.roster;
+        roster.waiting.retain(|&id, _| book.phase(id) == Phase::Absent);
+        let cursor = self.cursor;
+        let mut confirmed = Vec::new();
+        let mut gone = Vec::new();
+        for (&id, &last) in &roster.limbo {
+            if book.phase(id) != Phase::Absent {
+                confirmed.push(id);
+            } else if last <= cursor {
+                gone.push(id);
+            }
+        }
+        for id in confirmed {
+            roster.limbo.remove(&id);
+            roster.doomed.insert(id);
+        }
+        gone.extend(roster.doomed.iter().copied().filter(|&id| book.phase(id) == Phase::Absent));
+        for id in gone {
+            roster.limbo.remove(&id);
+            roster.doomed.remove(&id);
+            roster.sent[id as usize] = Sequence(0);
+            roster.free.insert(id);
+        }
+        roster.dirty.retain(|&id, _| book.phase(id) == Phase::Resting);
+        for &id in book.rest_rows.keys() {
+            if roster.slots[id as usize].is_some() {
+                roster.dirty.entry(id).or_default();
+            }
+        }
+    }
+}
+
+impl Roster {
+    fn admit(&mut self, slot: Slot, since: Tick) -> u32 {
+        let at = slot.0 as usize;
+        if self.ids.len() <= at {
+            self.ids.resize(at + 1, None);
+        }
+        if let Some(id) = self.ids[at] {
+            return id;
+        }
+        let id = self.free.pop_first().unwrap_or(self.slots.len() as u32);
+        if self.slots.len() <= id as usize {
+            self.slots.resize(id as usize + 1, None);
+            self.levels.resize(id as usize + 1, 0);
+            self.sent.resize(id as usize + 1, Sequence(0));
+        }
+        self.ids[at] = Some(id);
+        self.slots[id as usize] = Some(slot);
+        self.levels[id as usize] = 0;
+        self.sent[id as usize] = Sequence(0);
+        self.waiting.insert(id, since);
+        id
+    }
+
+    /// Nothing is confirmed any more.
+    fn restart(&mut self, newest: Sequence, now: Tick) {
+        self.dirty.clear();
+        for id in core::mem::take(&mut self.doomed) {
+            self.limbo.insert(id, newest);
+        }
+        for (id, slot) in self.slots.iter().enumerate() {
+            if slot.is_some() {
+                self.waiting.entry(id as u32).or_insert(now);
+            }
+        }
+    }
+}
+
+/// What the encoder sees of the world: its receiver's numbers over the shared archive.
+struct Sight<'a> {
+    archive: &'a Archive,
+    roster: &'a Roster,
+    schema: &'a Schema,
+}
+
+impl Sight<'_> {
+    fn slot(&self, id: u32) -> Option<Slot> {
+        self.roster.slots.get(id as usize).copied().flatten()
+    }
+
+    fn copy(&self, slot: Slot, row: Option<&[i64]>, level: u8, out: &mut Vec<i64>) -> bool {
+        let (Some(row), Some(class)) = (row, self.archive.class(slot)) else { return false };
+        out.clear();
+        out.extend_from_slice(row);
+        quantise(out, &self.schema.classes[usize::from(class)].fields, level);
+        true
+    }
+}
+
+impl Rows for Sight<'_> {
+    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool {
+        self.slot(id).is_some_and(|slot| {
+            self.copy(slot, self.archive.row(slot, tick), level, out)
+        })
+    }
+
+    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool {
+        self.slot(id)
+            .is_some_and(|slot| self.copy(slot, self.archive.latest(slot), level, out))
+    }
+
+    fn changed_after(&self, id: u32, tick: Tick) -> bool {
+        self.slot(id)
+            .and_then(|slot| self.archive.last_changed(slot))
+            .is_some_and(|changed| changed > tick)
+    }
+}
+
+impl Truth for Sight<'_> {
+    fn level(&self, id: u32) -> u8 {
+        self.roster.levels.get(id as usize).copied().unwrap_or(0)
+    }
+}
+
+fn quantise(row: &mut [i64], fields: &[prescient_schema::Field], level: u8) {
+    let Some(level) = Level::new(level).filter(|level| *level != Level::EXACT) else { return };
+    for (value, field) in row.iter_mut().zip(fields) {
+        *value = field.at_level(level, *value);
+    }
+}
+
+/// Where the check of a packet starts from.
+pub(crate) fn seed(header: &Header) -> Checksum {
+    let mut sum = Checksum::new(u64::from(header.epoch));
+    sum.add(u64::from(header.sequence.0) << 32 | u64::from(header.cursor.0));
+    sum.add(u64::from(header.tick.0) << 1 | u64::from(header.full));
+    sum
+}
+
+/// The check of a packet: what it says, and a part of what it was coded with.
+pub(crate) fn finish_check(mut sum: Checksum, twin: &Twin, log: &Log, rows: &dyn Rows) -> u16 {
+    let vouched = |id: u32| {
+        if log.full {
+            log.despawns.binary_search(&id).is_err()
+        } else {
+            log.covered.binary_search(&id).is_ok()
+        }
+    };
+    sum.add(twin.digest(log.sequence.0, log.tick, rows, &vouched));
+    sum.short()
+}
+
+const HEADER: Account = Account { class: None, field: None, cause: Cause::Header };
+
+/// Packets that may wait for their acknowledgement.
+pub(crate) const WINDOW: u32 = 64;

@@ -1,0 +1,435 @@
+//! How one entity's values become decisions: what is expected of it, and how it differs.
+
+use alloc::vec::Vec;
+
+use prescient_schema::Shape;
+
+use crate::{
+    ledger::{Account, Cause},
+    log::Surprise,
+    predict::{CostSample, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
+    session::{Coder, NumberSite, Session, Topic, hash},
+    twin::{FieldState, Head, Layout},
+    units::Tick,
+};
+
+/// What both ends know of an entity's past.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past {
+    pub plan: Plan,
+    /// Rows at the newest common ticks, newest first; the first `count` are filled.
+    pub rows: [Vec<i64>; 3],
+    pub count: usize,
+    /// What the class's contract makes of the newest row; empty without one.
+    pub contract: Vec<i64>,
+}
+
+impl Past {
+    /// Asks the class's contract, if it has one.
+    pub fn forecast(&mut self, layout: &Layout, class: u16) {
+        self.contract.clear();
+        if let Some(contract) = &layout.schema.classes[usize::from(class)].contract {
+            self.contract.extend_from_slice(&self.rows[0]);
+            (contract.fast_forward)(&self.rows[0], self.plan.ahead, &mut self.contract);
+            let shapes = &layout.shapes[usize::from(class)];
+            for (value, &shape) in self.contract.iter_mut().zip(shapes) {
+                *value = match shape {
+                    Shape::Number { .. } => wrap(*value, shape),
+                    Shape::Symbol { values } => (*value).clamp(0, i64::from(values.max(1)) - 1),
+                };
+            }
+        }
+    }
+
+    /// What one predictor says. `now` holds the fields of the present row that were coded before.
+    #[inline]
+    fn guess(
+        &self,
+        predictor: Predictor,
+        layout: &Layout,
+        class: u16,
+        field: u16,
+        now: &[i64],
+    ) -> i64 {
+        let at = usize::from(field);
+        let newest = self.rows[0][at];
+        let guess = match predictor {
+            Predictor::Hold => None,
+            Predictor::Linear => self.linear(layout, class, at),
+            Predictor::Quadratic => self.quadratic(layout, class, at),
+            Predictor::Declared => self.declared(layout, class, at, now),
+        };
+        guess.unwrap_or(newest)
+    }
+
+    fn guesses(&self, layout: &Layout, class: u16, field: u16, now: &[i64]) -> Guesses {
+        let at = usize::from(field);
+        Guesses {
+            hold: self.rows[0][at],
+            linear: self.linear(layout, class, at),
+            quadratic: self.quadratic(layout, class, at),
+            declared: self.declared(layout, class, at, now),
+        }
+    }
+
+    #[inline]
+    fn linear(&self, layout: &Layout, class: u16, at: usize) -> Option<i64> {
+        let shape = layout.shapes[usize::from(class)][at];
+        if self.count < 2 || matches!(shape, Shape::Symbol { .. }) {
+            return None;
+        }
+        self.plan.linear(shape, self.rows[0][at], self.rows[1][at])
+    }
+
+    #[inline]
+    fn quadratic(&self, layout: &Layout, class: u16, at: usize) -> Option<i64> {
+        let shape = layout.shapes[usize::from(class)][at];
+        if self.count < 3 || matches!(shape, Shape::Symbol { .. }) {
+            return None;
+        }
+        self.plan.quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
+    }
+
+    fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
+        if let Some(&value) = self.contract.get(at) {
+            return Some(value);
+        }
+        let class_at = usize::from(class);
+        let shape = layout.shapes[class_at][at];
+        if matches!(shape, Shape::Symbol { .. }) {
+            return None;
+        }
+        let newest = self.rows[0][at];
+        if let Some(rate) = layout.rates[class_at][at].map(usize::from)
+            && let Some(ratio) = layout.schema.classes[class_at].fields[rate].derivative_of
+        {
+            // The mean of the rate then and the rate now, over the ticks between.
+            let twice = i128::from(self.rows[0][rate]) + i128::from(now[rate]);
+            let numerator = twice * i128::from(ratio.numerator) * i128::from(self.plan.ahead);
+            let step = divide(numerator, 2 * i128::from(ratio.denominator.max(1)));
+            return Some(wrap(newest.wrapping_add(step as i64), shape));
+        }
+        let line = self.linear(layout, class, at)?;
+        Some(wrap(newest.wrapping_add(residual(line, newest, shape) >> 1), shape))
+    }
+
+    /// What is expected of the whole row. Rates of change come from `truth` where it is known,
+    /// because they are coded before what they change.
+    pub fn expect(
+        &self,
+        layout: &Layout,
+        class: u16,
+        states: &[FieldState],
+        truth: Option<&[i64]>,
+        row: &mut Vec<i64>,
+    ) {
+        row.clear();
+        row.extend_from_slice(&self.rows[0]);
+        for &field in &layout.updates[usize::from(class)] {
+            let predictor = choice(layout, states, class, field, self.count);
+            if predictor != Predictor::Hold {
+                let guess = self.guess(predictor, layout, class, field, truth.unwrap_or(row));
+                row[usize::from(field)] = guess;
+            }
+        }
+    }
+}
+
+/// Whether any field of an entity is expected to do anything but hold.
+pub(crate) fn expects_motion(layout: &Layout, class: u16, states: &[FieldState]) -> bool {
+    layout.updates[usize::from(class)]
+        .iter()
+        .any(|&field| choice(layout, states, class, field, 3) != Predictor::Hold)
+        || layout.schema.classes[usize::from(class)].contract.is_some()
+}
+
+#[inline]
+fn choice(
+    layout: &Layout,
+    states: &[FieldState],
+    class: u16,
+    field: u16,
+    samples: usize,
+) -> Predictor {
+    match states.get(usize::from(field)) {
+        Some(state) => {
+            let shape = layout.shapes[usize::from(class)][usize::from(field)];
+            state.costs.best(samples, shape)
+        }
+        None => Predictor::Hold,
+    }
+}
+
+/// The entity being coded.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub id: u32,
+    pub class: u16,
+    /// Its precision until now.
+    pub level: u8,
+    /// Was at rest.
+    pub woken: bool,
+    pub states: &'a [FieldState],
+}
+
+/// What was seen so far of the entity being coded.
+#[derive(Clone, Copy, Default)]
+struct Trail {
+    flags: usize,
+    surprises: usize,
+    /// Bit length of the last surprise.
+    exponent: u32,
+    /// 0 without a surprise, 1 if it was positive, 2 if negative.
+    sign: usize,
+}
+
+impl<C: Coder, const N: usize> Session<'_, C, N> {
+    /// Whether an active entity differs from what is expected of it.
+    pub fn entity_flag(&mut self, head: &Head, neighbour: bool, differs: bool) -> bool {
+        let history = self.book.surprise_history(head);
+        let age = history.trailing_zeros() as usize;
+        let bucket = match age {
+            0..=4 => age,
+            5..=6 => 5,
+            7..=9 => 6,
+            10..=15 => 7,
+            16..=31 => 8,
+            _ => 9,
+        };
+        let recent = (history & 0xFF).count_ones().min(3) as usize;
+        let indices = [
+            bucket * 4 + recent,
+            (history as usize & 31) << 1 | usize::from(neighbour),
+            history as usize & 63,
+            bucket << 1 | usize::from(neighbour),
+            history.count_ones() as usize,
+        ];
+        self.account =
+            Account { class: Some(head.class), field: None, cause: Cause::Flag };
+        let key = self.class_key(head.class);
+        self.flag(Topic::EntityFlag, key, &indices, differs)
+    }
+
+    /// The fields of an entity that differs from what is expected of it (or was at rest).
+    /// `truth` goes in when encoding, at the precision `level`; `row` comes out either way.
+    pub fn fields(
+        &mut self,
+        entity: &Subject<'_>,
+        past: &Past,
+        level: u8,
+        truth: Option<&[i64]>,
+        row: &mut Vec<i64>,
+    ) {
+        let Subject { id, class, woken, states, .. } = *entity;
+        let book = self.book;
+        let layout = &*book.layout;
+        let changes_level = self.level(entity, level);
+        let order = &layout.updates[usize::from(class)];
+        row.clear();
+        row.extend_from_slice(&past.rows[0]);
+        let mut trail = Trail::default();
+        for (step, &field) in order.iter().enumerate() {
+            let at = usize::from(field);
+            let shape = layout.shapes[usize::from(class)][at];
+            let state = states.get(at).copied().unwrap_or_default();
+            let predictor = state.costs.best(past.count, shape);
+            let guess = past.guess(predictor, layout, class, field, row);
+            let actual = truth.map_or(guess, |truth| truth[at]);
+            let certain = !woken && !changes_level && trail.surprises == 0 && step + 1 == order.len();
+            self.account = Account { class: Some(class), field: Some(field), cause: Cause::Flag };
+            let key = layout.first_field[usize::from(class)] + u32::from(field);
+            let differs =
+                certain || self.field_flag(key, &state, &trail, predictor, woken, actual != guess);
+            trail.flags = trail.flags << 1 | usize::from(differs);
+            row[at] = guess;
+            if differs {
+                self.account.cause = Cause::Surprise;
+                row[at] = self.correct(key, shape, &state, &mut trail, predictor, guess, actual);
+                let last = bit_length(residual(row[at], guess, shape))
+                    | if trail.sign == 2 { 0x80 } else { 0 };
+                let guesses = past.guesses(layout, class, field, row);
+                let costs = CostSample::new(row[at], &guesses, shape);
+                self.log.surprises.push(Surprise { id, field, last, costs });
+                self.sum.add(row[at] as u64);
+                trail.surprises += 1;
+            }
+        }
+        if *row != past.rows[0] {
+            self.log.moved.push(id);
+        }
+    }
+
+    /// Whether the precision of an entity changes with this update, and to what.
+    fn level(&mut self, entity: &Subject<'_>, level: u8) -> bool {
+        if !self.book.layout.has_levels[usize::from(entity.class)] {
+            return false;
+        }
+        self.account = Account { class: Some(entity.class), field: None, cause: Cause::Flag };
+        let key = self.class_key(entity.class);
+        let at = usize::from(entity.level & 3) << 1 | usize::from(entity.woken);
+        let differs =
+            self.flag(Topic::Level, key, &[at, 0, 0, 0, 0], level != entity.level);
+        if differs {
+            let contexts = [u32::from(entity.level) + 1; 5];
+            let level = self.symbol(Topic::Level, key, &contexts, 4, i64::from(level)) as u8;
+            self.log.levels.push((entity.id, level));
+            self.sum.add(u64::from(level));
+        }
+        differs
+    }
+
+    /// All values of an entity that appears, as differences from one that appeared before.
+    pub fn spawn(
+        &mut self,
+        class: u16,
+        cause: Cause,
+        reference: &[i64],
+        truth: Option<&[i64]>,
+        row: &mut Vec<i64>,
+    ) {
+        let book = self.book;
+        let layout = &*book.layout;
+        row.clear();
+        row.resize(layout.shapes[usize::from(class)].len(), 0);
+        let mut trail = Trail::default();
+        for &field in &layout.order[usize::from(class)] {
+            let at = usize::from(field);
+            let shape = layout.shapes[usize::from(class)][at];
+            let guess = reference.get(at).copied().unwrap_or(0);
+            let actual = truth.map_or(guess, |truth| truth[at]);
+            let key = layout.first_field[usize::from(class)] + u32::from(field);
+            self.account = Account { class: Some(class), field: Some(field), cause };
+            let so_far = trail.surprises.min(3);
+            let indices =
+                [so_far, trail.flags & 15, trail.flags & 63, so_far << 2 | trail.flags & 3, 0];
+            let differs = self.flag(Topic::SpawnFlag, key, &indices, actual != guess);
+            trail.flags = trail.flags << 1 | usize::from(differs);
+            row[at] = guess;
+            if differs {
+                trail.surprises += 1;
+                row[at] = match shape {
+                    Shape::Symbol { values: 2 } => 1 - guess,
+                    Shape::Symbol { values } => {
+                        let from = hash(guess as u64);
+                        let contexts = [from, 0, from, 0, 0];
+                        self.symbol(Topic::SpawnSymbol, key, &contexts, values, actual)
+                    }
+                    Shape::Number { .. } => {
+                        let site = NumberSite {
+                            exponent: Topic::SpawnExponent,
+                            sign: Some(Topic::SpawnSign),
+                            mantissa: Topic::SpawnMantissa,
+                            field: key,
+                            scale: [0, trail.exponent, 0, trail.exponent, 0],
+                            signs: [0, trail.sign, 0, trail.sign, 0],
+                        };
+                        let error = self.number(&site, residual(actual, guess, shape));
+                        trail.exponent = u32::from(bit_length(error));
+                        trail.sign = if error < 0 { 2 } else { 1 };
+                        wrap(guess.wrapping_add(error), shape)
+                    }
+                };
+            }
+            self.sum.add(row[at] as u64);
+        }
+    }
+
+    fn field_flag(
+        &mut self,
+        key: u32,
+        state: &FieldState,
+        trail: &Trail,
+        predictor: Predictor,
+        woken: bool,
+        differs: bool,
+    ) -> bool {
+        let history = usize::from(state.surprised);
+        let so_far = trail.surprises.min(3);
+        let indices = [
+            history & 31 | usize::from(woken) << 5,
+            (trail.flags & 3) << 4 | (history & 1) << 3 | so_far << 1 | usize::from(history > 1),
+            trail.flags & 63,
+            (predictor as usize) << 4 | history & 15,
+            usize::from(state.last & 63),
+        ];
+        self.flag(Topic::FieldFlag, key, &indices, differs)
+    }
+
+    /// The value of a field that is not what was guessed.
+    #[expect(clippy::too_many_arguments)]
+    fn correct(
+        &mut self,
+        key: u32,
+        shape: Shape,
+        state: &FieldState,
+        trail: &mut Trail,
+        predictor: Predictor,
+        guess: i64,
+        actual: i64,
+    ) -> i64 {
+        match shape {
+            Shape::Symbol { values: 2 } => 1 - guess,
+            Shape::Symbol { values } => {
+                let from = hash(guess as u64);
+                let contexts = [from, 0, from, 0, trail.flags as u32 & 15];
+                self.symbol(Topic::Symbol, key, &contexts, values, actual)
+            }
+            Shape::Number { .. } => {
+                let last = u32::from(state.last & 0x7F);
+                let last_sign = match state.last {
+                    0 => 0,
+                    byte if byte & 0x80 != 0 => 2,
+                    _ => 1,
+                };
+                let site = NumberSite {
+                    exponent: Topic::Exponent,
+                    sign: Some(Topic::Sign),
+                    mantissa: Topic::Mantissa,
+                    field: key,
+                    scale: [last, trail.exponent, predictor as u32, (last + trail.exponent) / 2, 0],
+                    signs: [
+                        last_sign * 3 + trail.sign,
+                        last_sign * 4 + predictor as usize,
+                        trail.sign,
+                        0,
+                        0,
+                    ],
+                };
+                let error = self.number(&site, residual(actual, guess, shape));
+                trail.exponent = u32::from(bit_length(error));
+                trail.sign = if error < 0 { 2 } else { 1 };
+                wrap(guess.wrapping_add(error), shape)
+            }
+        }
+    }
+
+    fn class_key(&self, class: u16) -> u32 {
+        let layout = &self.book.layout;
+        // The key after the last field of a class belongs to the class itself.
+        layout.first_field[usize::from(class)] + layout.shapes[usize::from(class)].len() as u32
+    }
+}
+
+/// Plans are the same for most entities of a packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlanCache {
+    now: Tick,
+    entries: [Option<(crate::twin::Samples, Plan)>; 4],
+}
+
+impl PlanCache {
+    pub fn plan(&mut self, now: Tick, samples: &crate::twin::Samples) -> Plan {
+        if self.now != now {
+            *self = Self { now, ..Self::default() };
+        }
+        let slot = (samples.ticks[0].0 ^ samples.ticks[1].0 << 1) as usize & 3;
+        match &self.entries[slot] {
+            Some((known, plan)) if known == samples => *plan,
+            _ => {
+                let plan = Plan::new(now, samples);
+                self.entries[slot] = Some((*samples, plan));
+                plan
+            }
+        }
+    }
+}

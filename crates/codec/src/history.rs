@@ -1,0 +1,604 @@
+//! What the world was at recent ticks, captured once and read by every encoder.
+//!
+//! A frame shares all chunks of rows that did not change with the frame before it, and an entity
+//! that has not changed for the whole depth of the archive leaves the frames altogether: it keeps
+//! one row. So capture costs what changed, and a hundred thousand idle entities cost nothing per
+//! tick. Frames are immutable once captured; a clone of the archive is a cheap snapshot that can
+//! be read on another thread while the next tick is written.
+
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use core::fmt;
+
+use prescient_schema::{Field, Schema, Shape};
+
+use crate::{
+    predict::wrap,
+    units::{Slot, Tick},
+};
+
+/// Recent truth of one world.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    schema: Arc<Schema>,
+    depth: u32,
+    frames: VecDeque<Arc<Frame>>,
+    records: Pages<Record>,
+    /// Slots of entities that left, oldest first, with the tick they left at.
+    vacant: VecDeque<(Tick, Slot)>,
+    hot: Vec<HotSet>,
+}
+
+/// One captured tick.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    tick: Tick,
+    classes: Vec<Vec<Arc<[i64]>>>,
+    changes: Changes,
+}
+
+/// What happened at a tick, each list in the order of the calls.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Entities that appeared.
+    pub spawned: Vec<Slot>,
+    /// Entities that left.
+    pub despawned: Vec<Slot>,
+    /// Living entities whose values changed, without repetition.
+    pub changed: Vec<Slot>,
+}
+
+/// Why a call to a [`Capture`] was refused; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// Ticks must increase.
+    TickNotAfter(Tick),
+    /// The schema has no class of this number.
+    UnknownClass(u16),
+    /// The row has another number of fields than its class.
+    WrongLength {
+        /// Fields of the class.
+        expected: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// No living entity has this slot.
+    NotAlive(Slot),
+    /// The slot is taken by a living entity.
+    Occupied(Slot),
+    /// The class has no field of this number.
+    UnknownField(u16),
+    /// The value does not fit the field: wider than its width, or no state of its enumeration.
+    OutOfRange {
+        /// Number of the field.
+        field: u16,
+        /// The value.
+        value: i64,
+    },
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TickNotAfter(tick) => write!(f, "tick {} was captured already", tick.0),
+            Self::UnknownClass(class) => write!(f, "the schema has no class {class}"),
+            Self::WrongLength { expected, found } => {
+                write!(f, "a row of this class has {expected} values, not {found}")
+            }
+            Self::NotAlive(slot) => write!(f, "no entity lives in slot {}", slot.0),
+            Self::Occupied(slot) => write!(f, "slot {} is taken", slot.0),
+            Self::UnknownField(field) => write!(f, "the class has no field {field}"),
+            Self::OutOfRange { field, value } => {
+                write!(f, "{value} does not fit field {field}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for CaptureError {}
+
+impl Archive {
+    /// An empty archive that can answer for the last `depth` ticks.
+    pub fn new(schema: Arc<Schema>, depth: u32) -> Self {
+        let hot = schema.classes.iter().map(|_| HotSet::default()).collect();
+        Self {
+            schema,
+            depth: depth.max(2),
+            frames: VecDeque::new(),
+            records: Pages::default(),
+            vacant: VecDeque::new(),
+            hot,
+        }
+    }
+
+    /// Starts the next tick.
+    pub fn begin(&mut self, tick: Tick) -> Result<Capture<'_>, CaptureError> {
+        let previous = self.frames.back();
+        if previous.is_some_and(|frame| frame.tick >= tick) {
+            return Err(CaptureError::TickNotAfter(tick));
+        }
+        let classes = match previous {
+            Some(frame) => frame.classes.clone(),
+            None => alloc::vec![Vec::new(); self.schema.classes.len()],
+        };
+        let frame = Frame { tick, classes, changes: Changes::default() };
+        Ok(Capture { archive: self, frame })
+    }
+
+    /// The schema whose rows are kept.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The newest tick.
+    pub fn newest(&self) -> Option<Tick> {
+        self.frames.back().map(|frame| frame.tick)
+    }
+
+    /// What happened at a tick, if it is still known.
+    pub fn changes(&self, tick: Tick) -> Option<&Changes> {
+        self.frame(tick).map(|frame| &frame.changes)
+    }
+
+    /// Ticks still known, oldest first.
+    pub fn ticks(&self) -> impl Iterator<Item = Tick> + '_ {
+        self.frames.iter().map(|frame| frame.tick)
+    }
+
+    /// The class of a living entity.
+    pub fn class(&self, slot: Slot) -> Option<u16> {
+        self.living(slot).map(|record| record.class)
+    }
+
+    /// When a living entity last changed (or appeared).
+    pub fn last_changed(&self, slot: Slot) -> Option<Tick> {
+        self.living(slot).map(|record| record.last_changed)
+    }
+
+    /// The row of a living entity at a captured tick.
+    #[inline]
+    pub fn row(&self, slot: Slot, tick: Tick) -> Option<&[i64]> {
+        let record = self.living(slot)?;
+        if tick < record.born {
+            return None;
+        }
+        match record.place {
+            Some(place) if tick >= record.hot_since => {
+                Some(self.frame(tick)?.row(record.class, place, record.fields))
+            }
+            _ => record.cold.as_deref(),
+        }
+    }
+
+    /// The newest row of a living entity.
+    pub fn latest(&self, slot: Slot) -> Option<&[i64]> {
+        self.row(slot, self.newest()?)
+    }
+
+    /// All living entities in ascending order of slot.
+    pub fn living_slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        (0..self.records.len)
+            .filter(|&i| self.records.get(i).is_some_and(|r| r.alive))
+            .map(|i| Slot(i as u32))
+    }
+
+    /// Bytes of rows that only this archive or its snapshots hold, roughly.
+    pub fn bytes(&self) -> usize {
+        let mut seen = 0;
+        let mut previous: Option<&Frame> = None;
+        for frame in &self.frames {
+            for (class, chunks) in frame.classes.iter().enumerate() {
+                for (at, chunk) in chunks.iter().enumerate() {
+                    let shared = previous
+                        .and_then(|p| p.classes[class].get(at))
+                        .is_some_and(|old| Arc::ptr_eq(old, chunk));
+                    if !shared {
+                        seen += chunk.len() * 8;
+                    }
+                }
+            }
+            previous = Some(frame);
+        }
+        seen + self.records.len * size_of::<Record>()
+    }
+
+    fn frame(&self, tick: Tick) -> Option<&Frame> {
+        let guess = tick.since(self.frames.front()?.tick) as usize;
+        if let Some(frame) = self.frames.get(guess)
+            && frame.tick == tick
+        {
+            return Some(frame);
+        }
+        let at = self.frames.binary_search_by_key(&tick, |frame| frame.tick).ok()?;
+        self.frames.get(at).map(|frame| &**frame)
+    }
+
+    fn living(&self, slot: Slot) -> Option<&Record> {
+        self.records.get(slot.0 as usize).filter(|record| record.alive)
+    }
+
+    /// Entities that held still for the whole depth leave the frames. A part of the places is
+    /// looked at per tick, so that this, too, costs nothing.
+    fn cool(&mut self, frame: &Frame) {
+        for (class, hot) in self.hot.iter_mut().enumerate() {
+            let share = hot.owners.len() / 32 + 1;
+            for _ in 0..share {
+                let Some(owner) = hot.owners.get(hot.sweep).copied() else {
+                    hot.sweep = 0;
+                    break;
+                };
+                let place = hot.sweep as u32;
+                hot.sweep += 1;
+                let Some(slot) = owner else { continue };
+                let Some(record) = self.records.get(slot.0 as usize) else { continue };
+                if frame.tick.since(record.last_changed) < self.depth {
+                    continue;
+                }
+                let row = frame.row(class as u16, place, record.fields).into();
+                let record = self.records.get_mut(slot.0 as usize);
+                record.cold = Some(row);
+                record.place = None;
+                hot.release(place);
+            }
+        }
+    }
+}
+
+impl Frame {
+    #[inline]
+    fn row(&self, class: u16, place: u32, fields: u16) -> &[i64] {
+        let chunk = &self.classes[usize::from(class)][place as usize / CHUNK];
+        let fields = usize::from(fields);
+        &chunk[place as usize % CHUNK * fields..][..fields]
+    }
+}
+
+/// A tick being written. Dropping it without [`finish`](Capture::finish) leaves the archive in
+/// an unspecified but safe state; finish every tick that was begun.
+#[must_use = "a tick that is not finished is not captured"]
+#[derive(Debug)]
+pub struct Capture<'a> {
+    archive: &'a mut Archive,
+    frame: Frame,
+}
+
+impl Capture<'_> {
+    /// A new entity in a slot of the archive's choice.
+    pub fn spawn(&mut self, class: u16, row: &[i64]) -> Result<Slot, CaptureError> {
+        let reusable = self.archive.vacant.front().is_some_and(|&(left, slot)| {
+            self.frame.tick.since(left) > self.archive.depth
+                && self.archive.records.get(slot.0 as usize).is_some_and(|r| !r.alive)
+        });
+        let slot = match self.archive.vacant.front() {
+            Some(&(_, slot)) if reusable => slot,
+            _ => Slot(self.archive.records.len as u32),
+        };
+        self.spawn_at(slot, class, row)?;
+        if reusable {
+            self.archive.vacant.pop_front();
+        }
+        Ok(slot)
+    }
+
+    /// A new entity in a given free slot.
+    pub fn spawn_at(&mut self, slot: Slot, class: u16, row: &[i64]) -> Result<(), CaptureError> {
+        let fields = match self.archive.schema.classes.get(usize::from(class)) {
+            None => return Err(CaptureError::UnknownClass(class)),
+            Some(c) if c.fields.len() != row.len() => {
+                return Err(CaptureError::WrongLength {
+                    expected: c.fields.len(),
+                    found: row.len(),
+                });
+            }
+            Some(c) => {
+                all_fit(&c.fields, row)?;
+                row.len() as u16
+            }
+        };
+        if self.archive.living(slot).is_some() {
+            return Err(CaptureError::Occupied(slot));
+        }
+        let tick = self.frame.tick;
+        let place = self.archive.hot[usize::from(class)].acquire(slot);
+        self.archive.records.grow(slot.0 as usize + 1);
+        *self.archive.records.get_mut(slot.0 as usize) = Record {
+            class,
+            fields,
+            alive: true,
+            born: tick,
+            hot_since: tick,
+            last_changed: tick,
+            place: Some(place),
+            cold: None,
+        };
+        self.row_mut(class, place, fields).copy_from_slice(row);
+        self.frame.changes.spawned.push(slot);
+        Ok(())
+    }
+
+    /// A new value for one field.
+    pub fn set(&mut self, slot: Slot, field: u16, value: i64) -> Result<(), CaptureError> {
+        let record = self.archive.living(slot).ok_or(CaptureError::NotAlive(slot))?;
+        let class = &self.archive.schema.classes[usize::from(record.class)];
+        let meta =
+            class.fields.get(usize::from(field)).ok_or(CaptureError::UnknownField(field))?;
+        if !fits(meta, value) {
+            return Err(CaptureError::OutOfRange { field, value });
+        }
+        if meta.only_on_spawn {
+            return Ok(());
+        }
+        if self.present(record)[usize::from(field)] != value {
+            self.touch(slot)[usize::from(field)] = value;
+        }
+        Ok(())
+    }
+
+    /// The class of an entity that lives at this point of the tick.
+    pub fn class(&self, slot: Slot) -> Option<u16> {
+        self.archive.class(slot)
+    }
+
+    /// New values for all fields.
+    pub fn write(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
+        let record = self.archive.living(slot).ok_or(CaptureError::NotAlive(slot))?;
+        let schema = self.archive.schema.clone();
+        let class = &schema.classes[usize::from(record.class)];
+        if class.fields.len() != row.len() {
+            return Err(CaptureError::WrongLength {
+                expected: class.fields.len(),
+                found: row.len(),
+            });
+        }
+        all_fit(&class.fields, row)?;
+        let changes = |old: &[i64], field: usize| {
+            old[field] != row[field] && !class.fields[field].only_on_spawn
+        };
+        let old = self.present(record);
+        if (0..row.len()).any(|field| changes(old, field)) {
+            let target = self.touch(slot);
+            for field in 0..row.len() {
+                if changes(target, field) {
+                    target[field] = row[field];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The entity leaves.
+    pub fn despawn(&mut self, slot: Slot) -> Result<(), CaptureError> {
+        let record = self.archive.living(slot).ok_or(CaptureError::NotAlive(slot))?;
+        let (class, place) = (record.class, record.place);
+        if let Some(place) = place {
+            self.archive.hot[usize::from(class)].release(place);
+        }
+        let record = self.archive.records.get_mut(slot.0 as usize);
+        record.alive = false;
+        record.place = None;
+        record.cold = None;
+        self.archive.vacant.push_back((self.frame.tick, slot));
+        self.frame.changes.despawned.push(slot);
+        Ok(())
+    }
+
+    /// Makes the tick part of the archive.
+    pub fn finish(self) {
+        let Self { archive, frame } = self;
+        archive.cool(&frame);
+        let horizon = frame.tick.0.saturating_sub(archive.depth);
+        while archive.frames.front().is_some_and(|old| old.tick.0 < horizon) {
+            archive.frames.pop_front();
+        }
+        archive.frames.push_back(Arc::new(frame));
+    }
+
+    fn present<'s>(&'s self, record: &'s Record) -> &'s [i64] {
+        match (record.place, &record.cold) {
+            (Some(place), _) => self.frame.row(record.class, place, record.fields),
+            (None, Some(row)) => row,
+            (None, None) => &[],
+        }
+    }
+
+    /// The row of a living entity, about to change.
+    fn touch(&mut self, slot: Slot) -> &mut [i64] {
+        let tick = self.frame.tick;
+        let record = self.archive.records.get_mut(slot.0 as usize);
+        if record.last_changed < tick {
+            record.last_changed = tick;
+            self.frame.changes.changed.push(slot);
+        }
+        let (class, fields) = (record.class, record.fields);
+        if let Some(place) = record.place {
+            return self.row_mut(class, place, fields);
+        }
+        let place = self.archive.hot[usize::from(class)].acquire(slot);
+        record.place = Some(place);
+        record.hot_since = tick;
+        let cold = record.cold.clone();
+        let row = self.row_mut(class, place, fields);
+        if let Some(cold) = cold {
+            row.copy_from_slice(&cold);
+        }
+        row
+    }
+
+    fn row_mut(&mut self, class: u16, place: u32, fields: u16) -> &mut [i64] {
+        let chunks = &mut self.frame.classes[usize::from(class)];
+        let fields = usize::from(fields);
+        while chunks.len() <= place as usize / CHUNK {
+            chunks.push(alloc::vec![0; CHUNK * fields].into());
+        }
+        let chunk = Arc::make_mut(&mut chunks[place as usize / CHUNK]);
+        &mut chunk[place as usize % CHUNK * fields..][..fields]
+    }
+}
+
+fn all_fit(fields: &[Field], row: &[i64]) -> Result<(), CaptureError> {
+    match fields.iter().zip(row).position(|(field, &value)| !fits(field, value)) {
+        Some(at) => Err(CaptureError::OutOfRange { field: at as u16, value: row[at] }),
+        None => Ok(()),
+    }
+}
+
+fn fits(field: &Field, value: i64) -> bool {
+    match field.kind.shape() {
+        Shape::Symbol { values } => (0..i64::from(values)).contains(&value),
+        shape => wrap(value, shape) == value,
+    }
+}
+
+/// Where an entity's rows are. Before `hot_since` it held the cold row.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    class: u16,
+    fields: u16,
+    alive: bool,
+    born: Tick,
+    hot_since: Tick,
+    last_changed: Tick,
+    place: Option<u32>,
+    cold: Option<Arc<[i64]>>,
+}
+
+/// Places in the frames of one class.
+#[derive(Clone, Debug, Default)]
+struct HotSet {
+    owners: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    sweep: usize,
+}
+
+impl HotSet {
+    fn acquire(&mut self, slot: Slot) -> u32 {
+        let place = self.free.pop().unwrap_or(self.owners.len() as u32);
+        if place as usize == self.owners.len() {
+            self.owners.push(None);
+        }
+        self.owners[place as usize] = Some(slot);
+        place
+    }
+
+    fn release(&mut self, place: u32) {
+        self.owners[place as usize] = None;
+        self.free.push(place);
+    }
+}
+
+/// A vector in shared pages: a clone shares them until one side writes.
+#[derive(Clone, Debug)]
+struct Pages<T> {
+    pages: Vec<Arc<Vec<T>>>,
+    len: usize,
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new(), len: 0 }
+    }
+}
+
+impl<T: Clone + Default> Pages<T> {
+    fn get(&self, at: usize) -> Option<&T> {
+        self.pages.get(at / PAGE)?.get(at % PAGE)
+    }
+
+    fn get_mut(&mut self, at: usize) -> &mut T {
+        &mut Arc::make_mut(&mut self.pages[at / PAGE])[at % PAGE]
+    }
+
+    fn grow(&mut self, len: usize) {
+        while self.pages.len() * PAGE < len {
+            self.pages.push(Arc::new(alloc::vec![T::default(); PAGE]));
+        }
+        self.len = self.len.max(len);
+    }
+}
+
+/// Rows in a chunk: what a change copies.
+const CHUNK: usize = 8;
+const PAGE: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use prescient_schema::{Class, Kind};
+
+    fn schema() -> Arc<Schema> {
+        let int = Kind::Int { bits: 32, signed: true };
+        let fields = alloc::vec![Field::new("a", int.clone()), Field::new("b", int.clone())];
+        let single = alloc::vec![Field::new("c", int)];
+        Arc::new(Schema {
+            classes: alloc::vec![Class::new("pair", fields), Class::new("one", single)],
+        })
+    }
+
+    #[test]
+    fn every_row_of_the_window_can_be_read_back() {
+        let mut seed = 3u64;
+        let mut random = |bound: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % bound
+        };
+        let depth = 20;
+        let mut archive = Archive::new(schema(), depth);
+        let mut truth: BTreeMap<Slot, Vec<i64>> = BTreeMap::new();
+        let mut past: VecDeque<(Tick, BTreeMap<Slot, Vec<i64>>)> = VecDeque::new();
+        let mut tick = 0;
+        for _ in 0..2000 {
+            tick += 1 + random(2) as u32;
+            let mut capture = archive.begin(Tick(tick)).unwrap();
+            if random(4) == 0 {
+                let class = random(2) as u16;
+                let row: Vec<i64> = (0..2 - class).map(|_| random(100) as i64).collect();
+                let slot = capture.spawn(class, &row).unwrap();
+                truth.insert(slot, row);
+            }
+            let slots: Vec<Slot> = truth.keys().copied().collect();
+            for slot in slots {
+                // Low slots change often, high ones rarely: some go cold and wake again.
+                if random(1 + 3 * u64::from(slot.0)) == 0 {
+                    let value = random(5) as i64;
+                    capture.set(slot, 0, value).unwrap();
+                    truth.get_mut(&slot).unwrap()[0] = value;
+                } else if random(200) == 0 {
+                    capture.despawn(slot).unwrap();
+                    truth.remove(&slot);
+                }
+            }
+            capture.finish();
+            past.push_back((Tick(tick), truth.clone()));
+            while past.front().unwrap().0.0 < tick.saturating_sub(depth) {
+                past.pop_front();
+            }
+            for (at, rows) in &past {
+                for (slot, row) in rows {
+                    if truth.contains_key(slot) {
+                        assert_eq!(archive.row(*slot, *at), Some(&row[..]), "{slot:?} at {at:?}");
+                    }
+                }
+            }
+            assert!(archive.living_slots().eq(truth.keys().copied()));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_changes_nothing() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(5)).unwrap();
+        assert_eq!(capture.spawn(7, &[]), Err(CaptureError::UnknownClass(7)));
+        assert_eq!(
+            capture.spawn(0, &[1]),
+            Err(CaptureError::WrongLength { expected: 2, found: 1 })
+        );
+        let slot = capture.spawn(0, &[1, 2]).unwrap();
+        assert_eq!(capture.set(slot, 2, 0), Err(CaptureError::UnknownField(2)));
+        assert_eq!(capture.set(Slot(9), 0, 0), Err(CaptureError::NotAlive(Slot(9))));
+        assert_eq!(capture.spawn_at(slot, 0, &[0, 0]), Err(CaptureError::Occupied(slot)));
+        capture.finish();
+        assert!(matches!(archive.begin(Tick(5)), Err(CaptureError::TickNotAfter(_))));
+        assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
+    }
+}

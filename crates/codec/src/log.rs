@@ -1,0 +1,59 @@
+//! What a packet taught: kept by both ends until it is known whether the packet was applied.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use crate::{
+    model::bank::Decisions,
+    predict::CostSample,
+    units::{Sequence, Tick},
+};
+
+/// The lesson of one packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub sequence: Sequence,
+    pub tick: Tick,
+    /// The newest folded packet when this one was coded.
+    pub cursor: Sequence,
+    /// Whether it covered every entity.
+    pub full: bool,
+    pub decisions: Decisions,
+    /// Grouped by entity.
+    pub surprises: Vec<Surprise>,
+    /// Entities that did anything but hold still.
+    pub moved: Vec<u32>,
+    pub spawns: Vec<(u32, u16)>,
+    pub despawns: Vec<u32>,
+    /// Entities with values in this packet, ascending; only kept if it was not full.
+    pub covered: Vec<u32>,
+    /// Entities whose precision changed.
+    pub levels: Vec<(u32, u8)>,
+    /// The newest entity of each class that appeared.
+    pub references: Vec<(u16, Arc<[i64]>)>,
+}
+
+/// A field that was not as predicted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surprise {
+    pub id: u32,
+    pub field: u16,
+    /// Bit length of the residual, and its sign in bit 7.
+    pub last: u8,
+    pub costs: CostSample,
+}
+
+impl Log {
+    /// Empties it for another packet, keeping the memory.
+    pub fn reset(&mut self) {
+        let Self { decisions, surprises, moved, spawns, despawns, covered, levels, references, .. } =
+            self;
+        decisions.clear();
+        surprises.clear();
+        moved.clear();
+        spawns.clear();
+        despawns.clear();
+        covered.clear();
+        levels.clear();
+        references.clear();
+    }
+}

@@ -1,0 +1,274 @@
+//! The learned probabilities of one connection.
+//!
+//! Cells live in groups of 64 that come into being when a context is first met, so memory follows
+//! what was seen and not the size of the schema. A group that does not exist equals a fresh one;
+//! where a group lies is private to each end, what it holds is not.
+
+use alloc::vec::Vec;
+
+use super::logistic::{squash, stretch};
+
+/// The decisions of one context: 64 cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(u32);
+
+impl Group {
+    /// One cell of the group.
+    #[inline]
+    pub fn cell(self, index: usize) -> CellId {
+        CellId(self.0 + (index & (GROUP - 1)) as u32)
+    }
+}
+
+/// One adaptive probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellId(u32);
+
+/// What a decision is predicted from: `N` contexts and the weights that mix them.
+#[derive(Clone, Copy, Debug)]
+pub struct Contexts<const N: usize> {
+    /// The contexts.
+    pub cells: [CellId; N],
+    /// The first of `N` consecutive weights.
+    pub weights: CellId,
+}
+
+/// The decisions of one packet, to be replayed when it is folded.
+#[derive(Clone, Debug, Default)]
+pub struct Decisions {
+    words: Vec<u32>,
+}
+
+impl Decisions {
+    /// Remembers how a decision went.
+    #[inline]
+    pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
+        self.words.push(contexts.weights.0 << 1 | u32::from(bit));
+        self.words.extend(contexts.cells.iter().map(|cell| cell.0));
+    }
+
+    /// A length to come back to.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether nothing was decided.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Forgets what came after a length taken earlier.
+    pub fn truncate(&mut self, len: usize) {
+        self.words.truncate(len);
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+/// What a cell held before it was changed.
+#[derive(Clone, Copy, Debug)]
+pub struct OldCell {
+    cell: CellId,
+    value: u32,
+}
+
+/// All groups of one model.
+#[derive(Clone, Debug)]
+pub struct Bank {
+    cells: Vec<u32>,
+    keys: Vec<u32>,
+    /// Open addressing over `keys`; holds group index + 1.
+    table: Vec<u32>,
+    frozen: bool,
+}
+
+impl Bank {
+    /// A bank that has seen nothing. A `frozen` one never learns.
+    pub fn new(frozen: bool) -> Self {
+        Self { cells: Vec::new(), keys: Vec::new(), table: alloc::vec![0; 64], frozen }
+    }
+
+    /// The group of a context; made when first asked for.
+    #[inline]
+    pub fn group(&mut self, key: u32) -> Group {
+        let mask = self.table.len() - 1;
+        let mut at = spread(key) as usize & mask;
+        loop {
+            match self.table[at] {
+                0 => return self.insert(key),
+                found if self.keys[found as usize - 1] == key => {
+                    return Group((found - 1) * GROUP as u32);
+                }
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Probability of `true`, in 1/65536.
+    #[inline]
+    pub fn probability<const N: usize>(&self, contexts: &Contexts<N>) -> u16 {
+        squash(self.mix(contexts, &self.inputs(contexts)))
+    }
+
+    /// Learns that the decision went `bit`; what was changed is pushed onto `journal`.
+    #[inline]
+    pub fn learn<const N: usize>(
+        &mut self,
+        contexts: &Contexts<N>,
+        bit: bool,
+        journal: &mut Vec<OldCell>,
+    ) {
+        if self.frozen {
+            return;
+        }
+        let inputs = self.inputs(contexts);
+        let predicted = squash(self.mix(contexts, &inputs));
+        let error = (i32::from(bit) << 16) - i32::from(predicted);
+        for (i, input) in inputs.iter().enumerate() {
+            let cell = CellId(contexts.weights.0 + i as u32);
+            let weight = self.cells[cell.0 as usize] as i32;
+            let moved = weight.saturating_add((input * error + (1 << 17)) >> 18);
+            self.set(cell, moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32, journal);
+        }
+        for cell in contexts.cells {
+            let moved = adapt(self.cells[cell.0 as usize], bit);
+            self.set(cell, moved, journal);
+        }
+    }
+
+    /// Learns the decisions of an earlier packet.
+    pub fn replay<const N: usize>(&mut self, decisions: &Decisions, journal: &mut Vec<OldCell>) {
+        for words in decisions.words.chunks_exact(N + 1) {
+            let contexts = Contexts::<N> {
+                cells: core::array::from_fn(|i| CellId(words[i + 1])),
+                weights: CellId(words[0] >> 1),
+            };
+            self.learn(&contexts, words[0] & 1 == 1, journal);
+        }
+    }
+
+    /// Takes back everything in `journal` beyond its first `keep` entries, newest first.
+    pub fn undo(&mut self, journal: &mut Vec<OldCell>, keep: usize) {
+        for old in journal.drain(keep..).rev() {
+            self.cells[old.cell.0 as usize] = old.value;
+        }
+    }
+
+    /// A digest of every `of`-th group, starting with `slice`, that does not depend on the order
+    /// in which groups came into being.
+    pub fn digest(&self, slice: u32, of: u32) -> u64 {
+        let mut sum = 0u64;
+        for (index, &key) in self.keys.iter().enumerate() {
+            if spread(key) % of != slice {
+                continue;
+            }
+            let cells = &self.cells[index * GROUP..][..GROUP];
+            let mut hash = u64::from(key);
+            let mut fresh = true;
+            for &cell in cells {
+                fresh &= cell == fresh_cell(key);
+                hash = (hash ^ u64::from(cell)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+            }
+            if !fresh {
+                sum = sum.wrapping_add(hash);
+            }
+        }
+        sum
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        4 * (self.cells.capacity() + self.keys.capacity() + self.table.capacity())
+    }
+
+    #[inline]
+    fn inputs<const N: usize>(&self, contexts: &Contexts<N>) -> [i32; N] {
+        contexts.cells.map(|cell| stretch((self.cells[cell.0 as usize] >> 20) as u16))
+    }
+
+    #[inline]
+    fn mix<const N: usize>(&self, contexts: &Contexts<N>, inputs: &[i32; N]) -> i32 {
+        let weights = &self.cells[contexts.weights.0 as usize..][..N];
+        let sum: i64 =
+            inputs.iter().zip(weights).map(|(&i, &w)| i64::from(i) * i64::from(w as i32)).sum();
+        (sum >> 16) as i32
+    }
+
+    #[inline]
+    fn set(&mut self, cell: CellId, value: u32, journal: &mut Vec<OldCell>) {
+        let slot = &mut self.cells[cell.0 as usize];
+        journal.push(OldCell { cell, value: *slot });
+        *slot = value;
+    }
+
+    #[cold]
+    fn insert(&mut self, key: u32) -> Group {
+        let group = Group(self.cells.len() as u32);
+        self.keys.push(key);
+        self.cells.extend([fresh_cell(key); GROUP]);
+        if self.keys.len() * 2 > self.table.len() {
+            self.table = alloc::vec![0; self.table.len() * 2];
+            for index in 0..self.keys.len() {
+                self.place(index);
+            }
+        } else {
+            self.place(self.keys.len() - 1);
+        }
+        group
+    }
+
+    fn place(&mut self, index: usize) {
+        let mask = self.table.len() - 1;
+        let mut at = spread(self.keys[index]) as usize & mask;
+        while self.table[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.table[at] = index as u32 + 1;
+    }
+}
+
+/// Cells in a group.
+pub const GROUP: usize = 64;
+/// Keys with this bit name groups of weights, the others groups of probabilities.
+pub const WEIGHTS: u32 = 1 << 31;
+
+fn fresh_cell(key: u32) -> u32 {
+    if key & WEIGHTS != 0 { WEIGHT_FRESH } else { 0x8000_0000 }
+}
+
+const WEIGHT_FRESH: u32 = 5 << 13;
+const WEIGHT_LIMIT: i32 = 1 << 20;
+
+/// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
+/// it has seen little.
+#[inline]
+fn adapt(cell: u32, bit: bool) -> u32 {
+    let count = cell & 0x3FF;
+    let probability = cell >> 10;
+    let target = if bit { 0x3F_FFFF } else { 0 };
+    let step = (target as i64 - i64::from(probability)) * i64::from(RATE[count as usize & 0xFF]);
+    let moved = (i64::from(probability) + (step >> 16)) as u32;
+    moved << 10 | if count < LIMIT { count + 1 } else { count }
+}
+
+const LIMIT: u32 = 250;
+static RATE: [u16; 256] = rates();
+
+const fn rates() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (65536 * 2 / (2 * i + 3)) as u16;
+        i += 1;
+    }
+    table
+}
+
+#[inline]
+fn spread(key: u32) -> u32 {
+    let mixed = (u64::from(key)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 32) as u32
+}

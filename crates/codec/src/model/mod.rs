@@ -1,0 +1,4 @@
+//! What is learned about the values: probabilities of decisions, and nothing about bytes.
+
+pub mod bank;
+pub mod logistic;

@@ -1,0 +1,280 @@
+//! A binary range coder: decisions with probabilities in, bytes out.
+//!
+//! It knows nothing of fields or models. Carries are resolved before a byte leaves the pending
+//! window, so a [`Checkpoint`] is a handful of words and a packet can be cut at any decision.
+
+use alloc::vec::Vec;
+
+/// Probability that a decision is `true`, in 1/65536; never 0 and never 65536.
+pub type Probability = u16;
+
+/// Turns decisions into bytes.
+#[derive(Clone, Debug)]
+pub struct RangeEncoder {
+    low: u64,
+    range: u32,
+    cache: u8,
+    /// How many bytes wait for a carry: the cache byte and the 0xFF run behind it.
+    pending: u32,
+    out: Vec<u8>,
+}
+
+/// Where a [`RangeEncoder`] was; see [`RangeEncoder::rewind`].
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoint {
+    low: u64,
+    range: u32,
+    cache: u8,
+    pending: u32,
+    len: usize,
+}
+
+impl RangeEncoder {
+    /// Appends to `out`, which may already hold a header.
+    pub fn new(out: Vec<u8>) -> Self {
+        Self { low: 0, range: u32::MAX, cache: 0, pending: 0, out }
+    }
+
+    /// Codes one decision.
+    #[inline]
+    pub fn bit(&mut self, bit: bool, probability: Probability) {
+        let bound = (self.range >> 16) * u32::from(probability);
+        if bit {
+            self.range = bound;
+        } else {
+            self.low += u64::from(bound);
+            self.range -= bound;
+        }
+        while self.range < TOP {
+            self.range <<= 8;
+            self.shift();
+        }
+    }
+
+    /// Codes the low `count` bits of `value` (at most 16) as equally likely.
+    #[inline]
+    pub fn raw(&mut self, value: u32, count: u32) {
+        debug_assert!(count <= 16 && value >> count == 0);
+        self.range >>= count;
+        self.low += u64::from(self.range) * u64::from(value);
+        while self.range < TOP {
+            self.range <<= 8;
+            self.shift();
+        }
+    }
+
+    /// Bytes that would leave if the stream ended now, at most; includes what was there before.
+    pub fn len_bound(&self) -> usize {
+        self.out.len() + self.pending as usize + TAIL
+    }
+
+    /// The present position.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            low: self.low,
+            range: self.range,
+            cache: self.cache,
+            pending: self.pending,
+            len: self.out.len(),
+        }
+    }
+
+    /// Forgets everything coded since `to` was taken.
+    pub fn rewind(&mut self, to: Checkpoint) {
+        self.low = to.low;
+        self.range = to.range;
+        self.cache = to.cache;
+        self.pending = to.pending;
+        self.out.truncate(to.len);
+    }
+
+    /// Ends the stream with as few bytes as name a point inside the final interval.
+    pub fn finish(mut self) -> Vec<u8> {
+        let last = self.low + u64::from(self.range) - 1;
+        for bytes in 0..=4u32 {
+            let mask = (1u64 << (8 * (4 - bytes))) - 1;
+            let point = (self.low + mask) & !mask;
+            if point <= last {
+                self.low = point;
+                for _ in 0..=bytes {
+                    self.shift();
+                }
+                break;
+            }
+        }
+        let mut trimmed = 0;
+        while trimmed < SLACK - 4 && self.out.last() == Some(&0) {
+            self.out.pop();
+            trimmed += 1;
+        }
+        self.out
+    }
+
+    fn shift(&mut self) {
+        if self.low < 0xFF00_0000 || self.low > 0xFFFF_FFFF {
+            let carry = (self.low >> 32) as u8;
+            if self.pending > 0 {
+                // The first byte of a stream is always the carry-free zero: it is not sent.
+                self.out.push(self.cache.wrapping_add(carry));
+                for _ in 1..self.pending {
+                    self.out.push(0xFFu8.wrapping_add(carry));
+                }
+            }
+            self.pending = 0;
+            self.cache = (self.low >> 24) as u8;
+        }
+        self.pending += 1;
+        self.low = (self.low & 0x00FF_FFFF) << 8;
+    }
+}
+
+/// Turns bytes back into decisions. Reads zeros behind the end, where the encoder trimmed them.
+#[derive(Clone, Debug)]
+pub struct RangeDecoder<'a> {
+    input: &'a [u8],
+    position: usize,
+    range: u32,
+    code: u32,
+}
+
+impl<'a> RangeDecoder<'a> {
+    /// Reads from the first byte of `input`.
+    pub fn new(input: &'a [u8]) -> Self {
+        let mut decoder = Self { input, position: 0, range: u32::MAX, code: 0 };
+        for _ in 0..4 {
+            decoder.code = decoder.code << 8 | u32::from(decoder.byte());
+        }
+        decoder
+    }
+
+    /// Decodes one decision.
+    #[inline]
+    pub fn bit(&mut self, probability: Probability) -> bool {
+        let bound = (self.range >> 16) * u32::from(probability);
+        let bit = self.code < bound;
+        if bit {
+            self.range = bound;
+        } else {
+            self.code = self.code.wrapping_sub(bound);
+            self.range -= bound;
+        }
+        self.refill();
+        bit
+    }
+
+    /// Decodes `count` equally likely bits (at most 16).
+    #[inline]
+    pub fn raw(&mut self, count: u32) -> u32 {
+        self.range >>= count;
+        let value = (self.code / self.range).min((1 << count) - 1);
+        self.code = self.code.wrapping_sub(value * self.range);
+        self.refill();
+        value
+    }
+
+    /// Whether more was decoded than any honest encoder put in: the packet is forged or cut.
+    pub fn overrun(&self) -> bool {
+        self.position > self.input.len() + SLACK
+    }
+
+    #[inline]
+    fn refill(&mut self) {
+        while self.range < TOP {
+            self.range <<= 8;
+            self.code = self.code << 8 | u32::from(self.byte());
+        }
+    }
+
+    #[inline]
+    fn byte(&mut self) -> u8 {
+        let byte = self.input.get(self.position).copied().unwrap_or(0);
+        self.position = self.position.saturating_add(1);
+        byte
+    }
+}
+
+const TOP: u32 = 1 << 24;
+/// Bytes that finishing a stream may add.
+const TAIL: usize = 5;
+/// Bytes a decoder may read past the end: four of look-ahead and the zeros that were trimmed.
+const SLACK: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn splitmix(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    #[test]
+    fn decisions_come_back_for_every_skew_and_length() {
+        let mut seed = 7;
+        for length in (0..200).chain([1000, 20_000]) {
+            let mut encoder = RangeEncoder::new(Vec::new());
+            let mut expected = Vec::new();
+            for _ in 0..length {
+                let r = splitmix(&mut seed);
+                if r & 7 == 0 {
+                    let count = (r >> 8) as u32 % 17;
+                    let value = (r >> 16) as u32 & ((1 << count) - 1);
+                    encoder.raw(value, count);
+                    expected.push((value, count, 0));
+                } else {
+                    let p = [1, 65535, 32768, (r >> 40) as u16 | 1][(r >> 3) as usize & 3];
+                    let bit = ((r >> 20) as u16) < p;
+                    encoder.bit(bit, p);
+                    expected.push((u32::from(bit), 0, p));
+                }
+            }
+            let bound = encoder.len_bound();
+            let bytes = encoder.finish();
+            assert!(bytes.len() <= bound);
+            let mut decoder = RangeDecoder::new(&bytes);
+            for (value, count, p) in expected {
+                if p == 0 {
+                    assert_eq!(decoder.raw(count), value);
+                } else {
+                    assert_eq!(decoder.bit(p), value == 1);
+                }
+            }
+            assert!(!decoder.overrun());
+        }
+    }
+
+    #[test]
+    fn a_rewound_stream_is_the_stream_without_the_detour() {
+        let mut seed = 11;
+        for _ in 0..300 {
+            let mut straight = RangeEncoder::new(Vec::new());
+            let mut detour = RangeEncoder::new(Vec::new());
+            for _ in 0..splitmix(&mut seed) % 60 {
+                let r = splitmix(&mut seed);
+                straight.bit(r & 1 == 1, (r >> 32) as u16 | 1);
+                detour.bit(r & 1 == 1, (r >> 32) as u16 | 1);
+                if r & 6 == 0 {
+                    let here = detour.checkpoint();
+                    for _ in 0..r >> 60 {
+                        detour.bit(false, 65535);
+                        detour.raw((splitmix(&mut seed) & 0xFFFF) as u32, 16);
+                    }
+                    detour.rewind(here);
+                }
+            }
+            assert_eq!(straight.finish(), detour.finish());
+        }
+    }
+
+    #[test]
+    fn certain_decisions_cost_almost_nothing() {
+        let mut encoder = RangeEncoder::new(Vec::new());
+        for _ in 0..10_000 {
+            encoder.bit(true, 65535);
+        }
+        assert!(encoder.finish().len() <= 1);
+    }
+}

@@ -1,0 +1,303 @@
+//! One packet's worth of decisions: the coder, the model and the log joined together.
+//!
+//! Every function here serves both directions. When encoding, values go in and come back
+//! unchanged; when decoding, what goes in is ignored and what comes back is what was read. One
+//! body cannot disagree with itself.
+
+use alloc::vec::Vec;
+
+use crate::{
+    check::Checksum,
+    ledger::{Account, Ledger},
+    log::Log,
+    model::{
+        bank::{Bank, CellId, Contexts, Group, OldCell, WEIGHTS},
+        logistic,
+    },
+    range::{RangeDecoder, RangeEncoder},
+    twin::Book,
+};
+
+/// Something that decisions can be passed through.
+pub(crate) trait Coder {
+    fn bit(&mut self, bit: bool, probability: u16) -> bool;
+    fn raw(&mut self, value: u32, count: u32) -> u32;
+}
+
+impl Coder for RangeEncoder {
+    #[inline]
+    fn bit(&mut self, bit: bool, probability: u16) -> bool {
+        RangeEncoder::bit(self, bit, probability);
+        bit
+    }
+
+    #[inline]
+    fn raw(&mut self, value: u32, count: u32) -> u32 {
+        RangeEncoder::raw(self, value, count);
+        value
+    }
+}
+
+impl Coder for RangeDecoder<'_> {
+    #[inline]
+    fn bit(&mut self, _: bool, probability: u16) -> bool {
+        RangeDecoder::bit(self, probability)
+    }
+
+    #[inline]
+    fn raw(&mut self, _: u32, count: u32) -> u32 {
+        RangeDecoder::raw(self, count)
+    }
+}
+
+/// The state of a packet while it is coded.
+pub(crate) struct Session<'a, C, const N: usize> {
+    pub coder: C,
+    pub bank: &'a mut Bank,
+    pub book: &'a Book,
+    pub log: &'a mut Log,
+    /// Undo of what was learned inside the packet.
+    pub old: &'a mut Vec<OldCell>,
+    pub ledger: Option<&'a mut Ledger>,
+    pub account: Account,
+    pub sum: Checksum,
+    /// Spent so far, in 1/65536 bit.
+    pub cost: u64,
+    /// Set when something was decoded that no encoder writes, or when a row is missing.
+    pub invalid: bool,
+}
+
+/// What a decision is about; part of the key of its contexts.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(crate) enum Topic {
+    EntityFlag,
+    FieldFlag,
+    Exponent,
+    Sign,
+    Mantissa,
+    Symbol,
+    List,
+    ListMantissa,
+    SpawnFlag,
+    SpawnExponent,
+    SpawnSign,
+    SpawnMantissa,
+    SpawnSymbol,
+    Class,
+    Level,
+}
+
+/// Contexts a decision may have at most; a profile uses the first `N` of them.
+pub(crate) const MAX_CONTEXTS: usize = 5;
+
+/// The groups of all contexts of a decision.
+#[derive(Clone, Copy)]
+pub(crate) struct Mixed<const N: usize> {
+    groups: [Group; N],
+    weights: Group,
+}
+
+impl<const N: usize> Mixed<N> {
+    /// The same cell of every group.
+    #[inline]
+    fn at(&self, index: usize, weights: usize) -> Contexts<N> {
+        Contexts { cells: self.groups.map(|group| group.cell(index)), weights: self.weight(weights) }
+    }
+
+    /// A cell of its own for every group.
+    #[inline]
+    fn at_each(&self, indices: &[usize; MAX_CONTEXTS], weights: usize) -> Contexts<N> {
+        let cells = core::array::from_fn(|i| self.groups[i].cell(indices[i]));
+        Contexts { cells, weights: self.weight(weights) }
+    }
+
+    fn weight(&self, set: usize) -> CellId {
+        self.weights.cell((set & 7) * 8)
+    }
+}
+
+/// How a number is coded: whose it is and what its size and sign are expected to follow.
+#[derive(Clone, Copy)]
+pub(crate) struct NumberSite {
+    pub exponent: Topic,
+    pub sign: Option<Topic>,
+    pub mantissa: Topic,
+    pub field: u32,
+    pub scale: [u32; MAX_CONTEXTS],
+    pub signs: [usize; MAX_CONTEXTS],
+}
+
+impl<C: Coder, const N: usize> Session<'_, C, N> {
+    /// Codes, learns and logs one decision.
+    #[inline]
+    pub fn decide(&mut self, contexts: &Contexts<N>, bit: bool) -> bool {
+        let probability = self.bank.probability(contexts);
+        let bit = self.coder.bit(bit, probability);
+        self.bank.learn(contexts, bit, self.old);
+        self.log.decisions.push(contexts, bit);
+        let paid = if bit { probability } else { (65536 - u32::from(probability)) as u16 };
+        self.pay(u64::from(logistic::cost(paid)));
+        bit
+    }
+
+    #[inline]
+    fn pay(&mut self, cost: u64) {
+        self.cost += cost;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.add(self.account, cost);
+        }
+    }
+
+    /// The contexts of a decision, each named by a number below 512.
+    #[inline]
+    pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
+        let base = (topic as u32) << 27 | (field & 0x7FFF) << 12;
+        let groups = core::array::from_fn(|i| {
+            self.bank.group(base | (i as u32) << 9 | (contexts[i] & 0x1FF))
+        });
+        Mixed { groups, weights: self.bank.group(WEIGHTS | base) }
+    }
+
+    /// One yes or no with a cell of its own in each context.
+    #[inline]
+    pub fn flag(
+        &mut self,
+        topic: Topic,
+        field: u32,
+        indices: &[usize; MAX_CONTEXTS],
+        bit: bool,
+    ) -> bool {
+        let mixed = self.mixed(topic, field, &[0; MAX_CONTEXTS]);
+        self.decide(&mixed.at_each(indices, 0), bit)
+    }
+
+    /// A number other than zero.
+    pub fn number(&mut self, site: &NumberSite, value: i64) -> i64 {
+        let magnitude = value.unsigned_abs().max(1);
+        let scale = self.mixed(site.exponent, site.field, &site.scale);
+        let exponent = self.tree(&scale, 6, u64::from(63 - magnitude.leading_zeros())) as u32;
+        let negative = match site.sign {
+            Some(topic) => self.flag(topic, site.field, &site.signs, value < 0),
+            None => false,
+        };
+        let top = 1u64 << exponent;
+        let rest = self.mantissa(site, exponent, negative, magnitude & (top - 1));
+        let magnitude = (top | rest) as i64;
+        if negative { magnitude.wrapping_neg() } else { magnitude }
+    }
+
+    /// The bits below the leading one: the upper ones modelled, the others as they are.
+    fn mantissa(
+        &mut self,
+        site: &NumberSite,
+        exponent: u32,
+        negative: bool,
+        value: u64,
+    ) -> u64 {
+        if exponent == 0 {
+            return 0;
+        }
+        let modelled = if exponent <= 5 { exponent } else { 3 };
+        let mut contexts = [exponent; MAX_CONTEXTS];
+        contexts[1] = exponent << 1 | u32::from(negative);
+        let groups = self.mixed(site.mantissa, site.field, &contexts);
+        let mut below = exponent - modelled;
+        let mut result = self.tree(&groups, modelled, value >> below);
+        while below > 0 {
+            let chunk = below.min(16);
+            below -= chunk;
+            let piece = (value >> below) as u32 & ((1 << chunk) - 1);
+            let piece = self.coder.raw(piece, chunk);
+            self.pay(u64::from(chunk) << 16);
+            result = result << chunk | u64::from(piece);
+        }
+        result
+    }
+
+    /// A value of `bits` bits (at most 6), from the highest down.
+    fn tree(&mut self, groups: &Mixed<N>, bits: u32, value: u64) -> u64 {
+        let mut node = 1u64;
+        for depth in 0..bits {
+            let bit = value >> (bits - 1 - depth) & 1 == 1;
+            let bit = self.decide(&groups.at(node as usize, depth as usize), bit);
+            node = node << 1 | u64::from(bit);
+        }
+        node - (1 << bits)
+    }
+
+    /// A state below `values`, given the contexts it may follow from.
+    pub fn symbol(
+        &mut self,
+        topic: Topic,
+        field: u32,
+        contexts: &[u32; MAX_CONTEXTS],
+        values: u32,
+        value: i64,
+    ) -> i64 {
+        let width = 32 - values.saturating_sub(1).leading_zeros();
+        let mut left = width;
+        let mut result = 0u64;
+        while left > 0 {
+            let digit = if left % 6 == 0 { 6 } else { left % 6 };
+            left -= digit;
+            // Lower digits depend on the higher ones as well.
+            let path = hash(result << 8 | u64::from(left));
+            let keys = contexts.map(|c| if left + digit == width { c } else { hash_pair(c, path) });
+            let groups = self.mixed(topic, field, &keys);
+            let piece = value as u64 >> left & ((1 << digit) - 1);
+            result = result << digit | self.tree(&groups, digit, piece);
+        }
+        if result >= u64::from(values.max(1)) {
+            self.invalid = true;
+            return 0;
+        }
+        result as i64
+    }
+
+    /// Whether a list goes on.
+    pub fn more(&mut self, list: List, more: bool) -> bool {
+        self.flag(Topic::List, LISTS, &[list as usize; MAX_CONTEXTS], more)
+    }
+
+    /// A distance of at least 1 in a list.
+    pub fn gap(&mut self, list: List, distance: u32) -> u32 {
+        let site = NumberSite {
+            exponent: Topic::List,
+            sign: None,
+            mantissa: Topic::ListMantissa,
+            field: list as u32,
+            scale: [0; MAX_CONTEXTS],
+            signs: [0; MAX_CONTEXTS],
+        };
+        match u32::try_from(self.number(&site, i64::from(distance))) {
+            Ok(distance) => distance,
+            Err(_) => {
+                self.invalid = true;
+                1
+            }
+        }
+    }
+}
+
+/// The lists of a packet.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(crate) enum List {
+    Despawns,
+    Wakes,
+    Covered,
+    Spawns,
+}
+
+const LISTS: u32 = 16;
+
+/// A context number from a larger one.
+#[inline]
+pub(crate) fn hash(value: u64) -> u32 {
+    (value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as u32
+}
+
+fn hash_pair(a: u32, b: u32) -> u32 {
+    hash(u64::from(a) << 16 | u64::from(b) | 1 << 40)
+}

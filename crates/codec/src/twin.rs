@@ -1,0 +1,720 @@
+//! What both ends hold identically: the model as of the fold point.
+//!
+//! A [`Twin`] changes only when a packet is folded, and both ends fold the same packets in the
+//! same order. Everything that affects how a packet is parsed is in here: probabilities, which
+//! entities are active, what each was last seen to do, and at which ticks both ends know it.
+//! Values are not: each end reads them from its own archive, at ticks the twin names.
+
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+
+use prescient_schema::{Schema, Shape};
+
+use crate::{
+    check::Checksum,
+    log::Log,
+    model::bank::{Bank, OldCell},
+    predict::Costs,
+    units::Tick,
+};
+
+/// The shared model of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Twin {
+    pub bank: Bank,
+    pub book: Book,
+    learning: bool,
+    journal: Journal,
+}
+
+/// Everything about a model but its probabilities.
+#[derive(Clone, Debug)]
+pub(crate) struct Book {
+    pub layout: Arc<Layout>,
+    pub entities: Vec<Entity>,
+    /// Ids of active entities, ascending.
+    pub active: Vec<u32>,
+    /// What is known about the fields of a class before an entity has a record of its own.
+    pub classes: Vec<ClassState>,
+    /// Ticks of the newest folded packets, newest last.
+    folds: Vec<Tick>,
+    pub fold_count: u32,
+    last_partial: u32,
+    /// Rows of resting entities that one end has meanwhile seen change.
+    pub rest_rows: BTreeMap<u32, Box<[i64]>>,
+}
+
+/// What does not change during a connection.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub schema: Arc<Schema>,
+    /// Number of the first field of each class among all fields of the schema.
+    pub first_field: Vec<u32>,
+    pub shapes: Vec<Vec<Shape>>,
+    /// Order in which fields are coded: rates of change before what they change.
+    pub order: Vec<Vec<u16>>,
+    /// The same without the fields that are only sent when an entity appears.
+    pub updates: Vec<Vec<u16>>,
+    /// Whether a class can be served at other than full precision.
+    pub has_levels: Vec<bool>,
+    /// For each field, the field that is its declared rate of change.
+    pub rates: Vec<Vec<Option<u16>>>,
+}
+
+impl Layout {
+    pub fn new(schema: Arc<Schema>) -> Self {
+        let mut first_field = Vec::new();
+        let mut next = 0;
+        for class in &schema.classes {
+            first_field.push(next);
+            next += class.fields.len() as u32 + 1;
+        }
+        let shapes = schema
+            .classes
+            .iter()
+            .map(|class| class.fields.iter().map(|field| field.kind.shape()).collect())
+            .collect();
+        let order: Vec<Vec<u16>> = schema
+            .classes
+            .iter()
+            .map(|class| {
+                let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
+                let all = 0..class.fields.len() as u16;
+                all.clone().filter(is_rate).chain(all.filter(|f| !is_rate(f))).collect()
+            })
+            .collect();
+        let updates = order
+            .iter()
+            .zip(&schema.classes)
+            .map(|(order, class)| {
+                let lasting = |f: &u16| !class.fields[usize::from(*f)].only_on_spawn;
+                order.iter().copied().filter(lasting).collect()
+            })
+            .collect();
+        let rates = schema
+            .classes
+            .iter()
+            .map(|class| {
+                let mut rates = alloc::vec![None; class.fields.len()];
+                for (index, field) in class.fields.iter().enumerate() {
+                    if let Some(derivative) = field.derivative_of
+                        && let Some(rate) = rates.get_mut(usize::from(derivative.of))
+                    {
+                        *rate = Some(index as u16);
+                    }
+                }
+                rates
+            })
+            .collect();
+        let has_levels = schema
+            .classes
+            .iter()
+            .map(|class| class.fields.iter().any(|field| field.coarser != [0; 4]))
+            .collect();
+        Self { schema, first_field, shapes, order, updates, has_levels, rates }
+    }
+}
+
+/// One entity of the client's world, confirmed by both ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entity {
+    pub head: Head,
+    /// Empty while at rest.
+    pub fields: Box<[FieldState]>,
+}
+
+/// The fixed part of an [`Entity`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub phase: Phase,
+    pub class: u16,
+    pub level: u8,
+    /// Bit `k` says whether the fold `covered_at - k` covered this entity; later folds did.
+    covered: u64,
+    covered_at: u32,
+    /// Bit `k` says whether the fold `surprised_at - k` held a surprise; later ones did not.
+    surprised: u32,
+    surprised_at: u32,
+    moved_at: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    Absent,
+    Active,
+    Resting,
+}
+
+/// What one field of one entity was last seen to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldState {
+    /// Bit `k` says whether it surprised at the entity's `k`-th last surprise.
+    pub surprised: u8,
+    /// Bit length of the last residual, and its sign in bit 7.
+    pub last: u8,
+    pub costs: Costs,
+}
+
+/// What is known about a class.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClassState {
+    pub costs: Box<[Costs]>,
+    /// The newest entity that appeared: the best guess for the next one.
+    pub reference: Option<Arc<[i64]>>,
+}
+
+/// The newest ticks at which both ends know an entity, newest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Samples {
+    pub ticks: [Tick; 3],
+    pub count: usize,
+}
+
+impl Twin {
+    /// An end that never rolls back says so with `undoable`, and is spared the copies.
+    pub fn new(layout: Arc<Layout>, learning: bool, undoable: bool) -> Self {
+        let classes = layout
+            .schema
+            .classes
+            .iter()
+            .map(|class| ClassState {
+                costs: alloc::vec![Costs::default(); class.fields.len()].into(),
+                reference: None,
+            })
+            .collect();
+        let book = Book {
+            layout,
+            entities: Vec::new(),
+            active: Vec::new(),
+            classes,
+            folds: Vec::new(),
+            fold_count: 0,
+            last_partial: 0,
+            rest_rows: BTreeMap::new(),
+        };
+        let journal = Journal { keeps_fields: undoable, ..Journal::default() };
+        Self { bank: Bank::new(!learning), book, learning, journal }
+    }
+
+    /// Learns from a packet that both ends know to be applied.
+    pub fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
+        self.journal.steps.push(Undo::Fold {
+            oldest: (self.book.folds.len() == FOLDS).then(|| self.book.folds[0]),
+            last_partial: self.book.last_partial,
+        });
+        if self.book.folds.len() == FOLDS {
+            self.book.folds.remove(0);
+        }
+        self.book.folds.push(log.tick);
+        self.book.fold_count += 1;
+        if self.learning {
+            let mut cells = core::mem::take(&mut self.journal.cells);
+            self.bank.replay::<N>(&log.decisions, &mut cells);
+            self.journal.cells = cells;
+        }
+        for &id in &log.despawns {
+            self.remove(id);
+        }
+        for &(id, class) in &log.spawns {
+            self.appear(id, class);
+        }
+        for &id in &log.moved {
+            self.wake(id);
+        }
+        if !log.full {
+            self.book.last_partial = self.book.fold_count;
+            self.note_coverage(&log.covered);
+        }
+        let fold = self.book.fold_count;
+        for &(id, level) in &log.levels {
+            if let Some(head) = self.change(id) {
+                head.level = level;
+                head.covered = 1;
+                head.covered_at = fold;
+            }
+        }
+        if self.learning {
+            self.note_surprises(log);
+            for (class, row) in &log.references {
+                let state = &mut self.book.classes[usize::from(*class)];
+                let old = core::mem::replace(&mut state.reference, Some(row.clone()));
+                self.journal.steps.push(Undo::Reference { class: *class, old });
+            }
+        }
+        if self.book.fold_count.is_multiple_of(SWEEP) {
+            self.sweep(rows);
+        }
+    }
+
+    /// Makes everything since the last commit final.
+    pub fn commit(&mut self) {
+        self.journal.cells.clear();
+        self.journal.steps.clear();
+    }
+
+    /// Takes back everything since the last [`commit`](Self::commit).
+    pub fn roll_back(&mut self) {
+        let mut cells = core::mem::take(&mut self.journal.cells);
+        self.bank.undo(&mut cells, 0);
+        self.journal.cells = cells;
+        while let Some(step) = self.journal.steps.pop() {
+            self.take_back(step);
+        }
+    }
+
+    /// A digest of a part of the model and of the values it rests on: the whole passes within
+    /// [`SLICES`] rounds, entities at rest more slowly. Values are read only where `vouched` says
+    /// that both ends have them.
+    pub fn digest(
+        &self,
+        round: u32,
+        now: Tick,
+        rows: &dyn Rows,
+        vouched: &dyn Fn(u32) -> bool,
+    ) -> u64 {
+        let slice = round % SLICES;
+        let book = &self.book;
+        let mut sum = Checksum::new(self.bank.digest(slice, SLICES));
+        sum.add(u64::from(book.fold_count));
+        let mut row = Vec::new();
+        for &id in book.active.iter().filter(|&&id| id % SLICES == slice) {
+            let entity = &book.entities[id as usize];
+            book.add_entity(&mut sum, id, entity);
+            let samples = book.samples(&entity.head, now);
+            if vouched(id) && samples.count > 0 {
+                rows.copy_row(id, samples.ticks[0], entity.head.level, &mut row);
+                sum.add_row(&row);
+            }
+        }
+        let count = book.entities.len() as u32;
+        for step in 0..count.min(RESTING_PER_ROUND) {
+            let id = round.wrapping_mul(RESTING_PER_ROUND).wrapping_add(step) % count;
+            let entity = &book.entities[id as usize];
+            if entity.head.phase == Phase::Resting {
+                book.add_entity(&mut sum, id, entity);
+                if vouched(id) {
+                    book.copy_rest_row(id, rows, &mut row);
+                    sum.add_row(&row);
+                }
+            }
+        }
+        sum.value()
+    }
+
+    /// A digest of everything, for tests and for locating a divergence.
+    pub fn full_digest(&self) -> u64 {
+        let mut sum = Checksum::new(self.bank.digest(0, 1));
+        sum.add(u64::from(self.book.fold_count));
+        sum.add(u64::from(self.book.last_partial));
+        for tick in &self.book.folds {
+            sum.add(u64::from(tick.0));
+        }
+        for &id in &self.book.active {
+            sum.add(u64::from(id));
+        }
+        for (id, entity) in self.book.entities.iter().enumerate() {
+            self.book.add_entity(&mut sum, id as u32, entity);
+        }
+        for class in &self.book.classes {
+            for costs in &class.costs {
+                sum.add(costs.bits());
+            }
+            if let Some(row) = &class.reference {
+                sum.add_row(row);
+            }
+        }
+        sum.value()
+    }
+
+    /// Keeps the row of a resting entity whose archive is about to say something else.
+    pub fn keep_rest_row(&mut self, id: u32, row: &[i64]) {
+        if !self.book.rest_rows.contains_key(&id) {
+            self.book.rest_rows.insert(id, row.into());
+            self.journal.steps.push(Undo::RestRow { id, old: None });
+        }
+    }
+
+    /// The archive says again what the resting entity held.
+    pub fn forget_rest_row(&mut self, id: u32) {
+        self.drop_rest_row(id);
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let per_entity = |entity: &Entity| {
+            size_of::<Entity>() + entity.fields.len() * size_of::<FieldState>()
+        };
+        let classes: usize =
+            self.book.classes.iter().map(|class| class.costs.len() * size_of::<Costs>()).sum();
+        self.bank.bytes()
+            + self.book.entities.iter().map(per_entity).sum::<usize>()
+            + self.book.active.capacity() * 4
+            + classes
+    }
+
+    fn appear(&mut self, id: u32, class: u16) {
+        if self.book.phase(id) != Phase::Absent {
+            // Sent again before the first sending was confirmed: one more covering.
+            return;
+        }
+        let at = id as usize;
+        if self.book.entities.len() <= at {
+            let old = self.book.entities.len();
+            self.book.entities.resize_with(at + 1, Entity::default);
+            self.journal.steps.push(Undo::Grown { len: old });
+        }
+        self.remember_head(id);
+        let fields = self.book.fresh_fields(class);
+        let fold = self.book.fold_count;
+        let entity = &mut self.book.entities[at];
+        entity.head = Head {
+            phase: Phase::Active,
+            class,
+            level: 0,
+            covered: 1,
+            covered_at: fold,
+            surprised: 1,
+            surprised_at: fold,
+            moved_at: fold,
+        };
+        let old = core::mem::replace(&mut entity.fields, fields);
+        self.journal.steps.push(Undo::Fields { id, old });
+        self.activate(id);
+    }
+
+    fn wake(&mut self, id: u32) {
+        let fold = self.book.fold_count;
+        match self.book.phase(id) {
+            Phase::Absent => {}
+            Phase::Active => {
+                self.remember_head(id);
+                self.book.entities[id as usize].head.moved_at = fold;
+            }
+            Phase::Resting => {
+                self.remember_head(id);
+                let class = self.book.entities[id as usize].head.class;
+                let fields = self.book.fresh_fields(class);
+                let whole = fold - self.book.last_partial;
+                let entity = &mut self.book.entities[id as usize];
+                entity.head.phase = Phase::Active;
+                entity.head.moved_at = fold;
+                // While it rested, only whole packets vouch for it.
+                let vouched = u64::MAX.checked_shr(64u32.saturating_sub(whole)).unwrap_or(0) | 1;
+                entity.head.covered = vouched;
+                entity.head.covered_at = fold;
+                let old = core::mem::replace(&mut entity.fields, fields);
+                self.journal.steps.push(Undo::Fields { id, old });
+                self.drop_rest_row(id);
+                self.activate(id);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: u32) {
+        match self.book.phase(id) {
+            Phase::Absent => return,
+            Phase::Active => self.deactivate(id),
+            Phase::Resting => self.drop_rest_row(id),
+        }
+        self.remember_head(id);
+        let entity = &mut self.book.entities[id as usize];
+        entity.head = Head::default();
+        let old = core::mem::take(&mut entity.fields);
+        self.journal.steps.push(Undo::Fields { id, old });
+    }
+
+    /// Active entities that held still for long go to rest.
+    fn sweep(&mut self, rows: &dyn Rows) {
+        let fold = self.book.fold_count;
+        let still: Vec<u32> = self
+            .book
+            .active
+            .iter()
+            .copied()
+            .filter(|&id| {
+                let head = &self.book.entities[id as usize].head;
+                fold - head.moved_at >= REST_AFTER && self.book.folds_covered(head) >= REST_COVERED
+            })
+            .collect();
+        for id in still {
+            self.deactivate(id);
+            self.remember_head(id);
+            let entity = &mut self.book.entities[id as usize];
+            entity.head.phase = Phase::Resting;
+            let level = entity.head.level;
+            let old = core::mem::take(&mut entity.fields);
+            self.journal.steps.push(Undo::Fields { id, old });
+            // Covered in the newest fold (see folds_covered), so this tick is known to both.
+            if let Some(&tick) = self.book.folds.last()
+                && rows.changed_after(id, tick)
+            {
+                let mut kept = Vec::new();
+                if rows.copy_row(id, tick, level, &mut kept) {
+                    self.keep_rest_row(id, &kept);
+                }
+            }
+        }
+    }
+
+    fn note_coverage(&mut self, covered: &[u32]) {
+        let fold = self.book.fold_count;
+        let mut next = covered.iter().copied().peekable();
+        for at in 0..self.book.active.len() {
+            let id = self.book.active[at];
+            while next.peek().is_some_and(|&c| c < id) {
+                next.next();
+            }
+            let is_covered = next.peek() == Some(&id);
+            let old = self.book.entities[id as usize].head;
+            if old.covered_at == fold {
+                continue;
+            }
+            let behind = fold - old.covered_at;
+            let filled = if behind > 64 {
+                u64::MAX
+            } else {
+                old.covered.checked_shl(behind).unwrap_or(0)
+                    | u64::MAX.checked_shr(64 - behind).unwrap_or(0)
+            };
+            self.journal.steps.push(Undo::Head { id, old });
+            let head = &mut self.book.entities[id as usize].head;
+            head.covered = filled & !1 | u64::from(is_covered);
+            head.covered_at = fold;
+        }
+    }
+
+    fn note_surprises(&mut self, log: &Log) {
+        let fold = self.book.fold_count;
+        for group in log.surprises.chunk_by(|a, b| a.id == b.id) {
+            let id = group[0].id;
+            if self.book.phase(id) != Phase::Active {
+                continue;
+            }
+            self.remember_head(id);
+            let head = &mut self.book.entities[id as usize].head;
+            let past = head.surprised.checked_shl(fold - head.surprised_at).unwrap_or(0);
+            head.surprised = past | 1;
+            head.surprised_at = fold;
+            let class = usize::from(head.class);
+            if self.journal.keeps_fields {
+                let old = self.book.entities[id as usize].fields.clone();
+                self.journal.steps.push(Undo::Fields { id, old });
+            }
+            for field in self.book.entities[id as usize].fields.iter_mut() {
+                field.surprised <<= 1;
+            }
+            for surprise in group {
+                let at = usize::from(surprise.field);
+                let Some(field) = self.book.entities[id as usize].fields.get_mut(at) else { continue };
+                field.surprised |= 1;
+                field.last = surprise.last;
+                field.costs.learn(&surprise.costs, 2);
+                let shared = &mut self.book.classes[class].costs[at];
+                let step = Undo::ClassCosts { class: class as u16, field: at as u16, old: *shared };
+                self.journal.steps.push(step);
+                shared.learn(&surprise.costs, 4);
+            }
+        }
+    }
+
+    fn change(&mut self, id: u32) -> Option<&mut Head> {
+        if self.book.phase(id) == Phase::Absent {
+            return None;
+        }
+        self.remember_head(id);
+        Some(&mut self.book.entities[id as usize].head)
+    }
+
+    fn activate(&mut self, id: u32) {
+        if let Err(at) = self.book.active.binary_search(&id) {
+            self.book.active.insert(at, id);
+            self.journal.steps.push(Undo::Activated { at });
+        }
+    }
+
+    fn deactivate(&mut self, id: u32) {
+        if let Ok(at) = self.book.active.binary_search(&id) {
+            self.book.active.remove(at);
+            self.journal.steps.push(Undo::Deactivated { at, id });
+        }
+    }
+
+    fn drop_rest_row(&mut self, id: u32) {
+        if let Some(old) = self.book.rest_rows.remove(&id) {
+            self.journal.steps.push(Undo::RestRow { id, old: Some(old) });
+        }
+    }
+
+    fn remember_head(&mut self, id: u32) {
+        let old = self.book.entities[id as usize].head;
+        self.journal.steps.push(Undo::Head { id, old });
+    }
+
+    fn take_back(&mut self, step: Undo) {
+        match step {
+            Undo::Fold { oldest, last_partial } => {
+                self.book.folds.pop();
+                if let Some(tick) = oldest {
+                    self.book.folds.insert(0, tick);
+                }
+                self.book.fold_count -= 1;
+                self.book.last_partial = last_partial;
+            }
+            Undo::Head { id, old } => self.book.entities[id as usize].head = old,
+            Undo::Fields { id, old } => self.book.entities[id as usize].fields = old,
+            Undo::Grown { len } => self.book.entities.truncate(len),
+            Undo::Activated { at } => {
+                self.book.active.remove(at);
+            }
+            Undo::Deactivated { at, id } => self.book.active.insert(at, id),
+            Undo::RestRow { id, old } => {
+                match old {
+                    Some(row) => self.book.rest_rows.insert(id, row),
+                    None => self.book.rest_rows.remove(&id),
+                };
+            }
+            Undo::ClassCosts { class, field, old } => {
+                self.book.classes[usize::from(class)].costs[usize::from(field)] = old;
+            }
+            Undo::Reference { class, old } => self.book.classes[usize::from(class)].reference = old,
+        }
+    }
+}
+
+impl Book {
+    pub fn phase(&self, id: u32) -> Phase {
+        self.entities.get(id as usize).map_or(Phase::Absent, |entity| entity.head.phase)
+    }
+
+    /// Ticks from which an entity can be predicted at `now`.
+    #[inline]
+    pub fn samples(&self, head: &Head, now: Tick) -> Samples {
+        let mut samples = Samples::default();
+        let behind = self.fold_count.wrapping_sub(head.covered_at);
+        for (back, &tick) in self.folds.iter().rev().enumerate() {
+            if now.since(tick) > HISTORY {
+                break;
+            }
+            let back = back as u32;
+            let known = back < behind || head.covered >> (back - behind).min(63) & 1 == 1;
+            if known {
+                samples.ticks[samples.count] = tick;
+                samples.count += 1;
+                if samples.count == samples.ticks.len() {
+                    break;
+                }
+            }
+            if back >= behind + 63 {
+                break;
+            }
+        }
+        samples
+    }
+
+    /// Which of the last 32 folds held a surprise of this entity, newest in bit 0.
+    #[inline]
+    pub fn surprise_history(&self, head: &Head) -> u32 {
+        head.surprised.checked_shl(self.fold_count - head.surprised_at).unwrap_or(0)
+    }
+
+    /// The row at which an entity rests.
+    pub fn copy_rest_row(&self, id: u32, rows: &dyn Rows, out: &mut Vec<i64>) -> bool {
+        match self.rest_rows.get(&id) {
+            Some(row) => {
+                out.clear();
+                out.extend_from_slice(row);
+                true
+            }
+            None => rows.copy_latest(id, self.entities[id as usize].head.level, out),
+        }
+    }
+
+    /// Active entities, those that were not covered for longest first.
+    pub fn stalest_first(&self) -> Vec<u32> {
+        let staleness = |id: u32| {
+            let head = &self.entities[id as usize].head;
+            if head.covered_at == self.fold_count { head.covered.trailing_zeros() } else { 0 }
+        };
+        let mut order = self.active.clone();
+        order.sort_by_key(|&id| core::cmp::Reverse(staleness(id)));
+        order
+    }
+
+    fn fresh_fields(&self, class: u16) -> Box<[FieldState]> {
+        let state = &self.classes[usize::from(class)];
+        state
+            .costs
+            .iter()
+            .map(|&costs| FieldState { surprised: 0, last: 0, costs })
+            .collect()
+    }
+
+    /// How many of the newest folds all covered this entity.
+    fn folds_covered(&self, head: &Head) -> u32 {
+        let behind = self.fold_count - head.covered_at;
+        behind + (!(head.covered)).trailing_zeros()
+    }
+
+    fn add_entity(&self, sum: &mut Checksum, id: u32, entity: &Entity) {
+        let head = &entity.head;
+        if head.phase == Phase::Absent {
+            return;
+        }
+        sum.add(u64::from(id) << 32 | u64::from(head.class) << 8 | head.phase as u64);
+        sum.add(u64::from(head.level));
+        sum.add(head.covered);
+        sum.add(u64::from(head.covered_at) << 32 | u64::from(head.moved_at));
+        sum.add(u64::from(head.surprised) << 32 | u64::from(head.surprised_at));
+        for field in &entity.fields {
+            let bits = u64::from(field.surprised) << 8 | u64::from(field.last);
+            sum.add(bits << 32 ^ field.costs.bits());
+        }
+    }
+}
+
+/// One end's values.
+pub(crate) trait Rows {
+    /// Puts the row of an entity at a tick both ends know it at into `out`. `false` if this end
+    /// lost it, which means that the two ends no longer agree.
+    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool;
+    /// The newest row of an entity.
+    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool;
+    /// Whether the values of an entity changed after a tick.
+    fn changed_after(&self, id: u32, tick: Tick) -> bool;
+}
+
+/// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
+#[derive(Clone, Debug, Default)]
+struct Journal {
+    /// Whether field states are worth copying before they change.
+    keeps_fields: bool,
+    cells: Vec<OldCell>,
+    steps: Vec<Undo>,
+}
+
+#[derive(Clone, Debug)]
+enum Undo {
+    Fold { oldest: Option<Tick>, last_partial: u32 },
+    Head { id: u32, old: Head },
+    Fields { id: u32, old: Box<[FieldState]> },
+    Grown { len: usize },
+    Activated { at: usize },
+    Deactivated { at: usize, id: u32 },
+    RestRow { id: u32, old: Option<Box<[i64]>> },
+    ClassCosts { class: u16, field: u16, old: Costs },
+    Reference { class: u16, old: Option<Arc<[i64]>> },
+}
+
+/// A baseline older than this many ticks is no baseline; archives must reach this far back.
+pub const HISTORY: u32 = 128;
+/// Folds whose ticks are remembered.
+const FOLDS: usize = 64;
+/// An entity rests after this many folds without a change.
+const REST_AFTER: u32 = 48;
+/// … the newest of which must all have covered it.
+const REST_COVERED: u32 = 4;
+/// How often the active list is searched for entities to put to rest, in folds.
+const SWEEP: u32 = 8;
+/// Packets until every part of the model has been checked.
+pub(crate) const SLICES: u32 = 16;
+const RESTING_PER_ROUND: u32 = 8;
