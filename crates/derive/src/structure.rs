@@ -317,24 +317,18 @@ impl Structure<'_> {
     }
 
     fn contract(&self, table: &str) -> Option<TokenStream> {
-        let schema = self.schema;
+        let (ident, schema) = (self.ident, self.schema);
         let At { value: path, .. } = self.attributes.predict_with.as_ref()?;
         let name = quote!(#path).to_string().replace(' ', "");
+        // Only this one name can hide something of the user's.
         Some(quote! {
-            fn fast_forward(row: &[i64], ticks: u32, out: &mut [i64]) {
-                #schema::fast_forward(#table, row, ticks, out, forward);
+            fn __prescient_fast_forward(row: &[i64], ticks: u32, out: &mut [i64]) {
+                #schema::fast_forward::<#ident>(#table, row, ticks, out, #path);
             }
-            // A pointer of exactly this type, so that another signature is an error at the path.
-            #[allow(non_upper_case_globals)]
-            const forward: fn(&Self_, u32) -> Self_ = #path;
             class.contract(#schema::Contract {
                 name: ::core::convert::Into::into(#name),
-                fast_forward,
+                fast_forward: __prescient_fast_forward,
             });
-        })
-        .map(|tokens| {
-            let ident = self.ident;
-            quote!(type Self_ = #ident; #tokens)
         })
     }
 

@@ -42,7 +42,7 @@ pub fn fast_forward<T: State>(
     row: &[i64],
     ticks: u32,
     out: &mut [i64],
-    predict: impl FnOnce(&T, u32) -> T,
+    predict: fn(&T, u32) -> T,
 ) {
     match T::from_row(table, row) {
         Ok(state) => {

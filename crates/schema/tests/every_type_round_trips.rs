@@ -44,7 +44,11 @@ struct Everything {
 }
 
 fn gear() -> impl Strategy<Value = Gear> {
-    prop_oneof![Just(Gear::Reverse), Just(Gear::Neutral), Just(Gear::Forward)]
+    prop_oneof![
+        Just(Gear::Reverse),
+        Just(Gear::Neutral),
+        Just(Gear::Forward)
+    ]
 }
 
 fn wheel() -> impl Strategy<Value = Wheel> {
@@ -111,7 +115,11 @@ proptest! {
 #[test]
 fn names_say_where_a_column_comes_from() {
     let class = Everything::class("default").unwrap();
-    let names: Vec<_> = class.fields.iter().map(|field| field.name.as_str()).collect();
+    let names: Vec<_> = class
+        .fields
+        .iter()
+        .map(|field| field.name.as_str())
+        .collect();
     assert_eq!(
         names[11..],
         [
@@ -135,8 +143,17 @@ fn names_say_where_a_column_comes_from() {
         ]
     );
     assert_eq!(class.name, "Everything");
-    assert_eq!(class.fields[7].kind, Kind::Int { bits: 64, signed: false });
-    assert_eq!(class.fields[11].kind, Kind::variants(&["Reverse", "Neutral", "Forward"]));
+    assert_eq!(
+        class.fields[7].kind,
+        Kind::Int {
+            bits: 64,
+            signed: false
+        }
+    );
+    assert_eq!(
+        class.fields[11].kind,
+        Kind::variants(&["Reverse", "Neutral", "Forward"])
+    );
     assert_eq!(class.fields[11].kind.shape(), Shape::Symbol { values: 3 });
 }
 
@@ -217,7 +234,12 @@ fn precision_is_given_up_only_where_it_was_offered() {
     );
     let class = Outer::class("default").unwrap();
     let worst = Level::new(3).unwrap();
-    assert!(class.fields.iter().all(|field| field.at_level(worst, 123) == 123));
+    assert!(
+        class
+            .fields
+            .iter()
+            .all(|field| field.at_level(worst, 123) == 123)
+    );
 }
 
 #[test]

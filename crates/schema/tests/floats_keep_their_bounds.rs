@@ -11,12 +11,22 @@ fn format() -> impl Strategy<Value = FloatFormat> {
     parts.prop_filter_map("beyond double", |(m, e, b)| FloatFormat::new(m, e, b))
 }
 
+/// A format, and three more whose numbers it all has.
 fn levels() -> impl Strategy<Value = CustomFloat> {
-    let parts = [format(), format(), format(), format()];
-    parts.prop_filter_map("not nested", |mut formats| {
-        formats.sort_by_key(|format| std::cmp::Reverse((format.mantissa(), format.exponent())));
-        CustomFloat::new(formats)
+    let choice = || any::<(u8, u8, u16)>();
+    (format(), [choice(), choice(), choice()]).prop_map(|(fine, choices)| {
+        let [a, b, c] = choices.map(|choice| coarser(fine, choice));
+        CustomFloat::new([fine, a, b, c]).unwrap()
     })
+}
+
+fn coarser(fine: FloatFormat, (mantissa, exponent, bias): (u8, u8, u16)) -> FloatFormat {
+    let mantissa = 1 + mantissa % fine.mantissa();
+    let exponent = 1 + exponent % fine.exponent();
+    let least = (1 << exponent) - (1 << fine.exponent()) + fine.bias();
+    let most = fine.bias() + i16::from(fine.mantissa()) - i16::from(mantissa);
+    let bias = least + (bias % (most - least + 1) as u16) as i16;
+    FloatFormat::new(mantissa, exponent, bias).unwrap()
 }
 
 fn level() -> impl Strategy<Value = Level> {
@@ -153,7 +163,12 @@ fn a_tiny_format_is_what_one_computes_by_hand() {
     // Two bits each: exponent 0 is 0, ¼, ½, ¾; then 1 to 1¾ in quarters, 2 to 3½ in halves.
     let format = FloatFormat::new(2, 2, 1).unwrap();
     let all: Vec<f64> = (0..12).map(|integer| format.to_f64(integer)).collect();
-    assert_eq!(all, [0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5]);
+    assert_eq!(
+        all,
+        [
+            0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5
+        ]
+    );
     assert_eq!(format.to_f64(12), f64::INFINITY);
     assert!(format.to_f64(13).is_nan());
     assert_eq!(format.from_f64(100.0), 11);
@@ -183,12 +198,26 @@ fn four_levels_of_one_field() {
     }
     let class = Ball::class("default").unwrap();
     let height = &class.fields[0];
-    let row = Ball { height: 3.3, spin: 0.1 }.to_row("default");
+    let row = Ball {
+        height: 3.3,
+        spin: 0.1,
+    }
+    .to_row("default");
     let at = |level| height.at_level(Level::new(level).unwrap(), row[0]);
-    let served = |level| Ball::from_row("default", &[at(level), row[1]]).unwrap().height;
-    assert_eq!([served(0), served(1), served(2), served(3)], [3.3, 3.300_018_3, 3.296_875, 3.25]);
+    let served = |level| {
+        Ball::from_row("default", &[at(level), row[1]])
+            .unwrap()
+            .height
+    };
+    assert_eq!(
+        [served(0), served(1), served(2), served(3)],
+        [3.3, 3.299_987_8, 3.296_875, 3.25]
+    );
     assert_eq!(class.fields[1].priority.get(), 0);
-    assert_eq!(Ball::from_row("default", &row).unwrap().spin, 0.099_975_585_937_5);
+    assert_eq!(
+        Ball::from_row("default", &row).unwrap().spin,
+        0.099_975_585_937_5
+    );
 }
 
 #[test]

@@ -107,7 +107,6 @@ macro_rules! floats {
         }
 
         impl Numeric for $float {}
-        impl Real for $float {}
     )*};
 }
 
@@ -115,6 +114,9 @@ floats! {
     f32, Kind::F32, 32, exact_from_f32, exact_to_f32;
     f64, Kind::F64, 64, exact_from_f64, exact_to_f64;
 }
+
+impl Real for f32 {}
+impl Real for f64 {}
 
 fn kind(how: &Declaration, exact: Kind, bits: u8) -> Kind {
     match how.form {
