@@ -133,22 +133,13 @@ impl FieldAttributes {
         {
             return refuse(float.span, "priority 0 is never degraded: give one format");
         }
-        for unwanted in [&self.exact, &self.float.as_ref().map(At::place)]
-            .into_iter()
-            .flatten()
-        {
-            if let Some(levels) = &self.levels {
-                return refuse(levels.span, "only integers and stepped floats have levels");
-            }
-            if let Some(bits) = &self.bits {
-                return refuse(bits.span, "the width of this float is given by its format");
-            }
-            if let Some(velocity) = &self.velocity_of {
-                let _ = unwanted;
-                return refuse(
-                    velocity.span,
-                    "a velocity must be an integer or have a `step`",
-                );
+        if self.exact.is_some() || self.float.is_some() {
+            let text = "only integers and stepped floats have this";
+            let levels = self.levels.as_ref().map(|at| at.span);
+            let bits = self.bits.as_ref().map(|at| at.span);
+            let velocity = self.velocity_of.as_ref().map(|at| at.span);
+            if let Some(span) = levels.or(bits).or(velocity) {
+                return refuse(span, text);
             }
         }
         if let Some(unit) = self.per_tick.as_ref().or(self.per_second.as_ref())
@@ -185,15 +176,6 @@ impl FieldAttributes {
             || self.priority.is_some()
             || self.velocity_of.is_some()
             || self.tables.is_some()
-    }
-}
-
-impl<T> At<T> {
-    fn place(&self) -> At<()> {
-        At {
-            value: (),
-            span: self.span,
-        }
     }
 }
 
