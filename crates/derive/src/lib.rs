@@ -33,6 +33,9 @@
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
 
 mod attributes;
+mod check;
+mod class;
+mod column;
 mod enumeration;
 mod structure;
 
