@@ -43,7 +43,8 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, parse_macro_input};
 
-/// See the [crate](crate) for the attributes.
+/// Makes a `Value` of a struct or C-like enumeration, and a `State` of a struct. The attributes are
+/// listed on the [front page](crate).
 #[proc_macro_derive(State, attributes(state))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
