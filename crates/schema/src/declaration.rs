@@ -81,7 +81,8 @@ impl Declaration {
 pub enum Form {
     /// Integers as they are, floats bit for bit.
     Natural,
-    /// Floats counted in steps.
+    /// Floats counted in steps. A step finer than the float itself far from zero cannot be read
+    /// back exactly: at 100,000 units an `f32` moves in steps of 1/128.
     Step(Step),
     /// Floats in chosen formats.
     Custom(CustomFloat),

@@ -1,6 +1,8 @@
 //! What is declared on a type arrives in its class.
 
-use prescient_schema::{Derivative, Fault, SchemaBuilder, State};
+use prescient_schema::{
+    ClassBuilder, Derivative, Fault, Field, Kind, Priority, Rate, SchemaBuilder, State, Step,
+};
 
 #[derive(State, Clone, Debug, PartialEq)]
 struct Body {
@@ -150,4 +152,58 @@ fn a_contract_moves_rows_forward() {
         (contract.fast_forward)(&broken, 4, &mut out);
         assert_eq!(out, broken);
     }
+}
+
+#[test]
+fn a_schema_built_at_run_time_is_the_same_thing() {
+    #[derive(State)]
+    #[state(rename = "car", tick_hz = 60)]
+    struct Car {
+        #[state(step = 0.01, priority = 1, position)]
+        _x: f32,
+        #[state(rename = "speed", step = 0.1, velocity_of = "_x")]
+        _v: f64,
+        #[state(owner, only_on_spawn)]
+        _team: u8,
+    }
+    let derived = SchemaBuilder::new().state::<Car>().build().unwrap();
+
+    let stepped = |name: &str, step: f64, bits| {
+        let step = Step::from_f64(step).unwrap();
+        Field::new(name, Kind::Step { step, bits })
+    };
+    let mut class = ClassBuilder::new("car");
+    class
+        .field(Field {
+            priority: Priority::new(1).unwrap(),
+            coarser: [0, 1, 2, 3],
+            ..stepped("_x", 0.01, 32)
+        })
+        .field(stepped("speed", 0.1, 64))
+        .field(Field {
+            only_on_spawn: true,
+            ..Field::new(
+                "_team",
+                Kind::Int {
+                    bits: 8,
+                    signed: false,
+                },
+            )
+        })
+        .rate(
+            "speed",
+            "_x",
+            Rate::PerSecond {
+                tick_hz: Step::ratio(60, 1).unwrap(),
+            },
+        )
+        .position(["_x"])
+        .owner("_team");
+    let built = SchemaBuilder::new()
+        .class(class.build().unwrap())
+        .build()
+        .unwrap();
+
+    assert!(derived.differences(&built).is_empty());
+    assert_eq!(derived.fingerprint(), built.fingerprint());
 }
