@@ -1,6 +1,8 @@
 //! One field of a class: what its integers mean and how they may be coarsened.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
+
+use crate::{CustomFloat, Step};
 
 /// One scalar of a class.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +19,9 @@ pub struct Field {
     pub optional: bool,
     /// This field is the rate of change of another one.
     pub derivative_of: Option<Derivative>,
-    /// How many low bits are rounded away at each precision level.
+    /// How many low bits are rounded away at each precision level: 0 at level 0, never fewer at
+    /// a higher level, all 0 for priority 0 and for kinds that are not coarsened this way
+    /// (symbols, exact floats, and custom floats, whose formats say it).
     pub coarser: [u8; 4],
 }
 
@@ -37,14 +41,36 @@ impl Field {
 
     /// The value a client holds when it is served at `level`: a pure function of the truth, so
     /// error never accumulates.
+    ///
+    /// Integer arithmetic only. The nearest multiple, halves upwards, that the field's width can
+    /// hold; applying a level twice changes nothing. A field of priority 0 is returned as it is.
     pub fn at_level(&self, level: Level, value: i64) -> i64 {
-        let shift = u32::from(self.coarser[level.index()]);
-        if shift == 0 {
+        if self.priority.get() == 0 {
             return value;
         }
-        let half = 1i64 << (shift - 1);
-        (value.saturating_add(half) >> shift) << shift
+        if let Kind::Custom(float) = &self.kind {
+            return float.at_level(level, value);
+        }
+        match (self.coarser[level.index()], self.kind.shape()) {
+            (0, _) | (_, Shape::Symbol { .. }) => value,
+            (shift, Shape::Number { bits, signed }) => coarsen(value, shift, bits, signed),
+        }
     }
+}
+
+fn coarsen(value: i64, shift: u8, bits: u8, signed: bool) -> i64 {
+    let bits = u32::from(bits.clamp(1, 64));
+    let shift = u32::from(shift).min(bits - 1);
+    if shift == 0 {
+        return value;
+    }
+    if bits == 64 && !signed {
+        let half = 1u64 << (shift - 1);
+        return ((value as u64).saturating_add(half) >> shift << shift) as i64;
+    }
+    let half = 1i64 << (shift - 1);
+    let most = i64::MAX >> (64 - bits) << u32::from(!signed) | i64::from(!signed);
+    (value.saturating_add(half) >> shift).min(most >> shift) << shift
 }
 
 /// What the integer of a field stands for.
@@ -64,15 +90,70 @@ pub enum Kind {
     },
     /// Yes or no, as 1 or 0.
     Bool,
+    /// One of several named states without order; the integer is the position of its name.
+    Variant {
+        /// The names, all different.
+        names: Vec<String>,
+    },
+    /// A number counted in steps of a declared size.
+    Step {
+        /// The size of one step.
+        step: Step,
+        /// Signed width of the count; numbers beyond it saturate.
+        bits: u8,
+    },
+    /// Every bit of an `f32`, as an integer in the order of the numbers.
+    F32,
+    /// Every bit of an `f64`, as an integer in the order of the numbers.
+    F64,
+    /// A float in a chosen format, as an integer in the order of the numbers.
+    Custom(CustomFloat),
 }
 
 impl Kind {
+    /// Named states.
+    pub fn variants(names: &[&str]) -> Self {
+        Kind::Variant {
+            names: names.iter().map(|name| String::from(*name)).collect(),
+        }
+    }
+
     /// How the codec treats values of this kind.
     pub fn shape(&self) -> Shape {
-        match *self {
-            Kind::Int { bits, signed } => Shape::Number { bits, signed },
-            Kind::Enum { values } => Shape::Symbol { values },
+        let number = |bits, signed| Shape::Number { bits, signed };
+        match self {
+            Kind::Int { bits, signed } => number(*bits, *signed),
+            Kind::Enum { values } => Shape::Symbol { values: *values },
             Kind::Bool => Shape::Symbol { values: 2 },
+            Kind::Variant { names } => Shape::Symbol {
+                values: names.len() as u32,
+            },
+            Kind::Step { bits, .. } => number(*bits, true),
+            Kind::F32 => number(32, true),
+            Kind::F64 => number(64, true),
+            Kind::Custom(float) => number(float.format(Level::EXACT).bits(), true),
+        }
+    }
+
+    /// The size of one unit; `None` for symbols and for floats, whose units differ in size.
+    pub fn unit(&self) -> Option<Step> {
+        match self {
+            Kind::Int { .. } => Some(Step::ONE),
+            Kind::Step { step, .. } => Some(*step),
+            _ => None,
+        }
+    }
+
+    /// Whether `value` is one that a field of this kind can have.
+    pub fn admits(&self, value: i64) -> bool {
+        match self.shape() {
+            Shape::Symbol { values } => (0..i64::from(values)).contains(&value),
+            Shape::Number { bits: 64, .. } => true,
+            Shape::Number { bits, signed: true } => {
+                let most = i64::MAX >> (64 - u32::from(bits));
+                (!most..=most).contains(&value)
+            }
+            Shape::Number { bits, .. } => value >= 0 && value >> bits == 0,
         }
     }
 }
@@ -141,4 +222,43 @@ pub struct Derivative {
     pub numerator: i32,
     /// Never zero.
     pub denominator: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(bits: u8, signed: bool, coarser: [u8; 4]) -> Field {
+        Field {
+            priority: Priority(1),
+            coarser,
+            ..Field::new("n", Kind::Int { bits, signed })
+        }
+    }
+
+    #[test]
+    fn coarser_values_stay_within_their_width() {
+        let byte = number(8, false, [0, 1, 4, 7]);
+        assert_eq!(byte.at_level(Level(1), 255), 254);
+        assert_eq!(byte.at_level(Level(2), 255), 240);
+        assert_eq!(byte.at_level(Level(3), 64), 128);
+        let signed = number(8, true, [0, 1, 4, 7]);
+        assert_eq!(signed.at_level(Level(2), 127), 112);
+        assert_eq!(signed.at_level(Level(2), -128), -128);
+        assert_eq!(signed.at_level(Level(2), -120), -112);
+        let widest = number(64, false, [0, 1, 8, 8]);
+        assert_eq!(widest.at_level(Level(2), -1), !0xff);
+        assert_eq!(widest.at_level(Level(1), i64::MIN), i64::MIN);
+        let widest = number(64, true, [0, 1, 8, 63]);
+        assert_eq!(widest.at_level(Level(1), i64::MAX), i64::MAX - 1);
+        assert_eq!(widest.at_level(Level(3), i64::MIN), i64::MIN);
+    }
+
+    #[test]
+    fn priority_zero_is_never_degraded() {
+        let mut field = number(32, true, [0, 4, 8, 12]);
+        assert_eq!(field.at_level(Level(3), 12345), 12288);
+        field.priority = Priority(0);
+        assert_eq!(field.at_level(Level(3), 12345), 12345);
+    }
 }

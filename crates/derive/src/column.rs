@@ -1,0 +1,207 @@
+//! One field: what was declared on it, as a constant, and where it is shown.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{DataStruct, Error, Member, Result, Type};
+
+use crate::attributes::{At, FieldAttributes};
+
+/// One field that is not skipped.
+pub struct Column<'a> {
+    pub member: Member,
+    pub name: String,
+    pub kind: &'a Type,
+    pub attributes: FieldAttributes,
+    /// The constant that holds its declaration.
+    pub constant: Ident,
+}
+
+/// The fields of a struct, and those that are skipped.
+pub fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
+    let (mut columns, mut skipped) = (Vec::new(), Vec::new());
+    for (index, (member, field)) in data.fields.members().zip(&data.fields).enumerate() {
+        let attributes = FieldAttributes::parse(&field.attrs)?;
+        if attributes.skip.is_some() {
+            skipped.push(member);
+            continue;
+        }
+        let own = match &member {
+            Member::Named(name) => name.to_string().trim_start_matches("r#").to_owned(),
+            Member::Unnamed(index) => index.index.to_string(),
+        };
+        let name = attributes
+            .rename
+            .as_ref()
+            .map_or(own, |rename| rename.value.clone());
+        if columns
+            .iter()
+            .any(|column: &Column<'_>| column.name == name)
+        {
+            let span = attributes
+                .rename
+                .as_ref()
+                .map_or_else(Span::call_site, |at| at.span);
+            return Err(Error::new(span, format!("there is another field `{name}`")));
+        }
+        columns.push(Column {
+            member,
+            name,
+            kind: &field.ty,
+            attributes,
+            constant: Ident::new(&format!("FIELD_{index}"), Span::call_site()),
+        });
+    }
+    Ok((columns, skipped))
+}
+
+impl Column<'_> {
+    /// The constant that holds what was declared, and a check that the type can have it.
+    pub fn declaration(&self, schema: &TokenStream) -> TokenStream {
+        let Self {
+            kind,
+            attributes,
+            constant,
+            ..
+        } = self;
+        let form = match (&attributes.step, &attributes.float) {
+            (Some(at), _) => {
+                let step = step(schema, at);
+                quote!(#schema::Form::Step(#step))
+            }
+            (_, Some(at)) => float(schema, at),
+            _ => quote!(#schema::Form::Natural),
+        };
+        let some = |value: Option<TokenStream>| match value {
+            Some(value) => quote!(::core::option::Option::Some(#value)),
+            None => quote!(::core::option::Option::None),
+        };
+        let bits = some(attributes.bits.as_ref().map(|at| {
+            let bits = at.value;
+            quote!(#bits)
+        }));
+        let priority = some(
+            attributes
+                .priority
+                .as_ref()
+                .map(|at| priority(schema, at.value)),
+        );
+        let levels = some(attributes.levels.as_ref().map(|at| {
+            let levels = at.value;
+            quote!([#(#levels),*])
+        }));
+        let only_on_spawn = attributes.only_on_spawn.is_some();
+        let optional = attributes.optional.is_some();
+        let real = [
+            attributes.step.as_ref().map(|at| at.span),
+            attributes.exact.as_ref().map(|at| at.span),
+            attributes.float.as_ref().map(|at| at.span),
+        ];
+        let numeric = [
+            attributes.bits.as_ref().map(|at| at.span),
+            attributes.levels.as_ref().map(|at| at.span),
+            attributes.velocity_of.as_ref().map(|at| at.span),
+        ];
+        let needs = |spans: [Option<Span>; 3], bound: &str| {
+            let bound = Ident::new(bound, Span::call_site());
+            let checks = spans.into_iter().flatten().map(|span| {
+                let check = Ident::new("check", span);
+                let kind = respan(kind, span);
+                quote_spanned! {span=>
+                    const _: () = {
+                        const fn #check<T: #schema::#bound>() {}
+                        #check::<#kind>();
+                    };
+                }
+            });
+            quote!(#(#checks)*)
+        };
+        let (real, numeric) = (needs(real, "Real"), needs(numeric, "Numeric"));
+        quote! {
+            #real
+            #numeric
+            const #constant: #schema::Declaration = #schema::Declaration {
+                form: #form,
+                bits: #bits,
+                priority: #priority,
+                levels: #levels,
+                only_on_spawn: #only_on_spawn,
+                optional: #optional,
+            };
+        }
+    }
+
+    /// The condition under which a table has this field; `None` if all have it.
+    pub fn shown(&self) -> Option<(TokenStream, Span)> {
+        let At { value, span } = self.attributes.tables.as_ref()?;
+        let names = value.iter().map(Ident::to_string);
+        Some((quote!(::core::matches!(table, #(#names)|*)), *span))
+    }
+
+    pub fn where_shown(&self, code: &TokenStream) -> TokenStream {
+        match self.shown() {
+            None => code.clone(),
+            Some((shown, _)) => quote!(if #shown { #code }),
+        }
+    }
+}
+
+/// The type as if it were written at the attribute, so that its errors point there.
+fn respan(kind: &Type, span: Span) -> TokenStream {
+    fn each(tokens: TokenStream, span: Span) -> TokenStream {
+        let respan = |mut token: proc_macro2::TokenTree| {
+            if let proc_macro2::TokenTree::Group(group) = &token {
+                let inner = each(group.stream(), span);
+                token = proc_macro2::Group::new(group.delimiter(), inner).into();
+            }
+            token.set_span(token.span().located_at(span));
+            token
+        };
+        tokens.into_iter().map(respan).collect()
+    }
+    each(quote!(#kind), span)
+}
+
+pub fn step(schema: &TokenStream, at: &At<String>) -> TokenStream {
+    let text = &at.value;
+    quote_spanned! {at.span=>
+        match #schema::Step::parse(#text) {
+            ::core::result::Result::Ok(step) => step,
+            ::core::result::Result::Err(_) => {
+                ::core::panic!("the number does not fit a ratio of two 64-bit integers")
+            }
+        }
+    }
+}
+
+fn float(schema: &TokenStream, at: &At<Vec<(u8, u8, i16)>>) -> TokenStream {
+    let formats = at.value.iter().map(|(mantissa, exponent, bias)| {
+        quote_spanned! {at.span=>
+            match #schema::FloatFormat::new(#mantissa, #exponent, #bias) {
+                ::core::option::Option::Some(format) => format,
+                ::core::option::Option::None => {
+                    ::core::panic!("the range of the format is beyond that of `f64`")
+                }
+            }
+        }
+    });
+    if at.value.len() == 1 {
+        return quote!(#schema::Form::Custom(#schema::CustomFloat::uniform(#(#formats)*)));
+    }
+    quote_spanned! {at.span=>
+        #schema::Form::Custom(match #schema::CustomFloat::new([#(#formats),*]) {
+            ::core::option::Option::Some(float) => float,
+            ::core::option::Option::None => {
+                ::core::panic!("a level has numbers that level 0 has not")
+            }
+        })
+    }
+}
+
+pub fn priority(schema: &TokenStream, value: u8) -> TokenStream {
+    quote! {
+        match #schema::Priority::new(#value) {
+            ::core::option::Option::Some(priority) => priority,
+            ::core::option::Option::None => ::core::unreachable!(),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `#[derive(State)]`: a schema made from a plain Rust type.
+//!
+//! The macro only reads attributes and calls the traits of `prescient-schema`; what a type means
+//! as columns is decided there, by the type. So type aliases, foreign types with a hand-written
+//! `Value` and nested generics need no special case here.
+//!
+//! # Attributes of a struct: `#[state(…)]`
+//!
+//! | attribute | meaning |
+//! |---|---|
+//! | `rename = "car"` | name of the class |
+//! | `tick_hz = 60` | ticks per second, for velocities per second |
+//! | `priority = 2` | how reluctantly the whole entity is degraded, 0 (never) to 3 |
+//! | `tables(public, private)` | several views of the type, each a class of its own |
+//! | `predict_with = path` | `fn(&Self, ticks: u32) -> Self`, run by both ends |
+//! | `owner = "…"`, `group = "…"`, `position = "…"` | as on a field, but may name a nested one |
+//!
+//! # Attributes of a field
+//!
+//! | attribute | meaning |
+//! |---|---|
+//! | `step = 0.01` | floats counted in steps; also `step = "1/60"` |
+//! | `exact` | floats bit for bit (the default) |
+//! | `float((10, 5, 15))` | floats of (mantissa, exponent, bias) bits; or four, one per level |
+//! | `bits = 12` | a narrower width; values beyond it saturate |
+//! | `levels(0, 1, 2, 4)` | low bits rounded away at each precision level |
+//! | `priority = 1` | how reluctantly it is degraded, 0 (never) to 3 |
+//! | `only_on_spawn` | sent when the entity appears and never again |
+//! | `optional` | a peer without this field may still connect |
+//! | `velocity_of = "x"` | rate of change of `x`, per second, or with `per_tick` per tick |
+//! | `owner`, `group`, `position` | whose it is, what it travels with, where it is |
+//! | `tables(private)` | only in these tables; at its default when read from another |
+//! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
+
+mod attributes;
+mod check;
+mod class;
+mod column;
+mod enumeration;
+mod structure;
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Error, parse_macro_input};
+
+/// Makes a `Value` of a struct or C-like enumeration, and a `State` of a struct. The attributes are
+/// listed on the [front page](crate).
+#[proc_macro_derive(State, attributes(state))]
+pub fn derive_state(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand(&input, &quote!(::prescient_schema))
+}
+
+/// The same for programs that depend on the facade only, which re-exports this as `State`.
+#[doc(hidden)]
+#[proc_macro_derive(FacadeState, attributes(state))]
+pub fn derive_facade_state(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand(&input, &quote!(::prescient::schema))
+}
+
+fn expand(input: &DeriveInput, schema: &proc_macro2::TokenStream) -> TokenStream {
+    let expanded = if let Some(parameter) = input.generics.params.first() {
+        Err(Error::new_spanned(
+            parameter,
+            "a state cannot be generic: both ends must know its columns",
+        ))
+    } else {
+        match &input.data {
+            Data::Struct(data) => structure::expand(input, data, schema),
+            Data::Enum(data) => enumeration::expand(input, data, schema),
+            Data::Union(data) => Err(Error::new_spanned(
+                data.union_token,
+                "a union cannot be a state",
+            )),
+        }
+    };
+    expanded.unwrap_or_else(Error::into_compile_error).into()
+}

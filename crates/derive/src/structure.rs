@@ -1,0 +1,154 @@
+//! Structs: the columns of their fields, one after the other.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{DataStruct, DeriveInput, Member, Result};
+
+use crate::attributes::StructAttributes;
+use crate::check::check;
+use crate::column::{Column, columns, step};
+
+pub fn expand(input: &DeriveInput, data: &DataStruct, schema: &TokenStream) -> Result<TokenStream> {
+    let attributes = StructAttributes::parse(&input.attrs)?;
+    let (columns, skipped) = columns(data)?;
+    check(&attributes, &columns)?;
+    let state = Structure {
+        ident: &input.ident,
+        attributes,
+        columns,
+        skipped,
+        schema,
+    };
+    let (value, class) = (state.value(), state.state());
+    Ok(quote!(#value #class))
+}
+
+/// A struct as it was declared.
+pub struct Structure<'a> {
+    pub ident: &'a Ident,
+    pub attributes: StructAttributes,
+    pub columns: Vec<Column<'a>>,
+    pub skipped: Vec<Member>,
+    pub schema: &'a TokenStream,
+}
+
+impl Structure<'_> {
+    fn value(&self) -> TokenStream {
+        let (ident, schema) = (self.ident, self.schema);
+        let constants = self.columns.iter().map(|column| column.declaration(schema));
+        let describe = self.columns.iter().map(|column| {
+            let Column {
+                name,
+                kind,
+                constant,
+                ..
+            } = column;
+            column.where_shown(&quote! {
+                <#kind as #schema::Value>::describe(
+                    &#schema::join(name, #name), &#constant.within(how), table, class,
+                );
+            })
+        });
+        let rates = self.columns.iter().map(|column| self.rate(column));
+        let width = self.columns.iter().map(|column| {
+            let Column { kind, constant, .. } = column;
+            column.where_shown(&quote! {
+                width += <#kind as #schema::Value>::width(&#constant, table);
+            })
+        });
+        let write = self.columns.iter().map(|column| {
+            let Column {
+                kind,
+                member,
+                constant,
+                ..
+            } = column;
+            column.where_shown(&quote! {
+                <#kind as #schema::Value>::write(&self.#member, &#constant, table, row);
+            })
+        });
+        let read = self.columns.iter().map(|column| {
+            let Column {
+                kind,
+                member,
+                constant,
+                ..
+            } = column;
+            let take = quote!(<#kind as #schema::Value>::read(&#constant, table, row)?);
+            match column.shown() {
+                None => quote!(#member: #take,),
+                Some((shown, span)) => {
+                    let absent =
+                        quote_spanned!(span=> <#kind as ::core::default::Default>::default());
+                    quote!(#member: if #shown { #take } else { #absent },)
+                }
+            }
+        });
+        let skipped = &self.skipped;
+        quote! {
+            const _: () = {
+                #(#constants)*
+
+                #[automatically_derived]
+                #[allow(unused_variables, unused_mut, clippy::all)]
+                impl #schema::Value for #ident {
+                    fn describe(
+                        name: &str,
+                        how: &#schema::Declaration,
+                        table: &str,
+                        class: &mut #schema::ClassBuilder,
+                    ) {
+                        #(#describe)*
+                        #(#rates)*
+                    }
+
+                    fn width(how: &#schema::Declaration, table: &str) -> usize {
+                        let mut width = 0;
+                        #(#width)*
+                        width
+                    }
+
+                    fn write(
+                        &self,
+                        how: &#schema::Declaration,
+                        table: &str,
+                        row: &mut impl #schema::Sink,
+                    ) {
+                        #(#write)*
+                    }
+
+                    fn read(
+                        how: &#schema::Declaration,
+                        table: &str,
+                        row: &mut #schema::Source<'_>,
+                    ) -> ::core::result::Result<Self, #schema::ReadError> {
+                        ::core::result::Result::Ok(Self {
+                            #(#read)*
+                            #(#skipped: ::core::default::Default::default(),)*
+                        })
+                    }
+                }
+            };
+        }
+    }
+
+    /// Relates a velocity to its position, in tables that have both.
+    fn rate(&self, column: &Column<'_>) -> Option<TokenStream> {
+        let schema = self.schema;
+        let of = &column.attributes.velocity_of.as_ref()?.value;
+        let name = &column.name;
+        let rate = match (&column.attributes.per_tick, &self.attributes.tick_hz) {
+            (None, Some(hz)) => {
+                let hz = step(schema, hz);
+                quote!(#schema::Rate::PerSecond { tick_hz: const { #hz } })
+            }
+            _ => quote!(#schema::Rate::PerTick),
+        };
+        Some(quote! {
+            let (of, base) = (#schema::join(name, #name), #schema::join(name, #of));
+            if class.has(&of) && class.has(&base) {
+                class.rate(of, base, #rate);
+            }
+        })
+    }
+}

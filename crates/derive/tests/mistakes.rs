@@ -1,0 +1,8 @@
+//! A mistake in an attribute is reported at that attribute.
+//!
+//! The `.stderr` files are what the compiler of the declared minimum version says.
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    trybuild::TestCases::new().compile_fail("tests/mistakes/*.rs");
+}

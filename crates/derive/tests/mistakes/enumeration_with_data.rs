@@ -1,0 +1,9 @@
+use prescient_schema::State;
+
+#[derive(State)]
+enum Gear {
+    Neutral,
+    Forward(u8),
+}
+
+fn main() {}

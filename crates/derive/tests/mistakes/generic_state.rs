@@ -1,0 +1,8 @@
+use prescient_schema::State;
+
+#[derive(State)]
+struct Car<T> {
+    x: T,
+}
+
+fn main() {}

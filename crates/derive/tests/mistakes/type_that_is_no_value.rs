@@ -1,0 +1,8 @@
+use prescient_schema::State;
+
+#[derive(State)]
+struct Car {
+    name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use prescient_schema::State;
+
+#[derive(State)]
+#[state(tables(public, private))]
+struct Car {
+    #[state(tables(secret))]
+    x: i32,
+}
+
+fn main() {}

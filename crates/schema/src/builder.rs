@@ -1,0 +1,294 @@
+//! Building schemas at run time, by name.
+//!
+//! `#[derive(State)]`, the reader of recorded worlds and other languages all end here, so a
+//! derived schema and one built by hand are the same thing and have the same fingerprint.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::error::{Fault, SchemaError};
+use crate::step::gcd;
+use crate::{Class, Contract, Derivative, Field, Priority, Schema, Shape, State, Step};
+
+/// Collects classes and checks them together.
+///
+/// ```
+/// use prescient_schema::{ClassBuilder, Field, Kind, Rate, SchemaBuilder, Step};
+///
+/// let step = Step::parse("0.01")?;
+/// let mut car = ClassBuilder::new("car");
+/// car.field(Field::new("x", Kind::Step { step, bits: 32 }))
+///     .field(Field::new("speed", Kind::Step { step, bits: 32 }))
+///     .field(Field::new("team", Kind::Enum { values: 2 }))
+///     .rate("speed", "x", Rate::PerSecond { tick_hz: Step::parse("60")? })
+///     .owner("team")
+///     .position(["x"]);
+/// let schema = SchemaBuilder::new().class(car.build()?).build()?;
+/// assert_eq!(schema.classes[0].fields[1].derivative_of.unwrap().denominator, 60);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SchemaBuilder {
+    classes: Vec<Class>,
+    error: Option<SchemaError>,
+}
+
+impl SchemaBuilder {
+    /// Without classes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a class.
+    pub fn class(mut self, class: Class) -> Self {
+        self.classes.push(class);
+        self
+    }
+
+    /// Adds one class for each table of a type.
+    pub fn state<T: State>(mut self) -> Self {
+        for table in T::TABLES {
+            match T::class(table) {
+                Ok(class) => self.classes.push(class),
+                Err(error) => self.error = self.error.or(Some(error)),
+            }
+        }
+        self
+    }
+
+    /// The schema, or the first thing that is wrong with it.
+    pub fn build(self) -> Result<Schema, SchemaError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let schema = Schema {
+            classes: self.classes,
+        };
+        schema.validate()?;
+        Ok(schema)
+    }
+}
+
+/// Collects the fields of a class and what is declared about them.
+///
+/// A declaration names a field, or all fields that something was flattened to: `position` means
+/// `position.x` and `position.y`, or `position[0]` and `position[1]`.
+#[derive(Clone, Debug)]
+pub struct ClassBuilder {
+    class: Class,
+    owner: Vec<String>,
+    group: Vec<String>,
+    position: Vec<String>,
+    rates: Vec<(String, String, Rate)>,
+}
+
+impl ClassBuilder {
+    /// Without fields.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            class: Class::new(name, Vec::new()),
+            owner: Vec::new(),
+            group: Vec::new(),
+            position: Vec::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    /// Adds a field.
+    pub fn field(&mut self, field: Field) -> &mut Self {
+        self.class.fields.push(field);
+        self
+    }
+
+    /// Declares whose entity this is.
+    pub fn owner(&mut self, name: impl Into<String>) -> &mut Self {
+        self.owner.push(name.into());
+        self
+    }
+
+    /// Declares which entities travel together: those with the same value of this field.
+    pub fn group(&mut self, name: impl Into<String>) -> &mut Self {
+        self.group.push(name.into());
+        self
+    }
+
+    /// Declares where the entity is.
+    pub fn position<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) -> &mut Self {
+        self.position.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Declares that one field (or vector) is the rate of change of another.
+    pub fn rate(
+        &mut self,
+        of: impl Into<String>,
+        base: impl Into<String>,
+        rate: Rate,
+    ) -> &mut Self {
+        self.rates.push((of.into(), base.into(), rate));
+        self
+    }
+
+    /// Declares how reluctantly entities of this class are degraded.
+    pub fn priority(&mut self, priority: Priority) -> &mut Self {
+        self.class.priority = priority;
+        self
+    }
+
+    /// Declares how a past row is moved forward.
+    pub fn contract(&mut self, contract: Contract) -> &mut Self {
+        self.class.contract = Some(contract);
+        self
+    }
+
+    /// Whether any field has that name or was flattened from something of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.leaves(name).next().is_some()
+    }
+
+    /// The class with all names resolved, checked.
+    pub fn build(&self) -> Result<Class, SchemaError> {
+        if self.class.fields.len() > Class::MAX_FIELDS {
+            return Err(SchemaError::class(&self.class.name, Fault::TooManyFields));
+        }
+        let mut class = self.class.clone();
+        class.owner = self.single(&self.owner)?;
+        class.group = self.single(&self.group)?;
+        for name in &self.position {
+            let before = class.position.len();
+            for index in self.leaves(name) {
+                if matches!(self.shape(index), Shape::Number { .. }) {
+                    class.position.push(index as u16);
+                }
+            }
+            if class.position.len() == before {
+                return Err(self.unknown(name));
+            }
+        }
+        for (name, of, rate) in &self.rates {
+            self.relate(&mut class.fields, name, of, *rate)?;
+        }
+        class.validate()?;
+        Ok(class)
+    }
+
+    fn single(&self, names: &[String]) -> Result<Option<u16>, SchemaError> {
+        let Some(name) = names.first() else {
+            return Ok(None);
+        };
+        let fail = |fault| Err(SchemaError::field(&self.class.name, name, fault));
+        if names.len() > 1 {
+            return fail(Fault::DeclaredTwice);
+        }
+        let mut leaves = self.leaves(name);
+        match (leaves.next(), leaves.next()) {
+            (Some(index), None) => Ok(Some(index as u16)),
+            (Some(_), Some(_)) => fail(Fault::SeveralFields),
+            (None, _) => Err(self.unknown(name)),
+        }
+    }
+
+    fn relate(
+        &self,
+        fields: &mut [Field],
+        name: &str,
+        of: &str,
+        rate: Rate,
+    ) -> Result<(), SchemaError> {
+        let mut related = false;
+        for index in self.leaves(name) {
+            if !matches!(self.shape(index), Shape::Number { .. }) {
+                continue;
+            }
+            let fail = |fault| {
+                Err(SchemaError::field(
+                    &self.class.name,
+                    &fields[index].name,
+                    fault,
+                ))
+            };
+            // `velocity.x` belongs to `position.x`.
+            let mut twin = of.to_string();
+            twin.push_str(&fields[index].name[name.len()..]);
+            let Some(base) = fields.iter().position(|field| field.name == twin) else {
+                return fail(Fault::NoSuchField(twin));
+            };
+            if base == index {
+                return fail(Fault::RateOfItself);
+            }
+            if fields[index].derivative_of.is_some() {
+                return fail(Fault::DeclaredTwice);
+            }
+            match rate.between(&fields[index], &fields[base], base as u16) {
+                Ok(derivative) => fields[index].derivative_of = Some(derivative),
+                Err(fault) => return fail(fault),
+            }
+            related = true;
+        }
+        if related {
+            Ok(())
+        } else {
+            Err(self.unknown(name))
+        }
+    }
+
+    fn leaves<'a>(&'a self, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let is_leaf = move |field: &Field| match field.name.strip_prefix(name) {
+            Some(rest) => rest.is_empty() || rest.starts_with(['.', '[']),
+            None => false,
+        };
+        let fields = self.class.fields.iter().enumerate();
+        fields.filter_map(move |(index, field)| is_leaf(field).then_some(index))
+    }
+
+    fn shape(&self, index: usize) -> Shape {
+        self.class.fields[index].kind.shape()
+    }
+
+    fn unknown(&self, name: &str) -> SchemaError {
+        SchemaError::class(&self.class.name, Fault::NoSuchField(name.into()))
+    }
+}
+
+/// What time a rate of change is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Units of the other field per tick.
+    PerTick,
+    /// Units of the other field per second.
+    PerSecond {
+        /// Ticks per second.
+        tick_hz: Step,
+    },
+}
+
+impl Rate {
+    /// The exact ratio between one unit of `rate` and one unit of `base` per tick.
+    fn between(self, rate: &Field, base: &Field, of: u16) -> Result<Derivative, Fault> {
+        let (Some(unit), Some(per)) = (rate.kind.unit(), base.kind.unit()) else {
+            return Err(Fault::RateWithoutUnits);
+        };
+        let hz = match self {
+            Rate::PerTick => Step::ONE,
+            Rate::PerSecond { tick_hz } => tick_hz,
+        };
+        let product = |factors: [u64; 3]| {
+            factors
+                .iter()
+                .try_fold(1u128, |product, factor| {
+                    product.checked_mul(u128::from(*factor))
+                })
+                .ok_or(Fault::RateOutOfRange)
+        };
+        let numerator = product([unit.numerator(), per.denominator(), hz.denominator()])?;
+        let denominator = product([unit.denominator(), per.numerator(), hz.numerator()])?;
+        let divisor = gcd(numerator, denominator);
+        Ok(Derivative {
+            of,
+            numerator: i32::try_from(numerator / divisor).map_err(|_| Fault::RateOutOfRange)?,
+            denominator: u32::try_from(denominator / divisor).map_err(|_| Fault::RateOutOfRange)?,
+        })
+    }
+}

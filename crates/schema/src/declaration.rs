@@ -1,0 +1,89 @@
+//! What an attribute says about a field, before the field's type turns it into columns.
+//!
+//! One Rust field may become many columns (a vector, a nested struct, an array of them), and all
+//! of them inherit what was declared on it.
+
+use alloc::string::String;
+
+use crate::{CustomFloat, Field, Kind, Priority, Step};
+
+/// The attributes of one Rust field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Declaration {
+    /// How floats become integers.
+    pub form: Form,
+    /// A width other than the type's own; values beyond it saturate.
+    pub bits: Option<u8>,
+    /// How reluctantly precision is given up. Without it 1 if levels are declared, else 0.
+    pub priority: Option<Priority>,
+    /// Low bits rounded away at each level. Without it `[0, 1, 2, 3]` for stepped floats of a
+    /// priority other than 0, and none for everything else.
+    pub levels: Option<[u8; 4]>,
+    /// See [`Field::only_on_spawn`].
+    pub only_on_spawn: bool,
+    /// See [`Field::optional`].
+    pub optional: bool,
+}
+
+impl Declaration {
+    /// Nothing declared.
+    pub const PLAIN: Self = Self {
+        form: Form::Natural,
+        bits: None,
+        priority: None,
+        levels: None,
+        only_on_spawn: false,
+        optional: false,
+    };
+
+    /// This declaration for a part of something that was itself declared: what the container
+    /// says about sending wins, what the part says about its representation stays.
+    pub fn within(&self, container: &Self) -> Self {
+        Self {
+            priority: container.priority.or(self.priority),
+            only_on_spawn: self.only_on_spawn || container.only_on_spawn,
+            optional: self.optional || container.optional,
+            ..*self
+        }
+    }
+
+    /// The column of a scalar.
+    pub fn column(&self, name: impl Into<String>, kind: Kind) -> Field {
+        let wants_levels = match &kind {
+            Kind::Custom(float) => !float.is_uniform(),
+            _ => self.levels.is_some(),
+        };
+        let unset = Priority::new(u8::from(wants_levels)).unwrap_or_default();
+        let priority = self.priority.unwrap_or(unset);
+        let (kind, coarser) = match (priority.get(), kind) {
+            // Declared precision, but the container said never to degrade it.
+            (0, Kind::Custom(float)) => {
+                let finest = float.format(crate::Level::EXACT);
+                (Kind::Custom(CustomFloat::uniform(finest)), [0; 4])
+            }
+            (0, kind) => (kind, [0; 4]),
+            (_, kind @ Kind::Step { .. }) => (kind, self.levels.unwrap_or([0, 1, 2, 3])),
+            (_, kind @ Kind::Int { .. }) => (kind, self.levels.unwrap_or_default()),
+            (_, kind) => (kind, [0; 4]),
+        };
+        Field {
+            priority,
+            coarser,
+            only_on_spawn: self.only_on_spawn,
+            optional: self.optional,
+            ..Field::new(name, kind)
+        }
+    }
+}
+
+/// How a float becomes an integer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// Integers as they are, floats bit for bit.
+    Natural,
+    /// Floats counted in steps. A step finer than the float itself far from zero cannot be read
+    /// back exactly: at 100,000 units an `f32` moves in steps of 1/128.
+    Step(Step),
+    /// Floats in chosen formats.
+    Custom(CustomFloat),
+}

@@ -1,0 +1,279 @@
+//! Where two schemas differ, in words.
+//!
+//! "Protocol mismatch" costs a team an afternoon. Naming the class, the field and both values
+//! costs a few lines.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt;
+
+use crate::{Class, CustomFloat, Field, Kind, Level, Schema};
+
+/// One thing about which two schemas disagree; *here* is the one that was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// A class that only one has.
+    Class {
+        /// Its name.
+        class: String,
+        /// Who has it.
+        only: Side,
+    },
+    /// A field that only one has.
+    Field {
+        /// Name of the class.
+        class: String,
+        /// Name of the field.
+        field: String,
+        /// Who has it.
+        only: Side,
+    },
+    /// Something both have, but not the same.
+    Property {
+        /// Name of the class.
+        class: String,
+        /// Name of the field; `None` for a property of the class.
+        field: Option<String>,
+        /// What differs: `step`, `priority`, `place in the class`, …
+        property: &'static str,
+        /// Its value in the schema that was asked.
+        here: String,
+        /// Its value in the other.
+        there: String,
+    },
+}
+
+/// One of two compared schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one that was asked.
+    Here,
+    /// The other.
+    There,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here => "here",
+            Self::There => "there",
+        })
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class { class, only } => write!(f, "class `{class}`: only {only}"),
+            Self::Field { class, field, only } => {
+                write!(f, "class `{class}`, field `{field}`: only {only}")
+            }
+            Self::Property {
+                class,
+                field,
+                property,
+                here,
+                there,
+            } => {
+                write!(f, "class `{class}`")?;
+                if let Some(field) = field {
+                    write!(f, ", field `{field}`")?;
+                }
+                write!(f, ": {property} {here} here, {there} there")
+            }
+        }
+    }
+}
+
+impl Schema {
+    /// Everything that differs from `there`; empty exactly when the fingerprints are equal.
+    pub fn differences(&self, there: &Self) -> Vec<Difference> {
+        let mut found = Vec::new();
+        for (index, class) in self.classes.iter().enumerate() {
+            let twin = there
+                .classes
+                .iter()
+                .position(|other| other.name == class.name);
+            let Some(twin) = twin else {
+                found.push(Difference::Class {
+                    class: class.name.clone(),
+                    only: Side::Here,
+                });
+                continue;
+            };
+            let mut note = Notes::of(class, None, &mut found);
+            note.compare("place in the schema", &index, &twin);
+            class.compare(&there.classes[twin], &mut found);
+        }
+        for class in &there.classes {
+            if !self.classes.iter().any(|other| other.name == class.name) {
+                found.push(Difference::Class {
+                    class: class.name.clone(),
+                    only: Side::There,
+                });
+            }
+        }
+        found
+    }
+}
+
+impl Class {
+    fn compare(&self, there: &Self, found: &mut Vec<Difference>) {
+        let only = |field: &Field, only| Difference::Field {
+            class: self.name.clone(),
+            field: field.name.clone(),
+            only,
+        };
+        for (index, field) in self.fields.iter().enumerate() {
+            let Some(twin) = there.column(&field.name) else {
+                found.push(only(field, Side::Here));
+                continue;
+            };
+            let other = &there.fields[twin];
+            let mut note = Notes::of(self, Some(field), found);
+            note.compare("place in the class", &index, &twin);
+            field.kind.compare(&other.kind, &mut note);
+            note.compare("priority", &field.priority.get(), &other.priority.get());
+            note.compare("only_on_spawn", &field.only_on_spawn, &other.only_on_spawn);
+            note.compare("optional", &field.optional, &other.optional);
+            note.compare("levels", &levels(field), &levels(other));
+            note.compare("velocity_of", &self.rate(field), &there.rate(other));
+        }
+        for field in &there.fields {
+            if self.column(&field.name).is_none() {
+                found.push(only(field, Side::There));
+            }
+        }
+        let mut note = Notes::of(self, None, found);
+        note.compare("owner", &self.role(self.owner), &there.role(there.owner));
+        note.compare("group", &self.role(self.group), &there.role(there.group));
+        note.compare("position", &self.place(), &there.place());
+        note.compare("priority", &self.priority.get(), &there.priority.get());
+        note.compare("predict_with", &self.prediction(), &there.prediction());
+    }
+
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+
+    fn role(&self, index: Option<u16>) -> String {
+        let field = index.and_then(|index| self.fields.get(usize::from(index)));
+        field.map_or("none".into(), |field| format!("`{}`", field.name))
+    }
+
+    fn place(&self) -> String {
+        let names: Vec<_> = self
+            .position
+            .iter()
+            .map(|at| self.role(Some(*at)))
+            .collect();
+        if names.is_empty() {
+            "none".into()
+        } else {
+            names.join(" ")
+        }
+    }
+
+    fn rate(&self, field: &Field) -> String {
+        match field.derivative_of {
+            None => "none".into(),
+            Some(rate) => {
+                let base = self.role(Some(rate.of));
+                format!("{base} × {}/{}", rate.numerator, rate.denominator)
+            }
+        }
+    }
+
+    fn prediction(&self) -> String {
+        let contract = self.contract.as_ref();
+        contract.map_or("none".into(), |contract| format!("`{}`", contract.name))
+    }
+}
+
+impl Kind {
+    pub(crate) fn differs(&self, class: &Class, field: &Field, there: &Self) -> Vec<Difference> {
+        let mut found = Vec::new();
+        self.compare(there, &mut Notes::of(class, Some(field), &mut found));
+        found
+    }
+
+    fn compare(&self, there: &Self, note: &mut Notes<'_>) {
+        match (self, there) {
+            (
+                Kind::Step { step, bits },
+                Kind::Step {
+                    step: other_step,
+                    bits: other_bits,
+                },
+            ) => {
+                note.compare("step", step, other_step);
+                note.compare("bits", bits, other_bits);
+            }
+            (Kind::Enum { values }, Kind::Enum { values: other }) => {
+                note.compare("values", values, other);
+            }
+            (Kind::Custom(float), Kind::Custom(other)) => {
+                note.compare("float", &formats(float), &formats(other));
+            }
+            _ => note.compare("kind", &describe(self), &describe(there)),
+        }
+    }
+}
+
+/// Where differences of one class or field are collected.
+struct Notes<'a> {
+    class: &'a str,
+    field: Option<&'a str>,
+    found: &'a mut Vec<Difference>,
+}
+
+impl<'a> Notes<'a> {
+    fn of(class: &'a Class, field: Option<&'a Field>, found: &'a mut Vec<Difference>) -> Self {
+        Self {
+            class: &class.name,
+            field: field.map(|field| field.name.as_str()),
+            found,
+        }
+    }
+
+    fn compare<T: PartialEq + ToString>(&mut self, property: &'static str, here: &T, there: &T) {
+        if here != there {
+            self.found.push(Difference::Property {
+                class: self.class.into(),
+                field: self.field.map(Into::into),
+                property,
+                here: here.to_string(),
+                there: there.to_string(),
+            });
+        }
+    }
+}
+
+fn describe(kind: &Kind) -> String {
+    match kind {
+        Kind::Int { bits, signed: true } => format!("{bits} bits signed"),
+        Kind::Int { bits, .. } => format!("{bits} bits unsigned"),
+        Kind::Enum { values } => format!("one of {values}"),
+        Kind::Bool => "bool".into(),
+        Kind::Variant { names } => format!("one of {}", names.join("|")),
+        Kind::Step { step, bits } => format!("step {step} in {bits} bits"),
+        Kind::F32 => "exact f32".into(),
+        Kind::F64 => "exact f64".into(),
+        Kind::Custom(float) => format!("float {}", formats(float)),
+    }
+}
+
+fn formats(float: &CustomFloat) -> String {
+    let levels = (0..4).filter_map(Level::new);
+    let formats: Vec<_> = levels
+        .map(|level| float.format(level).to_string())
+        .collect();
+    formats.join(" ")
+}
+
+fn levels(field: &Field) -> String {
+    format!("{:?}", field.coarser)
+}

@@ -1,0 +1,338 @@
+//! A schema as bytes.
+//!
+//! The same bytes are fingerprinted and, when a peer's schema differs but may, sent to it: a
+//! client reads packets by the *server's* schema and projects the rows onto its own. Unsigned
+//! numbers are little-endian base 128, signed ones zigzag first, names carry their length.
+//! Contracts travel by name only; the reader must know the functions.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+use crate::{
+    Class, Contract, CustomFloat, Derivative, Field, FloatFormat, Kind, Level, Priority, Schema,
+    SchemaError, Step,
+};
+
+/// First byte of every encoded schema; a change of meaning of any later byte changes it.
+const VERSION: u8 = 1;
+
+impl Schema {
+    /// The canonical bytes: equal exactly when the schemas are.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer(alloc::vec![VERSION]);
+        out.list(&self.classes, Writer::class);
+        out.0
+    }
+
+    /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote; `contracts` are all that this
+    /// program knows.
+    pub fn from_bytes(bytes: &[u8], contracts: &[Contract]) -> Result<Self, DecodeError> {
+        let mut from = Reader { bytes, contracts };
+        if from.byte()? != VERSION {
+            return Err(DecodeError::Version);
+        }
+        let classes = from.list(Self::MAX_CLASSES, Reader::class)?;
+        if !from.bytes.is_empty() {
+            return Err(DecodeError::Malformed);
+        }
+        let schema = Self { classes };
+        schema.validate().map_err(DecodeError::Invalid)?;
+        Ok(schema)
+    }
+}
+
+/// Why bytes are no schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// Written by another version of this format.
+    Version,
+    /// They end too early, too late, or say something that has no meaning.
+    Malformed,
+    /// A class is predicted by a function that this program has not.
+    UnknownContract(String),
+    /// They say something that breaks a rule.
+    Invalid(SchemaError),
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version => f.write_str("the schema is in another version of the format"),
+            Self::Malformed => f.write_str("the bytes are not a schema"),
+            Self::UnknownContract(name) => write!(f, "no predictive contract `{name}` here"),
+            Self::Invalid(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+struct Writer(Vec<u8>);
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    contracts: &'a [Contract],
+}
+
+impl Writer {
+    fn class(&mut self, class: &Class) {
+        self.name(&class.name);
+        self.list(&class.fields, Writer::field);
+        self.index(class.owner);
+        self.list(&class.position, |out, index| out.number(u64::from(*index)));
+        self.index(class.group);
+        self.0.push(class.priority.get());
+        match &class.contract {
+            Some(contract) => self.name(&contract.name),
+            None => self.name(""),
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn class(&mut self) -> Result<Class, DecodeError> {
+        Ok(Class {
+            name: self.name()?,
+            fields: self.list(Class::MAX_FIELDS, Reader::field)?,
+            owner: self.index()?,
+            position: self.list(Class::MAX_FIELDS, Reader::small)?,
+            group: self.index()?,
+            priority: self.priority()?,
+            contract: match self.name()? {
+                name if name.is_empty() => None,
+                name => match self.contracts.iter().find(|known| known.name == name) {
+                    Some(known) => Some(known.clone()),
+                    None => return Err(DecodeError::UnknownContract(name)),
+                },
+            },
+        })
+    }
+}
+
+impl Writer {
+    fn field(&mut self, field: &Field) {
+        self.name(&field.name);
+        self.kind(&field.kind);
+        self.0.push(field.priority.get());
+        self.0
+            .push(u8::from(field.only_on_spawn) | u8::from(field.optional) << 1);
+        match field.derivative_of {
+            None => self.index(None),
+            Some(rate) => {
+                self.index(Some(rate.of));
+                self.signed(i64::from(rate.numerator));
+                self.number(u64::from(rate.denominator));
+            }
+        }
+        self.0.extend(field.coarser);
+    }
+}
+
+impl Reader<'_> {
+    fn field(&mut self) -> Result<Field, DecodeError> {
+        let mut field = Field::new(self.name()?, self.kind()?);
+        field.priority = self.priority()?;
+        let flags = self.byte()?;
+        if flags > 3 {
+            return Err(DecodeError::Malformed);
+        }
+        (field.only_on_spawn, field.optional) = (flags & 1 == 1, flags & 2 == 2);
+        if let Some(of) = self.index()? {
+            field.derivative_of = Some(Derivative {
+                of,
+                numerator: self.signed()?,
+                denominator: self.small()?,
+            });
+        }
+        for shift in &mut field.coarser {
+            *shift = self.byte()?;
+        }
+        Ok(field)
+    }
+}
+
+impl Writer {
+    fn kind(&mut self, kind: &Kind) {
+        match kind {
+            Kind::Int { bits, signed } => self.0.extend([0, *bits, u8::from(*signed)]),
+            Kind::Enum { values } => {
+                self.0.push(1);
+                self.number(u64::from(*values));
+            }
+            Kind::Bool => self.0.push(2),
+            Kind::Variant { names } => {
+                self.0.push(3);
+                self.list(names, |out, name| out.name(name));
+            }
+            Kind::Step { step, bits } => {
+                self.0.extend([4, *bits]);
+                self.number(step.numerator());
+                self.number(step.denominator());
+            }
+            Kind::F32 => self.0.push(5),
+            Kind::F64 => self.0.push(6),
+            Kind::Custom(float) => {
+                self.0.push(7);
+                for level in levels() {
+                    let format = float.format(level);
+                    self.0.extend([format.mantissa(), format.exponent()]);
+                    self.signed(i64::from(format.bias()));
+                }
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn kind(&mut self) -> Result<Kind, DecodeError> {
+        Ok(match self.byte()? {
+            0 => Kind::Int {
+                bits: self.byte()?,
+                signed: self.flag()?,
+            },
+            1 => Kind::Enum {
+                values: self.small()?,
+            },
+            2 => Kind::Bool,
+            3 => Kind::Variant {
+                names: self.list(usize::from(u16::MAX), Reader::name)?,
+            },
+            4 => {
+                let bits = self.byte()?;
+                let (numerator, denominator) = (self.number()?, self.number()?);
+                let step = Step::ratio(numerator, denominator);
+                let step = step.map_err(|_| DecodeError::Malformed)?;
+                // Only the reduced ratio is canonical.
+                if step.numerator() != numerator {
+                    return Err(DecodeError::Malformed);
+                }
+                Kind::Step { step, bits }
+            }
+            5 => Kind::F32,
+            6 => Kind::F64,
+            7 => {
+                let mut formats = [FloatFormat::BINARY64; 4];
+                for format in &mut formats {
+                    let (mantissa, exponent) = (self.byte()?, self.byte()?);
+                    *format = FloatFormat::new(mantissa, exponent, self.signed()?)
+                        .ok_or(DecodeError::Malformed)?;
+                }
+                Kind::Custom(CustomFloat::new(formats).ok_or(DecodeError::Malformed)?)
+            }
+            _ => return Err(DecodeError::Malformed),
+        })
+    }
+}
+
+impl Writer {
+    fn number(&mut self, mut value: u64) {
+        while value > 0x7f {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn signed(&mut self, value: i64) {
+        self.number((value << 1 ^ value >> 63) as u64);
+    }
+
+    /// One more than the index, 0 for none.
+    fn index(&mut self, index: Option<u16>) {
+        self.number(index.map_or(0, |index| u64::from(index) + 1));
+    }
+
+    fn name(&mut self, name: &str) {
+        self.number(name.len() as u64);
+        self.0.extend(name.as_bytes());
+    }
+
+    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.number(items.len() as u64);
+        for item in items {
+            write(self, item);
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn number(&mut self) -> Result<u64, DecodeError> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let part = u64::from(byte & 0x7f);
+            if part << shift >> shift != part || (byte == 0 && shift > 0) {
+                return Err(DecodeError::Malformed);
+            }
+            value |= part << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(DecodeError::Malformed)
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self) -> Result<T, DecodeError> {
+        T::try_from(self.number()?).map_err(|_| DecodeError::Malformed)
+    }
+
+    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, DecodeError> {
+        let value = self.number()?;
+        let value = (value >> 1) as i64 ^ -((value & 1) as i64);
+        T::try_from(value).map_err(|_| DecodeError::Malformed)
+    }
+
+    fn index(&mut self) -> Result<Option<u16>, DecodeError> {
+        match self.number()?.checked_sub(1) {
+            None => Ok(None),
+            Some(index) => u16::try_from(index)
+                .map(Some)
+                .map_err(|_| DecodeError::Malformed),
+        }
+    }
+
+    fn name(&mut self) -> Result<String, DecodeError> {
+        let length: usize = self.small()?;
+        let Some((name, rest)) = self.bytes.split_at_checked(length) else {
+            return Err(DecodeError::Malformed);
+        };
+        self.bytes = rest;
+        let name = core::str::from_utf8(name).map_err(|_| DecodeError::Malformed)?;
+        Ok(name.into())
+    }
+
+    fn list<T>(
+        &mut self,
+        most: usize,
+        mut read: impl FnMut(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T>, DecodeError> {
+        let length: usize = self.small()?;
+        if length > most {
+            return Err(DecodeError::Malformed);
+        }
+        // Not reserved in advance: the length is a stranger's claim.
+        (0..length).map(|_| read(self)).collect()
+    }
+
+    fn priority(&mut self) -> Result<Priority, DecodeError> {
+        Priority::new(self.byte()?).ok_or(DecodeError::Malformed)
+    }
+
+    fn flag(&mut self) -> Result<bool, DecodeError> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::Malformed),
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8, DecodeError> {
+        let (first, rest) = self.bytes.split_first().ok_or(DecodeError::Malformed)?;
+        self.bytes = rest;
+        Ok(*first)
+    }
+}
+
+fn levels() -> impl Iterator<Item = Level> {
+    (0..4).filter_map(Level::new)
+}

@@ -1,0 +1,134 @@
+//! What is wrong with a schema, in terms its author can act on.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::StepError;
+
+/// Why a schema, or a part of it, is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// The class at fault; `None` when it is the schema as a whole.
+    pub class: Option<String>,
+    /// The field at fault; `None` when it is the class as a whole.
+    pub field: Option<String>,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+impl SchemaError {
+    /// A type was asked for a table that it has not.
+    pub fn no_such_table(class: &str, table: &str) -> Self {
+        Self::class(class, Fault::NoSuchTable(table.into()))
+    }
+
+    pub(crate) fn schema(fault: Fault) -> Self {
+        Self {
+            class: None,
+            field: None,
+            fault,
+        }
+    }
+
+    pub(crate) fn class(class: &str, fault: Fault) -> Self {
+        Self {
+            class: Some(class.into()),
+            ..Self::schema(fault)
+        }
+    }
+
+    pub(crate) fn field(class: &str, field: &str, fault: Fault) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::class(class, fault)
+        }
+    }
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(class) = &self.class {
+            write!(f, "class `{class}`")?;
+            if let Some(field) = &self.field {
+                write!(f, ", field `{field}`")?;
+            }
+            f.write_str(": ")?;
+        }
+        self.fault.fmt(f)
+    }
+}
+
+impl core::error::Error for SchemaError {}
+
+/// One way to be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// More than [`Schema::MAX_CLASSES`](crate::Schema::MAX_CLASSES).
+    TooManyClasses,
+    /// More than [`Class::MAX_FIELDS`](crate::Class::MAX_FIELDS).
+    TooManyFields,
+    /// Another class, field or variant has the same name.
+    DuplicateName,
+    /// A name is empty or longer than 255 bytes.
+    BadName,
+    /// A width of 0 or of more than 64 bits.
+    BadWidth(u8),
+    /// An enumeration without values.
+    NoValues,
+    /// The step is not a positive ratio.
+    BadStep(StepError),
+    /// Level 0 is not exact, a level is finer than the one before, or rounds all bits away.
+    BadLevels([u8; 4]),
+    /// Levels on a kind that cannot be coarsened by rounding bits away.
+    LevelsOnExact,
+    /// Levels on a field of priority 0, which is never degraded.
+    LevelsOnPriorityZero,
+    /// A name used for a role (owner, position, group, rate) that no field has.
+    NoSuchField(String),
+    /// An index used for a role that no field has.
+    BadIndex(u16),
+    /// A role that takes one field is given to something that is flattened to several.
+    SeveralFields,
+    /// A role is given twice.
+    DeclaredTwice,
+    /// A rate of change of itself.
+    RateOfItself,
+    /// A rate between fields that are not both numbers with a unit.
+    RateWithoutUnits,
+    /// The ratio of the two units does not fit a [`Derivative`](crate::Derivative).
+    RateOutOfRange,
+    /// The type has no table of that name.
+    NoSuchTable(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::TooManyClasses => "too many classes",
+            Self::TooManyFields => "too many fields",
+            Self::DuplicateName => "the name is used twice",
+            Self::BadName => "a name has 1 to 255 bytes",
+            Self::BadWidth(bits) => return write!(f, "a width of {bits} bits is not in 1 to 64"),
+            Self::NoValues => "an enumeration needs at least one value",
+            Self::BadStep(error) => return error.fmt(f),
+            Self::BadLevels(levels) => {
+                return write!(
+                    f,
+                    "levels {levels:?} must start at 0, not decrease, and stay below the width"
+                );
+            }
+            Self::LevelsOnExact => "only integers and stepped floats have levels",
+            Self::LevelsOnPriorityZero => "priority 0 is never degraded, so it has no levels",
+            Self::NoSuchField(name) => return write!(f, "there is no field `{name}`"),
+            Self::BadIndex(index) => return write!(f, "there is no field {index}"),
+            Self::SeveralFields => "one number is needed here, this is several fields",
+            Self::DeclaredTwice => "declared twice",
+            Self::RateOfItself => "a field cannot be its own rate of change",
+            Self::RateWithoutUnits => "a rate needs integers or stepped floats on both sides",
+            Self::RateOutOfRange => "the ratio of the two steps does not fit 32 bits",
+            Self::NoSuchTable(table) => return write!(f, "there is no table `{table}`"),
+        };
+        f.write_str(text)
+    }
+}

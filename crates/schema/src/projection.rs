@@ -1,0 +1,153 @@
+//! Letting two versions of a program talk while one of them has fields the other has not.
+//!
+//! The client reads packets by the server's schema, which it was sent, and this maps each decoded
+//! row onto its own. Only *optional* fields may be missing on one side, what both have must mean
+//! the same, and both sides must have agreed to be tolerant; everything else is a list of
+//! differences to show to a person.
+
+use alloc::vec::Vec;
+
+use crate::{Class, Difference, Field, Schema, difference::Side};
+
+/// Whether a side insists on an identical schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tolerance {
+    /// The fingerprints must be equal.
+    #[default]
+    Exact,
+    /// Optional fields, and classes of nothing but optional fields, may be missing on either
+    /// side; fields and classes may stand in another order; how reluctantly and when something
+    /// is sent is the server's business.
+    Additive,
+}
+
+/// Maps the server's classes and columns to the client's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Projection {
+    classes: Vec<Option<ClassProjection>>,
+}
+
+impl Projection {
+    /// Compares what the server sends with what the client knows; *here* in the differences is
+    /// the server. Those returned are the ones that prevent a connection.
+    pub fn between(
+        server: (&Schema, Tolerance),
+        client: (&Schema, Tolerance),
+    ) -> Result<Self, Vec<Difference>> {
+        let ((server, allows), (client, accepts)) = (server, client);
+        if allows == Tolerance::Exact || accepts == Tolerance::Exact {
+            let differences = server.differences(client);
+            if !differences.is_empty() {
+                return Err(differences);
+            }
+        }
+        let mut blocking = Vec::new();
+        let classes = server.classes.iter();
+        let classes = classes
+            .map(|class| project(class, client, &mut blocking))
+            .collect();
+        for class in &client.classes {
+            let known = server.classes.iter().any(|other| other.name == class.name);
+            if !known && !is_optional(class) {
+                blocking.push(Difference::Class {
+                    class: class.name.clone(),
+                    only: Side::There,
+                });
+            }
+        }
+        if blocking.is_empty() {
+            Ok(Self { classes })
+        } else {
+            Err(blocking)
+        }
+    }
+
+    /// The client's side of a class of the server; `None` if it has none.
+    pub fn class(&self, server_class: u16) -> Option<&ClassProjection> {
+        self.classes.get(usize::from(server_class))?.as_ref()
+    }
+
+    /// Whether both schemas have the same classes and columns in the same order.
+    pub fn is_identity(&self) -> bool {
+        self.classes.iter().enumerate().all(|(index, class)| {
+            class.as_ref().is_some_and(|class| {
+                usize::from(class.class) == index
+                    && class.columns.len() == class.sources
+                    && (0u16..)
+                        .zip(&class.columns)
+                        .all(|(at, from)| *from == Some(at))
+            })
+        })
+    }
+}
+
+/// Maps the columns of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassProjection {
+    /// The client's class.
+    pub class: u16,
+    /// For each column of the client the server's column it is filled from; `None` where the
+    /// server has none and the column stays 0.
+    pub columns: Vec<Option<u16>>,
+    sources: usize,
+}
+
+impl ClassProjection {
+    /// Fills a row of the client from one of the server.
+    pub fn apply(&self, server_row: &[i64], client_row: &mut [i64]) {
+        for (cell, from) in client_row.iter_mut().zip(&self.columns) {
+            let value = from.and_then(|from| server_row.get(usize::from(from)));
+            *cell = value.copied().unwrap_or(0);
+        }
+    }
+}
+
+fn project(
+    class: &Class,
+    client: &Schema,
+    blocking: &mut Vec<Difference>,
+) -> Option<ClassProjection> {
+    let twin = client
+        .classes
+        .iter()
+        .position(|other| other.name == class.name);
+    let Some(twin) = twin else {
+        if !is_optional(class) {
+            blocking.push(Difference::Class {
+                class: class.name.clone(),
+                only: Side::Here,
+            });
+        }
+        return None;
+    };
+    let there = &client.classes[twin];
+    let missing = |field: &Field, only| Difference::Field {
+        class: class.name.clone(),
+        field: field.name.clone(),
+        only,
+    };
+    for field in &class.fields {
+        match there.column(&field.name) {
+            Some(at) => blocking.extend(field.kind.differs(class, field, &there.fields[at].kind)),
+            None if field.optional => {}
+            None => blocking.push(missing(field, Side::Here)),
+        }
+    }
+    let mut columns = Vec::with_capacity(there.fields.len());
+    for field in &there.fields {
+        let from = class.column(&field.name);
+        if from.is_none() && !field.optional {
+            blocking.push(missing(field, Side::There));
+        }
+        columns.push(from.map(|from| from as u16));
+    }
+    Some(ClassProjection {
+        class: twin as u16,
+        columns,
+        sources: class.fields.len(),
+    })
+}
+
+fn is_optional(class: &Class) -> bool {
+    class.fields.iter().all(|field| field.optional)
+}

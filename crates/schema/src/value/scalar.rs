@@ -1,0 +1,130 @@
+//! Integers, booleans and floats: one column each.
+
+use super::{Numeric, ReadError, Real, Sink, Source, Value};
+use crate::float::{exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64};
+use crate::{ClassBuilder, Declaration, Form, Kind, Level};
+
+macro_rules! integers {
+    ($($integer:ty, $signed:literal;)*) => {$(
+        impl Value for $integer {
+            fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
+                let bits = how.bits.unwrap_or(<$integer>::BITS as u8);
+                class.field(how.column(name, Kind::Int { bits, signed: $signed }));
+            }
+
+            fn width(_: &Declaration, _: &str) -> usize {
+                1
+            }
+
+            fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
+                row.put(match how.bits {
+                    Some(bits) if u32::from(bits) < <$integer>::BITS => {
+                        // Bits may be 0 only in a class that never passed its checks.
+                        let spare = <$integer>::BITS - u32::from(bits.max(1));
+                        let (least, most) = (<$integer>::MIN >> spare, <$integer>::MAX >> spare);
+                        (*self).clamp(least, most) as i64
+                    }
+                    _ => *self as i64,
+                });
+            }
+
+            fn read(_: &Declaration, _: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+                // A `u64` above `i64::MAX` is stored as the negative number of the same bits.
+                row.take(|value| {
+                    let narrow = value as $integer;
+                    (narrow as i64 == value).then_some(narrow)
+                })
+            }
+        }
+
+        impl Numeric for $integer {}
+    )*};
+}
+
+integers! {
+    i8, true;
+    i16, true;
+    i32, true;
+    i64, true;
+    u8, false;
+    u16, false;
+    u32, false;
+    u64, false;
+}
+
+impl Value for bool {
+    fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
+        class.field(how.column(name, Kind::Bool));
+    }
+
+    fn width(_: &Declaration, _: &str) -> usize {
+        1
+    }
+
+    fn write(&self, _: &Declaration, _: &str, row: &mut impl Sink) {
+        row.put(i64::from(*self));
+    }
+
+    fn read(_: &Declaration, _: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+        row.take(|value| match value {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        })
+    }
+}
+
+macro_rules! floats {
+    ($($float:ty, $exact:expr, $bits:literal, $from:ident, $to:ident;)*) => {$(
+        impl Value for $float {
+            fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
+                class.field(how.column(name, kind(how, $exact, $bits)));
+            }
+
+            fn width(_: &Declaration, _: &str) -> usize {
+                1
+            }
+
+            fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
+                row.put(match how.form {
+                    Form::Natural => $from(*self),
+                    Form::Step(step) => step.count(f64::from(*self), how.bits.unwrap_or($bits)),
+                    Form::Custom(float) => {
+                        float.format(Level::EXACT).from_f64(f64::from(*self))
+                    }
+                });
+            }
+
+            fn read(how: &Declaration, _: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+                let kind = kind(how, $exact, $bits);
+                let value = row.take(|value| kind.admits(value).then_some(value))?;
+                Ok(match how.form {
+                    Form::Natural => $to(value),
+                    Form::Step(step) => step.value(value) as $float,
+                    Form::Custom(float) => float.format(Level::EXACT).to_f64(value) as $float,
+                })
+            }
+        }
+
+        impl Numeric for $float {}
+    )*};
+}
+
+floats! {
+    f32, Kind::F32, 32, exact_from_f32, exact_to_f32;
+    f64, Kind::F64, 64, exact_from_f64, exact_to_f64;
+}
+
+impl Real for f32 {}
+impl Real for f64 {}
+
+fn kind(how: &Declaration, exact: Kind, bits: u8) -> Kind {
+    match how.form {
+        Form::Natural => exact,
+        Form::Step(step) => Kind::Step {
+            step,
+            bits: how.bits.unwrap_or(bits),
+        },
+        Form::Custom(float) => Kind::Custom(float),
+    }
+}

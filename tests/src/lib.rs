@@ -1,0 +1,8 @@
+//! Tests of the repository as a whole, and what tests of several crates share.
+//!
+//! The checks are functions of text, so that they are themselves tested: a check that cannot fail
+//! is worse than none.
+
+pub mod markdown;
+pub mod recorded;
+pub mod repository;
