@@ -38,7 +38,12 @@ impl Ack {
         }
         let newest = u32::from_le_bytes(*bytes[2..6].first_chunk()?);
         let applied = u64::from_le_bytes(*bytes[6..14].first_chunk()?);
-        Some(Self { epoch: bytes[1], newest: Sequence(newest), applied, resync: bytes[0] == 1 })
+        Some(Self {
+            epoch: bytes[1],
+            newest: Sequence(newest),
+            applied,
+            resync: bytes[0] == 1,
+        })
     }
 
     /// Whether a packet was applied, as far as this acknowledgement can tell.

@@ -76,8 +76,18 @@ pub(crate) fn write_body<const N: usize>(
     scratch: &mut Scratch,
     bill: &mut Bill,
 ) {
-    let limit = contents.partial.as_ref().map_or(usize::MAX, |partial| partial.limit);
-    let mut writer = Writer { session, side, now, scratch, limit, empty: true };
+    let limit = contents
+        .partial
+        .as_ref()
+        .map_or(usize::MAX, |partial| partial.limit);
+    let mut writer = Writer {
+        session,
+        side,
+        now,
+        scratch,
+        limit,
+        empty: true,
+    };
     let mut previous = None;
     for &id in &contents.despawns {
         let done = writer.item(|w| {
@@ -146,15 +156,22 @@ impl<const N: usize> Writer<'_, '_, N> {
         let book = self.session.book;
         self.session.list_item(List::Wakes, previous, id);
         let entity = &book.entities[id as usize];
-        let Scratch { past, truth, row, .. } = self.scratch;
+        let Scratch {
+            past, truth, row, ..
+        } = self.scratch;
         let present = rest_past(book, id, self.side, past)
             && self.side.copy_latest(id, self.side.level(id), truth);
         if !present {
             self.session.invalid = true;
             return;
         }
-        let subject = Subject { woken: true, states: &[], ..subject(id, entity) };
-        self.session.fields(&subject, past, self.side.level(id), Some(truth), row);
+        let subject = Subject {
+            woken: true,
+            states: &[],
+            ..subject(id, entity)
+        };
+        self.session
+            .fields(&subject, past, self.side.level(id), Some(truth), row);
         self.session.log.covered.push(id);
     }
 
@@ -217,15 +234,25 @@ impl<const N: usize> Writer<'_, '_, N> {
         {
             return self.session.entity_flag(head, neighbour, false);
         }
-        let Scratch { past, plans, truth, row, .. } = self.scratch;
-        if !self.side.copy_latest(id, if samples.count == 0 { 0 } else { level }, truth) {
+        let Scratch {
+            past,
+            plans,
+            truth,
+            row,
+            ..
+        } = self.scratch;
+        if !self
+            .side
+            .copy_latest(id, if samples.count == 0 { 0 } else { level }, truth)
+        {
             self.session.invalid = true;
             return false;
         }
         if samples.count == 0 {
             let reference = book.classes[usize::from(head.class)].reference.clone();
             let reference = reference.as_deref().unwrap_or(&[]);
-            self.session.spawn(head.class, Cause::Resend, reference, Some(truth), row);
+            self.session
+                .spawn(head.class, Cause::Resend, reference, Some(truth), row);
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             return true;
@@ -238,7 +265,8 @@ impl<const N: usize> Writer<'_, '_, N> {
         let differs = *row != *truth || level != head.level;
         self.session.entity_flag(head, neighbour, differs);
         if differs {
-            self.session.fields(&subject(id, entity), past, level, Some(truth), row);
+            self.session
+                .fields(&subject(id, entity), past, level, Some(truth), row);
         } else if *row != past.rows[0] {
             self.session.log.moved.push(id);
         }
@@ -253,8 +281,13 @@ impl<const N: usize> Writer<'_, '_, N> {
             self.session.invalid = true;
             return;
         }
-        let cause = if spawn.again { Cause::Resend } else { Cause::Spawn };
-        self.session.appear(spawn.id, spawn.class, cause, Some(truth), row);
+        let cause = if spawn.again {
+            Cause::Resend
+        } else {
+            Cause::Spawn
+        };
+        self.session
+            .appear(spawn.id, spawn.class, cause, Some(truth), row);
     }
 }
 
@@ -284,7 +317,12 @@ impl Readout {
     }
 
     fn push(&mut self, id: u32, class: u16, row: &[i64]) {
-        self.rows.push(ReadRow { id, class, start: self.values.len(), len: row.len() });
+        self.rows.push(ReadRow {
+            id,
+            class,
+            start: self.values.len(),
+            len: row.len(),
+        });
         self.values.extend_from_slice(row);
     }
 
@@ -303,7 +341,13 @@ pub(crate) fn read_body<const N: usize>(
     limits: &ReadLimits,
     out: &mut Readout,
 ) -> Result<(), Malformed> {
-    let mut reader = Reader { session, side, now, scratch, out };
+    let mut reader = Reader {
+        session,
+        side,
+        now,
+        scratch,
+        out,
+    };
     let mut previous = None;
     while let Some(id) = reader.session.next_item(List::Despawns, &mut previous)? {
         reader.session.sum.add(u64::from(id));
@@ -363,7 +407,11 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         if !rest_past(book, id, self.side, past) {
             return Err(Malformed);
         }
-        let subject = Subject { woken: true, states: &[], ..subject(id, entity) };
+        let subject = Subject {
+            woken: true,
+            states: &[],
+            ..subject(id, entity)
+        };
         self.session.fields(&subject, past, 0, None, row);
         self.session.log.covered.push(id);
         self.out.wakes.push(id);
@@ -403,12 +451,15 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         let book = self.session.book;
         let entity = &book.entities[id as usize];
         let head = &entity.head;
-        let Scratch { past, plans, row, .. } = self.scratch;
+        let Scratch {
+            past, plans, row, ..
+        } = self.scratch;
         let samples = book.samples(head, self.now);
         if samples.count == 0 {
             let reference = book.classes[usize::from(head.class)].reference.clone();
             let reference = reference.as_deref().unwrap_or(&[]);
-            self.session.spawn(head.class, Cause::Resend, reference, None, row);
+            self.session
+                .spawn(head.class, Cause::Resend, reference, None, row);
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             self.out.push(id, head.class, row);
@@ -426,7 +477,8 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
             return Err(Malformed);
         }
         if differs {
-            self.session.fields(&subject(id, entity), past, 0, None, row);
+            self.session
+                .fields(&subject(id, entity), past, 0, None, row);
         } else {
             past.expect(&book.layout, head.class, &entity.fields, None, row);
             if *row != past.rows[0] {
@@ -466,7 +518,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// The class of an entity that appears, given the one before.
     fn class(&mut self, class: u16) -> u16 {
         let count = self.book.layout.schema.classes.len() as u32;
-        let before = self.log.spawns.last().map_or(0, |&(_, class)| u32::from(class) + 1);
+        let before = self
+            .log
+            .spawns
+            .last()
+            .map_or(0, |&(_, class)| u32::from(class) + 1);
         let contexts = [before, 0, before, 0, 0];
         self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
     }
@@ -485,7 +541,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             None => self.book.classes[usize::from(class)].reference.clone(),
         };
         self.sum.add(u64::from(id) << 16 | u64::from(class));
-        self.spawn(class, cause, reference.as_deref().unwrap_or(&[]), truth, row);
+        self.spawn(
+            class,
+            cause,
+            reference.as_deref().unwrap_or(&[]),
+            truth,
+            row,
+        );
         let made: Arc<[i64]> = row.as_slice().into();
         match self.log.references.iter_mut().find(|(c, _)| *c == class) {
             Some((_, row)) => *row = made,
@@ -507,7 +569,9 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
         if !self.more(list, false) {
             return Ok(None);
         }
-        let base = previous.map_or(Some(0), |p: u32| p.checked_add(1)).ok_or(Malformed)?;
+        let base = previous
+            .map_or(Some(0), |p: u32| p.checked_add(1))
+            .ok_or(Malformed)?;
         let id = base.checked_add(self.gap(list, 1) - 1).ok_or(Malformed)?;
         self.verify()?;
         *previous = Some(id);
@@ -515,7 +579,11 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
     }
 
     fn verify(&self) -> Result<(), Malformed> {
-        if self.invalid || self.coder.overrun() { Err(Malformed) } else { Ok(()) }
+        if self.invalid || self.coder.overrun() {
+            Err(Malformed)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -571,7 +639,13 @@ impl<const N: usize> Session<'_, RangeEncoder, N> {
 
 fn subject(id: u32, entity: &Entity) -> Subject<'_> {
     let Head { class, level, .. } = entity.head;
-    Subject { id, class, level, woken: false, states: &entity.fields }
+    Subject {
+        id,
+        class,
+        level,
+        woken: false,
+        states: &entity.fields,
+    }
 }
 
 fn fill_past(
@@ -603,7 +677,11 @@ fn rest_past(book: &Book, id: u32, rows: &dyn Rows, past: &mut Past) -> bool {
     book.copy_rest_row(id, rows, &mut past.rows[0])
 }
 
-const PRESENCE: Account = Account { class: None, field: None, cause: Cause::Presence };
+const PRESENCE: Account = Account {
+    class: None,
+    field: None,
+    cause: Cause::Presence,
+};
 
 /// Bytes kept free for the ends of the lists.
 const RESERVE: usize = 6;

@@ -51,7 +51,10 @@ pub(crate) fn choose(bill: &Bill, roster: &Roster, cursor: Sequence, limit: usiz
     known.sort_by_key(Candidate::turn);
     fresh.sort_by_key(Candidate::turn);
     let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
-    let mut choice = Choice { active: bill.silent.clone(), ..Choice::default() };
+    let mut choice = Choice {
+        active: bill.silent.clone(),
+        ..Choice::default()
+    };
     let mut left = bits;
     let share = if known.is_empty() { bits } else { bits / 2 };
     let after_fresh = fill(&fresh, share, &mut choice);

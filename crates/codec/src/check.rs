@@ -13,7 +13,9 @@ impl Checksum {
     /// Adds one number.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(32);
+        self.0 = (self.0 ^ value)
+            .wrapping_mul(0xD6E8_FEB8_6659_FD93)
+            .rotate_left(32);
     }
 
     /// Adds a row of values.

@@ -158,7 +158,9 @@ impl Decoder {
         let mut ticks: Vec<Tick> = self.shown.ticks().collect();
         ticks.reverse();
         for tick in ticks {
-            let Some(row) = self.shown.row(slot, tick) else { break };
+            let Some(row) = self.shown.row(slot, tick) else {
+                break;
+            };
             offsets.push(-(now.since(tick) as i32));
             values.push(*row.get(usize::from(field))?);
             if values.len() == order + 1 {
@@ -191,14 +193,21 @@ impl Decoder {
     }
 
     fn decode_with<const N: usize>(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
-        let known = Known { epoch: self.epoch, newest: self.newest };
+        let known = Known {
+            epoch: self.epoch,
+            newest: self.newest,
+        };
         let tick_of = |sequence: Sequence| self.tick_of(sequence);
         let (header, check, body) =
             header::read(bytes, known, &tick_of).ok_or(DecodeError::Malformed)?;
         if header.sequence <= self.newest {
             return Err(DecodeError::Late);
         }
-        if self.shown.newest().is_some_and(|shown| header.tick <= shown) {
+        if self
+            .shown
+            .newest()
+            .is_some_and(|shown| header.tick <= shown)
+        {
             return Err(DecodeError::Malformed);
         }
         let mut fresh = None;
@@ -216,7 +225,11 @@ impl Decoder {
                     self.start_epoch(header.epoch, twin);
                 }
                 self.commit(&header, log);
-                Ok(Applied { sequence: header.sequence, tick: header.tick, full: header.full })
+                Ok(Applied {
+                    sequence: header.sequence,
+                    tick: header.tick,
+                    full: header.full,
+                })
             }
             Err((error, log)) => {
                 self.spare.push(log);
@@ -231,7 +244,11 @@ impl Decoder {
         if header.cursor == self.cursor {
             return Ok(());
         }
-        if self.logs.binary_search_by_key(&header.cursor, |log| log.sequence).is_err() {
+        if self
+            .logs
+            .binary_search_by_key(&header.cursor, |log| log.sequence)
+            .is_err()
+        {
             return Err(DecodeError::UnknownModel);
         }
         let rows = Shown(&self.shown);
@@ -276,7 +293,11 @@ impl Decoder {
             log: &mut log,
             old: &mut old,
             ledger: None,
-            account: Account { class: None, field: None, cause: Cause::Header },
+            account: Account {
+                class: None,
+                field: None,
+                cause: Cause::Header,
+            },
             sum: seed(header),
             cost: 0,
             invalid: false,
@@ -325,15 +346,18 @@ impl Decoder {
         self.cursor = header.cursor;
         self.covered.clear();
         if header.full {
-            self.covered.extend(self.shown.living_slots().map(|slot| ClientId(slot.0)));
+            self.covered
+                .extend(self.shown.living_slots().map(|slot| ClientId(slot.0)));
         } else {
-            self.covered.extend(log.covered.iter().map(|&id| ClientId(id)));
+            self.covered
+                .extend(log.covered.iter().map(|&id| ClientId(id)));
         }
         self.logs.push_back(log);
         // The cursor's log stays for the tick it names; older ones can no longer be asked for.
         let horizon = header.sequence.0.saturating_sub(WINDOW);
         while self.logs.front().is_some_and(|log| {
-            log.sequence < header.cursor || log.sequence.0 < horizon && log.sequence != header.cursor
+            log.sequence < header.cursor
+                || log.sequence.0 < horizon && log.sequence != header.cursor
         }) {
             self.spare.extend(self.logs.pop_front());
         }
@@ -355,8 +379,11 @@ impl Decoder {
                 }
             }
         }
-        self.unconfirmed.retain(|&id| twin.book.phase(id) == Phase::Absent);
-        let Ok(mut capture) = self.shown.begin(header.tick) else { return };
+        self.unconfirmed
+            .retain(|&id| twin.book.phase(id) == Phase::Absent);
+        let Ok(mut capture) = self.shown.begin(header.tick) else {
+            return;
+        };
         // Refusals below cannot happen for what was read and checked; they would leave the
         // entity as it was, and the next check would find it.
         for id in gone {
@@ -389,7 +416,10 @@ impl Decoder {
     }
 
     fn tick_of(&self, sequence: Sequence) -> Option<Tick> {
-        let at = self.logs.binary_search_by_key(&sequence, |log| log.sequence).ok()?;
+        let at = self
+            .logs
+            .binary_search_by_key(&sequence, |log| log.sequence)
+            .ok()?;
         self.logs.get(at).map(|log| log.tick)
     }
 }
@@ -407,7 +437,9 @@ impl Rows for Shown<'_> {
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {
-        self.0.last_changed(Slot(id)).is_some_and(|changed| changed > tick)
+        self.0
+            .last_changed(Slot(id))
+            .is_some_and(|changed| changed > tick)
     }
 }
 

@@ -41,8 +41,9 @@ pub struct Encoder {
     spare: Vec<Log>,
     excluded: Vec<(Sequence, Sequence)>,
     roster: Roster,
-    /// How far the archive's changes were followed.
+    /// How far the archive's changes were followed, and which tick was sent last.
     followed: Option<Tick>,
+    encoded: Option<Tick>,
     scratch: Scratch,
     bill: Bill,
     ledger: Option<Ledger>,
@@ -61,13 +62,21 @@ pub(crate) struct Roster {
     pub sent: Vec<Sequence>,
     /// Visible but not yet confirmed, with the tick since when.
     pub waiting: BTreeMap<u32, Tick>,
-    /// Confirmed but no longer visible.
-    pub doomed: BTreeSet<u32>,
-    /// Never confirmed and no longer visible: the last packet that may have shown it.
-    limbo: BTreeMap<u32, Sequence>,
+    /// Sent but no longer visible. Every packet says so, and the number is not used again, until
+    /// one that said so is known to be applied and the model has forgotten it.
+    pub doomed: BTreeMap<u32, Doom>,
     free: BTreeSet<u32>,
     /// At rest for the receiver, but not in truth; with the last packet that said so.
     pub dirty: BTreeMap<u32, Sequence>,
+}
+
+/// An entity that is no longer visible.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doom {
+    /// The last packet that did not say so.
+    since: Sequence,
+    /// A later one is known to be applied.
+    told: bool,
 }
 
 /// What an encoder did.
@@ -158,6 +167,7 @@ impl Encoder {
             excluded: Vec::new(),
             roster: Roster::default(),
             followed: None,
+            encoded: None,
             scratch: Scratch::default(),
             bill: Bill::default(),
             ledger: None,
@@ -176,32 +186,52 @@ impl Encoder {
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
     /// without being asked for.
     pub fn hide(&mut self, slot: Slot) {
-        let Some(id) = self.roster.ids.get_mut(slot.0 as usize).and_then(Option::take) else {
+        let Some(id) = self
+            .roster
+            .ids
+            .get_mut(slot.0 as usize)
+            .and_then(Option::take)
+        else {
             return;
         };
         let roster = &mut self.roster;
         roster.slots[id as usize] = None;
         roster.dirty.remove(&id);
-        if self.twin.book.phase(id) != Phase::Absent {
-            roster.doomed.insert(id);
-        } else if roster.sent[id as usize] == Sequence(0) {
+        if roster.sent[id as usize] == Sequence(0) {
             roster.free.insert(id);
         } else {
-            roster.limbo.insert(id, roster.sent[id as usize]);
+            roster.doomed.insert(
+                id,
+                Doom {
+                    since: self.newest,
+                    told: false,
+                },
+            );
         }
         roster.waiting.remove(&id);
     }
 
-    /// The precision at which the receiver shall see an entity.
+    /// The precision at which the receiver shall see an entity. Without effect on a class whose
+    /// fields know no coarser levels.
     pub fn set_level(&mut self, slot: Slot, level: Level, archive: &Archive) {
-        let Some(id) = self.id(slot) else { return };
+        let (Some(id), Some(class)) = (self.id(slot), archive.class(slot)) else {
+            return;
+        };
+        if !self.layout.has_levels[usize::from(class)] {
+            return;
+        }
+        self.follow(archive);
         if core::mem::replace(&mut self.roster.levels[id as usize], level.index() as u8)
             == level.index() as u8
             || self.twin.book.phase(id) != Phase::Resting
         {
             return;
         }
-        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let sight = Sight {
+            archive,
+            roster: &self.roster,
+            schema: &self.layout.schema,
+        };
         let mut row = Vec::new();
         if self.twin.book.copy_rest_row(id, &sight, &mut row) {
             self.twin.keep_rest_row(id, &row);
@@ -230,13 +260,13 @@ impl Encoder {
             return Err(EncodeError::WrongSchema);
         }
         let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
-        if self.followed.is_some_and(|followed| followed >= now) {
+        if self.encoded.is_some_and(|encoded| encoded >= now) {
             return Err(EncodeError::NothingNew(now));
         }
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
         }
-        self.follow(archive, now);
+        self.follow(archive);
         let mut contents = self.contents(archive);
         let mut packet = self.write(archive, &contents, now);
         if packet.is_none() {
@@ -246,31 +276,51 @@ impl Encoder {
             packet = self.write(archive, &contents, now);
         }
         if let Some(limit) = budget
-            && packet.as_ref().is_some_and(|(bytes, _)| bytes.len() > limit)
+            && packet
+                .as_ref()
+                .is_some_and(|(bytes, _)| bytes.len() > limit)
         {
             let chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit);
             contents.despawns.truncate(limit / 4);
-            contents.wakes.retain(|id| chosen.wakes.binary_search(id).is_ok());
-            contents.spawns.retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
-            contents.partial = Some(Partial { active: chosen.active, limit });
+            contents
+                .wakes
+                .retain(|id| chosen.wakes.binary_search(id).is_ok());
+            contents
+                .spawns
+                .retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
+            contents.partial = Some(Partial {
+                active: chosen.active,
+                limit,
+            });
             packet = self.write(archive, &contents, now);
         }
-        let Some((bytes, log)) = packet else { return Err(EncodeError::EmptyArchive) };
+        let Some((bytes, log)) = packet else {
+            return Err(EncodeError::EmptyArchive);
+        };
         let (sequence, full) = (log.sequence, log.full);
+        self.encoded = Some(now);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
             ledger.merge(&self.page);
         }
         self.newest = sequence;
         self.logs.push_back(log);
-        while self.logs.front().is_some_and(|log| log.sequence.0 + WINDOW <= sequence.0) {
+        while self
+            .logs
+            .front()
+            .is_some_and(|log| log.sequence.0 + WINDOW <= sequence.0)
+        {
             let log = self.logs.pop_front();
             self.spare.extend(log);
         }
         if self.config.policy == Policy::Immediate {
             self.settle(sequence, 1, archive);
         }
-        Ok(Packet { bytes, sequence, full })
+        Ok(Packet {
+            bytes,
+            sequence,
+            full,
+        })
     }
 
     /// Takes what the receiver said about the packets it applied.
@@ -301,7 +351,7 @@ impl Encoder {
         self.cursor_base = Sequence(0);
         self.excluded.clear();
         self.spare.extend(self.logs.drain(..));
-        self.roster.restart(self.newest, self.followed.unwrap_or_default());
+        self.roster.restart(self.followed.unwrap_or_default());
         self.statistics.resyncs += 1;
     }
 
@@ -341,11 +391,23 @@ impl Encoder {
         let id = self.id(slot)?;
         let now = archive.newest()?;
         let class = archive.class(slot)?;
-        let mut contents = Contents { partial: Some(Partial::default()), ..Contents::default() };
+        let mut contents = Contents {
+            partial: Some(Partial::default()),
+            ..Contents::default()
+        };
         match self.twin.book.phase(id) {
-            Phase::Active => contents.partial = Some(Partial { active: [id].into(), limit: 0 }),
+            Phase::Active => {
+                contents.partial = Some(Partial {
+                    active: [id].into(),
+                    limit: 0,
+                })
+            }
             Phase::Resting => contents.wakes.push(id),
-            Phase::Absent => contents.spawns.push(Spawn { id, class, again: false }),
+            Phase::Absent => contents.spawns.push(Spawn {
+                id,
+                class,
+                again: false,
+            }),
         }
         let kept = (core::mem::take(&mut self.bill), self.ledger.take());
         self.write(archive, &contents, now)?;
@@ -360,16 +422,20 @@ impl Encoder {
     }
 
     /// Reads what changed in the archive since the last packet: only that is looked at.
-    fn follow(&mut self, archive: &Archive, now: Tick) {
+    fn follow(&mut self, archive: &Archive) {
         let lost = match (self.followed, archive.ticks().next()) {
             (Some(followed), Some(oldest)) => followed < oldest,
             _ => false,
         };
         let mut previous = self.followed;
-        let ticks: Vec<Tick> =
-            archive.ticks().filter(|&tick| self.followed.is_none_or(|f| tick > f)).collect();
+        let ticks: Vec<Tick> = archive
+            .ticks()
+            .filter(|&tick| self.followed.is_none_or(|f| tick > f))
+            .collect();
         for tick in ticks {
-            let Some(changes) = archive.changes(tick) else { continue };
+            let Some(changes) = archive.changes(tick) else {
+                continue;
+            };
             for &slot in &changes.despawned {
                 self.hide(slot);
             }
@@ -390,14 +456,18 @@ impl Encoder {
             }
             previous = Some(tick);
         }
-        self.followed = Some(now);
+        self.followed = previous;
         if lost {
             self.resync();
         }
     }
 
     fn contents(&mut self, archive: &Archive) -> Contents {
-        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let sight = Sight {
+            archive,
+            roster: &self.roster,
+            schema: &self.layout.schema,
+        };
         let book = &self.twin.book;
         let mut rest = Vec::new();
         let mut truth = Vec::new();
@@ -418,18 +488,32 @@ impl Encoder {
         let classes = self.roster.waiting.keys().filter_map(|&id| {
             let slot = self.roster.slots[id as usize]?;
             let again = self.roster.sent[id as usize] > Sequence(0);
-            Some(Spawn { id, class: archive.class(slot)?, again })
+            Some(Spawn {
+                id,
+                class: archive.class(slot)?,
+                again,
+            })
         });
         let spawns = classes.collect();
-        let despawns = self.roster.doomed.iter().copied().collect();
+        let despawns = self.roster.doomed.keys().copied().collect();
         for id in settled {
             self.roster.dirty.remove(&id);
             self.twin.forget_rest_row(id);
         }
-        Contents { despawns, wakes, spawns, partial: None }
+        Contents {
+            despawns,
+            wakes,
+            spawns,
+            partial: None,
+        }
     }
 
-    fn write(&mut self, archive: &Archive, contents: &Contents, now: Tick) -> Option<(Vec<u8>, Log)> {
+    fn write(
+        &mut self,
+        archive: &Archive,
+        contents: &Contents,
+        now: Tick,
+    ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
             Profile::Default => self.write_with::<2>(archive, contents, now),
             Profile::Best => self.write_with::<5>(archive, contents, now),
@@ -464,7 +548,11 @@ impl Encoder {
         let mut old = core::mem::take(&mut scratch.old);
         self.bill = Bill::default();
         let mut page = self.ledger.is_some().then(Ledger::default);
-        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let sight = Sight {
+            archive,
+            roster: &self.roster,
+            schema: &self.layout.schema,
+        };
         let mut session = Session::<_, N> {
             coder: RangeEncoder::new(bytes),
             bank: &mut self.twin.bank,
@@ -477,8 +565,21 @@ impl Encoder {
             cost: 0,
             invalid: false,
         };
-        write_body(&mut session, contents, &sight, now, &mut scratch, &mut self.bill);
-        let Session { coder, sum, invalid, cost, .. } = session;
+        write_body(
+            &mut session,
+            contents,
+            &sight,
+            now,
+            &mut scratch,
+            &mut self.bill,
+        );
+        let Session {
+            coder,
+            sum,
+            invalid,
+            cost,
+            ..
+        } = session;
         self.twin.bank.undo(&mut old, 0);
         let mut bytes = coder.finish();
         let check = finish_check(sum, &self.twin, &log, &sight);
@@ -526,13 +627,21 @@ impl Encoder {
                 self.resync();
                 return;
             }
-            self.excluded.push((Sequence(self.cursor.0 + 1), Sequence(floor - 1)));
+            self.excluded
+                .push((Sequence(self.cursor.0 + 1), Sequence(floor - 1)));
         }
         while self.logs.front().is_some_and(|log| log.sequence <= newest) {
-            let Some(log) = self.logs.pop_front() else { break };
+            let Some(log) = self.logs.pop_front() else {
+                break;
+            };
             let back = newest.0 - log.sequence.0;
             if back < 64 && applied >> back & 1 == 1 {
                 self.statistics.applied += 1;
+                for id in &log.despawns {
+                    if let Some(doom) = self.roster.doomed.get_mut(id) {
+                        doom.told |= log.sequence > doom.since;
+                    }
+                }
                 if log.sequence.0 >= floor {
                     self.fold(&log, archive);
                     self.statistics.folded += 1;
@@ -553,7 +662,11 @@ impl Encoder {
     }
 
     fn fold(&mut self, log: &Log, archive: &Archive) {
-        let sight = Sight { archive, roster: &self.roster, schema: &self.layout.schema };
+        let sight = Sight {
+            archive,
+            roster: &self.roster,
+            schema: &self.layout.schema,
+        };
         match self.config.profile {
             Profile::Default => self.twin.fold::<2>(log, &sight),
             Profile::Best => self.twin.fold::<5>(log, &sight),
@@ -563,7 +676,11 @@ impl Encoder {
 
     /// What a lost packet covered counts as covered by whatever came before it.
     fn note_lost(&mut self, log: &Log) {
-        let ids = if log.full { &self.twin.book.active } else { &log.covered };
+        let ids = if log.full {
+            &self.twin.book.active
+        } else {
+            &log.covered
+        };
         for &id in ids.iter().chain(&log.covered) {
             let sent = &mut self.roster.sent[id as usize];
             if *sent == log.sequence {
@@ -575,29 +692,23 @@ impl Encoder {
     fn settle_roster(&mut self) {
         let book = &self.twin.book;
         let roster = &mut self.roster;
-        roster.waiting.retain(|&id, _| book.phase(id) == Phase::Absent);
-        let cursor = self.cursor;
-        let mut confirmed = Vec::new();
-        let mut gone = Vec::new();
-        for (&id, &last) in &roster.limbo {
-            if book.phase(id) != Phase::Absent {
-                confirmed.push(id);
-            } else if last <= cursor {
-                gone.push(id);
-            }
-        }
-        for id in confirmed {
-            roster.limbo.remove(&id);
-            roster.doomed.insert(id);
-        }
-        gone.extend(roster.doomed.iter().copied().filter(|&id| book.phase(id) == Phase::Absent));
+        roster
+            .waiting
+            .retain(|&id, _| book.phase(id) == Phase::Absent);
+        let forgotten = |id: u32, doom: &Doom| doom.told && book.phase(id) == Phase::Absent;
+        let gone: Vec<u32> = roster
+            .doomed
+            .iter()
+            .filter_map(|(&id, doom)| forgotten(id, doom).then_some(id))
+            .collect();
         for id in gone {
-            roster.limbo.remove(&id);
             roster.doomed.remove(&id);
             roster.sent[id as usize] = Sequence(0);
             roster.free.insert(id);
         }
-        roster.dirty.retain(|&id, _| book.phase(id) == Phase::Resting);
+        roster
+            .dirty
+            .retain(|&id, _| book.phase(id) == Phase::Resting);
         for &id in book.rest_rows.keys() {
             if roster.slots[id as usize].is_some() {
                 roster.dirty.entry(id).or_default();
@@ -630,11 +741,8 @@ impl Roster {
     }
 
     /// Nothing is confirmed any more.
-    fn restart(&mut self, newest: Sequence, now: Tick) {
+    fn restart(&mut self, now: Tick) {
         self.dirty.clear();
-        for id in core::mem::take(&mut self.doomed) {
-            self.limbo.insert(id, newest);
-        }
         for (id, slot) in self.slots.iter().enumerate() {
             if slot.is_some() {
                 self.waiting.entry(id as u32).or_insert(now);
@@ -656,7 +764,9 @@ impl Sight<'_> {
     }
 
     fn copy(&self, slot: Slot, row: Option<&[i64]>, level: u8, out: &mut Vec<i64>) -> bool {
-        let (Some(row), Some(class)) = (row, self.archive.class(slot)) else { return false };
+        let (Some(row), Some(class)) = (row, self.archive.class(slot)) else {
+            return false;
+        };
         out.clear();
         out.extend_from_slice(row);
         quantise(out, &self.schema.classes[usize::from(class)].fields, level);
@@ -666,9 +776,8 @@ impl Sight<'_> {
 
 impl Rows for Sight<'_> {
     fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool {
-        self.slot(id).is_some_and(|slot| {
-            self.copy(slot, self.archive.row(slot, tick), level, out)
-        })
+        self.slot(id)
+            .is_some_and(|slot| self.copy(slot, self.archive.row(slot, tick), level, out))
     }
 
     fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool {
@@ -690,7 +799,9 @@ impl Truth for Sight<'_> {
 }
 
 fn quantise(row: &mut [i64], fields: &[prescient_schema::Field], level: u8) {
-    let Some(level) = Level::new(level).filter(|level| *level != Level::EXACT) else { return };
+    let Some(level) = Level::new(level).filter(|level| *level != Level::EXACT) else {
+        return;
+    };
     for (value, field) in row.iter_mut().zip(fields) {
         *value = field.at_level(level, *value);
     }
@@ -717,7 +828,11 @@ pub(crate) fn finish_check(mut sum: Checksum, twin: &Twin, log: &Log, rows: &dyn
     sum.short()
 }
 
-const HEADER: Account = Account { class: None, field: None, cause: Cause::Header };
+const HEADER: Account = Account {
+    class: None,
+    field: None,
+    cause: Cause::Header,
+};
 
 /// Packets that may wait for their acknowledgement.
 pub(crate) const WINDOW: u32 = 64;

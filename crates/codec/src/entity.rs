@@ -87,7 +87,8 @@ impl Past {
         if self.count < 3 || matches!(shape, Shape::Symbol { .. }) {
             return None;
         }
-        self.plan.quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
+        self.plan
+            .quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
     }
 
     fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
@@ -110,7 +111,10 @@ impl Past {
             return Some(wrap(newest.wrapping_add(step as i64), shape));
         }
         let line = self.linear(layout, class, at)?;
-        Some(wrap(newest.wrapping_add(residual(line, newest, shape) >> 1), shape))
+        Some(wrap(
+            newest.wrapping_add(residual(line, newest, shape) >> 1),
+            shape,
+        ))
     }
 
     /// What is expected of the whole row. Rates of change come from `truth` where it is known,
@@ -204,8 +208,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             bucket << 1 | usize::from(neighbour),
             history.count_ones() as usize,
         ];
-        self.account =
-            Account { class: Some(head.class), field: None, cause: Cause::Flag };
+        self.account = Account {
+            class: Some(head.class),
+            field: None,
+            cause: Cause::Flag,
+        };
         let key = self.class_key(head.class);
         self.flag(Topic::EntityFlag, key, &indices, differs)
     }
@@ -220,7 +227,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
     ) {
-        let Subject { id, class, woken, states, .. } = *entity;
+        let Subject {
+            id,
+            class,
+            woken,
+            states,
+            ..
+        } = *entity;
         let book = self.book;
         let layout = &*book.layout;
         let changes_level = self.level(entity, level);
@@ -235,8 +248,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             let predictor = state.costs.best(past.count, shape);
             let guess = past.guess(predictor, layout, class, field, row);
             let actual = truth.map_or(guess, |truth| truth[at]);
-            let certain = !woken && !changes_level && trail.surprises == 0 && step + 1 == order.len();
-            self.account = Account { class: Some(class), field: Some(field), cause: Cause::Flag };
+            let certain =
+                !woken && !changes_level && trail.surprises == 0 && step + 1 == order.len();
+            self.account = Account {
+                class: Some(class),
+                field: Some(field),
+                cause: Cause::Flag,
+            };
             let key = layout.first_field[usize::from(class)] + u32::from(field);
             let differs =
                 certain || self.field_flag(key, &state, &trail, predictor, woken, actual != guess);
@@ -249,7 +267,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     | if trail.sign == 2 { 0x80 } else { 0 };
                 let guesses = past.guesses(layout, class, field, row);
                 let costs = CostSample::new(row[at], &guesses, shape);
-                self.log.surprises.push(Surprise { id, field, last, costs });
+                self.log.surprises.push(Surprise {
+                    id,
+                    field,
+                    last,
+                    costs,
+                });
                 self.sum.add(row[at] as u64);
                 trail.surprises += 1;
             }
@@ -264,11 +287,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         if !self.book.layout.has_levels[usize::from(entity.class)] {
             return false;
         }
-        self.account = Account { class: Some(entity.class), field: None, cause: Cause::Flag };
+        self.account = Account {
+            class: Some(entity.class),
+            field: None,
+            cause: Cause::Flag,
+        };
         let key = self.class_key(entity.class);
         let at = usize::from(entity.level & 3) << 1 | usize::from(entity.woken);
-        let differs =
-            self.flag(Topic::Level, key, &[at, 0, 0, 0, 0], level != entity.level);
+        let differs = self.flag(Topic::Level, key, &[at, 0, 0, 0, 0], level != entity.level);
         if differs {
             let contexts = [u32::from(entity.level) + 1; 5];
             let level = self.symbol(Topic::Level, key, &contexts, 4, i64::from(level)) as u8;
@@ -298,10 +324,19 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             let guess = reference.get(at).copied().unwrap_or(0);
             let actual = truth.map_or(guess, |truth| truth[at]);
             let key = layout.first_field[usize::from(class)] + u32::from(field);
-            self.account = Account { class: Some(class), field: Some(field), cause };
+            self.account = Account {
+                class: Some(class),
+                field: Some(field),
+                cause,
+            };
             let so_far = trail.surprises.min(3);
-            let indices =
-                [so_far, trail.flags & 15, trail.flags & 63, so_far << 2 | trail.flags & 3, 0];
+            let indices = [
+                so_far,
+                trail.flags & 15,
+                trail.flags & 63,
+                so_far << 2 | trail.flags & 3,
+                0,
+            ];
             let differs = self.flag(Topic::SpawnFlag, key, &indices, actual != guess);
             trail.flags = trail.flags << 1 | usize::from(differs);
             row[at] = guess;
@@ -386,7 +421,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     sign: Some(Topic::Sign),
                     mantissa: Topic::Mantissa,
                     field: key,
-                    scale: [last, trail.exponent, predictor as u32, (last + trail.exponent) / 2, 0],
+                    scale: [
+                        last,
+                        trail.exponent,
+                        predictor as u32,
+                        (last + trail.exponent) / 2,
+                        0,
+                    ],
                     signs: [
                         last_sign * 3 + trail.sign,
                         last_sign * 4 + predictor as usize,
@@ -420,7 +461,10 @@ pub(crate) struct PlanCache {
 impl PlanCache {
     pub fn plan(&mut self, now: Tick, samples: &crate::twin::Samples) -> Plan {
         if self.now != now {
-            *self = Self { now, ..Self::default() };
+            *self = Self {
+                now,
+                ..Self::default()
+            };
         }
         let slot = (samples.ticks[0].0 ^ samples.ticks[1].0 << 1) as usize & 3;
         match &self.entries[slot] {

@@ -74,7 +74,14 @@ pub(crate) fn read<'a>(
         let sequence = Sequence(take_u32(&mut rest)?);
         let tick = Tick(take_u32(&mut rest)?);
         let cursor = Sequence(take_u32(&mut rest)?);
-        header = Header { epoch, sequence, tick, cursor, full: false, excluded: Vec::new() };
+        header = Header {
+            epoch,
+            sequence,
+            tick,
+            cursor,
+            full: false,
+            excluded: Vec::new(),
+        };
         read_flags(&mut header, &mut rest)?;
     } else {
         let ahead = u32::from(first & !FLAGS);
@@ -85,7 +92,14 @@ pub(crate) fn read<'a>(
         let cursor = Sequence(sequence.0.checked_sub(ahead)?);
         let epoch = known.epoch;
         let tick = Tick::default();
-        header = Header { epoch, sequence, tick, cursor, full: true, excluded: Vec::new() };
+        header = Header {
+            epoch,
+            sequence,
+            tick,
+            cursor,
+            full: true,
+            excluded: Vec::new(),
+        };
         let mut advance = ahead;
         if first & FLAGS != 0 && !read_flags(&mut header, &mut rest)? {
             advance = take_u32(&mut rest)?;
@@ -116,7 +130,10 @@ fn read_flags(header: &mut Header, rest: &mut &[u8]) -> Option<bool> {
 
 /// Fills in the check of a packet whose header was written up to `header_len`.
 pub(crate) fn set_check(bytes: &mut [u8], header_len: usize, check: u16) {
-    if let Some(place) = header_len.checked_sub(2).and_then(|at| bytes.get_mut(at..header_len)) {
+    if let Some(place) = header_len
+        .checked_sub(2)
+        .and_then(|at| bytes.get_mut(at..header_len))
+    {
         place.copy_from_slice(&check.to_le_bytes());
     }
 }
@@ -155,18 +172,36 @@ mod tests {
             full: true,
             excluded: Vec::new(),
         };
-        let flagged = Header { full: false, tick: Tick(90_777), ..short.clone() };
+        let flagged = Header {
+            full: false,
+            tick: Tick(90_777),
+            ..short.clone()
+        };
         let gap = (Sequence(69_000), Sequence(69_930));
-        let gaps = Header { cursor: Sequence(69_950), excluded: alloc::vec![gap], ..short.clone() };
-        let long = Header { cursor: Sequence(0), ..short.clone() };
-        let far = Header { cursor: Sequence(5), full: false, ..short.clone() };
+        let gaps = Header {
+            cursor: Sequence(69_950),
+            excluded: alloc::vec![gap],
+            ..short.clone()
+        };
+        let long = Header {
+            cursor: Sequence(0),
+            ..short.clone()
+        };
+        let far = Header {
+            cursor: Sequence(5),
+            full: false,
+            ..short.clone()
+        };
         for (header, len) in [(short, 5), (flagged, 10), (gaps, 18), (long, 17), (far, 17)] {
             let mut bytes = Vec::new();
             write(&header, Tick(90_000), &mut bytes);
             assert_eq!(bytes.len(), len);
             set_check(&mut bytes, len, 0xABCD);
             bytes.push(42);
-            let known = Known { epoch: 3, newest: Sequence(69_999) };
+            let known = Known {
+                epoch: 3,
+                newest: Sequence(69_999),
+            };
             let (read, check, body) = read(&bytes, known, &|_| Some(Tick(90_000))).unwrap();
             assert_eq!((read, check, body), (header, 0xABCD, &[42][..]));
             for cut in 0..len {

@@ -121,8 +121,15 @@ impl Archive {
             Some(frame) => frame.classes.clone(),
             None => alloc::vec![Vec::new(); self.schema.classes.len()],
         };
-        let frame = Frame { tick, classes, changes: Changes::default() };
-        Ok(Capture { archive: self, frame })
+        let frame = Frame {
+            tick,
+            classes,
+            changes: Changes::default(),
+        };
+        Ok(Capture {
+            archive: self,
+            frame,
+        })
     }
 
     /// The schema whose rows are kept.
@@ -209,12 +216,17 @@ impl Archive {
         {
             return Some(frame);
         }
-        let at = self.frames.binary_search_by_key(&tick, |frame| frame.tick).ok()?;
+        let at = self
+            .frames
+            .binary_search_by_key(&tick, |frame| frame.tick)
+            .ok()?;
         self.frames.get(at).map(|frame| &**frame)
     }
 
     fn living(&self, slot: Slot) -> Option<&Record> {
-        self.records.get(slot.0 as usize).filter(|record| record.alive)
+        self.records
+            .get(slot.0 as usize)
+            .filter(|record| record.alive)
     }
 
     /// Entities that held still for the whole depth leave the frames. A part of the places is
@@ -230,7 +242,9 @@ impl Archive {
                 let place = hot.sweep as u32;
                 hot.sweep += 1;
                 let Some(slot) = owner else { continue };
-                let Some(record) = self.records.get(slot.0 as usize) else { continue };
+                let Some(record) = self.records.get(slot.0 as usize) else {
+                    continue;
+                };
                 if frame.tick.since(record.last_changed) < self.depth {
                     continue;
                 }
@@ -267,7 +281,11 @@ impl Capture<'_> {
     pub fn spawn(&mut self, class: u16, row: &[i64]) -> Result<Slot, CaptureError> {
         let reusable = self.archive.vacant.front().is_some_and(|&(left, slot)| {
             self.frame.tick.since(left) > self.archive.depth
-                && self.archive.records.get(slot.0 as usize).is_some_and(|r| !r.alive)
+                && self
+                    .archive
+                    .records
+                    .get(slot.0 as usize)
+                    .is_some_and(|r| !r.alive)
         });
         let slot = match self.archive.vacant.front() {
             Some(&(_, slot)) if reusable => slot,
@@ -318,10 +336,15 @@ impl Capture<'_> {
 
     /// A new value for one field.
     pub fn set(&mut self, slot: Slot, field: u16, value: i64) -> Result<(), CaptureError> {
-        let record = self.archive.living(slot).ok_or(CaptureError::NotAlive(slot))?;
+        let record = self
+            .archive
+            .living(slot)
+            .ok_or(CaptureError::NotAlive(slot))?;
         let class = &self.archive.schema.classes[usize::from(record.class)];
-        let meta =
-            class.fields.get(usize::from(field)).ok_or(CaptureError::UnknownField(field))?;
+        let meta = class
+            .fields
+            .get(usize::from(field))
+            .ok_or(CaptureError::UnknownField(field))?;
         if !fits(meta, value) {
             return Err(CaptureError::OutOfRange { field, value });
         }
@@ -341,7 +364,10 @@ impl Capture<'_> {
 
     /// New values for all fields.
     pub fn write(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
-        let record = self.archive.living(slot).ok_or(CaptureError::NotAlive(slot))?;
+        let record = self
+            .archive
+            .living(slot)
+            .ok_or(CaptureError::NotAlive(slot))?;
         let schema = self.archive.schema.clone();
         let class = &schema.classes[usize::from(record.class)];
         if class.fields.len() != row.len() {
@@ -368,7 +394,10 @@ impl Capture<'_> {
 
     /// The entity leaves.
     pub fn despawn(&mut self, slot: Slot) -> Result<(), CaptureError> {
-        let record = self.archive.living(slot).ok_or(CaptureError::NotAlive(slot))?;
+        let record = self
+            .archive
+            .living(slot)
+            .ok_or(CaptureError::NotAlive(slot))?;
         let (class, place) = (record.class, record.place);
         if let Some(place) = place {
             self.archive.hot[usize::from(class)].release(place);
@@ -387,7 +416,11 @@ impl Capture<'_> {
         let Self { archive, frame } = self;
         archive.cool(&frame);
         let horizon = frame.tick.0.saturating_sub(archive.depth);
-        while archive.frames.front().is_some_and(|old| old.tick.0 < horizon) {
+        while archive
+            .frames
+            .front()
+            .is_some_and(|old| old.tick.0 < horizon)
+        {
             archive.frames.pop_front();
         }
         archive.frames.push_back(Arc::new(frame));
@@ -436,8 +469,15 @@ impl Capture<'_> {
 }
 
 fn all_fit(fields: &[Field], row: &[i64]) -> Result<(), CaptureError> {
-    match fields.iter().zip(row).position(|(field, &value)| !fits(field, value)) {
-        Some(at) => Err(CaptureError::OutOfRange { field: at as u16, value: row[at] }),
+    match fields
+        .iter()
+        .zip(row)
+        .position(|(field, &value)| !fits(field, value))
+    {
+        Some(at) => Err(CaptureError::OutOfRange {
+            field: at as u16,
+            value: row[at],
+        }),
         None => Ok(()),
     }
 }
@@ -495,7 +535,10 @@ struct Pages<T> {
 
 impl<T> Default for Pages<T> {
     fn default() -> Self {
-        Self { pages: Vec::new(), len: 0 }
+        Self {
+            pages: Vec::new(),
+            len: 0,
+        }
     }
 }
 
@@ -527,7 +570,10 @@ mod tests {
     use prescient_schema::{Class, Kind};
 
     fn schema() -> Arc<Schema> {
-        let int = Kind::Int { bits: 32, signed: true };
+        let int = Kind::Int {
+            bits: 32,
+            signed: true,
+        };
         let fields = alloc::vec![Field::new("a", int.clone()), Field::new("b", int.clone())];
         let single = alloc::vec![Field::new("c", int)];
         Arc::new(Schema {
@@ -539,7 +585,9 @@ mod tests {
     fn every_row_of_the_window_can_be_read_back() {
         let mut seed = 3u64;
         let mut random = |bound: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (seed >> 33) % bound
         };
         let depth = 20;
@@ -576,7 +624,11 @@ mod tests {
             for (at, rows) in &past {
                 for (slot, row) in rows {
                     if truth.contains_key(slot) {
-                        assert_eq!(archive.row(*slot, *at), Some(&row[..]), "{slot:?} at {at:?}");
+                        assert_eq!(
+                            archive.row(*slot, *at),
+                            Some(&row[..]),
+                            "{slot:?} at {at:?}"
+                        );
                     }
                 }
             }
@@ -591,14 +643,26 @@ mod tests {
         assert_eq!(capture.spawn(7, &[]), Err(CaptureError::UnknownClass(7)));
         assert_eq!(
             capture.spawn(0, &[1]),
-            Err(CaptureError::WrongLength { expected: 2, found: 1 })
+            Err(CaptureError::WrongLength {
+                expected: 2,
+                found: 1
+            })
         );
         let slot = capture.spawn(0, &[1, 2]).unwrap();
         assert_eq!(capture.set(slot, 2, 0), Err(CaptureError::UnknownField(2)));
-        assert_eq!(capture.set(Slot(9), 0, 0), Err(CaptureError::NotAlive(Slot(9))));
-        assert_eq!(capture.spawn_at(slot, 0, &[0, 0]), Err(CaptureError::Occupied(slot)));
+        assert_eq!(
+            capture.set(Slot(9), 0, 0),
+            Err(CaptureError::NotAlive(Slot(9)))
+        );
+        assert_eq!(
+            capture.spawn_at(slot, 0, &[0, 0]),
+            Err(CaptureError::Occupied(slot))
+        );
         capture.finish();
-        assert!(matches!(archive.begin(Tick(5)), Err(CaptureError::TickNotAfter(_))));
+        assert!(matches!(
+            archive.begin(Tick(5)),
+            Err(CaptureError::TickNotAfter(_))
+        ));
         assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
     }
 }

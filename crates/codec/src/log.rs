@@ -45,8 +45,17 @@ pub(crate) struct Surprise {
 impl Log {
     /// Empties it for another packet, keeping the memory.
     pub fn reset(&mut self) {
-        let Self { decisions, surprises, moved, spawns, despawns, covered, levels, references, .. } =
-            self;
+        let Self {
+            decisions,
+            surprises,
+            moved,
+            spawns,
+            despawns,
+            covered,
+            levels,
+            references,
+            ..
+        } = self;
         decisions.clear();
         surprises.clear();
         moved.clear();

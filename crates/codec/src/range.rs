@@ -16,7 +16,10 @@ pub struct RangeEncoder {
     cache: u8,
     /// How many bytes wait for a carry: the cache byte and the 0xFF run behind it.
     pending: u32,
+    /// The byte before the first: it can only ever be zero, so it is not sent.
+    virgin: bool,
     out: Vec<u8>,
+    start: usize,
 }
 
 /// Where a [`RangeEncoder`] was; see [`RangeEncoder::rewind`].
@@ -26,13 +29,23 @@ pub struct Checkpoint {
     range: u32,
     cache: u8,
     pending: u32,
+    virgin: bool,
     len: usize,
 }
 
 impl RangeEncoder {
     /// Appends to `out`, which may already hold a header.
     pub fn new(out: Vec<u8>) -> Self {
-        Self { low: 0, range: u32::MAX, cache: 0, pending: 0, out }
+        let start = out.len();
+        Self {
+            low: 0,
+            range: u32::MAX,
+            cache: 0,
+            pending: 1,
+            virgin: true,
+            out,
+            start,
+        }
     }
 
     /// Codes one decision.
@@ -75,6 +88,7 @@ impl RangeEncoder {
             range: self.range,
             cache: self.cache,
             pending: self.pending,
+            virgin: self.virgin,
             len: self.out.len(),
         }
     }
@@ -85,6 +99,7 @@ impl RangeEncoder {
         self.range = to.range;
         self.cache = to.cache;
         self.pending = to.pending;
+        self.virgin = to.virgin;
         self.out.truncate(to.len);
     }
 
@@ -103,7 +118,7 @@ impl RangeEncoder {
             }
         }
         let mut trimmed = 0;
-        while trimmed < SLACK - 4 && self.out.last() == Some(&0) {
+        while trimmed < SLACK - 4 && self.out.len() > self.start && self.out.last() == Some(&0) {
             self.out.pop();
             trimmed += 1;
         }
@@ -113,12 +128,12 @@ impl RangeEncoder {
     fn shift(&mut self) {
         if self.low < 0xFF00_0000 || self.low > 0xFFFF_FFFF {
             let carry = (self.low >> 32) as u8;
-            if self.pending > 0 {
-                // The first byte of a stream is always the carry-free zero: it is not sent.
+            if !self.virgin {
                 self.out.push(self.cache.wrapping_add(carry));
-                for _ in 1..self.pending {
-                    self.out.push(0xFFu8.wrapping_add(carry));
-                }
+            }
+            self.virgin = false;
+            for _ in 1..self.pending {
+                self.out.push(0xFFu8.wrapping_add(carry));
             }
             self.pending = 0;
             self.cache = (self.low >> 24) as u8;
@@ -140,7 +155,12 @@ pub struct RangeDecoder<'a> {
 impl<'a> RangeDecoder<'a> {
     /// Reads from the first byte of `input`.
     pub fn new(input: &'a [u8]) -> Self {
-        let mut decoder = Self { input, position: 0, range: u32::MAX, code: 0 };
+        let mut decoder = Self {
+            input,
+            position: 0,
+            range: u32::MAX,
+            code: 0,
+        };
         for _ in 0..4 {
             decoder.code = decoder.code << 8 | u32::from(decoder.byte());
         }
@@ -215,7 +235,7 @@ mod tests {
     fn decisions_come_back_for_every_skew_and_length() {
         let mut seed = 7;
         for length in (0..200).chain([1000, 20_000]) {
-            let mut encoder = RangeEncoder::new(Vec::new());
+            let mut encoder = RangeEncoder::new(alloc::vec![0; 3]);
             let mut expected = Vec::new();
             for _ in 0..length {
                 let r = splitmix(&mut seed);
@@ -234,7 +254,7 @@ mod tests {
             let bound = encoder.len_bound();
             let bytes = encoder.finish();
             assert!(bytes.len() <= bound);
-            let mut decoder = RangeDecoder::new(&bytes);
+            let mut decoder = RangeDecoder::new(&bytes[3..]);
             for (value, count, p) in expected {
                 if p == 0 {
                     assert_eq!(decoder.raw(count), value);
@@ -266,6 +286,26 @@ mod tests {
                 }
             }
             assert_eq!(straight.finish(), detour.finish());
+        }
+    }
+
+    #[test]
+    fn a_stream_may_start_at_the_top_of_the_interval() {
+        for length in 0..400 {
+            let mut encoder = RangeEncoder::new(Vec::new());
+            let probability = |i: usize| [1u16, 300, 2400, 9][i % 4];
+            for i in 0..length {
+                encoder.bit(i == length - 1, probability(i));
+            }
+            let bytes = encoder.finish();
+            let mut decoder = RangeDecoder::new(&bytes);
+            for i in 0..length {
+                assert_eq!(
+                    decoder.bit(probability(i)),
+                    i == length - 1,
+                    "{i} of {length}"
+                );
+            }
         }
     }
 

@@ -102,14 +102,20 @@ impl<const N: usize> Mixed<N> {
     /// The same cell of every group.
     #[inline]
     fn at(&self, index: usize, weights: usize) -> Contexts<N> {
-        Contexts { cells: self.groups.map(|group| group.cell(index)), weights: self.weight(weights) }
+        Contexts {
+            cells: self.groups.map(|group| group.cell(index)),
+            weights: self.weight(weights),
+        }
     }
 
     /// A cell of its own for every group.
     #[inline]
     fn at_each(&self, indices: &[usize; MAX_CONTEXTS], weights: usize) -> Contexts<N> {
         let cells = core::array::from_fn(|i| self.groups[i].cell(indices[i]));
-        Contexts { cells, weights: self.weight(weights) }
+        Contexts {
+            cells,
+            weights: self.weight(weights),
+        }
     }
 
     fn weight(&self, set: usize) -> CellId {
@@ -136,7 +142,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let bit = self.coder.bit(bit, probability);
         self.bank.learn(contexts, bit, self.old);
         self.log.decisions.push(contexts, bit);
-        let paid = if bit { probability } else { (65536 - u32::from(probability)) as u16 };
+        let paid = if bit {
+            probability
+        } else {
+            (65536 - u32::from(probability)) as u16
+        };
         self.pay(u64::from(logistic::cost(paid)));
         bit
     }
@@ -154,9 +164,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
         let base = (topic as u32) << 27 | (field & 0x7FFF) << 12;
         let groups = core::array::from_fn(|i| {
-            self.bank.group(base | (i as u32) << 9 | (contexts[i] & 0x1FF))
+            self.bank
+                .group(base | (i as u32) << 9 | (contexts[i] & 0x1FF))
         });
-        Mixed { groups, weights: self.bank.group(WEIGHTS | base) }
+        Mixed {
+            groups,
+            weights: self.bank.group(WEIGHTS | base),
+        }
     }
 
     /// One yes or no with a cell of its own in each context.
@@ -184,17 +198,15 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let top = 1u64 << exponent;
         let rest = self.mantissa(site, exponent, negative, magnitude & (top - 1));
         let magnitude = (top | rest) as i64;
-        if negative { magnitude.wrapping_neg() } else { magnitude }
+        if negative {
+            magnitude.wrapping_neg()
+        } else {
+            magnitude
+        }
     }
 
     /// The bits below the leading one: the upper ones modelled, the others as they are.
-    fn mantissa(
-        &mut self,
-        site: &NumberSite,
-        exponent: u32,
-        negative: bool,
-        value: u64,
-    ) -> u64 {
+    fn mantissa(&mut self, site: &NumberSite, exponent: u32, negative: bool, value: u64) -> u64 {
         if exponent == 0 {
             return 0;
         }
@@ -243,7 +255,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             left -= digit;
             // Lower digits depend on the higher ones as well.
             let path = hash(result << 8 | u64::from(left));
-            let keys = contexts.map(|c| if left + digit == width { c } else { hash_pair(c, path) });
+            let keys = contexts.map(|c| {
+                if left + digit == width {
+                    c
+                } else {
+                    hash_pair(c, path)
+                }
+            });
             let groups = self.mixed(topic, field, &keys);
             let piece = value as u64 >> left & ((1 << digit) - 1);
             result = result << digit | self.tree(&groups, digit, piece);

@@ -14,7 +14,7 @@ use crate::{
     log::Log,
     model::bank::{Bank, OldCell},
     predict::Costs,
-    units::Tick,
+    units::{Sequence, Tick},
 };
 
 /// The shared model of one connection.
@@ -39,6 +39,8 @@ pub(crate) struct Book {
     folds: Vec<Tick>,
     pub fold_count: u32,
     last_partial: u32,
+    /// Entities whose precision changed, and by which packet, while older ones may follow.
+    releveled: Vec<(u32, Sequence)>,
     /// Rows of resting entities that one end has meanwhile seen change.
     pub rest_rows: BTreeMap<u32, Box<[i64]>>,
 }
@@ -71,7 +73,13 @@ impl Layout {
         let shapes = schema
             .classes
             .iter()
-            .map(|class| class.fields.iter().map(|field| field.kind.shape()).collect())
+            .map(|class| {
+                class
+                    .fields
+                    .iter()
+                    .map(|field| field.kind.shape())
+                    .collect()
+            })
             .collect();
         let order: Vec<Vec<u16>> = schema
             .classes
@@ -79,7 +87,10 @@ impl Layout {
             .map(|class| {
                 let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
                 let all = 0..class.fields.len() as u16;
-                all.clone().filter(is_rate).chain(all.filter(|f| !is_rate(f))).collect()
+                all.clone()
+                    .filter(is_rate)
+                    .chain(all.filter(|f| !is_rate(f)))
+                    .collect()
             })
             .collect();
         let updates = order
@@ -110,7 +121,15 @@ impl Layout {
             .iter()
             .map(|class| class.fields.iter().any(|field| field.coarser != [0; 4]))
             .collect();
-        Self { schema, first_field, shapes, order, updates, has_levels, rates }
+        Self {
+            schema,
+            first_field,
+            shapes,
+            order,
+            updates,
+            has_levels,
+            rates,
+        }
     }
 }
 
@@ -135,6 +154,21 @@ pub(crate) struct Head {
     surprised: u32,
     surprised_at: u32,
     moved_at: u32,
+}
+
+impl Head {
+    /// Notes whether the newest fold covered this entity; folds since the last note did.
+    fn cover(&mut self, fold: u32, covered: bool) {
+        let behind = fold - self.covered_at;
+        let filled = if behind > 64 {
+            u64::MAX
+        } else {
+            self.covered.checked_shl(behind).unwrap_or(0)
+                | u64::MAX.checked_shr(64 - behind).unwrap_or(0)
+        };
+        self.covered = filled & !1 | u64::from(covered);
+        self.covered_at = fold;
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,10 +224,19 @@ impl Twin {
             folds: Vec::new(),
             fold_count: 0,
             last_partial: 0,
+            releveled: Vec::new(),
             rest_rows: BTreeMap::new(),
         };
-        let journal = Journal { keeps_fields: undoable, ..Journal::default() };
-        Self { bank: Bank::new(!learning), book, learning, journal }
+        let journal = Journal {
+            keeps_fields: undoable,
+            ..Journal::default()
+        };
+        Self {
+            bank: Bank::new(!learning),
+            book,
+            learning,
+            journal,
+        }
     }
 
     /// Learns from a packet that both ends know to be applied.
@@ -225,20 +268,15 @@ impl Twin {
             self.book.last_partial = self.book.fold_count;
             self.note_coverage(&log.covered);
         }
-        let fold = self.book.fold_count;
-        for &(id, level) in &log.levels {
-            if let Some(head) = self.change(id) {
-                head.level = level;
-                head.covered = 1;
-                head.covered_at = fold;
-            }
-        }
+        self.note_levels(log);
         if self.learning {
             self.note_surprises(log);
             for (class, row) in &log.references {
                 let state = &mut self.book.classes[usize::from(*class)];
                 let old = core::mem::replace(&mut state.reference, Some(row.clone()));
-                self.journal.steps.push(Undo::Reference { class: *class, old });
+                self.journal
+                    .steps
+                    .push(Undo::Reference { class: *class, old });
             }
         }
         if self.book.fold_count.is_multiple_of(SWEEP) {
@@ -309,6 +347,9 @@ impl Twin {
         for tick in &self.book.folds {
             sum.add(u64::from(tick.0));
         }
+        for &(id, sequence) in &self.book.releveled {
+            sum.add(u64::from(id) << 32 | u64::from(sequence.0));
+        }
         for &id in &self.book.active {
             sum.add(u64::from(id));
         }
@@ -341,11 +382,14 @@ impl Twin {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let per_entity = |entity: &Entity| {
-            size_of::<Entity>() + entity.fields.len() * size_of::<FieldState>()
-        };
-        let classes: usize =
-            self.book.classes.iter().map(|class| class.costs.len() * size_of::<Costs>()).sum();
+        let per_entity =
+            |entity: &Entity| size_of::<Entity>() + entity.fields.len() * size_of::<FieldState>();
+        let classes: usize = self
+            .book
+            .classes
+            .iter()
+            .map(|class| class.costs.len() * size_of::<Costs>())
+            .sum();
         self.bank.bytes()
             + self.book.entities.iter().map(per_entity).sum::<usize>()
             + self.book.active.capacity() * 4
@@ -399,7 +443,10 @@ impl Twin {
                 entity.head.phase = Phase::Active;
                 entity.head.moved_at = fold;
                 // While it rested, only whole packets vouch for it.
-                let vouched = u64::MAX.checked_shr(64u32.saturating_sub(whole)).unwrap_or(0) | 1;
+                let vouched = u64::MAX
+                    .checked_shr(64u32.saturating_sub(whole))
+                    .unwrap_or(0)
+                    | 1;
                 entity.head.covered = vouched;
                 entity.head.covered_at = fold;
                 let old = core::mem::replace(&mut entity.fields, fields);
@@ -469,17 +516,44 @@ impl Twin {
             if old.covered_at == fold {
                 continue;
             }
-            let behind = fold - old.covered_at;
-            let filled = if behind > 64 {
-                u64::MAX
-            } else {
-                old.covered.checked_shl(behind).unwrap_or(0)
-                    | u64::MAX.checked_shr(64 - behind).unwrap_or(0)
-            };
             self.journal.steps.push(Undo::Head { id, old });
-            let head = &mut self.book.entities[id as usize].head;
-            head.covered = filled & !1 | u64::from(is_covered);
-            head.covered_at = fold;
+            self.book.entities[id as usize].head.cover(fold, is_covered);
+        }
+    }
+
+    /// A change of precision makes older samples useless, and also those of later packets that
+    /// were coded before it was known and do not say it themselves.
+    fn note_levels(&mut self, log: &Log) {
+        if log.levels.is_empty() && self.book.releveled.is_empty() {
+            return;
+        }
+        let fold = self.book.fold_count;
+        self.journal.steps.push(Undo::Releveled {
+            old: self.book.releveled.clone(),
+        });
+        self.book
+            .releveled
+            .retain(|&(_, changed_by)| changed_by > log.cursor);
+        for at in 0..self.book.releveled.len() {
+            let (id, _) = self.book.releveled[at];
+            if log.levels.iter().any(|&(said, _)| said == id) {
+                continue;
+            }
+            if let Some(head) = self.change(id) {
+                head.cover(fold, false);
+            }
+        }
+        for &(id, level) in &log.levels {
+            let Some(head) = self.change(id) else {
+                continue;
+            };
+            if head.level != level {
+                head.level = level;
+                head.covered = 1;
+                head.covered_at = fold;
+                self.book.releveled.retain(|&(other, _)| other != id);
+                self.book.releveled.push((id, log.sequence));
+            }
         }
     }
 
@@ -492,7 +566,10 @@ impl Twin {
             }
             self.remember_head(id);
             let head = &mut self.book.entities[id as usize].head;
-            let past = head.surprised.checked_shl(fold - head.surprised_at).unwrap_or(0);
+            let past = head
+                .surprised
+                .checked_shl(fold - head.surprised_at)
+                .unwrap_or(0);
             head.surprised = past | 1;
             head.surprised_at = fold;
             let class = usize::from(head.class);
@@ -505,12 +582,18 @@ impl Twin {
             }
             for surprise in group {
                 let at = usize::from(surprise.field);
-                let Some(field) = self.book.entities[id as usize].fields.get_mut(at) else { continue };
+                let Some(field) = self.book.entities[id as usize].fields.get_mut(at) else {
+                    continue;
+                };
                 field.surprised |= 1;
                 field.last = surprise.last;
                 field.costs.learn(&surprise.costs, 2);
                 let shared = &mut self.book.classes[class].costs[at];
-                let step = Undo::ClassCosts { class: class as u16, field: at as u16, old: *shared };
+                let step = Undo::ClassCosts {
+                    class: class as u16,
+                    field: at as u16,
+                    old: *shared,
+                };
                 self.journal.steps.push(step);
                 shared.learn(&surprise.costs, 4);
             }
@@ -541,7 +624,9 @@ impl Twin {
 
     fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.book.rest_rows.remove(&id) {
-            self.journal.steps.push(Undo::RestRow { id, old: Some(old) });
+            self.journal
+                .steps
+                .push(Undo::RestRow { id, old: Some(old) });
         }
     }
 
@@ -552,7 +637,10 @@ impl Twin {
 
     fn take_back(&mut self, step: Undo) {
         match step {
-            Undo::Fold { oldest, last_partial } => {
+            Undo::Fold {
+                oldest,
+                last_partial,
+            } => {
                 self.book.folds.pop();
                 if let Some(tick) = oldest {
                     self.book.folds.insert(0, tick);
@@ -567,6 +655,7 @@ impl Twin {
                 self.book.active.remove(at);
             }
             Undo::Deactivated { at, id } => self.book.active.insert(at, id),
+            Undo::Releveled { old } => self.book.releveled = old,
             Undo::RestRow { id, old } => {
                 match old {
                     Some(row) => self.book.rest_rows.insert(id, row),
@@ -583,7 +672,9 @@ impl Twin {
 
 impl Book {
     pub fn phase(&self, id: u32) -> Phase {
-        self.entities.get(id as usize).map_or(Phase::Absent, |entity| entity.head.phase)
+        self.entities
+            .get(id as usize)
+            .map_or(Phase::Absent, |entity| entity.head.phase)
     }
 
     /// Ticks from which an entity can be predicted at `now`.
@@ -614,7 +705,9 @@ impl Book {
     /// Which of the last 32 folds held a surprise of this entity, newest in bit 0.
     #[inline]
     pub fn surprise_history(&self, head: &Head) -> u32 {
-        head.surprised.checked_shl(self.fold_count - head.surprised_at).unwrap_or(0)
+        head.surprised
+            .checked_shl(self.fold_count - head.surprised_at)
+            .unwrap_or(0)
     }
 
     /// The row at which an entity rests.
@@ -633,7 +726,11 @@ impl Book {
     pub fn stalest_first(&self) -> Vec<u32> {
         let staleness = |id: u32| {
             let head = &self.entities[id as usize].head;
-            if head.covered_at == self.fold_count { head.covered.trailing_zeros() } else { 0 }
+            if head.covered_at == self.fold_count {
+                head.covered.trailing_zeros()
+            } else {
+                0
+            }
         };
         let mut order = self.active.clone();
         order.sort_by_key(|&id| core::cmp::Reverse(staleness(id)));
@@ -645,7 +742,11 @@ impl Book {
         state
             .costs
             .iter()
-            .map(|&costs| FieldState { surprised: 0, last: 0, costs })
+            .map(|&costs| FieldState {
+                surprised: 0,
+                last: 0,
+                costs,
+            })
             .collect()
     }
 
@@ -694,15 +795,44 @@ struct Journal {
 
 #[derive(Clone, Debug)]
 enum Undo {
-    Fold { oldest: Option<Tick>, last_partial: u32 },
-    Head { id: u32, old: Head },
-    Fields { id: u32, old: Box<[FieldState]> },
-    Grown { len: usize },
-    Activated { at: usize },
-    Deactivated { at: usize, id: u32 },
-    RestRow { id: u32, old: Option<Box<[i64]>> },
-    ClassCosts { class: u16, field: u16, old: Costs },
-    Reference { class: u16, old: Option<Arc<[i64]>> },
+    Fold {
+        oldest: Option<Tick>,
+        last_partial: u32,
+    },
+    Head {
+        id: u32,
+        old: Head,
+    },
+    Fields {
+        id: u32,
+        old: Box<[FieldState]>,
+    },
+    Grown {
+        len: usize,
+    },
+    Activated {
+        at: usize,
+    },
+    Deactivated {
+        at: usize,
+        id: u32,
+    },
+    Releveled {
+        old: Vec<(u32, Sequence)>,
+    },
+    RestRow {
+        id: u32,
+        old: Option<Box<[i64]>>,
+    },
+    ClassCosts {
+        class: u16,
+        field: u16,
+        old: Costs,
+    },
+    Reference {
+        class: u16,
+        old: Option<Arc<[i64]>>,
+    },
 }
 
 /// A baseline older than this many ticks is no baseline; archives must reach this far back.

@@ -88,7 +88,12 @@ pub struct Bank {
 impl Bank {
     /// A bank that has seen nothing. A `frozen` one never learns.
     pub fn new(frozen: bool) -> Self {
-        Self { cells: Vec::new(), keys: Vec::new(), table: alloc::vec![0; 64], frozen }
+        Self {
+            cells: Vec::new(),
+            keys: Vec::new(),
+            table: alloc::vec![0; 64],
+            frozen,
+        }
     }
 
     /// The group of a context; made when first asked for.
@@ -131,7 +136,11 @@ impl Bank {
             let cell = CellId(contexts.weights.0 + i as u32);
             let weight = self.cells[cell.0 as usize] as i32;
             let moved = weight.saturating_add((input * error + (1 << 17)) >> 18);
-            self.set(cell, moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32, journal);
+            self.set(
+                cell,
+                moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32,
+                journal,
+            );
         }
         for cell in contexts.cells {
             let moved = adapt(self.cells[cell.0 as usize], bit);
@@ -170,7 +179,9 @@ impl Bank {
             let mut fresh = true;
             for &cell in cells {
                 fresh &= cell == fresh_cell(key);
-                hash = (hash ^ u64::from(cell)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+                hash = (hash ^ u64::from(cell))
+                    .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                    .rotate_left(29);
             }
             if !fresh {
                 sum = sum.wrapping_add(hash);
@@ -186,14 +197,19 @@ impl Bank {
 
     #[inline]
     fn inputs<const N: usize>(&self, contexts: &Contexts<N>) -> [i32; N] {
-        contexts.cells.map(|cell| stretch((self.cells[cell.0 as usize] >> 20) as u16))
+        contexts
+            .cells
+            .map(|cell| stretch((self.cells[cell.0 as usize] >> 20) as u16))
     }
 
     #[inline]
     fn mix<const N: usize>(&self, contexts: &Contexts<N>, inputs: &[i32; N]) -> i32 {
         let weights = &self.cells[contexts.weights.0 as usize..][..N];
-        let sum: i64 =
-            inputs.iter().zip(weights).map(|(&i, &w)| i64::from(i) * i64::from(w as i32)).sum();
+        let sum: i64 = inputs
+            .iter()
+            .zip(weights)
+            .map(|(&i, &w)| i64::from(i) * i64::from(w as i32))
+            .sum();
         (sum >> 16) as i32
     }
 
@@ -236,7 +252,11 @@ pub const GROUP: usize = 64;
 pub const WEIGHTS: u32 = 1 << 31;
 
 fn fresh_cell(key: u32) -> u32 {
-    if key & WEIGHTS != 0 { WEIGHT_FRESH } else { 0x8000_0000 }
+    if key & WEIGHTS != 0 {
+        WEIGHT_FRESH
+    } else {
+        0x8000_0000
+    }
 }
 
 const WEIGHT_FRESH: u32 = 5 << 13;

@@ -38,7 +38,11 @@ impl Costs {
     #[inline]
     pub fn best(self, samples: usize, shape: Shape) -> Predictor {
         if matches!(shape, Shape::Symbol { .. }) {
-            return if self.0[2] < 0 { Predictor::Declared } else { Predictor::Hold };
+            return if self.0[2] < 0 {
+                Predictor::Declared
+            } else {
+                Predictor::Hold
+            };
         }
         let [linear, quadratic, declared] = self.0;
         let (mut best, mut cost) = (Predictor::Hold, 0);
@@ -82,7 +86,11 @@ impl CostSample {
             Some(guess) => (8 * (bits(guess) - hold)).clamp(-120, 120) as i8,
             None => UNKNOWN,
         };
-        Self([compare(guesses.linear), compare(guesses.quadratic), compare(guesses.declared)])
+        Self([
+            compare(guesses.linear),
+            compare(guesses.quadratic),
+            compare(guesses.declared),
+        ])
     }
 }
 
@@ -95,18 +103,6 @@ pub(crate) struct Guesses {
     pub linear: Option<i64>,
     pub quadratic: Option<i64>,
     pub declared: Option<i64>,
-}
-
-impl Guesses {
-    #[inline]
-    pub fn of(&self, predictor: Predictor) -> i64 {
-        match predictor {
-            Predictor::Hold => self.hold,
-            Predictor::Linear => self.linear.unwrap_or(self.hold),
-            Predictor::Quadratic => self.quadratic.unwrap_or(self.hold),
-            Predictor::Declared => self.declared.unwrap_or(self.hold),
-        }
-    }
 }
 
 /// How far ahead the samples lie, worked out once per set of ticks.
@@ -135,7 +131,11 @@ impl Plan {
                 divisor: weights.denominator,
             })
         };
-        Self { ahead: (-offsets[0]) as u32, linear: step(2), quadratic: step(3) }
+        Self {
+            ahead: (-offsets[0]) as u32,
+            linear: step(2),
+            quadratic: step(3),
+        }
     }
 
     #[inline]
@@ -146,8 +146,10 @@ impl Plan {
 
     #[inline]
     pub fn quadratic(&self, shape: Shape, newest: i64, second: i64, third: i64) -> Option<i64> {
-        let step =
-            self.quadratic?.apply(residual(newest, second, shape), residual(newest, third, shape));
+        let step = self.quadratic?.apply(
+            residual(newest, second, shape),
+            residual(newest, third, shape),
+        );
         Some(wrap(newest.wrapping_add(step), shape))
     }
 }
@@ -173,7 +175,8 @@ impl Step {
             }
             return (sum + (self.divisor >> 1)).div_euclid(self.divisor);
         }
-        let sum = i128::from(self.first) * i128::from(d1) + i128::from(self.second) * i128::from(d2);
+        let sum =
+            i128::from(self.first) * i128::from(d1) + i128::from(self.second) * i128::from(d2);
         divide(sum, i128::from(self.divisor)) as i64
     }
 }

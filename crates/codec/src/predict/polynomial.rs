@@ -50,8 +50,10 @@ pub fn fit(
     coefficients: usize,
     derivative: usize,
 ) -> Result<Weights, PolynomialError> {
-    let values: Vec<Constraint> =
-        offsets.iter().map(|&at| Constraint { at, derivative: 0 }).collect();
+    let values: Vec<Constraint> = offsets
+        .iter()
+        .map(|&at| Constraint { at, derivative: 0 })
+        .collect();
     fit_constraints(&values, coefficients, derivative)
 }
 
@@ -81,12 +83,19 @@ pub fn fit_constraints(
         return Err(PolynomialError::TooLarge);
     }
     if derivative >= coefficients {
-        return Ok(Weights { numerators: alloc::vec![0; constraints.len()], denominator: 1 });
+        return Ok(Weights {
+            numerators: alloc::vec![0; constraints.len()],
+            denominator: 1,
+        });
     }
     // Rows of S: d^k/ds^k of (1, s, s², …) at each sample time.
     let rows: Vec<Vec<i128>> = constraints
         .iter()
-        .map(|c| (0..coefficients as u32).map(|power| monomial(c.at, power, c.derivative)).collect())
+        .map(|c| {
+            (0..coefficients as u32)
+                .map(|power| monomial(c.at, power, c.derivative))
+                .collect()
+        })
         .collect();
     // Normal equations: S'S b = S' f. With as many samples as coefficients this is the exact
     // solution; one integer method serves both.
@@ -98,10 +107,12 @@ pub fn fit_constraints(
         (rows, identity)
     } else {
         let product = |i: usize, j: usize| rows.iter().map(|row| row[i] * row[j]).sum();
-        let normal =
-            (0..coefficients).map(|i| (0..coefficients).map(|j| product(i, j)).collect()).collect();
-        let transposed =
-            (0..coefficients).map(|i| rows.iter().map(|row| row[i]).collect()).collect();
+        let normal = (0..coefficients)
+            .map(|i| (0..coefficients).map(|j| product(i, j)).collect())
+            .collect();
+        let transposed = (0..coefficients)
+            .map(|i| rows.iter().map(|row| row[i]).collect())
+            .collect();
         (normal, transposed)
     };
     let (row, denominator) = solve_row(matrix, right, derivative)?;
@@ -160,7 +171,10 @@ fn reduce(
 ) -> Result<Weights, PolynomialError> {
     let sign = denominator.signum();
     let wide: Vec<i128> = numerators
-        .map(|n| n.and_then(|n| n.checked_mul(sign)).ok_or(PolynomialError::TooLarge))
+        .map(|n| {
+            n.and_then(|n| n.checked_mul(sign))
+                .ok_or(PolynomialError::TooLarge)
+        })
         .collect::<Result<_, _>>()?;
     let denominator = denominator.checked_abs().ok_or(PolynomialError::TooLarge)?;
     let common = wide.iter().fold(denominator, |a, &b| gcd(a, b));
@@ -231,7 +245,10 @@ mod tests {
         assert_eq!(fit(&[-1; 40], 2, 0), Err(PolynomialError::TooLarge));
         assert_eq!(fit(&[i32::MIN, -1], 2, 0), Err(PolynomialError::TooLarge));
         let rates = [-1, -2, -3].map(|at| Constraint { at, derivative: 1 });
-        assert_eq!(fit_constraints(&rates, 3, 0), Err(PolynomialError::Underdetermined));
+        assert_eq!(
+            fit_constraints(&rates, 3, 0),
+            Err(PolynomialError::Underdetermined)
+        );
     }
 
     #[test]

@@ -1,0 +1,467 @@
+//! A seeded world, a seeded link, and two ends that are compared after every packet.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use prescient_codec::{
+    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick,
+    history::Archive,
+};
+use prescient_schema::{Class, Field, Kind, Level, Priority, Schema};
+
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66_D123_4567)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+pub fn schema() -> Arc<Schema> {
+    let int = |bits, signed| Kind::Int { bits, signed };
+    let mut fine = Field::new("fine", int(32, true));
+    fine.priority = Priority::new(1).unwrap();
+    fine.coarser = [0, 2, 4, 6];
+    let mut born = Field::new("born", int(16, false));
+    born.only_on_spawn = true;
+    let mover = Class::new(
+        "mover",
+        vec![
+            Field::new("x", int(32, true)),
+            Field::new("heading", int(8, false)),
+            Field::new("mode", Kind::Enum { values: 5 }),
+            Field::new("huge", int(64, true)),
+            fine,
+            born,
+        ],
+    );
+    let lamp = Class::new(
+        "lamp",
+        vec![
+            Field::new("on", Kind::Bool),
+            Field::new("colour", Kind::Enum { values: 300 }),
+        ],
+    );
+    Arc::new(Schema {
+        classes: vec![mover, lamp],
+    })
+}
+
+/// A world with movers that accelerate, bounce, stop and start, and lamps that flicker rarely.
+pub struct World {
+    pub schema: Arc<Schema>,
+    pub archive: Archive,
+    random: Random,
+    entities: BTreeMap<Slot, Body>,
+    tick: u32,
+}
+
+struct Body {
+    class: u16,
+    row: Vec<i64>,
+    velocity: i64,
+    asleep: bool,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let schema = schema();
+        Self {
+            archive: Archive::new(schema.clone(), HISTORY),
+            schema,
+            random: Random::new(seed),
+            entities: BTreeMap::new(),
+            tick: 10,
+        }
+    }
+
+    pub fn step(&mut self, population: usize) {
+        let random = &mut self.random;
+        self.tick += if random.chance(3) {
+            1 + random.below(4) as u32
+        } else {
+            1
+        };
+        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        if self.entities.len() < population && random.chance(40) {
+            let class = u16::from(random.chance(30));
+            let row = if class == 0 {
+                let huge = if random.chance(10) {
+                    random.next() as i64
+                } else {
+                    7
+                };
+                vec![
+                    random.below(1000) as i64,
+                    200,
+                    1,
+                    huge,
+                    0,
+                    random.below(60_000) as i64,
+                ]
+            } else {
+                vec![0, random.below(300) as i64]
+            };
+            let slot = capture.spawn(class, &row).unwrap();
+            let body = Body {
+                class,
+                row,
+                velocity: random.below(9) as i64 - 4,
+                asleep: false,
+            };
+            self.entities.insert(slot, body);
+        }
+        let mut left = Vec::new();
+        for (&slot, body) in &mut self.entities {
+            if random.chance(1) && random.chance(30) {
+                capture.despawn(slot).unwrap();
+                left.push(slot);
+                continue;
+            }
+            if random.chance(2) {
+                body.asleep = !body.asleep;
+            }
+            if body.asleep {
+                continue;
+            }
+            if body.class == 1 {
+                if random.chance(3) {
+                    body.row[0] ^= 1;
+                    body.row[1] = (body.row[1] + random.below(3) as i64) % 300;
+                }
+            } else {
+                if random.chance(10) {
+                    body.velocity = random.below(41) as i64 - 20;
+                }
+                body.row[0] += body.velocity;
+                body.row[1] = (body.row[1] + 3) & 255;
+                body.row[4] = body.row[0] * 37 + random.below(5) as i64;
+                if random.chance(4) {
+                    body.row[2] = random.below(5) as i64;
+                }
+                if random.chance(1) {
+                    body.row[3] = random.next() as i64;
+                }
+            }
+            capture.write(slot, &body.row).unwrap();
+        }
+        capture.finish();
+        for slot in left {
+            self.entities.remove(&slot);
+        }
+    }
+
+    pub fn truth(&self, slot: Slot, level: Level) -> Option<Vec<i64>> {
+        let class = &self.schema.classes[usize::from(self.archive.class(slot)?)];
+        let row = self.archive.latest(slot)?;
+        Some(
+            class
+                .fields
+                .iter()
+                .zip(row)
+                .map(|(f, &v)| f.at_level(level, v))
+                .collect(),
+        )
+    }
+}
+
+/// What goes wrong on the way.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    pub loss: u64,
+    pub ack_loss: u64,
+    pub delay: u64,
+    pub jitter: u64,
+    pub duplicates: u64,
+    pub corruption: u64,
+    /// Every so many ticks, nothing passes for `blackout` ticks.
+    pub blackout_every: u64,
+    pub blackout: u64,
+    pub budget: Option<usize>,
+    pub levels: bool,
+    pub visibility: bool,
+}
+
+impl Trouble {
+    pub fn random(random: &mut Random) -> Self {
+        let pick = |random: &mut Random, values: &[u64]| {
+            values[random.below(values.len() as u64) as usize]
+        };
+        Self {
+            loss: pick(random, &[0, 0, 2, 5, 20, 50]),
+            ack_loss: pick(random, &[0, 0, 5, 20, 60, 95]),
+            delay: pick(random, &[0, 1, 3, 6, 20, 40]),
+            jitter: pick(random, &[0, 0, 2, 8]),
+            duplicates: pick(random, &[0, 10, 50]),
+            corruption: pick(random, &[0, 0, 5, 30]),
+            blackout_every: pick(random, &[0, 0, 150, 300]),
+            blackout: pick(random, &[10, 80, 200]),
+            budget: [None, None, Some(40), Some(120)][random.below(4) as usize],
+            levels: random.chance(30),
+            visibility: random.chance(50),
+        }
+    }
+}
+
+pub struct Run {
+    pub encoder: Encoder,
+    pub decoder: Decoder,
+    pub world: World,
+    pub bytes: usize,
+    pub packets: usize,
+    pub applied: usize,
+    pub stalest: u32,
+}
+
+/// Digests of the sender's model by fold cursor, against which the receiver is compared.
+pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
+    let mut world = World::new(seed);
+    let mut random = Random::new(seed ^ 0xF00D);
+    let mut encoder = Encoder::new(world.schema.clone(), config);
+    let mut decoder = Decoder::new(world.schema.clone(), config);
+    let mut down: Vec<(u64, u64, Vec<u8>)> = Vec::new();
+    let mut up: Vec<(u64, u64, Ack)> = Vec::new();
+    let mut digests: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut truths: BTreeMap<u32, BTreeMap<ClientId, (u16, Vec<i64>)>> = BTreeMap::new();
+    let mut hidden: Vec<Slot> = Vec::new();
+    let mut seen: BTreeMap<ClientId, u32> = BTreeMap::new();
+    let mut order = 0;
+    let (mut bytes, mut packets, mut applied, mut stalest) = (0, 0, 0, 0);
+    for now in 0..ticks as u64 {
+        let dark = trouble.blackout_every > 0
+            && now % trouble.blackout_every
+                >= trouble.blackout_every.saturating_sub(trouble.blackout)
+            && now > trouble.blackout_every;
+        world.step(12 + (seed % 30) as usize);
+        up.sort_by_key(|(at, order, _)| (*at, *order));
+        while up.first().is_some_and(|(at, ..)| *at <= now) {
+            let (_, _, ack) = up.remove(0);
+            encoder.acknowledge(&ack, &world.archive).unwrap();
+        }
+        let slots: Vec<Slot> = world.archive.living_slots().collect();
+        for slot in slots {
+            if trouble.visibility && random.chance(1) {
+                if let Some(at) = hidden.iter().position(|&h| h == slot) {
+                    hidden.swap_remove(at);
+                } else {
+                    hidden.push(slot);
+                    encoder.hide(slot);
+                }
+            }
+            if !hidden.contains(&slot) && encoder.show(slot, &world.archive).is_some() {
+                if trouble.levels && random.chance(2) {
+                    let level = Level::new(random.below(4) as u8).unwrap();
+                    encoder.set_level(slot, level, &world.archive);
+                }
+            }
+        }
+        let digest = encoder.digest();
+        let packet = encoder.encode(&world.archive, trouble.budget).unwrap();
+        let digest = if config.policy == Policy::Immediate {
+            digest
+        } else {
+            encoder.digest()
+        };
+        if let Some(budget) = trouble.budget {
+            assert!(
+                packet.bytes.len() <= budget.max(110),
+                "{} bytes",
+                packet.bytes.len()
+            );
+        }
+        digests.insert(packet.sequence.0, digest);
+        let mut truth = BTreeMap::new();
+        for slot in world.archive.living_slots() {
+            if let Some(id) = encoder.client_id(slot) {
+                let row = world.archive.latest(slot).unwrap().to_vec();
+                truth.insert(id, (world.archive.class(slot).unwrap(), row));
+            }
+        }
+        truths.insert(packet.sequence.0, truth);
+        bytes += packet.bytes.len();
+        packets += 1;
+        for copy in 0..1 + u64::from(random.chance(trouble.duplicates)) {
+            if dark || random.chance(trouble.loss) {
+                continue;
+            }
+            let mut wire = packet.bytes.clone();
+            if random.chance(trouble.corruption) {
+                let at = random.below(wire.len() as u64) as usize;
+                wire[at] ^= 1 << random.below(8);
+            }
+            let late = random.below(trouble.jitter + 1) + copy * random.below(100);
+            order += 1;
+            down.push((now + trouble.delay + late, order, wire));
+        }
+        down.sort_by_key(|(at, order, _)| (*at, *order));
+        while down.first().is_some_and(|(at, ..)| *at <= now) {
+            let (_, _, wire) = down.remove(0);
+            let before = decoder.digest();
+            match decoder.decode(&wire) {
+                Ok(done) => {
+                    applied += 1;
+                    check(
+                        seed,
+                        &decoder,
+                        &done,
+                        &truths,
+                        trouble.levels,
+                        &world.schema,
+                        &digests,
+                    );
+                    let covered = decoder.covered().to_vec();
+                    for id in covered {
+                        seen.insert(id, done.tick.0);
+                    }
+                    let alive: Vec<ClientId> = decoder
+                        .world()
+                        .living_slots()
+                        .map(|slot| ClientId(slot.0))
+                        .collect();
+                    seen.retain(|id, _| alive.contains(id));
+                    for last in seen.values() {
+                        stalest = stalest.max(done.tick.0 - last);
+                    }
+                }
+                Err(error) => {
+                    if trouble.corruption == 0 {
+                        assert_eq!(
+                            error,
+                            DecodeError::Late,
+                            "seed {seed}, packet {}, {trouble:?}",
+                            packet.sequence.0
+                        );
+                    }
+                    assert_eq!(
+                        before,
+                        decoder.digest(),
+                        "seed {seed}: {error} left a trace"
+                    );
+                }
+            }
+            if let Some(ack) = decoder.acknowledgement()
+                && !dark
+                && !random.chance(trouble.ack_loss)
+            {
+                order += 1;
+                up.push((
+                    now + trouble.delay + random.below(trouble.jitter + 1),
+                    order,
+                    ack,
+                ));
+            }
+        }
+    }
+    Run {
+        encoder,
+        decoder,
+        world,
+        bytes,
+        packets,
+        applied,
+        stalest,
+    }
+}
+
+fn check(
+    seed: u64,
+    decoder: &Decoder,
+    done: &prescient_codec::Applied,
+    truths: &BTreeMap<u32, BTreeMap<ClientId, (u16, Vec<i64>)>>,
+    levels: bool,
+    schema: &Schema,
+    digests: &BTreeMap<u32, u64>,
+) {
+    let sequence = done.sequence.0;
+    assert_eq!(
+        digests[&sequence],
+        decoder.digest(),
+        "seed {seed}, packet {sequence}: models differ"
+    );
+    let truth = &truths[&sequence];
+    if done.full {
+        let shown: Vec<ClientId> = decoder
+            .world()
+            .living_slots()
+            .map(|slot| ClientId(slot.0))
+            .collect();
+        assert!(
+            shown.iter().eq(truth.keys()),
+            "seed {seed}, packet {sequence}: {shown:?} {:?}",
+            truth.keys()
+        );
+    }
+    for id in decoder.covered() {
+        let (class, row) = truth.get(id).unwrap_or_else(|| {
+            panic!("seed {seed}, packet {sequence}: {id:?} is not in the world")
+        });
+        assert_eq!(
+            decoder.world().class(Slot(id.0)),
+            Some(*class),
+            "seed {seed}"
+        );
+        let got = decoder.row(*id).unwrap();
+        let exact = |level: Level| -> Vec<i64> {
+            let fields = &schema.classes[usize::from(*class)].fields;
+            fields
+                .iter()
+                .zip(row)
+                .map(|(f, &v)| f.at_level(level, v))
+                .collect()
+        };
+        if !levels {
+            assert_eq!(got, row, "seed {seed}, packet {sequence}, {id:?}");
+        } else {
+            let any = (0..4).any(|l| exact(Level::new(l).unwrap()) == got);
+            assert!(
+                any,
+                "seed {seed}, packet {sequence}, {id:?}: {got:?} is no level of {row:?}"
+            );
+        }
+    }
+}
+
+pub fn quiet() -> Trouble {
+    Trouble {
+        loss: 0,
+        ack_loss: 0,
+        delay: 0,
+        jitter: 0,
+        duplicates: 0,
+        corruption: 0,
+        blackout_every: 0,
+        blackout: 0,
+        budget: None,
+        levels: false,
+        visibility: false,
+    }
+}
+
+pub fn config(policy: Policy, profile: Profile) -> Config {
+    Config {
+        policy,
+        profile,
+        ..Config::default()
+    }
+}
+
+pub fn is_refusal(error: DecodeError) -> bool {
+    error != DecodeError::Late
+}
