@@ -1,0 +1,106 @@
+//! The established ways to replicate a world, each as strong as its description.
+//!
+//! They are here to be beaten honestly: every one is a complete sender and receiver, verified by
+//! the same harness and the same cases as our own method. [`build`] is the only place that knows
+//! their names.
+
+mod archive;
+mod byte_difference;
+mod bytes;
+mod raw;
+mod snapshot;
+mod stream;
+mod widths;
+
+use std::sync::Arc;
+
+use prescient_schema::Schema;
+
+use self::{
+    archive::{Decode, Encode, SnapshotReceiver, SnapshotSender},
+    byte_difference::{DifferenceDecoder, DifferenceEncoder},
+    raw::{RawDecoder, RawEncoder},
+    stream::{Unzlib, Unzstd, Zlib, Zstd},
+};
+use crate::harness::{Receiver, Sender};
+
+/// The two halves of a method.
+pub type Method = (Box<dyn Sender>, Box<dyn Receiver>);
+
+/// The names of all methods in the order of tables.
+pub const METHODS: &[&str] = &["raw", "bd-z6", "bd-z9", "bd-zstd"];
+
+/// What some methods can be told.
+#[derive(Clone, Debug)]
+pub struct MethodOptions {
+    /// Whether models learn; `false` freezes them for comparison.
+    pub learning: bool,
+    /// A trained starting point, as bytes of a prior file.
+    pub prior: Option<Arc<[u8]>>,
+    /// How much time to spend on better predictions.
+    pub profile: Profile,
+}
+
+impl Default for MethodOptions {
+    fn default() -> Self {
+        Self {
+            learning: true,
+            prior: None,
+            profile: Profile::Default,
+        }
+    }
+}
+
+/// How much time to spend on better predictions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Fast.
+    #[default]
+    Default,
+    /// Slower and smaller.
+    Best,
+}
+
+/// There is no method of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownMethod {
+    /// Nothing is called so.
+    #[error("unknown method {0:?}; there are {list}", list = METHODS.join(", "))]
+    Name(String),
+    /// It has a name but is not built yet.
+    #[error("the method {0:?} is not part of this build yet")]
+    NotBuilt(String),
+}
+
+/// Builds both halves of a method; they share nothing but the schema.
+pub fn build(
+    name: &str,
+    options: &MethodOptions,
+    schema: Arc<Schema>,
+) -> Result<Method, UnknownMethod> {
+    let _ = options;
+    let s = &schema;
+    Ok(match name {
+        "raw" => pair(RawEncoder::new(s), RawDecoder::new(schema)),
+        "bd-z6" => zlib_difference(schema, 6),
+        "bd-z9" => zlib_difference(schema, 9),
+        "bd-zstd" => pair(
+            DifferenceEncoder::new(s, Zstd::new(3)),
+            DifferenceDecoder::new(schema, Unzstd::new()),
+        ),
+        "prescient" => return Err(UnknownMethod::NotBuilt(name.to_owned())),
+        _ => return Err(UnknownMethod::Name(name.to_owned())),
+    })
+}
+
+fn zlib_difference(schema: Arc<Schema>, level: u32) -> Method {
+    let encode = DifferenceEncoder::new(&schema, Zlib::new(level));
+    pair(encode, DifferenceDecoder::new(schema, Unzlib::new()))
+}
+
+fn pair(encode: impl Encode + 'static, decode: impl Decode + 'static) -> Method {
+    (
+        Box::new(SnapshotSender::new(encode)),
+        Box::new(SnapshotReceiver::new(decode)),
+    )
+}
