@@ -7,10 +7,14 @@
 mod archive;
 mod byte_difference;
 mod bytes;
+mod huffman;
+mod learned;
+mod quake;
 mod raw;
 mod snapshot;
 mod stream;
 mod widths;
+mod xor;
 
 use std::sync::Arc;
 
@@ -19,8 +23,11 @@ use prescient_schema::Schema;
 use self::{
     archive::{Decode, Encode, SnapshotReceiver, SnapshotSender},
     byte_difference::{DifferenceDecoder, DifferenceEncoder},
+    learned::{LearnedDecoder, LearnedEncoder, PredictionDecoder, PredictionEncoder},
+    quake::{QuakeDecoder, QuakeEncoder},
     raw::{RawDecoder, RawEncoder},
     stream::{Unzlib, Unzstd, Zlib, Zstd},
+    xor::{XorDecoder, XorEncoder},
 };
 use crate::harness::{Receiver, Sender};
 
@@ -28,7 +35,9 @@ use crate::harness::{Receiver, Sender};
 pub type Method = (Box<dyn Sender>, Box<dyn Receiver>);
 
 /// The names of all methods in the order of tables.
-pub const METHODS: &[&str] = &["raw", "bd-z6", "bd-z9", "bd-zstd"];
+pub const METHODS: &[&str] = &[
+    "raw", "bd-z6", "bd-z9", "pd-z6", "pd-z9", "xor-z", "bd-zstd", "quake", "learned",
+];
 
 /// What some methods can be told.
 #[derive(Clone, Debug)]
@@ -78,7 +87,7 @@ pub fn build(
     options: &MethodOptions,
     schema: Arc<Schema>,
 ) -> Result<Method, UnknownMethod> {
-    let _ = options;
+    let learning = options.learning;
     let s = &schema;
     Ok(match name {
         "raw" => pair(RawEncoder::new(s), RawDecoder::new(schema)),
@@ -88,6 +97,14 @@ pub fn build(
             DifferenceEncoder::new(s, Zstd::new(3)),
             DifferenceDecoder::new(schema, Unzstd::new()),
         ),
+        "xor-z" => pair(XorEncoder::new(s), XorDecoder::new(schema)),
+        "quake" => pair(QuakeEncoder::new(s), QuakeDecoder::new(schema)),
+        "pd-z6" => zlib_prediction(schema, learning, 6),
+        "pd-z9" => zlib_prediction(schema, learning, 9),
+        "learned" => pair(
+            LearnedEncoder::new(schema.clone(), learning),
+            LearnedDecoder::new(schema, learning),
+        ),
         "prescient" => return Err(UnknownMethod::NotBuilt(name.to_owned())),
         _ => return Err(UnknownMethod::Name(name.to_owned())),
     })
@@ -96,6 +113,14 @@ pub fn build(
 fn zlib_difference(schema: Arc<Schema>, level: u32) -> Method {
     let encode = DifferenceEncoder::new(&schema, Zlib::new(level));
     pair(encode, DifferenceDecoder::new(schema, Unzlib::new()))
+}
+
+fn zlib_prediction(schema: Arc<Schema>, learning: bool, level: u32) -> Method {
+    let encode = PredictionEncoder::new(schema.clone(), learning, Zlib::new(level));
+    pair(
+        encode,
+        PredictionDecoder::new(schema, learning, Unzlib::new()),
+    )
 }
 
 fn pair(encode: impl Encode + 'static, decode: impl Decode + 'static) -> Method {
