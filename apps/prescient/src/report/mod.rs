@@ -1,5 +1,9 @@
 //! Published tables, reproduced next to their printed numbers.
 
+mod buckets;
+mod particles;
+mod printed;
+
 use clap::Subcommand;
 
 use crate::CommandError;
@@ -13,7 +17,11 @@ pub enum Report {
 
 /// Prints a report.
 pub fn report(what: &Report) -> Result<(), CommandError> {
+    let mut output = std::io::stdout();
     match what {
-        Report::Codec => Ok(()),
+        Report::Codec => {
+            buckets::print(&mut output)?;
+            particles::print(&mut output)
+        }
     }
 }
