@@ -62,7 +62,7 @@ pub enum CommandError {
         /// The method.
         method: String,
         /// What happened.
-        error: prescient_sim::harness::RunError,
+        error: Box<prescient_sim::harness::RunError>,
     },
     /// A world could not be opened.
     #[error(transparent)]

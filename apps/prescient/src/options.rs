@@ -80,6 +80,7 @@ impl MeasureOptions {
         };
         Ok(MethodOptions {
             learning: !self.no_learning,
+            ledger: self.ledger,
             prior: self.prior.as_ref().map(read).transpose()?,
             profile: match self.profile {
                 ProfileName::Default => Profile::Default,

@@ -4,6 +4,7 @@
 //! the same harness and the same cases as our own method. [`build`] is the only place that knows
 //! their names.
 
+mod acknowledgement;
 mod archive;
 mod byte_difference;
 mod bytes;
@@ -48,6 +49,8 @@ pub struct MethodOptions {
     pub prior: Option<Arc<[u8]>>,
     /// How much time to spend on better predictions.
     pub profile: Profile,
+    /// Whether to keep an account of bits, which takes a little time.
+    pub ledger: bool,
 }
 
 impl Default for MethodOptions {
@@ -56,6 +59,7 @@ impl Default for MethodOptions {
             learning: true,
             prior: None,
             profile: Profile::Default,
+            ledger: false,
         }
     }
 }
@@ -102,7 +106,7 @@ pub fn build(
         "pd-z6" => zlib_prediction(schema, learning, 6),
         "pd-z9" => zlib_prediction(schema, learning, 9),
         "learned" => pair(
-            LearnedEncoder::new(schema.clone(), learning),
+            LearnedEncoder::new(schema.clone(), learning, options.ledger),
             LearnedDecoder::new(schema, learning),
         ),
         "prescient" => return Err(UnknownMethod::NotBuilt(name.to_owned())),

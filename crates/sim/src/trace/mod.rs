@@ -4,12 +4,14 @@
 //! ten-line script in any language. Because anybody may have written it, the [`Reader`] trusts
 //! nothing and names the line of whatever it refuses.
 
+mod error;
 mod header;
 mod reader;
 mod writer;
 
+pub use error::{LineError, TraceError};
 pub use header::{ClassHeader, FieldHeader, FieldType, Header, HeaderError};
-pub use reader::{LineError, Reader, TraceError};
+pub use reader::Reader;
 pub use writer::Writer;
 
 /// A despawned id stays unused for this many ticks.

@@ -116,11 +116,11 @@ impl Source for RandomWorld {
         });
         for (id, class, row) in &mut alive {
             let mut values = Vec::new();
-            for field in 0..row.len() {
+            for (field, known) in row.iter_mut().enumerate() {
                 if self.random.chance(300_000) {
-                    let value = self.value(*class, field, row[field]);
-                    if value != row[field] {
-                        row[field] = value;
+                    let value = self.value(*class, field, *known);
+                    if value != *known {
+                        *known = value;
                         values.push((field as u16, value));
                     }
                 }

@@ -45,6 +45,11 @@ impl Encoder {
         }
     }
 
+    /// How many bits have been spent so far, fractions included.
+    pub(super) fn spent(&self) -> f64 {
+        8.0 * self.output.len() as f64 + 64.0 - (self.range as f64).log2()
+    }
+
     /// The shortest number inside the final interval.
     pub(super) fn finish(mut self) -> Vec<u8> {
         for bytes in 0..=8 {

@@ -67,7 +67,7 @@ impl<P: Pack> Encode for PredictionEncoder<P> {
             samples: &samples,
             learning: self.learning,
         };
-        let coded = walk.run(&mut model, &mut plain, Some(current));
+        let coded = walk.run(&mut model, &mut plain, Some(current), None);
         coded.expect("a sender's own snapshot is well formed");
         (self.pack.pack(&plain.0), model)
     }
@@ -124,7 +124,7 @@ impl<U: Unpack> Decode for PredictionDecoder<U> {
             samples: &samples,
             learning: self.learning,
         };
-        let items = walk.run(&mut model, &mut input, None)?;
+        let items = walk.run(&mut model, &mut input, None, None)?;
         input.end()?;
         let oldest_named = known.last().map(|past| past.tick);
         Ok(Decoded {

@@ -72,8 +72,12 @@ impl Distribution {
         }
     }
 
-    /// Expected bits of a value in units of 1/65536 (equation 6.26 of the document).
+    /// Expected bits of a value in units of 1/65536 (equation 6.26 of the document). A predictor
+    /// that was never tried costs nothing, so that it is tried as soon as it can be.
     pub(super) fn expected_cost(&self) -> u64 {
+        if self.seen == 0 {
+            return 0;
+        }
         let whole = log2(self.total);
         let bits = |bucket, frequency: u32| {
             let position = u64::from(position_bits(bucket)) << 16;
@@ -98,7 +102,7 @@ fn log2(value: u32) -> u64 {
             let mut mantissa = (1 << 31) + (index << (31 - INDEX_BITS));
             let mut bits = 0;
             for _ in 0..16 {
-                mantissa = mantissa * mantissa >> 31;
+                mantissa = (mantissa * mantissa) >> 31;
                 let above = mantissa >> 32;
                 bits = bits << 1 | above as u32;
                 mantissa >>= above;

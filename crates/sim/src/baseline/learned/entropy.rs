@@ -14,25 +14,29 @@ use super::{
     buckets::{bucket, position, position_bits, value},
     distribution::Distribution,
     header::{read_header, usable, write_header},
+    ledger::Ledger,
     model::Model,
     transitions::{Place, Transitions},
     walk::{Coder, Walk},
 };
-use crate::harness::ReceiveError;
+use crate::harness::{LedgerRow, ReceiveError};
 
 pub(in super::super) struct LearnedEncoder {
     schema: Arc<Schema>,
     initial: Model,
     learning: bool,
+    ledger: Option<Ledger>,
 }
 
 impl LearnedEncoder {
-    pub(in super::super) fn new(schema: Arc<Schema>, learning: bool) -> Self {
+    pub(in super::super) fn new(schema: Arc<Schema>, learning: bool, ledger: bool) -> Self {
         let initial = Model::new(&schema);
+        let ledger = ledger.then(|| Ledger::new(&schema));
         Self {
             schema,
             initial,
             learning,
+            ledger,
         }
     }
 }
@@ -50,6 +54,9 @@ impl Encode for LearnedEncoder {
         let known = &known[..usable(tick, known)];
         let mut packet = Vec::new();
         write_header(tick, known, &mut packet);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.header += 8.0 * packet.len() as f64;
+        }
         let mut model = known
             .first()
             .map_or(&self.initial, |past| &past.model)
@@ -64,7 +71,12 @@ impl Encode for LearnedEncoder {
             learning: self.learning,
         };
         let mut encoder = Encoder::new();
-        let coded = walk.run(&mut model, &mut encoder, Some(current));
+        let coded = walk.run(
+            &mut model,
+            &mut encoder,
+            Some(current),
+            self.ledger.as_mut(),
+        );
         coded.expect("a sender's own snapshot is well formed");
         packet.extend(encoder.finish());
         (packet, model)
@@ -76,6 +88,10 @@ impl Encode for LearnedEncoder {
 
     fn taught(&self, model: &Model) -> Option<u64> {
         Some(model.taught)
+    }
+
+    fn ledger(&self) -> Option<Vec<LedgerRow>> {
+        self.ledger.as_ref().map(|ledger| ledger.rows(&self.schema))
     }
 }
 
@@ -119,7 +135,7 @@ impl Decode for LearnedDecoder {
             samples: &samples,
             learning: self.learning,
         };
-        let items = walk.run(&mut model, &mut Decoder::new(input.0), None)?;
+        let items = walk.run(&mut model, &mut Decoder::new(input.0), None, None)?;
         let oldest_named = known.last().map(|past| past.tick);
         Ok(Decoded {
             past: Past {
@@ -133,6 +149,10 @@ impl Decode for LearnedDecoder {
 }
 
 impl Coder for Encoder {
+    fn spent(&self) -> f64 {
+        Encoder::spent(self)
+    }
+
     fn number(&mut self, errors: &Distribution, number: i64) -> Result<i64, ReceiveError> {
         let bucket = bucket(number);
         let (start, size) = errors.interval(bucket);

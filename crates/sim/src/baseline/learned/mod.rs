@@ -13,6 +13,7 @@ mod differences;
 mod distribution;
 mod entropy;
 mod header;
+mod ledger;
 mod model;
 mod polynomial;
 mod transitions;

@@ -31,7 +31,7 @@ pub(super) struct ClassModel {
 /// What is known of a field.
 #[derive(Clone, Debug)]
 pub(super) enum FieldModel {
-    Number(NumberModel),
+    Number(Box<NumberModel>),
     Symbol(Transitions),
 }
 
@@ -57,10 +57,10 @@ impl Model {
     pub(super) fn new(schema: &Schema) -> Self {
         let field = |shape| match shape {
             Shape::Symbol { values } => FieldModel::Symbol(Transitions::new(values)),
-            _ => FieldModel::Number(NumberModel {
+            _ => FieldModel::Number(Box::new(NumberModel {
                 errors: std::array::from_fn(|_| Distribution::new()),
                 best: [0, 1, 2, 3, 4],
-            }),
+            })),
         };
         let classes = schema.classes.iter().map(|class| {
             let fields = class.fields.iter().map(|known| field(known.kind.shape()));

@@ -50,7 +50,7 @@ impl Transitions {
     pub(super) fn width(&self) -> usize {
         match self.values {
             0..=0x100 => 1,
-            0..=0x1_0000 => 2,
+            0x101..=0x1_0000 => 2,
             _ => 4,
         }
     }

@@ -11,6 +11,7 @@ use prescient_schema::Schema;
 use super::{
     super::snapshot::{Item, SetChange, Snapshot},
     distribution::Distribution,
+    ledger::Ledger,
     model::{FieldModel, Model, PREDICTORS},
     polynomial::Polynomial,
     transitions::Transitions,
@@ -29,6 +30,11 @@ pub(super) trait Coder {
         from: Option<u32>,
         to: u32,
     ) -> Result<u32, ReceiveError>;
+
+    /// How many bits have been spent so far, if anybody counts.
+    fn spent(&self) -> f64 {
+        0.0
+    }
 }
 
 /// More entities than this are not believed.
@@ -50,6 +56,7 @@ impl Walk<'_> {
         model: &mut Model,
         coder: &mut impl Coder,
         truth: Option<&Snapshot>,
+        mut ledger: Option<&mut Ledger>,
     ) -> Result<Vec<Item>, ReceiveError> {
         let base = self
             .samples
@@ -58,6 +65,9 @@ impl Walk<'_> {
         let change = truth.map(|truth| SetChange::between(base, truth));
         let change = self.set_change(model, coder, base, change)?;
         let members = change.members(base);
+        if let Some(ledger) = &mut ledger {
+            ledger.set += coder.spent();
+        }
 
         let polynomials = self.polynomials();
         let mut chosen = vec![false; self.schema.classes.len()];
@@ -94,6 +104,7 @@ impl Walk<'_> {
             let mut row = Vec::with_capacity(class_model.fields.len());
             for (field, field_model) in class_model.fields.iter_mut().enumerate() {
                 let true_value = truth.map(|row| row[field]);
+                let before = ledger.as_ref().map_or(0.0, |_| coder.spent());
                 let value = match field_model {
                     FieldModel::Number(number) => {
                         let mut predictions = [0; PREDICTORS];
@@ -129,6 +140,9 @@ impl Walk<'_> {
                     }
                 };
                 row.push(value);
+                if let Some(ledger) = &mut ledger {
+                    ledger.charge(class, field, available > 0, coder.spent() - before);
+                }
             }
             let row = match rows.first() {
                 Some(&known) if known[..] == row[..] => Arc::clone(known),
