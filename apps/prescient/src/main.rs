@@ -1,0 +1,90 @@
+//! The command line of Prescient.
+//!
+//! Without a command it measures two small built-in worlds by every method: the shortest way to
+//! see what the library is for.
+
+mod measure;
+mod options;
+mod progress;
+mod receive;
+mod report;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(version, about = "Learned, entropy-coded state replication", long_about = None)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Replays worlds through replication methods, verifies what arrives and counts the bytes.
+    Measure(options::MeasureOptions),
+    /// Reproduces published tables next to their printed numbers.
+    Report {
+        #[command(subcommand)]
+        what: report::Report,
+    },
+    /// The receiving half of a method alone: packets on standard input, answers on standard output.
+    #[command(hide = true)]
+    Receive(receive::ReceiveOptions),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Some(Command::Measure(options)) => measure::measure(&options),
+        Some(Command::Report { what }) => report::report(&what),
+        Some(Command::Receive(options)) => receive::receive(&options),
+        None => measure::introduce(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("prescient: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whatever ends a command early.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// A world could not be read, or a method failed on it.
+    #[error("{name}, {method}: {error}")]
+    Run {
+        /// The world.
+        name: String,
+        /// The method.
+        method: String,
+        /// What happened.
+        error: Box<prescient_sim::harness::RunError>,
+    },
+    /// A world could not be opened.
+    #[error(transparent)]
+    Source(#[from] prescient_sim::world::SourceError),
+    /// No such method.
+    #[error(transparent)]
+    Method(#[from] prescient_sim::baseline::UnknownMethod),
+    /// The schema given to `receive` is unusable.
+    #[error(transparent)]
+    Header(#[from] prescient_sim::trace::HeaderError),
+    /// The conversation of `receive` broke off.
+    #[error(transparent)]
+    Process(#[from] prescient_sim::harness::ProcessError),
+    /// A prior could not be read.
+    #[error("cannot read the prior {path}: {error}")]
+    Prior {
+        /// Its path as it was given.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Standard output is gone.
+    #[error("cannot write: {0}")]
+    Write(#[from] std::io::Error),
+}

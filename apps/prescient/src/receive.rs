@@ -1,0 +1,31 @@
+//! The hidden `receive` command: a receiver that provably sees nothing but schema and packets.
+
+use std::sync::Arc;
+
+use clap::Args;
+use prescient_sim::{
+    baseline::{MethodOptions, build},
+    harness::serve_receiver,
+    trace::Header,
+};
+
+use crate::CommandError;
+
+/// Options of `prescient receive`.
+#[derive(Args, Clone, Debug)]
+pub struct ReceiveOptions {
+    /// The method.
+    #[arg(long)]
+    pub method: String,
+    /// The header line of a trace.
+    #[arg(long)]
+    pub header: String,
+}
+
+/// Serves until standard input ends.
+pub fn receive(options: &ReceiveOptions) -> Result<(), CommandError> {
+    let schema = Arc::new(Header::parse(&options.header)?.schema()?);
+    let (_, mut receiver) = build(&options.method, &MethodOptions::default(), schema)?;
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    Ok(serve_receiver(receiver.as_mut(), &mut input, &mut output)?)
+}

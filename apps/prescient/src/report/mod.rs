@@ -1,0 +1,27 @@
+//! Published tables, reproduced next to their printed numbers.
+
+mod buckets;
+mod particles;
+mod printed;
+
+use clap::Subcommand;
+
+use crate::CommandError;
+
+/// What to reproduce.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Report {
+    /// The learned protocol's bucket schemes, particle table and learning curve.
+    Codec,
+}
+
+/// Prints a report.
+pub fn report(what: &Report) -> Result<(), CommandError> {
+    let mut output = std::io::stdout();
+    match what {
+        Report::Codec => {
+            buckets::print(&mut output)?;
+            particles::print(&mut output)
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Text tables whose columns line up.
+
+use std::io::{self, Write};
+
+/// Rows of cells; the first column is left-aligned, the others right-aligned.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub fn new(headings: &[&str]) -> Self {
+        Self {
+            rows: vec![headings.iter().map(|heading| heading.to_string()).collect()],
+        }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Prints it.
+    pub fn print(&self, output: &mut impl Write) -> io::Result<()> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let length = |row: &Vec<String>, column| {
+            row.get(column)
+                .map_or(0, |cell: &String| cell.chars().count())
+        };
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                self.rows
+                    .iter()
+                    .map(|row| length(row, column))
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                let padded = if column == 0 {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("  {cell:>width$}")
+                };
+                line.push_str(&padded);
+            }
+            writeln!(output, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with as many decimals as it deserves, or a dash.
+pub fn number(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(value) if value.abs() >= 100.0 => format!("{value:.0}"),
+        Some(value) if value.abs() >= 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.2}"),
+    }
+}

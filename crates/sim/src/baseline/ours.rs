@@ -1,0 +1,168 @@
+//! Our own method behind the same interface as those it is compared with.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use prescient_codec::{
+    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive,
+};
+use prescient_schema::Schema;
+
+use crate::{
+    harness::{Applied, LedgerRow, ReceiveError, Receiver, Sender},
+    world::{TickChanges, World},
+};
+
+/// Captures every tick into an archive and encodes it for one receiver.
+pub struct OurSender {
+    schema: Arc<Schema>,
+    archive: Archive,
+    encoder: Encoder,
+    slots: BTreeMap<u64, Slot>,
+    ids: BTreeMap<Slot, u64>,
+}
+
+impl OurSender {
+    /// A sender whose receiver knows nothing yet.
+    pub fn new(schema: Arc<Schema>, config: Config, ledger: bool) -> Self {
+        let mut encoder = Encoder::new(schema.clone(), config);
+        encoder.keep_ledger(ledger);
+        Self {
+            archive: Archive::new(schema.clone(), HISTORY),
+            schema,
+            encoder,
+            slots: BTreeMap::new(),
+            ids: BTreeMap::new(),
+        }
+    }
+}
+
+impl Sender for OurSender {
+    fn send(
+        &mut self,
+        tick: u64,
+        world: &World,
+        changes: &TickChanges,
+        budget: Option<usize>,
+    ) -> Vec<u8> {
+        // The harness checks every value that arrives, so a refused capture cannot go unnoticed.
+        let Ok(mut capture) = self.archive.begin(Tick(tick as u32)) else {
+            return Vec::new();
+        };
+        for id in &changes.despawned {
+            if let Some(slot) = self.slots.remove(id) {
+                self.ids.remove(&slot);
+                let _ = capture.despawn(slot);
+            }
+        }
+        let mut spawned = Vec::new();
+        for &id in &changes.spawned {
+            if let Some(slot) = self.slots.remove(&id) {
+                self.ids.remove(&slot);
+                let _ = capture.despawn(slot);
+            }
+            if let Some(entity) = world.get(id)
+                && let Ok(slot) = capture.spawn(entity.class, &entity.row)
+            {
+                self.slots.insert(id, slot);
+                self.ids.insert(slot, id);
+                spawned.push(slot);
+            }
+        }
+        for id in &changes.changed {
+            if let (Some(&slot), Some(entity)) = (self.slots.get(id), world.get(*id)) {
+                let _ = capture.write(slot, &entity.row);
+            }
+        }
+        capture.finish();
+        for slot in spawned {
+            self.encoder.show(slot, &self.archive);
+        }
+        self.encoder.encode(&self.archive, budget).map_or_else(|_| Vec::new(), |packet| packet.bytes)
+    }
+
+    fn acknowledge(&mut self, acknowledgement: &[u8]) {
+        if let Some(ack) = Ack::from_bytes(acknowledgement) {
+            let _ = self.encoder.acknowledge(&ack, &self.archive);
+        }
+    }
+
+    fn truth_id(&self, key: u64) -> Option<u64> {
+        let slot = self.encoder.slot(ClientId(u32::try_from(key).ok()?))?;
+        self.ids.get(&slot).copied()
+    }
+
+    fn model_bytes(&self) -> usize {
+        self.encoder.model_bytes()
+    }
+
+    fn folded_share(&self) -> Option<f64> {
+        let statistics = self.encoder.statistics();
+        (statistics.applied > 0).then(|| statistics.folded as f64 / statistics.applied as f64)
+    }
+
+    fn ledger(&self) -> Option<Vec<LedgerRow>> {
+        let ledger = self.encoder.ledger()?;
+        let rows = ledger.entries().map(|(account, cost)| {
+            let class = account.class.map(|class| &self.schema.classes[usize::from(class)]);
+            let field = account.field.and_then(|f| class?.fields.get(usize::from(f)));
+            LedgerRow {
+                class: class.map_or_else(String::new, |class| class.name.clone()),
+                field: field.map_or_else(String::new, |field| field.name.clone()),
+                cause: account.cause.name().to_owned(),
+                bits: cost as f64 / 65536.0,
+            }
+        });
+        Some(rows.collect())
+    }
+
+    fn obeys_budget(&self) -> bool {
+        true
+    }
+}
+
+/// Decodes packets; knows nothing but the schema.
+pub struct OurReceiver {
+    decoder: Decoder,
+}
+
+impl OurReceiver {
+    /// A receiver of what [`OurSender`] with the same configuration sends.
+    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
+        Self { decoder: Decoder::new(schema, config) }
+    }
+
+    fn visit(&self, id: ClientId, visit: &mut dyn FnMut(u64, u16, &[i64])) {
+        let world = self.decoder.world();
+        if let (Some(class), Some(row)) = (world.class(Slot(id.0)), self.decoder.row(id)) {
+            visit(u64::from(id.0), class, row);
+        }
+    }
+}
+
+impl Receiver for OurReceiver {
+    fn receive(&mut self, packet: &[u8]) -> Result<Applied, ReceiveError> {
+        match self.decoder.decode(packet) {
+            Ok(applied) => Ok(Applied { tick: u64::from(applied.tick.0), full: applied.full }),
+            Err(DecodeError::Late) => Err(ReceiveError::Malformed("late")),
+            Err(DecodeError::UnknownModel) => Err(ReceiveError::Malformed("unknown model")),
+            Err(DecodeError::CheckFailed) => Err(ReceiveError::Malformed("check failed")),
+            Err(_) => Err(ReceiveError::Malformed("not one of our packets")),
+        }
+    }
+
+    fn acknowledgement(&mut self) -> Option<Vec<u8>> {
+        self.decoder.acknowledgement().map(|ack| ack.to_bytes().to_vec())
+    }
+
+    fn visit_covered(&self, visit: &mut dyn FnMut(u64, u16, &[i64])) {
+        for &id in self.decoder.covered() {
+            self.visit(id, visit);
+        }
+    }
+
+    fn visit_all(&self, visit: &mut dyn FnMut(u64, u16, &[i64])) {
+        for slot in self.decoder.world().living_slots() {
+            self.visit(ClientId(slot.0), visit);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The loop: world, sender, link, receiver, check, count.
+
+use std::{collections::HashMap, sync::Arc, time::Instant};
+
+use prescient_schema::Schema;
+
+use super::{LedgerRow, Link, Mismatch, ReceiveError, Receiver, Sender, Series, verify::verify};
+use crate::world::{Source, SourceError, TickChanges, View, World};
+
+/// How a method is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The acknowledgement of a tick is known when this many ticks later is encoded; at least 1.
+    pub rtt_ticks: u32,
+    /// Parts in a million of packets, and of acknowledgements, that are lost.
+    pub loss: u32,
+    /// Shows only what this owner may see.
+    pub viewer: Option<i64>,
+    /// Counts only these ticks and stops behind them.
+    pub ticks: Option<TickRange>,
+    /// No packet may be longer.
+    pub budget: Option<usize>,
+    /// Decides which packets are lost.
+    pub seed: u64,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            rtt_ticks: 1,
+            loss: 0,
+            viewer: None,
+            ticks: None,
+            budget: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Ticks `start` up to but not including `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickRange {
+    /// First counted tick.
+    pub start: u64,
+    /// First tick behind the counted ones.
+    pub end: u64,
+}
+
+/// What a run cost.
+#[derive(Clone, Debug, Default)]
+pub struct Measurement {
+    /// Packet bytes of every counted tick.
+    pub bytes: Series,
+    /// Microseconds of encoding.
+    pub encode_us: Series,
+    /// Microseconds of decoding, of packets that arrived.
+    pub decode_us: Series,
+    /// Packets that arrived and were applied.
+    pub applied: u64,
+    /// Packets that the link lost.
+    pub lost: u64,
+    /// Packets that arrived but could not be used, because what they build on had been lost.
+    pub unusable: u64,
+    /// Longest time for which a visible entity was out of date, in ticks; only under a budget.
+    pub stalest_ticks: Option<u64>,
+    /// See [`Sender::model_bytes`].
+    pub model_bytes: usize,
+    /// See [`Sender::folded_share`].
+    pub folded_share: Option<f64>,
+    /// See [`Sender::ledger`].
+    pub ledger: Option<Vec<LedgerRow>>,
+    /// The method needs a reliable stream, so nothing was lost.
+    pub reliable_stream_assumed: bool,
+    /// The method cannot cut its packets, so the budget was not applied.
+    pub budget_ignored: bool,
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The source broke off.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The receiver holds something else than the truth.
+    #[error("the receiver differs from the truth: {0}")]
+    Mismatch(#[from] Mismatch),
+    /// The receiver refused a packet that its own sender made.
+    #[error(
+        "tick {tick}: the receiver refused its sender's packet: {error} (replay with --seed {seed})"
+    )]
+    Refused {
+        /// The tick.
+        tick: u64,
+        /// The seed of the run.
+        seed: u64,
+        /// Why.
+        error: ReceiveError,
+    },
+    /// A packet is longer than the budget.
+    #[error("tick {tick}: a packet of {length} bytes exceeds the budget of {budget}")]
+    OverBudget {
+        /// The tick.
+        tick: u64,
+        /// The packet.
+        length: usize,
+        /// The limit.
+        budget: usize,
+    },
+}
+
+/// Runs one method over one source; `progress` is told every tick.
+pub fn run(
+    source: &mut dyn Source,
+    sender: &mut dyn Sender,
+    receiver: &mut dyn Receiver,
+    options: &RunOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Measurement, RunError> {
+    let schema: Arc<Schema> = source.schema()?;
+    let mut view = options.viewer.map(|owner| View::new(schema.clone(), owner));
+    let mut world = World::default();
+    let reliable = sender.assumes_reliable_stream();
+    let loss = if reliable { 0 } else { options.loss };
+    let mut link = Link::new(options.seed, loss, options.rtt_ticks);
+    let budget = options.budget.filter(|_| sender.obeys_budget());
+    let mut freshness = budget.map(|_| Freshness::default());
+    let mut result = Measurement {
+        reliable_stream_assumed: reliable,
+        budget_ignored: options.budget.is_some() && budget.is_none(),
+        ..Measurement::default()
+    };
+
+    let mut now = 0;
+    while let Some(update) = source.next_tick()? {
+        let tick = update.tick;
+        if options.ticks.is_some_and(|range| tick >= range.end) {
+            break;
+        }
+        progress(tick);
+        let update = match &mut view {
+            Some(view) => view.filter(update),
+            None => update,
+        };
+        let changes = world.apply(update);
+        while let Some(acknowledgement) = link.arrived_back(now) {
+            sender.acknowledge(&acknowledgement);
+        }
+
+        let started = Instant::now();
+        let packet = sender.send(tick, &world, &changes, budget);
+        let encode_us = started.elapsed().as_secs_f64() * 1e6;
+        if let Some(budget) = budget.filter(|&budget| packet.len() > budget) {
+            return Err(RunError::OverBudget {
+                tick,
+                length: packet.len(),
+                budget,
+            });
+        }
+        let counted = options.ticks.is_none_or(|range| tick >= range.start);
+        if counted {
+            result.bytes.push(packet.len() as f64);
+            result.encode_us.push(encode_us);
+        }
+        if let Some(freshness) = &mut freshness {
+            freshness.note(&changes);
+        }
+
+        if link.delivers_packet() {
+            let started = Instant::now();
+            let received = receiver.receive(&packet);
+            if counted {
+                result.decode_us.push(started.elapsed().as_secs_f64() * 1e6);
+            }
+            match received {
+                Ok(applied) => {
+                    result.applied += 1;
+                    let stamp = (tick, options.seed);
+                    let covered = verify(&schema, &world, sender, receiver, applied, stamp)?;
+                    if let Some(freshness) = &mut freshness {
+                        freshness.cover(&covered);
+                    }
+                }
+                Err(ReceiveError::MissingBaseline { .. }) if loss > 0 => result.unusable += 1,
+                Err(error) => {
+                    return Err(RunError::Refused {
+                        tick,
+                        seed: options.seed,
+                        error,
+                    });
+                }
+            }
+        } else {
+            result.lost += 1;
+        }
+        if let Some(acknowledgement) = receiver.acknowledgement() {
+            link.send_back(now, acknowledgement);
+        }
+        if let Some(freshness) = &freshness
+            && counted
+        {
+            let stalest = freshness.stalest(tick);
+            result.stalest_ticks = result.stalest_ticks.max(Some(stalest));
+        }
+        now += 1;
+    }
+    result.model_bytes = sender.model_bytes();
+    result.folded_share = sender.folded_share();
+    result.ledger = sender.ledger();
+    Ok(result)
+}
+
+/// Since when each visible entity differs from what the receiver was last told.
+///
+/// What has not changed since it was last covered is not stale, however long ago that was: it is
+/// still the truth.
+#[derive(Default)]
+struct Freshness {
+    /// The first tick that the receiver has not been told about.
+    unseen_since: HashMap<u64, u64>,
+}
+
+impl Freshness {
+    fn note(&mut self, changes: &TickChanges) {
+        for id in &changes.despawned {
+            self.unseen_since.remove(id);
+        }
+        for &id in changes.spawned.iter().chain(&changes.changed) {
+            self.unseen_since.entry(id).or_insert(changes.tick);
+        }
+    }
+
+    fn cover(&mut self, covered: &[u64]) {
+        for id in covered {
+            self.unseen_since.remove(id);
+        }
+    }
+
+    /// An entity that is told in the tick in which it changes was never stale.
+    fn stalest(&self, tick: u64) -> u64 {
+        self.unseen_since
+            .values()
+            .map(|since| tick + 1 - since)
+            .max()
+            .unwrap_or(0)
+    }
+}

@@ -1,0 +1,11 @@
+//! Recorded and synthetic worlds, the methods to compare with, and the harness that runs them.
+//!
+//! Everything here is deterministic: a seed and a commit reproduce any run. The crate exists so
+//! that a claim about bytes is one command away from being checked: [`world`] says what is true
+//! at every tick, [`baseline`] holds the established ways to replicate it, and [`harness`] sends
+//! the truth through a method, compares what arrives with it, and counts.
+
+pub mod baseline;
+pub mod harness;
+pub mod trace;
+pub mod world;

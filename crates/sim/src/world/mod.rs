@@ -1,0 +1,152 @@
+//! What is true at every tick, and where it comes from.
+//!
+//! A [`Source`] yields [`TickUpdate`]s; a [`World`] applies them. Recorded traces and synthetic
+//! worlds look the same from here on, so every method and every test runs on both.
+
+mod idle;
+mod particles;
+mod random;
+mod rts;
+mod source;
+mod source_rows;
+mod view;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+pub use idle::Idle;
+pub use particles::Particles;
+pub use random::Random;
+pub use rts::Rts;
+pub use source::{Recording, Source, SourceError, WorldSpec, open};
+pub use view::View;
+
+/// What happened in one tick, as a source tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TickUpdate {
+    /// Strictly increasing.
+    pub tick: u64,
+    /// Entities that left.
+    pub despawns: Vec<u64>,
+    /// Entities that appeared.
+    pub spawns: Vec<Spawn>,
+    /// Living entities with changed fields.
+    pub changes: Vec<Change>,
+}
+
+/// An entity that appears, with its whole row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawn {
+    /// Not alive before.
+    pub id: u64,
+    /// Index into the schema's classes.
+    pub class: u16,
+    /// One value per field.
+    pub row: Vec<i64>,
+}
+
+/// Changed fields of a living entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// A living entity.
+    pub id: u64,
+    /// Field number and new value.
+    pub values: Vec<(u16, i64)>,
+}
+
+/// An entity as it is now. The row is shared: holding on to a past tick costs only what changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entity {
+    /// Index into the schema's classes.
+    pub class: u16,
+    /// One value per field.
+    pub row: Arc<[i64]>,
+}
+
+/// The ids that one tick touched, ascending, so that a sender need not visit the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TickChanges {
+    /// The tick.
+    pub tick: u64,
+    /// Entities that were not there before (or left and came back within this tick).
+    pub spawned: Vec<u64>,
+    /// Entities that were there and have at least one new value.
+    pub changed: Vec<u64>,
+    /// Entities that are gone.
+    pub despawned: Vec<u64>,
+}
+
+/// The current truth.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    entities: BTreeMap<u64, Entity>,
+}
+
+impl World {
+    /// Applies one tick. Changes and despawns of ids that are not alive are ignored, because a
+    /// source has already been checked where its line number was known.
+    pub fn apply(&mut self, update: TickUpdate) -> TickChanges {
+        let mut changes = TickChanges {
+            tick: update.tick,
+            ..TickChanges::default()
+        };
+        for id in update.despawns {
+            if self.entities.remove(&id).is_some() {
+                changes.despawned.push(id);
+            }
+        }
+        for Spawn { id, class, row } in update.spawns {
+            self.entities.insert(
+                id,
+                Entity {
+                    class,
+                    row: row.into(),
+                },
+            );
+            changes.spawned.push(id);
+        }
+        for Change { id, values } in update.changes {
+            let Some(entity) = self.entities.get_mut(&id) else {
+                continue;
+            };
+            let row = Arc::make_mut(&mut entity.row);
+            let mut differs = false;
+            for (field, value) in values {
+                if let Some(slot) = row.get_mut(usize::from(field)) {
+                    differs |= *slot != value;
+                    *slot = value;
+                }
+            }
+            if differs {
+                changes.changed.push(id);
+            }
+        }
+        changes.spawned.sort_unstable();
+        changes.despawned.sort_unstable();
+        changes.changed.sort_unstable();
+        changes.changed.dedup();
+        changes
+            .changed
+            .retain(|id| changes.spawned.binary_search(id).is_err());
+        changes
+    }
+
+    /// The entity, if it is alive.
+    pub fn get(&self, id: u64) -> Option<&Entity> {
+        self.entities.get(&id)
+    }
+
+    /// All entities by ascending id.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, &Entity)> {
+        self.entities.iter().map(|(&id, entity)| (id, entity))
+    }
+
+    /// How many entities are alive.
+    pub fn len(&self) -> usize {
+        self.entities.len()
+    }
+
+    /// Whether nothing is alive.
+    pub fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+}
