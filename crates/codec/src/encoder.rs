@@ -32,6 +32,8 @@ pub struct Encoder {
     layout: Arc<Layout>,
     twin: Twin,
     epoch: u8,
+    /// The last packet before this epoch.
+    before_epoch: Sequence,
     newest: Sequence,
     /// The newest packet known to be applied, its tick, and what was folded when it was coded.
     cursor: Sequence,
@@ -158,6 +160,7 @@ impl Encoder {
             config,
             layout,
             epoch: 0,
+            before_epoch: Sequence(0),
             newest: Sequence(0),
             cursor: Sequence(0),
             cursor_tick: Tick(0),
@@ -345,6 +348,7 @@ impl Encoder {
     /// Starts a new epoch: the model forgets, the receiver's entities keep their numbers.
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
+        self.before_epoch = self.newest;
         self.twin = Twin::new(self.layout.clone(), self.config.learning, false);
         self.cursor = Sequence(0);
         self.cursor_tick = Tick(0);
@@ -622,13 +626,14 @@ impl Encoder {
         if newest <= self.cursor || newest.0 < floor {
             return;
         }
-        if floor > self.cursor.0 + 1 && self.cursor.0 > 0 {
+        let settled = self.cursor.max(self.before_epoch);
+        if floor > settled.0 + 1 {
             if self.excluded.len() == MAX_EXCLUDED {
                 self.resync();
                 return;
             }
             self.excluded
-                .push((Sequence(self.cursor.0 + 1), Sequence(floor - 1)));
+                .push((Sequence(settled.0 + 1), Sequence(floor - 1)));
         }
         while self.logs.front().is_some_and(|log| log.sequence <= newest) {
             let Some(log) = self.logs.pop_front() else {
