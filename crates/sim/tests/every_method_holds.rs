@@ -5,11 +5,15 @@ mod worlds;
 use std::sync::Arc;
 
 use prescient_sim::{
-    baseline::{METHODS, MethodOptions, UnknownMethod, build},
+    baseline::{FURTHER_METHODS, METHODS, MethodOptions, UnknownMethod, build},
     harness::{Measurement, RunError, RunOptions, run},
     world::{Source, open},
 };
 use worlds::{RandomWorld, Shape};
+
+fn all_methods() -> impl Iterator<Item = &'static &'static str> {
+    METHODS.iter().chain(FURTHER_METHODS)
+}
 
 fn measure(
     source: &mut dyn Source,
@@ -30,8 +34,8 @@ fn measure(
 
 #[test]
 fn random_worlds_arrive_exactly_at_every_round_trip() {
-    for method in METHODS {
-        for seed in 0..12 {
+    for method in all_methods() {
+        for seed in 0..6 {
             for rtt_ticks in [1, 2, 5] {
                 let mut world = RandomWorld::new(seed, Shape::Ordinary, 60);
                 let options = RunOptions {
@@ -49,7 +53,7 @@ fn random_worlds_arrive_exactly_at_every_round_trip() {
 
 #[test]
 fn extreme_values_arrive_exactly() {
-    for method in METHODS {
+    for method in all_methods() {
         for seed in 0..6 {
             let mut world = RandomWorld::new(seed, Shape::Extreme, 40);
             let measured = measure(&mut world, method, &RunOptions::default())
@@ -61,8 +65,8 @@ fn extreme_values_arrive_exactly() {
 
 #[test]
 fn methods_that_need_no_stream_survive_thirty_percent_loss() {
-    for method in METHODS {
-        for seed in 0..12 {
+    'method: for method in all_methods() {
+        for seed in 0..6 {
             for shape in [Shape::Ordinary, Shape::Extreme] {
                 let mut world = RandomWorld::new(seed, shape, 150);
                 let options = RunOptions {
@@ -74,17 +78,18 @@ fn methods_that_need_no_stream_survive_thirty_percent_loss() {
                 let measured = measure(&mut world, method, &options)
                     .unwrap_or_else(|error| panic!("{method}, seed {seed}: {error}"));
                 if measured.reliable_stream_assumed {
+                    // It was spared the loss, so one look is enough.
                     assert_eq!((measured.lost, measured.applied), (0, 150), "{method}");
-                } else {
-                    assert!(measured.lost > 20, "{method}");
-                    assert_eq!(measured.lost + measured.applied + measured.unusable, 150);
-                    let blind = *method == "xor-z";
-                    assert!(
-                        blind || measured.unusable == 0,
-                        "{method}: {}",
-                        measured.unusable
-                    );
+                    continue 'method;
                 }
+                assert!(measured.lost > 20, "{method}");
+                assert_eq!(measured.lost + measured.applied + measured.unusable, 150);
+                let blind = *method == "xor-z";
+                assert!(
+                    blind || measured.unusable == 0,
+                    "{method}: {}",
+                    measured.unusable
+                );
             }
         }
     }
@@ -92,7 +97,7 @@ fn methods_that_need_no_stream_survive_thirty_percent_loss() {
 
 #[test]
 fn a_viewer_sees_entities_come_and_go_with_their_owner() {
-    for method in METHODS {
+    for method in all_methods() {
         for viewer in 0..3 {
             let mut world = RandomWorld::new(7, Shape::Ordinary, 80);
             let options = RunOptions {
@@ -107,7 +112,7 @@ fn a_viewer_sees_entities_come_and_go_with_their_owner() {
 
 #[test]
 fn the_same_seed_gives_the_same_packets() {
-    for method in METHODS {
+    for method in all_methods() {
         let run = || {
             let mut source = open("world:rts?seed=3&ticks=40&count=60").expect("a built-in world");
             let options = RunOptions {
@@ -125,7 +130,7 @@ fn the_same_seed_gives_the_same_packets() {
 
 #[test]
 fn bent_packets_are_refused_or_applied_but_never_panic() {
-    for method in METHODS {
+    for method in all_methods() {
         for seed in 0..40 {
             let mut random = prescient_sim::world::Random::new(seed);
             let mut source = RandomWorld::new(seed, Shape::Ordinary, 12);
@@ -156,7 +161,7 @@ fn bent_packets_are_refused_or_applied_but_never_panic() {
 
 #[test]
 fn bent_acknowledgements_never_panic() {
-    for method in METHODS {
+    for method in all_methods() {
         let mut source = RandomWorld::new(1, Shape::Ordinary, 30);
         let schema = source.schema().expect("a valid header");
         let (mut sender, _) =
@@ -171,6 +176,40 @@ fn bent_acknowledgements_never_panic() {
             let noise: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
             sender.acknowledge(&noise);
         }
+    }
+}
+
+#[test]
+fn silence_from_the_receiver_longer_than_the_archive_is_survived() {
+    for method in all_methods() {
+        let mut source = open("world:rts?ticks=700&count=5").expect("a built-in world");
+        let schema = source.schema().expect("a valid header");
+        let (mut sender, mut receiver) =
+            build(method, &MethodOptions::default(), schema).expect("a listed method");
+        let mut world = prescient_sim::world::World::default();
+        while let Some(update) = source.next_tick().expect("a synthetic world") {
+            let tick = update.tick;
+            let changes = world.apply(update);
+            let packet = sender.send(tick, &world, &changes, None);
+            let lost = (300..400).contains(&tick) && !sender.assumes_reliable_stream();
+            if !lost {
+                match receiver.receive(&packet) {
+                    Ok(applied) => assert_eq!(applied.tick, tick, "{method}"),
+                    Err(error) => assert!(*method == "xor-z", "{method}, tick {tick}: {error}"),
+                }
+            }
+            let heard = !(20..680).contains(&tick);
+            if let Some(acknowledgement) = receiver.acknowledgement().filter(|_| heard) {
+                sender.acknowledge(&acknowledgement);
+            }
+        }
+        let mut known = 0;
+        receiver.visit_all(&mut |id, class, row| {
+            let truth = world.get(id).expect("no ghosts");
+            assert_eq!((truth.class, &truth.row[..]), (class, row), "{method}");
+            known += 1;
+        });
+        assert_eq!(known, world.len(), "{method}");
     }
 }
 

@@ -77,7 +77,9 @@ impl Sender for OurSender {
         for slot in spawned {
             self.encoder.show(slot, &self.archive);
         }
-        self.encoder.encode(&self.archive, budget).map_or_else(|_| Vec::new(), |packet| packet.bytes)
+        self.encoder
+            .encode(&self.archive, budget)
+            .map_or_else(|_| Vec::new(), |packet| packet.bytes)
     }
 
     fn acknowledge(&mut self, acknowledgement: &[u8]) {
@@ -103,8 +105,12 @@ impl Sender for OurSender {
     fn ledger(&self) -> Option<Vec<LedgerRow>> {
         let ledger = self.encoder.ledger()?;
         let rows = ledger.entries().map(|(account, cost)| {
-            let class = account.class.map(|class| &self.schema.classes[usize::from(class)]);
-            let field = account.field.and_then(|f| class?.fields.get(usize::from(f)));
+            let class = account
+                .class
+                .map(|class| &self.schema.classes[usize::from(class)]);
+            let field = account
+                .field
+                .and_then(|f| class?.fields.get(usize::from(f)));
             LedgerRow {
                 class: class.map_or_else(String::new, |class| class.name.clone()),
                 field: field.map_or_else(String::new, |field| field.name.clone()),
@@ -128,7 +134,9 @@ pub struct OurReceiver {
 impl OurReceiver {
     /// A receiver of what [`OurSender`] with the same configuration sends.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        Self { decoder: Decoder::new(schema, config) }
+        Self {
+            decoder: Decoder::new(schema, config),
+        }
     }
 
     fn visit(&self, id: ClientId, visit: &mut dyn FnMut(u64, u16, &[i64])) {
@@ -142,7 +150,10 @@ impl OurReceiver {
 impl Receiver for OurReceiver {
     fn receive(&mut self, packet: &[u8]) -> Result<Applied, ReceiveError> {
         match self.decoder.decode(packet) {
-            Ok(applied) => Ok(Applied { tick: u64::from(applied.tick.0), full: applied.full }),
+            Ok(applied) => Ok(Applied {
+                tick: u64::from(applied.tick.0),
+                full: applied.full,
+            }),
             Err(DecodeError::Late) => Err(ReceiveError::Malformed("late")),
             Err(DecodeError::UnknownModel) => Err(ReceiveError::Malformed("unknown model")),
             Err(DecodeError::CheckFailed) => Err(ReceiveError::Malformed("check failed")),
@@ -151,7 +162,9 @@ impl Receiver for OurReceiver {
     }
 
     fn acknowledgement(&mut self) -> Option<Vec<u8>> {
-        self.decoder.acknowledgement().map(|ack| ack.to_bytes().to_vec())
+        self.decoder
+            .acknowledgement()
+            .map(|ack| ack.to_bytes().to_vec())
     }
 
     fn visit_covered(&self, visit: &mut dyn FnMut(u64, u16, &[i64])) {

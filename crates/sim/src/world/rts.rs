@@ -21,7 +21,7 @@ pub struct Rts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Stand,
-    Walk { goal: [i64; 2] },
+    Walk { velocity: [i64; 2], stride: i64 },
     Fight { target: u64, swing: i64 },
 }
 
@@ -116,9 +116,10 @@ impl Unit {
     fn decide(&mut self, random: &mut Random, newest_id: u64) {
         // A walk lasts about 180 ticks, a fight 120, standing 100: hence these odds.
         self.task = match random.range(0, 1000) {
-            0..=195 => Task::Walk {
-                goal: self.position.map(|_| random.range(0, MAP)),
-            },
+            0..=195 => {
+                self.aim(random);
+                self.task
+            }
             196..=245 => {
                 let target = random.range(1, newest_id as i64 + 1) as u64;
                 Task::Fight {
@@ -134,6 +135,18 @@ impl Unit {
         }
     }
 
+    /// Sets out towards a random place at the speed of its kind.
+    fn aim(&mut self, random: &mut Random) {
+        let way = self.position.map(|here| random.range(0, MAP) - here);
+        let length = (way[0] * way[0] + way[1] * way[1]).isqrt().max(1);
+        let speed = SPEED[self.kind as usize];
+        self.heading = turn(way);
+        self.task = Task::Walk {
+            velocity: way.map(|way| way * speed / length),
+            stride: 0,
+        };
+    }
+
     fn step(&mut self, random: &mut Random, newest_id: u64) {
         match &mut self.task {
             Task::Stand => {
@@ -141,17 +154,17 @@ impl Unit {
                     self.decide(random, newest_id);
                 }
             }
-            Task::Walk { goal } => {
-                let way = [goal[0] - self.position[0], goal[1] - self.position[1]];
-                let length = (way[0] * way[0] + way[1] * way[1]).isqrt();
-                let speed = SPEED[self.kind as usize];
-                if length <= speed || random.chance(5_000) {
+            Task::Walk { velocity, stride } => {
+                *stride = (*stride + 1) % 8;
+                let velocity = *velocity;
+                for (here, velocity) in self.position.iter_mut().zip(velocity) {
+                    *here += velocity;
+                }
+                let outside = self.position.iter().any(|here| !(0..MAP).contains(here));
+                if random.chance(5_500) {
                     self.decide(random, newest_id);
-                } else {
-                    self.heading = turn(way);
-                    for (position, way) in self.position.iter_mut().zip(way) {
-                        *position += way * speed / length;
-                    }
+                } else if outside || random.chance(20_000) {
+                    self.aim(random);
                 }
             }
             Task::Fight { swing, .. } => {
@@ -169,8 +182,8 @@ impl Unit {
     fn row(&self) -> Vec<i64> {
         let (target, order, animation) = match self.task {
             Task::Stand => (0, 0, 0),
-            Task::Walk { .. } => (0, 1, 1),
-            Task::Fight { target, swing } => (target as i64, 2, 2 + swing / 6),
+            Task::Walk { stride, .. } => (0, 1, 1 + stride),
+            Task::Fight { target, swing } => (target as i64, 2, 9 + swing / 4),
         };
         let [x, y] = self.position;
         let mut row = vec![

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use prescient_schema::Schema;
 
 use super::{
-    super::snapshot::{Item, SetChange, Snapshot},
+    super::snapshot::{Item, Member, SetChange, Snapshot},
     distribution::Distribution,
     ledger::Ledger,
-    model::{FieldModel, Model, PREDICTORS},
+    model::{FieldModel, Model, NumberModel, PREDICTORS},
     polynomial::Polynomial,
     transitions::Transitions,
 };
@@ -79,69 +79,28 @@ impl Walk<'_> {
             if !std::mem::replace(&mut chosen[class], true) && self.learning {
                 class_model.choose();
             }
-            let mut rows: Vec<&Arc<[i64]>> = Vec::with_capacity(PREDICTORS - 1);
-            if member.base.is_some() {
-                let usable = self.samples.iter().take(polynomials.len()).enumerate();
-                for (number, (_, snapshot)) in usable {
-                    let cursor = &mut cursors[number];
-                    while snapshot
-                        .get(*cursor)
-                        .is_some_and(|item| item.id < member.id)
-                    {
-                        *cursor += 1;
-                    }
-                    match snapshot.get(*cursor) {
-                        Some(item) if item.id == member.id && item.class == member.class => {
-                            rows.push(&item.row);
-                        }
-                        _ => break,
-                    }
-                }
-            }
-            let available = rows.len();
+            let rows = self.rows_of(member, &mut cursors[..polynomials.len()]);
             let truth = truth.map(|truth| &truth[index].row);
-            let rests = rows.windows(2).all(|pair| Arc::ptr_eq(pair[0], pair[1]));
             let mut row = Vec::with_capacity(class_model.fields.len());
             for (field, field_model) in class_model.fields.iter_mut().enumerate() {
-                let true_value = truth.map(|row| row[field]);
                 let before = ledger.as_ref().map_or(0.0, |_| coder.spent());
-                let value = match field_model {
+                let true_value = truth.map(|row| row[field]);
+                row.push(match field_model {
                     FieldModel::Number(number) => {
-                        let mut predictions = [0; PREDICTORS];
                         let mut samples = [0; PREDICTORS - 1];
                         for (sample, row) in samples.iter_mut().zip(&rows) {
                             *sample = row[field];
                         }
-                        let samples = &samples[..available];
-                        if rests || samples.windows(2).all(|pair| pair[0] == pair[1]) {
-                            let held = samples.first().copied().unwrap_or(0);
-                            predictions[1..].fill(held);
-                        } else {
-                            let orders = predictions[1..=available].iter_mut().zip(&polynomials);
-                            orders.for_each(|(prediction, p)| *prediction = p.predict(samples));
-                        }
-                        let best = usize::from(number.best[available]);
-                        let error = true_value.map_or(0, |v| v.wrapping_sub(predictions[best]));
-                        let error = coder.number(&number.errors[best], error)?;
-                        let value = predictions[best].wrapping_add(error);
-                        if self.learning {
-                            number.learn(value, &predictions[..=available]);
-                        }
-                        value
+                        let samples = &samples[..rows.len()];
+                        self.number(number, samples, &polynomials, coder, true_value)?
                     }
                     FieldModel::Symbol(transitions) => {
                         let from = rows.first().map(|row| row[field] as u32);
-                        let to = true_value.map_or(0, |value| value as u32);
-                        let to = coder.state(transitions, from, to)?;
-                        if self.learning {
-                            transitions.record(from, to);
-                        }
-                        i64::from(to)
+                        self.state(transitions, from, coder, true_value)?
                     }
-                };
-                row.push(value);
+                });
                 if let Some(ledger) = &mut ledger {
-                    ledger.charge(class, field, available > 0, coder.spent() - before);
+                    ledger.charge(class, field, !rows.is_empty(), coder.spent() - before);
                 }
             }
             let row = match rows.first() {
@@ -156,6 +115,70 @@ impl Walk<'_> {
         }
         model.taught += u64::from(self.learning);
         Ok(items)
+    }
+
+    /// The rows of an entity in the newest samples, as far back as it was there without a gap.
+    /// Entities are asked for by ascending id, so every cursor only moves forward.
+    fn rows_of(&self, member: &Member, cursors: &mut [usize]) -> Vec<&Arc<[i64]>> {
+        let mut rows = Vec::with_capacity(PREDICTORS - 1);
+        if member.base.is_none() {
+            return rows;
+        }
+        for (cursor, (_, snapshot)) in cursors.iter_mut().zip(self.samples) {
+            while snapshot
+                .get(*cursor)
+                .is_some_and(|item| item.id < member.id)
+            {
+                *cursor += 1;
+            }
+            match snapshot.get(*cursor) {
+                Some(item) if item.id == member.id && item.class == member.class => {
+                    rows.push(&item.row);
+                }
+                _ => break,
+            }
+        }
+        rows
+    }
+
+    fn number(
+        &self,
+        model: &mut NumberModel,
+        samples: &[i64],
+        polynomials: &[Polynomial],
+        coder: &mut impl Coder,
+        truth: Option<i64>,
+    ) -> Result<i64, ReceiveError> {
+        let mut predictions = [0; PREDICTORS];
+        if samples.windows(2).all(|pair| pair[0] == pair[1]) {
+            // What every polynomial through equal samples predicts.
+            predictions[1..].fill(samples.first().copied().unwrap_or(0));
+        } else {
+            let orders = predictions[1..=samples.len()].iter_mut().zip(polynomials);
+            orders.for_each(|(prediction, order)| *prediction = order.predict(samples));
+        }
+        let prediction = predictions[usize::from(model.best[samples.len()])];
+        let errors = &model.errors[usize::from(model.best[samples.len()])];
+        let error = coder.number(errors, truth.map_or(0, |v| v.wrapping_sub(prediction)))?;
+        let value = prediction.wrapping_add(error);
+        if self.learning {
+            model.learn(value, &predictions[..=samples.len()]);
+        }
+        Ok(value)
+    }
+
+    fn state(
+        &self,
+        transitions: &mut Transitions,
+        from: Option<u32>,
+        coder: &mut impl Coder,
+        truth: Option<i64>,
+    ) -> Result<i64, ReceiveError> {
+        let to = coder.state(transitions, from, truth.map_or(0, |value| value as u32))?;
+        if self.learning {
+            transitions.record(from, to);
+        }
+        Ok(i64::from(to))
     }
 
     /// Predictors through one, two, three and four samples, as far as they can be had.

@@ -1,0 +1,127 @@
+//! What `prescient measure` prints is read by programs, so its shape is tested as one.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn prescient(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_prescient"));
+    command
+        .args(arguments)
+        .output()
+        .expect("the binary of this package")
+}
+
+fn objects(arguments: &[&str]) -> Vec<Value> {
+    let output = prescient(arguments);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("one object per line"))
+        .collect()
+}
+
+#[test]
+fn json_has_every_key_for_every_method() {
+    let world = "world:rts?ticks=30&count=20";
+    let objects = objects(&[
+        "measure",
+        world,
+        "--rtt-ticks",
+        "2",
+        "--loss",
+        "5",
+        "--json",
+    ]);
+    assert!(objects.len() >= 8);
+    for object in &objects {
+        for key in [
+            "trace",
+            "method",
+            "ticks",
+            "rtt_ticks",
+            "loss",
+            "bytes_per_tick",
+            "encode_us_per_tick",
+            "decode_us_per_tick",
+            "model_bytes",
+            "folded_share",
+            "stalest_ticks",
+            "verified",
+        ] {
+            assert!(object.get(key).is_some(), "{key} in {object}");
+        }
+        for key in ["mean", "p50", "p99", "max"] {
+            assert!(
+                object["bytes_per_tick"][key]
+                    .as_f64()
+                    .is_some_and(|bytes| bytes > 0.0)
+            );
+        }
+        assert_eq!(
+            (&object["ticks"], &object["verified"]),
+            (&30.into(), &true.into())
+        );
+        let reliable = object.get("reliable_stream_assumed").is_some();
+        assert_eq!(
+            object["loss"].as_f64(),
+            Some(if reliable { 0.0 } else { 5.0 })
+        );
+    }
+}
+
+#[test]
+fn a_tick_range_counts_only_its_ticks() {
+    let arguments = [
+        "measure",
+        "world:rts?ticks=30",
+        "--methods",
+        "raw",
+        "--json",
+    ];
+    let whole = objects(&arguments);
+    let part = objects(&[&arguments[..], &["--ticks", "10..25"]].concat());
+    assert_eq!(
+        (&whole[0]["ticks"], &part[0]["ticks"]),
+        (&30.into(), &15.into())
+    );
+}
+
+#[test]
+fn a_broken_trace_is_refused_with_its_line() {
+    let text = "{\"format\":\"trace/1\",\"name\":\"n\",\"classes\":[]}\nT 1\n+ 5 car 1\n";
+    let path = std::env::temp_dir().join(format!("prescient-broken-{}.zst", std::process::id()));
+    // An uncompressed zstd frame: magic, single segment with one-byte size, one raw last block.
+    let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, text.len() as u8];
+    file.extend(&((text.len() as u32) << 3 | 1).to_le_bytes()[..3]);
+    file.extend(text.as_bytes());
+    std::fs::write(&path, file).expect("a temporary file");
+    let output = prescient(&["measure", path.to_str().expect("text"), "--methods", "raw"]);
+    std::fs::remove_file(&path).expect("it is ours");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        message.contains("line 3: unknown class \"car\""),
+        "{message}"
+    );
+}
+
+#[test]
+fn unknown_methods_and_worlds_are_refused_by_name() {
+    for arguments in [
+        ["measure", "world:rts", "--methods", "magic"],
+        ["measure", "world:mars", "--methods", "raw"],
+    ] {
+        let output = prescient(&arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(
+            message.contains("magic") || message.contains("mars"),
+            "{message}"
+        );
+    }
+}
