@@ -251,7 +251,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let mut left = width;
         let mut result = 0u64;
         while left > 0 {
-            let digit = if left % 6 == 0 { 6 } else { left % 6 };
+            let digit = (left - 1) % 6 + 1;
             left -= digit;
             // Lower digits depend on the higher ones as well.
             let path = hash(result << 8 | u64::from(left));

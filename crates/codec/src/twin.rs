@@ -5,7 +5,12 @@
 //! entities are active, what each was last seen to do, and at which ticks both ends know it.
 //! Values are not: each end reads them from its own archive, at ticks the twin names.
 
-use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+    vec::Vec,
+};
 
 use prescient_schema::{Schema, Shape};
 
@@ -273,7 +278,7 @@ impl Twin {
             self.note_surprises(log);
             for (class, row) in &log.references {
                 let state = &mut self.book.classes[usize::from(*class)];
-                let old = core::mem::replace(&mut state.reference, Some(row.clone()));
+                let old = state.reference.replace(row.clone());
                 self.journal
                     .steps
                     .push(Undo::Reference { class: *class, old });
@@ -369,8 +374,8 @@ impl Twin {
 
     /// Keeps the row of a resting entity whose archive is about to say something else.
     pub fn keep_rest_row(&mut self, id: u32, row: &[i64]) {
-        if !self.book.rest_rows.contains_key(&id) {
-            self.book.rest_rows.insert(id, row.into());
+        if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
+            entry.insert(row.into());
             self.journal.steps.push(Undo::RestRow { id, old: None });
         }
     }
