@@ -7,6 +7,7 @@ use prescient_schema::Shape;
 use crate::{
     ledger::{Account, Cause},
     log::Surprise,
+    model::repeats::{NONE, Repeats},
     predict::{CostSample, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
     session::{Coder, NumberSite, Session, Topic, hash},
     twin::{FieldState, Head, Layout},
@@ -262,15 +263,22 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             row[at] = guess;
             if differs {
                 self.account.cause = Cause::Surprise;
-                row[at] = self.correct(key, shape, &state, &mut trail, predictor, guess, actual);
-                let last = bit_length(residual(row[at], guess, shape))
-                    | if trail.sign == 2 { 0x80 } else { 0 };
+                let repeats = &book.classes[usize::from(class)].fields[at].repeats;
+                row[at] = self.correct(
+                    key, shape, &state, &mut trail, predictor, repeats, guess, actual,
+                );
+                let error = match shape {
+                    Shape::Number { .. } => residual(row[at], guess, shape),
+                    Shape::Symbol { .. } => 0,
+                };
+                let last = bit_length(error) | if error < 0 { 0x80 } else { 0 };
                 let guesses = past.guesses(layout, class, field, row);
                 let costs = CostSample::new(row[at], &guesses, shape);
                 self.log.surprises.push(Surprise {
                     id,
                     field,
                     last,
+                    residual: error,
                     costs,
                 });
                 self.sum.add(row[at] as u64);
@@ -358,7 +366,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                             scale: [0, trail.exponent, 0, trail.exponent, 0],
                             signs: [0, trail.sign, 0, trail.sign, 0],
                         };
-                        let error = self.number(&site, residual(actual, guess, shape));
+                        let error = self.number(&site, &NONE, residual(actual, guess, shape));
                         trail.exponent = u32::from(bit_length(error));
                         trail.sign = if error < 0 { 2 } else { 1 };
                         wrap(guess.wrapping_add(error), shape)
@@ -399,6 +407,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         state: &FieldState,
         trail: &mut Trail,
         predictor: Predictor,
+        repeats: &Repeats,
         guess: i64,
         actual: i64,
     ) -> i64 {
@@ -436,7 +445,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         0,
                     ],
                 };
-                let error = self.number(&site, residual(actual, guess, shape));
+                let error = self.number(&site, repeats, residual(actual, guess, shape));
                 trail.exponent = u32::from(bit_length(error));
                 trail.sign = if error < 0 { 2 } else { 1 };
                 wrap(guess.wrapping_add(error), shape)
