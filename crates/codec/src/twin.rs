@@ -623,7 +623,7 @@ impl Twin {
                 };
                 field.surprised |= 1;
                 field.last = surprise.last;
-                field.costs.learn(&surprise.costs, 2);
+                field.costs.learn(&surprise.costs, 4);
                 let shared = &mut self.book.classes[class].fields[at];
                 if self.journal.keeps_fields {
                     self.journal.steps.push(Undo::ClassField {
