@@ -389,11 +389,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let history = usize::from(state.surprised);
         let so_far = trail.surprises.min(3);
         let indices = [
-            history & 31 | usize::from(woken) << 5,
-            (trail.flags & 3) << 4 | (history & 1) << 3 | so_far << 1 | usize::from(history > 1),
+            history | usize::from(woken) << 8,
+            (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
+            usize::from(state.last & 63).min(7) << 5
+                | usize::from(state.last >> 7) << 4
+                | (predictor as usize) << 2
+                | history & 3,
             trail.flags & 63,
             (predictor as usize) << 4 | history & 15,
-            usize::from(state.last & 63),
         ];
         self.flag(Topic::FieldFlag, key, &indices, differs)
     }
@@ -431,10 +434,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     mantissa: Topic::Mantissa,
                     field: key,
                     scale: [
-                        last,
-                        trail.exponent,
+                        last << 1 | u32::from(state.surprised & 1),
+                        trail.exponent << 2 | predictor as u32,
+                        (last.min(30) / 2) << 4 | trail.exponent.min(30) / 2,
                         predictor as u32,
-                        (last + trail.exponent) / 2,
                         0,
                     ],
                     signs: [

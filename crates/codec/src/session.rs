@@ -11,7 +11,7 @@ use crate::{
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        bank::{Bank, CellId, Contexts, Group, OldCell, WEIGHTS},
+        bank::{Bank, CellId, Contexts, GROUP, Group, OldCell, WEIGHTS},
         logistic,
         repeats::{NONE, Repeats},
     },
@@ -184,7 +184,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         indices: &[usize; MAX_CONTEXTS],
         bit: bool,
     ) -> bool {
-        let mixed = self.mixed(topic, field, &[0; MAX_CONTEXTS]);
+        let contexts = indices.map(|index| (index / GROUP) as u32);
+        let mixed = self.mixed(topic, field, &contexts);
         self.decide(&mixed.at_each(indices, 0), bit)
     }
 
