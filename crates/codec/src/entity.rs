@@ -92,6 +92,22 @@ impl Past {
             .quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
     }
 
+    /// How fast a value was moving and how much that was changing, as bit lengths over the
+    /// distance to be predicted.
+    fn motion(&self, layout: &Layout, class: u16, at: usize) -> u32 {
+        let shape = layout.shapes[usize::from(class)][at];
+        let newest = self.rows[0][at];
+        let Some(line) = self.linear(layout, class, at) else {
+            return 0;
+        };
+        let speed = u32::from(bit_length(residual(line, newest, shape))).min(15);
+        let bend = match self.quadratic(layout, class, at) {
+            Some(curve) => u32::from(bit_length(residual(curve, line, shape))).min(15),
+            None => 0,
+        };
+        256 | bend << 4 | speed
+    }
+
     fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
         if let Some(&value) = self.contract.get(at) {
             return Some(value);
@@ -264,9 +280,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             if differs {
                 self.account.cause = Cause::Surprise;
                 let repeats = &book.classes[usize::from(class)].fields[at].repeats;
-                row[at] = self.correct(
-                    key, shape, &state, &mut trail, predictor, repeats, guess, actual,
-                );
+                let motion = past.motion(layout, class, at);
+                row[at] = self.correct(key, shape, &state, &mut trail, predictor, motion, repeats, guess, actual);
                 let error = match shape {
                     Shape::Number { .. } => residual(row[at], guess, shape),
                     Shape::Symbol { .. } => 0,
@@ -410,6 +425,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         state: &FieldState,
         trail: &mut Trail,
         predictor: Predictor,
+        motion: u32,
         repeats: &Repeats,
         guess: i64,
         actual: i64,
@@ -436,7 +452,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     scale: [
                         last << 1 | u32::from(state.surprised & 1),
                         trail.exponent << 2 | predictor as u32,
-                        (last.min(30) / 2) << 4 | trail.exponent.min(30) / 2,
+                        motion,
                         predictor as u32,
                         0,
                     ],
