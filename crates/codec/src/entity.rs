@@ -92,20 +92,25 @@ impl Past {
             .quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
     }
 
-    /// How fast a value was moving and how much that was changing, as bit lengths over the
-    /// distance to be predicted.
-    fn motion(&self, layout: &Layout, class: u16, at: usize) -> u32 {
+    /// What the other predictors say about a guess: how far off it may be, and to which side.
+    fn dissent(&self, layout: &Layout, class: u16, at: usize, guess: i64) -> Dissent {
         let shape = layout.shapes[usize::from(class)][at];
-        let newest = self.rows[0][at];
         let Some(line) = self.linear(layout, class, at) else {
-            return 0;
+            return Dissent::default();
         };
-        let speed = u32::from(bit_length(residual(line, newest, shape))).min(15);
-        let bend = match self.quadratic(layout, class, at) {
-            Some(curve) => u32::from(bit_length(residual(curve, line, shape))).min(15),
-            None => 0,
+        let curve = self.quadratic(layout, class, at).unwrap_or(line);
+        let speed = residual(line, self.rows[0][at], shape);
+        let bend = residual(curve, line, shape);
+        let side = |guessed: i64| match residual(guessed, guess, shape) {
+            0 => 0,
+            1.. => 1,
+            _ => 2,
         };
-        256 | bend << 4 | speed
+        let size = |value: i64| u32::from(bit_length(value)).min(15);
+        Dissent {
+            scale: 256 | size(bend) << 4 | size(speed),
+            side: side(line) * 9 + side(curve) * 3 + side(self.rows[0][at]),
+        }
     }
 
     fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
@@ -154,6 +159,13 @@ impl Past {
             }
         }
     }
+}
+
+/// See [`Past::dissent`].
+#[derive(Clone, Copy, Default)]
+struct Dissent {
+    scale: u32,
+    side: usize,
 }
 
 /// Whether any field of an entity is expected to do anything but hold.
@@ -280,8 +292,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             if differs {
                 self.account.cause = Cause::Surprise;
                 let repeats = &book.classes[usize::from(class)].fields[at].repeats;
-                let motion = past.motion(layout, class, at);
-                row[at] = self.correct(key, shape, &state, &mut trail, predictor, motion, repeats, guess, actual);
+                let dissent = past.dissent(layout, class, at, guess);
+                row[at] = self.correct(
+                    key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
+                );
                 let error = match shape {
                     Shape::Number { .. } => residual(row[at], guess, shape),
                     Shape::Symbol { .. } => 0,
@@ -425,7 +439,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         state: &FieldState,
         trail: &mut Trail,
         predictor: Predictor,
-        motion: u32,
+        dissent: Dissent,
         repeats: &Repeats,
         guess: i64,
         actual: i64,
@@ -452,14 +466,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     scale: [
                         last << 1 | u32::from(state.surprised & 1),
                         trail.exponent << 2 | predictor as u32,
-                        motion,
+                        dissent.scale,
                         predictor as u32,
                         0,
                     ],
                     signs: [
                         last_sign * 3 + trail.sign,
                         last_sign * 4 + predictor as usize,
-                        trail.sign,
+                        dissent.side,
                         0,
                         0,
                     ],
