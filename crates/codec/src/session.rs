@@ -11,7 +11,7 @@ use crate::{
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        bank::{Bank, CellId, Contexts, GROUP, Group, OldCell, WEIGHTS},
+        bank::{Bank, CellId, Contexts, GROUP, Group, OldCell},
         logistic,
         repeats::{NONE, Repeats},
     },
@@ -97,7 +97,8 @@ pub(crate) const MAX_CONTEXTS: usize = 5;
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed<const N: usize> {
     groups: [Group; N],
-    weights: Group,
+    /// The first of its eight sets of weights.
+    weights: usize,
 }
 
 impl<const N: usize> Mixed<N> {
@@ -121,7 +122,7 @@ impl<const N: usize> Mixed<N> {
     }
 
     fn weight(&self, set: usize) -> CellId {
-        self.weights.cell((set & 7) * 8)
+        Bank::weights(self.weights + (set & 7))
     }
 }
 
@@ -161,17 +162,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         }
     }
 
-    /// The contexts of a decision, each named by a number below 512.
+    /// The groups of a decision, one per context.
     #[inline]
     pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
-        let base = (topic as u32) << 27 | (field & 0x7FFF) << 12;
-        let groups = core::array::from_fn(|i| {
-            self.bank
-                .group(base | (i as u32) << 9 | (contexts[i] & 0x1FF))
-        });
+        let base = (topic as u64) << 56 | u64::from(field) << 36;
+        let key = |i: usize| base | (i as u64) << 32 | u64::from(contexts[i]);
         Mixed {
-            groups,
-            weights: self.bank.group(WEIGHTS | base),
+            groups: core::array::from_fn(|i| self.bank.group(key(i))),
+            weights: topic as usize * 8,
         }
     }
 
@@ -192,8 +190,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// A number other than zero.
     pub fn number(&mut self, site: &NumberSite, repeats: &Repeats, value: i64) -> i64 {
         let magnitude = value.unsigned_abs().max(1);
-        let scale = self.mixed(site.exponent, site.field, &site.scale);
-        let exponent = self.tree(&scale, 6, u64::from(63 - magnitude.leading_zeros())) as u32;
+        let exponent = 63 - magnitude.leading_zeros();
+        let exponent = self.exponent(site, exponent);
         let negative = match site.sign {
             Some(topic) => self.flag(topic, site.field, &site.signs, value < 0),
             None => false,
@@ -211,6 +209,23 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         } else {
             magnitude
         }
+    }
+
+    /// A number below 64: its upper four bits, then the lower two.
+    fn exponent(&mut self, site: &NumberSite, exponent: u32) -> u32 {
+        let upper = self.mixed(site.exponent, site.field, &site.scale);
+        let high = self.tree(&upper, 4, u64::from(exponent >> 2)) as u32;
+        let lower = site.scale.map(|context| context << 4 | high | 1 << 24);
+        let lower = self.mixed(site.exponent, site.field, &lower);
+        let low = self.subtree(&lower, u64::from(exponent & 3)) as u32;
+        high << 2 | low
+    }
+
+    /// Two more bits, after a tree of four.
+    fn subtree(&mut self, groups: &Mixed<N>, value: u64) -> u64 {
+        let first = self.decide(&groups.at(1, 4), value & 2 != 0);
+        let second = self.decide(&groups.at(2 + usize::from(first), 5), value & 1 != 0);
+        u64::from(first) << 1 | u64::from(second)
     }
 
     /// Whether a large residual is one that was met before.
@@ -239,7 +254,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         if exponent == 0 {
             return 0;
         }
-        let modelled = if exponent <= 5 { exponent } else { 3 };
+        let modelled = if exponent <= 4 { exponent } else { 3 };
         let mut contexts = [exponent; MAX_CONTEXTS];
         contexts[1] = exponent << 1 | u32::from(negative);
         let groups = self.mixed(site.mantissa, site.field, &contexts);
@@ -256,7 +271,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         result
     }
 
-    /// A value of `bits` bits (at most 6), from the highest down.
+    /// A value of `bits` bits (at most 4), from the highest down.
     fn tree(&mut self, groups: &Mixed<N>, bits: u32, value: u64) -> u64 {
         let mut node = 1u64;
         for depth in 0..bits {
@@ -280,7 +295,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let mut left = width;
         let mut result = 0u64;
         while left > 0 {
-            let digit = (left - 1) % 6 + 1;
+            let digit = (left - 1) % 4 + 1;
             left -= digit;
             // Lower digits depend on the higher ones as well.
             let path = hash(result << 8 | u64::from(left));
@@ -340,12 +355,12 @@ pub(crate) enum List {
 const LISTS: u32 = 16;
 
 /// Residuals below two to this power are modelled to the last bit and need no list.
-const SPELLED: u32 = 6;
+const SPELLED: u32 = 5;
 
 /// A context number from a larger one.
 #[inline]
 pub(crate) fn hash(value: u64) -> u32 {
-    (value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as u32
+    (value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32
 }
 
 fn hash_pair(a: u32, b: u32) -> u32 {

@@ -18,7 +18,7 @@ use crate::{
     check::Checksum,
     log::Log,
     model::{
-        bank::{Bank, OldCell},
+        bank::{Bank, OldCell, SLICES},
         repeats::Repeats,
     },
     predict::{Costs, bit_length},
@@ -336,7 +336,7 @@ impl Twin {
     ) -> u64 {
         let slice = round % SLICES;
         let book = &self.book;
-        let mut sum = Checksum::new(self.bank.digest(slice, SLICES));
+        let mut sum = Checksum::new(self.bank.digest(slice));
         sum.add(u64::from(book.fold_count));
         for (class, state) in book.classes.iter().enumerate() {
             let first = book.layout.first_field[class];
@@ -377,7 +377,10 @@ impl Twin {
 
     /// A digest of everything, for tests and for locating a divergence.
     pub fn full_digest(&self) -> u64 {
-        let mut sum = Checksum::new(self.bank.digest(0, 1));
+        let mut sum = Checksum::new(0);
+        for slice in 0..SLICES {
+            sum.add(self.bank.digest(slice));
+        }
         sum.add(u64::from(self.book.fold_count));
         sum.add(u64::from(self.book.last_partial));
         for tick in &self.book.folds {
@@ -633,7 +636,7 @@ impl Twin {
                     });
                 }
                 shared.costs.learn(&surprise.costs, 4);
-                if bit_length(surprise.residual) > 6 {
+                if bit_length(surprise.residual) > 5 {
                     shared.repeats.learn(surprise.residual);
                 }
             }
@@ -885,6 +888,4 @@ const REST_AFTER: u32 = 48;
 const REST_COVERED: u32 = 4;
 /// How often the active list is searched for entities to put to rest, in folds.
 const SWEEP: u32 = 8;
-/// Packets until every part of the model has been checked.
-pub(crate) const SLICES: u32 = 16;
 const RESTING_PER_ROUND: u32 = 8;

@@ -1,6 +1,6 @@
 //! The learned probabilities of one connection.
 //!
-//! Cells live in groups of 64 that come into being when a context is first met, so memory follows
+//! Cells live in groups of 16 (a cache line) that come into being when a context is first met, so memory follows
 //! what was seen and not the size of the schema. A group that does not exist equals a fresh one;
 //! where a group lies is private to each end, what it holds is not.
 
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::logistic::{squash, stretch};
 
-/// The decisions of one context: 64 cells.
+/// The decisions of one context: 16 cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(u32);
 
@@ -79,26 +79,39 @@ pub struct OldCell {
 #[derive(Clone, Debug)]
 pub struct Bank {
     cells: Vec<u32>,
-    keys: Vec<u32>,
+    keys: Vec<u64>,
     /// Open addressing over `keys`; holds group index + 1.
     table: Vec<u32>,
+    /// Groups by the part of the bank they belong to.
+    slices: Vec<Vec<u32>>,
     frozen: bool,
 }
 
 impl Bank {
     /// A bank that has seen nothing. A `frozen` one never learns.
     pub fn new(frozen: bool) -> Self {
-        Self {
+        let mut bank = Self {
             cells: Vec::new(),
             keys: Vec::new(),
-            table: alloc::vec![0; 64],
+            table: alloc::vec![0; 512],
+            slices: alloc::vec![Vec::new(); SLICES as usize],
             frozen,
+        };
+        for group in 0..WEIGHT_SETS * 8 / GROUP {
+            bank.insert(WEIGHTS | group as u64);
         }
+        bank
+    }
+
+    /// The first weight of a set.
+    #[inline]
+    pub fn weights(set: usize) -> CellId {
+        CellId((set % WEIGHT_SETS * 8) as u32)
     }
 
     /// The group of a context; made when first asked for.
     #[inline]
-    pub fn group(&mut self, key: u32) -> Group {
+    pub fn group(&mut self, key: u64) -> Group {
         let mask = self.table.len() - 1;
         let mut at = spread(key) as usize & mask;
         loop {
@@ -166,33 +179,41 @@ impl Bank {
         }
     }
 
-    /// A digest of every `of`-th group, starting with `slice`, that does not depend on the order
-    /// in which groups came into being.
-    pub fn digest(&self, slice: u32, of: u32) -> u64 {
-        let mut sum = 0u64;
-        for (index, &key) in self.keys.iter().enumerate() {
-            if spread(key) % of != slice {
-                continue;
-            }
-            let cells = &self.cells[index * GROUP..][..GROUP];
-            let mut hash = u64::from(key);
-            let mut fresh = true;
-            for &cell in cells {
-                fresh &= cell == fresh_cell(key);
-                hash = (hash ^ u64::from(cell))
+    /// A digest of one of the [`SLICES`] parts of the bank that does not depend on the order in
+    /// which groups came into being.
+    pub fn digest(&self, slice: u32) -> u64 {
+        let groups = &self.slices[(slice % SLICES) as usize];
+        groups.iter().fold(0, |sum: u64, &group| {
+            sum.wrapping_add(self.group_digest(group as usize))
+        })
+    }
+
+    /// Zero for a group that equals a fresh one.
+    fn group_digest(&self, group: usize) -> u64 {
+        let key = self.keys[group];
+        let fresh = fresh_cell(key);
+        let cells = &self.cells[group * GROUP..][..GROUP];
+        let mut changed = 0;
+        let mut lanes = [key; 4];
+        for quad in cells.chunks_exact(4) {
+            for (lane, &cell) in lanes.iter_mut().zip(quad) {
+                changed |= cell ^ fresh;
+                *lane = (*lane ^ u64::from(cell))
                     .wrapping_mul(0x9E37_79B9_7F4A_7C15)
                     .rotate_left(29);
             }
-            if !fresh {
-                sum = sum.wrapping_add(hash);
-            }
         }
-        sum
+        if changed == 0 {
+            return 0;
+        }
+        let [a, b, c, d] = lanes;
+        let mixed = a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47);
+        mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        4 * (self.cells.capacity() + self.keys.capacity() + self.table.capacity())
+        4 * (self.cells.len() + self.table.len() + self.keys.len()) + 8 * self.keys.len()
     }
 
     #[inline]
@@ -221,8 +242,10 @@ impl Bank {
     }
 
     #[cold]
-    fn insert(&mut self, key: u32) -> Group {
+    fn insert(&mut self, key: u64) -> Group {
         let group = Group(self.cells.len() as u32);
+        let slice = spread(key) % SLICES;
+        self.slices[slice as usize].push(self.keys.len() as u32);
         self.keys.push(key);
         self.cells.extend([fresh_cell(key); GROUP]);
         if self.keys.len() * 2 > self.table.len() {
@@ -246,12 +269,16 @@ impl Bank {
     }
 }
 
+/// Parts in which a bank is checked, one a packet.
+pub const SLICES: u32 = 32;
 /// Cells in a group.
-pub const GROUP: usize = 64;
+pub const GROUP: usize = 16;
 /// Keys with this bit name groups of weights, the others groups of probabilities.
-pub const WEIGHTS: u32 = 1 << 31;
+const WEIGHTS: u64 = 1 << 63;
+/// Sets of weights; each has room for eight.
+const WEIGHT_SETS: usize = 128;
 
-fn fresh_cell(key: u32) -> u32 {
+fn fresh_cell(key: u64) -> u32 {
     if key & WEIGHTS != 0 {
         WEIGHT_FRESH
     } else {
@@ -288,7 +315,7 @@ const fn rates() -> [u16; 256] {
 }
 
 #[inline]
-fn spread(key: u32) -> u32 {
-    let mixed = (u64::from(key)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+fn spread(key: u64) -> u32 {
+    let mixed = (key ^ key >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 32) as u32
 }
