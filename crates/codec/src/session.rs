@@ -141,9 +141,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// Codes, learns and logs one decision.
     #[inline]
     pub fn decide(&mut self, contexts: &Contexts<N>, bit: bool) -> bool {
-        let probability = self.bank.probability(contexts);
+        let forecast = self.bank.forecast(contexts);
+        let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
-        self.bank.learn(contexts, bit, self.old);
+        self.bank.learn(contexts, &forecast, bit, self.old);
         self.log.decisions.push(contexts, bit);
         let paid = if bit {
             probability
@@ -166,9 +167,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     #[inline]
     pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
         let base = (topic as u64) << 56 | u64::from(field) << 36;
-        let key = |i: usize| base | (i as u64) << 32 | u64::from(contexts[i]);
+        let mut groups = [Group::default(); N];
+        for (i, group) in groups.iter_mut().enumerate() {
+            *group = self
+                .bank
+                .group(base | (i as u64) << 32 | u64::from(contexts[i]));
+        }
         Mixed {
-            groups: core::array::from_fn(|i| self.bank.group(key(i))),
+            groups,
             weights: topic as usize * 8,
         }
     }

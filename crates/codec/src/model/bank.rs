@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::logistic::{squash, stretch};
 
 /// The decisions of one context: 16 cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Group(u32);
 
 impl Group {
@@ -31,6 +31,14 @@ pub struct Contexts<const N: usize> {
     pub cells: [CellId; N],
     /// The first of `N` consecutive weights.
     pub weights: CellId,
+}
+
+/// How a decision is expected to go.
+#[derive(Clone, Copy, Debug)]
+pub struct Forecast<const N: usize> {
+    inputs: [i32; N],
+    /// Probability of `true`, in 1/65536.
+    pub probability: u16,
 }
 
 /// The decisions of one packet, to be replayed when it is folded.
@@ -125,30 +133,39 @@ impl Bank {
         }
     }
 
-    /// Probability of `true`, in 1/65536.
+    /// What the contexts say about a decision.
     #[inline]
-    pub fn probability<const N: usize>(&self, contexts: &Contexts<N>) -> u16 {
-        squash(self.mix(contexts, &self.inputs(contexts)))
+    pub fn forecast<const N: usize>(&self, contexts: &Contexts<N>) -> Forecast<N> {
+        let mut inputs = [0; N];
+        let mut sum = 0i64;
+        let weights = &self.cells[contexts.weights.0 as usize..][..N];
+        for i in 0..N {
+            inputs[i] = stretch((self.cells[contexts.cells[i].0 as usize] >> 20) as u16);
+            sum += i64::from(inputs[i]) * i64::from(weights[i] as i32);
+        }
+        Forecast {
+            inputs,
+            probability: squash((sum >> 16) as i32),
+        }
     }
 
-    /// Learns that the decision went `bit`; what was changed is pushed onto `journal`.
+    /// Learns that a decision went `bit`; what was changed is pushed onto `journal`.
     #[inline]
     pub fn learn<const N: usize>(
         &mut self,
         contexts: &Contexts<N>,
+        forecast: &Forecast<N>,
         bit: bool,
         journal: &mut Vec<OldCell>,
     ) {
         if self.frozen {
             return;
         }
-        let inputs = self.inputs(contexts);
-        let predicted = squash(self.mix(contexts, &inputs));
-        let error = (i32::from(bit) << 16) - i32::from(predicted);
-        for (i, input) in inputs.iter().enumerate() {
+        let error = (i32::from(bit) << 16) - i32::from(forecast.probability);
+        for i in 0..N {
             let cell = CellId(contexts.weights.0 + i as u32);
             let weight = self.cells[cell.0 as usize] as i32;
-            let moved = weight.saturating_add((input * error + (1 << 17)) >> 18);
+            let moved = weight.saturating_add((forecast.inputs[i] * error + (1 << 17)) >> 18);
             self.set(
                 cell,
                 moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32,
@@ -168,7 +185,8 @@ impl Bank {
                 cells: core::array::from_fn(|i| CellId(words[i + 1])),
                 weights: CellId(words[0] >> 1),
             };
-            self.learn(&contexts, words[0] & 1 == 1, journal);
+            let forecast = self.forecast(&contexts);
+            self.learn(&contexts, &forecast, words[0] & 1 == 1, journal);
         }
     }
 
@@ -217,24 +235,6 @@ impl Bank {
     }
 
     #[inline]
-    fn inputs<const N: usize>(&self, contexts: &Contexts<N>) -> [i32; N] {
-        contexts
-            .cells
-            .map(|cell| stretch((self.cells[cell.0 as usize] >> 20) as u16))
-    }
-
-    #[inline]
-    fn mix<const N: usize>(&self, contexts: &Contexts<N>, inputs: &[i32; N]) -> i32 {
-        let weights = &self.cells[contexts.weights.0 as usize..][..N];
-        let sum: i64 = inputs
-            .iter()
-            .zip(weights)
-            .map(|(&i, &w)| i64::from(i) * i64::from(w as i32))
-            .sum();
-        (sum >> 16) as i32
-    }
-
-    #[inline]
     fn set(&mut self, cell: CellId, value: u32, journal: &mut Vec<OldCell>) {
         let slot = &mut self.cells[cell.0 as usize];
         journal.push(OldCell { cell, value: *slot });
@@ -270,7 +270,7 @@ impl Bank {
 }
 
 /// Parts in which a bank is checked, one a packet.
-pub const SLICES: u32 = 32;
+pub const SLICES: u32 = 64;
 /// Cells in a group.
 pub const GROUP: usize = 16;
 /// Keys with this bit name groups of weights, the others groups of probabilities.
