@@ -40,7 +40,8 @@ pub struct Decoder {
     spare: Vec<Log>,
     /// Shown entities that the model does not know yet.
     unconfirmed: BTreeSet<u32>,
-    covered: Vec<ClientId>,
+    /// Ids in the last packet; `None` if it was full.
+    covered: Option<Vec<ClientId>>,
     refusals: u32,
     scratch: Scratch,
     readout: Readout,
@@ -101,7 +102,7 @@ impl Decoder {
             logs: VecDeque::new(),
             spare: Vec::new(),
             unconfirmed: BTreeSet::new(),
-            covered: Vec::new(),
+            covered: Some(Vec::new()),
             refusals: 0,
             scratch: Scratch::default(),
             readout: Readout::default(),
@@ -144,8 +145,10 @@ impl Decoder {
     }
 
     /// The entities that the last packet covered, ascending; all that are shown, if it was full.
-    pub fn covered(&self) -> &[ClientId] {
-        &self.covered
+    pub fn covered(&self) -> impl Iterator<Item = ClientId> + '_ {
+        let some = self.covered.iter().flatten().copied();
+        let all = self.covered.is_none().then(|| self.shown.living_slots());
+        some.chain(all.into_iter().flatten().map(|slot| ClientId(slot.0)))
     }
 
     /// The `order`-th derivative of a field at the newest tick, per tick, as a fraction: what the
@@ -344,14 +347,7 @@ impl Decoder {
         self.applied = self.applied.checked_shl(gap).unwrap_or(0) | 1;
         self.newest = header.sequence;
         self.cursor = header.cursor;
-        self.covered.clear();
-        if header.full {
-            self.covered
-                .extend(self.shown.living_slots().map(|slot| ClientId(slot.0)));
-        } else {
-            self.covered
-                .extend(log.covered.iter().map(|&id| ClientId(id)));
-        }
+        self.covered = (!header.full).then(|| log.covered.iter().map(|&id| ClientId(id)).collect());
         self.logs.push_back(log);
         // The cursor's log stays for the tick it names; older ones can no longer be asked for.
         let horizon = header.sequence.0.saturating_sub(WINDOW);

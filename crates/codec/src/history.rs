@@ -6,7 +6,11 @@
 //! tick. Frames are immutable once captured; a clone of the archive is a cheap snapshot that can
 //! be read on another thread while the next tick is written.
 
-use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    vec::Vec,
+};
 use core::fmt;
 
 use prescient_schema::{Field, Schema, Shape};
@@ -32,7 +36,7 @@ pub struct Archive {
 #[derive(Clone, Debug)]
 pub struct Frame {
     tick: Tick,
-    classes: Vec<Vec<Arc<[i64]>>>,
+    classes: Vec<Chunks>,
     changes: Changes,
 }
 
@@ -119,7 +123,7 @@ impl Archive {
         }
         let classes = match previous {
             Some(frame) => frame.classes.clone(),
-            None => alloc::vec![Vec::new(); self.schema.classes.len()],
+            None => alloc::vec![Chunks::default(); self.schema.classes.len()],
         };
         let frame = Frame {
             tick,
@@ -195,11 +199,9 @@ impl Archive {
         let mut previous: Option<&Frame> = None;
         for frame in &self.frames {
             for (class, chunks) in frame.classes.iter().enumerate() {
-                for (at, chunk) in chunks.iter().enumerate() {
-                    let shared = previous
-                        .and_then(|p| p.classes[class].get(at))
-                        .is_some_and(|old| Arc::ptr_eq(old, chunk));
-                    if !shared {
+                for (at, chunk) in chunks.iter() {
+                    let before = previous.and_then(|p| p.classes[class].get(at));
+                    if !before.is_some_and(|old| Arc::ptr_eq(old, chunk)) {
                         seen += chunk.len() * 8;
                     }
                 }
@@ -231,7 +233,7 @@ impl Archive {
 
     /// Entities that held still for the whole depth leave the frames. A part of the places is
     /// looked at per tick, so that this, too, costs nothing.
-    fn cool(&mut self, frame: &Frame) {
+    fn cool(&mut self, frame: &mut Frame) {
         for (class, hot) in self.hot.iter_mut().enumerate() {
             let share = hot.owners.len() / 32 + 1;
             for _ in 0..share {
@@ -252,7 +254,7 @@ impl Archive {
                 let record = self.records.get_mut(slot.0 as usize);
                 record.cold = Some(row);
                 record.place = None;
-                hot.release(place);
+                frame.release(class as u16, hot, place);
             }
         }
     }
@@ -261,9 +263,19 @@ impl Archive {
 impl Frame {
     #[inline]
     fn row(&self, class: u16, place: u32, fields: u16) -> &[i64] {
-        let chunk = &self.classes[usize::from(class)][place as usize / CHUNK];
         let fields = usize::from(fields);
-        &chunk[place as usize % CHUNK * fields..][..fields]
+        match self.classes[usize::from(class)].get(place as usize / CHUNK) {
+            Some(chunk) => &chunk[place as usize % CHUNK * fields..][..fields],
+            None => &[],
+        }
+    }
+
+    /// Gives up a place, and its chunk with the last one.
+    fn release(&mut self, class: u16, hot: &mut HotSet, place: u32) {
+        hot.release(place);
+        if hot.is_vacant(place as usize / CHUNK) {
+            self.classes[usize::from(class)].clear(place as usize / CHUNK);
+        }
     }
 }
 
@@ -400,7 +412,8 @@ impl Capture<'_> {
             .ok_or(CaptureError::NotAlive(slot))?;
         let (class, place) = (record.class, record.place);
         if let Some(place) = place {
-            self.archive.hot[usize::from(class)].release(place);
+            let hot = &mut self.archive.hot[usize::from(class)];
+            self.frame.release(class, hot, place);
         }
         let record = self.archive.records.get_mut(slot.0 as usize);
         record.alive = false;
@@ -413,8 +426,8 @@ impl Capture<'_> {
 
     /// Makes the tick part of the archive.
     pub fn finish(self) {
-        let Self { archive, frame } = self;
-        archive.cool(&frame);
+        let Self { archive, mut frame } = self;
+        archive.cool(&mut frame);
         let horizon = frame.tick.0.saturating_sub(archive.depth);
         while archive
             .frames
@@ -458,12 +471,9 @@ impl Capture<'_> {
     }
 
     fn row_mut(&mut self, class: u16, place: u32, fields: u16) -> &mut [i64] {
-        let chunks = &mut self.frame.classes[usize::from(class)];
         let fields = usize::from(fields);
-        while chunks.len() <= place as usize / CHUNK {
-            chunks.push(alloc::vec![0; CHUNK * fields].into());
-        }
-        let chunk = Arc::make_mut(&mut chunks[place as usize / CHUNK]);
+        let chunks = &mut self.frame.classes[usize::from(class)];
+        let chunk = chunks.get_mut(place as usize / CHUNK, CHUNK * fields);
         &mut chunk[place as usize % CHUNK * fields..][..fields]
     }
 }
@@ -506,13 +516,13 @@ struct Record {
 #[derive(Clone, Debug, Default)]
 struct HotSet {
     owners: Vec<Option<Slot>>,
-    free: Vec<u32>,
+    free: BTreeSet<u32>,
     sweep: usize,
 }
 
 impl HotSet {
     fn acquire(&mut self, slot: Slot) -> u32 {
-        let place = self.free.pop().unwrap_or(self.owners.len() as u32);
+        let place = self.free.pop_first().unwrap_or(self.owners.len() as u32);
         if place as usize == self.owners.len() {
             self.owners.push(None);
         }
@@ -522,7 +532,66 @@ impl HotSet {
 
     fn release(&mut self, place: u32) {
         self.owners[place as usize] = None;
-        self.free.push(place);
+        self.free.insert(place);
+    }
+}
+
+impl HotSet {
+    fn is_vacant(&self, chunk: usize) -> bool {
+        let end = self.owners.len().min((chunk + 1) * CHUNK);
+        self.owners[chunk * CHUNK..end].iter().all(Option::is_none)
+    }
+}
+
+/// The rows of one class at one tick, in chunks that ticks share. Most of a large world is cold
+/// and has no chunks here, so they are kept two levels deep: a copy costs a word per 512 places.
+#[derive(Clone, Debug, Default)]
+struct Chunks {
+    pages: Vec<Option<Arc<Page>>>,
+}
+
+type Page = Vec<Option<Arc<[i64]>>>;
+
+impl Chunks {
+    #[inline]
+    fn get(&self, at: usize) -> Option<&Arc<[i64]>> {
+        self.pages
+            .get(at / PAGE_CHUNKS)?
+            .as_ref()?
+            .get(at % PAGE_CHUNKS)?
+            .as_ref()
+    }
+
+    fn get_mut(&mut self, at: usize, len: usize) -> &mut [i64] {
+        let page = at / PAGE_CHUNKS;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, None);
+        }
+        let page = self.pages[page].get_or_insert_with(|| Arc::new(alloc::vec![None; PAGE_CHUNKS]));
+        let chunk =
+            Arc::make_mut(page)[at % PAGE_CHUNKS].get_or_insert_with(|| alloc::vec![0; len].into());
+        Arc::make_mut(chunk)
+    }
+
+    fn clear(&mut self, at: usize) {
+        let Some(slot) = self.pages.get_mut(at / PAGE_CHUNKS) else {
+            return;
+        };
+        if let Some(page) = slot {
+            let page = Arc::make_mut(page);
+            page[at % PAGE_CHUNKS] = None;
+            if page.iter().all(Option::is_none) {
+                *slot = None;
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &Arc<[i64]>)> {
+        let pages = self.pages.iter().enumerate();
+        pages.flat_map(|(at, page)| {
+            let chunks = page.iter().flat_map(|page| page.iter().enumerate());
+            chunks.filter_map(move |(i, chunk)| Some((at * PAGE_CHUNKS + i, chunk.as_ref()?)))
+        })
     }
 }
 
@@ -562,6 +631,7 @@ impl<T: Clone + Default> Pages<T> {
 /// Rows in a chunk: what a change copies.
 const CHUNK: usize = 8;
 const PAGE: usize = 256;
+const PAGE_CHUNKS: usize = 64;
 
 #[cfg(test)]
 mod tests {

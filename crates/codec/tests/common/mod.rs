@@ -326,7 +326,7 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
                         &world.schema,
                         &digests,
                     );
-                    let covered = decoder.covered().to_vec();
+                    let covered = decoder.covered().collect::<Vec<_>>();
                     for id in covered {
                         seen.insert(id, done.tick.0);
                     }
@@ -417,7 +417,7 @@ fn check(
             Some(*class),
             "seed {seed}"
         );
-        let got = decoder.row(*id).unwrap();
+        let got = decoder.row(id).unwrap();
         let exact = |level: Level| -> Vec<i64> {
             let fields = &schema.classes[usize::from(*class)].fields;
             fields

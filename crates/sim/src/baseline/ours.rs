@@ -168,7 +168,7 @@ impl Receiver for OurReceiver {
     }
 
     fn visit_covered(&self, visit: &mut dyn FnMut(u64, u16, &[i64])) {
-        for &id in self.decoder.covered() {
+        for id in self.decoder.covered() {
             self.visit(id, visit);
         }
     }
