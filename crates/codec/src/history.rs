@@ -173,11 +173,9 @@ impl Archive {
         if tick < record.born {
             return None;
         }
-        match record.place {
-            Some(place) if tick >= record.hot_since => {
-                Some(self.frame(tick)?.row(record.class, place, record.fields))
-            }
-            _ => record.cold.as_deref(),
+        match record.place_at(tick) {
+            Some(place) => Some(self.frame(tick)?.row(record.class, place, record.fields)),
+            None => record.cold.as_deref(),
         }
     }
 
@@ -254,6 +252,7 @@ impl Archive {
                 let record = self.records.get_mut(slot.0 as usize);
                 record.cold = Some(row);
                 record.place = None;
+                record.older = None;
                 frame.release(class as u16, hot, place);
             }
         }
@@ -339,6 +338,7 @@ impl Capture<'_> {
             hot_since: tick,
             last_changed: tick,
             place: Some(place),
+            older: None,
             cold: None,
         };
         self.row_mut(class, place, fields).copy_from_slice(row);
@@ -456,18 +456,35 @@ impl Capture<'_> {
             self.frame.changes.changed.push(slot);
         }
         let (class, fields) = (record.class, record.fields);
-        if let Some(place) = record.place {
-            return self.row_mut(class, place, fields);
-        }
-        let place = self.archive.hot[usize::from(class)].acquire(slot);
+        let settled = tick.since(record.hot_since) > self.archive.depth;
+        let hot = &mut self.archive.hot[usize::from(class)];
+        let previous = match record.place {
+            // A world that fell asleep around an entity leaves it far out: it moves inwards.
+            Some(place) if settled && hot.has_room_well_before(place) => {
+                record.older = Some((place, record.hot_since));
+                Some(place)
+            }
+            Some(place) => return self.row_mut(class, place, fields),
+            None => {
+                record.older = None;
+                None
+            }
+        };
+        let place = hot.acquire(slot);
         record.place = Some(place);
         record.hot_since = tick;
-        let cold = record.cold.clone();
-        let row = self.row_mut(class, place, fields);
-        if let Some(cold) = cold {
-            row.copy_from_slice(&cold);
+        let row: Arc<[i64]> = match (previous, &record.cold) {
+            (Some(place), _) => self.frame.row(class, place, fields).into(),
+            (None, Some(cold)) => cold.clone(),
+            (None, None) => return self.row_mut(class, place, fields),
+        };
+        if let Some(old) = previous {
+            let hot = &mut self.archive.hot[usize::from(class)];
+            self.frame.release(class, hot, old);
         }
-        row
+        let target = self.row_mut(class, place, fields);
+        target.copy_from_slice(&row);
+        target
     }
 
     fn row_mut(&mut self, class: u16, place: u32, fields: u16) -> &mut [i64] {
@@ -509,7 +526,21 @@ struct Record {
     hot_since: Tick,
     last_changed: Tick,
     place: Option<u32>,
+    /// Where its rows were before `hot_since`, and since when.
+    older: Option<(u32, Tick)>,
     cold: Option<Arc<[i64]>>,
+}
+
+impl Record {
+    /// Where the row of a tick is; `None` if it is the cold row.
+    #[inline]
+    fn place_at(&self, tick: Tick) -> Option<u32> {
+        match (self.place, self.older) {
+            (Some(place), _) if tick >= self.hot_since => Some(place),
+            (Some(_), Some((place, since))) if tick >= since => Some(place),
+            _ => None,
+        }
+    }
 }
 
 /// Places in the frames of one class.
@@ -537,6 +568,10 @@ impl HotSet {
 }
 
 impl HotSet {
+    fn has_room_well_before(&self, place: u32) -> bool {
+        self.free.first().is_some_and(|&free| free < place / 2)
+    }
+
     fn is_vacant(&self, chunk: usize) -> bool {
         let end = self.owners.len().min((chunk + 1) * CHUNK);
         self.owners[chunk * CHUNK..end].iter().all(Option::is_none)
