@@ -92,7 +92,6 @@ pub(crate) fn write_body<const N: usize>(
     for &id in &contents.despawns {
         let done = writer.item(|w| {
             w.session.list_item(List::Despawns, &mut previous, id);
-            w.session.sum.add(u64::from(id));
             w.session.log.despawns.push(id);
         });
         if done.is_none() {
@@ -208,6 +207,7 @@ impl<const N: usize> Writer<'_, '_, N> {
                 w.session.account = PRESENCE;
                 w.session.more(List::Covered, true);
                 w.session.gap(List::Covered, gap);
+                w.session.vouch(List::Covered, id);
                 neighbour = w.active(id, neighbour);
                 w.session.log.covered.push(id);
             });
@@ -253,6 +253,7 @@ impl<const N: usize> Writer<'_, '_, N> {
             let reference = reference.as_deref().unwrap_or(&[]);
             self.session
                 .spawn(head.class, Cause::Resend, reference, Some(truth), row);
+            self.session.sum.add(u64::from(id));
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             return true;
@@ -350,11 +351,7 @@ pub(crate) fn read_body<const N: usize>(
     };
     let mut previous = None;
     while let Some(id) = reader.session.next_item(List::Despawns, &mut previous)? {
-        reader.session.sum.add(u64::from(id));
         reader.session.log.despawns.push(id);
-        if reader.session.log.despawns.len() > limits.entities {
-            return Err(Malformed);
-        }
     }
     previous = None;
     while let Some(id) = reader.session.next_item(List::Wakes, &mut previous)? {
@@ -442,6 +439,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
             }
             at = at.saturating_add(self.session.gap(List::Covered, 1) as usize);
             let id = *order.get(at - 1).ok_or(Malformed)?;
+            self.session.vouch(List::Covered, id);
             neighbour = self.active(id, neighbour)?;
             self.session.log.covered.push(id);
         }
@@ -460,6 +458,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
             let reference = reference.as_deref().unwrap_or(&[]);
             self.session
                 .spawn(head.class, Cause::Resend, reference, None, row);
+            self.session.sum.add(u64::from(id));
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             self.out.push(id, head.class, row);
@@ -506,8 +505,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.more(list, true);
         let base = previous.map_or(0, |p| p + 1);
         let id = base.wrapping_add(self.gap(list, id.wrapping_sub(base) + 1) - 1);
+        self.vouch(list, id);
         *previous = Some(id);
         id
+    }
+
+    /// Values alone do not say whose they are: the check covers every id that a list names, too.
+    fn vouch(&mut self, list: List, id: u32) {
+        self.sum.add((list as u64) << 32 | u64::from(id));
     }
 
     fn end(&mut self, list: List) {
@@ -574,6 +579,7 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
             .ok_or(Malformed)?;
         let id = base.checked_add(self.gap(list, 1) - 1).ok_or(Malformed)?;
         self.verify()?;
+        self.vouch(list, id);
         *previous = Some(id);
         Ok(Some(id))
     }
