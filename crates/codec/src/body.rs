@@ -140,8 +140,10 @@ impl<const N: usize> Writer<'_, '_, N> {
         let mark = (self.limit != usize::MAX).then(|| self.session.mark());
         let before = self.session.cost;
         write(self);
+        let unfolded = self.session.log.decisions.count::<N>();
+        let padded = least_len(unfolded, self.session.book) + HEADER;
         if let Some(mark) = mark
-            && self.session.coder.len_bound() + RESERVE > self.limit
+            && self.session.coder.len_bound().max(padded) + RESERVE > self.limit
             && !self.empty
         {
             self.session.rewind(mark);
@@ -342,6 +344,7 @@ pub(crate) fn read_body<const N: usize>(
     limits: &ReadLimits,
     out: &mut Readout,
 ) -> Result<(), Malformed> {
+    session.allowance = limits.decisions;
     let mut reader = Reader {
         session,
         side,
@@ -364,7 +367,8 @@ pub(crate) fn read_body<const N: usize>(
     }
     previous = None;
     while let Some(id) = reader.session.next_item(List::Spawns, &mut previous)? {
-        if id as usize >= limits.entities || reader.out.values.len() > limits.values {
+        let nearby = may_appear(id, reader.session.log.spawns.len(), reader.session.book);
+        if id as usize >= limits.entities || !nearby {
             return Err(Malformed);
         }
         reader.spawn(id)?;
@@ -381,7 +385,37 @@ pub(crate) struct Malformed;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadLimits {
     pub entities: usize,
-    pub values: usize,
+    pub decisions: usize,
+}
+
+/// How many decisions a body may unfold into. What is well predicted costs almost nothing, so
+/// without this a few bytes could fill a receiver's memory; a sender pads what says even more
+/// with zeros, which mean nothing behind the end of the stream.
+pub(crate) fn allowance(body: usize, book: &Book) -> usize {
+    DECISIONS_PER_BYTE * (body + FREE_BYTES) + 10 * book.active.len()
+}
+
+/// How long a body has to be for this many decisions.
+pub(crate) fn least_len(decisions: usize, book: &Book) -> usize {
+    decisions
+        .saturating_sub(allowance(0, book))
+        .div_ceil(DECISIONS_PER_BYTE)
+}
+
+/// Leaves out what [`may_appear`] does not let through.
+pub(crate) fn retain_nearby(spawns: &mut Vec<Spawn>, book: &Book) {
+    let mut nth = 0;
+    spawns.retain(|spawn| {
+        let nearby = may_appear(spawn.id, nth, book);
+        nth += usize::from(nearby);
+        nearby
+    });
+}
+
+/// Whether an id is near enough to those in use to be given to the `nth` entity that appears in a
+/// packet: tables grow with the highest id, so a single far one must not make them huge.
+fn may_appear(id: u32, nth: usize, book: &Book) -> bool {
+    (id as usize) < NEARBY + 2 * book.entities.len() + 64 * nth
 }
 
 struct Reader<'r, 's, 'i, const N: usize> {
@@ -585,7 +619,8 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
     }
 
     fn verify(&self) -> Result<(), Malformed> {
-        if self.invalid || self.coder.overrun() {
+        let unfolded = self.log.decisions.count::<N>();
+        if self.invalid || self.coder.overrun() || unfolded > self.allowance {
             Err(Malformed)
         } else {
             Ok(())
@@ -689,5 +724,11 @@ const PRESENCE: Account = Account {
     cause: Cause::Presence,
 };
 
+const DECISIONS_PER_BYTE: usize = 128;
+const FREE_BYTES: usize = 64;
+const NEARBY: usize = 1 << 13;
+
+/// Bytes that a header usually has at most.
+const HEADER: usize = 17;
 /// Bytes kept free for the ends of the lists.
 const RESERVE: usize = 6;

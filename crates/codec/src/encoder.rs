@@ -11,7 +11,7 @@ use prescient_schema::{Level, Schema};
 
 use crate::{
     ack::Ack,
-    body::{Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
+    body::{self, Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
     budget,
     check::Checksum,
     config::{Config, Policy, Profile},
@@ -283,19 +283,16 @@ impl Encoder {
                 .as_ref()
                 .is_some_and(|(bytes, _)| bytes.len() > limit)
         {
-            let chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit);
+            let group_of = |id: u32| self.group(id, archive);
+            let mut chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit, group_of);
             contents.despawns.truncate(limit / 4);
-            contents
-                .wakes
-                .retain(|id| chosen.wakes.binary_search(id).is_ok());
-            contents
-                .spawns
-                .retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
-            contents.partial = Some(Partial {
-                active: chosen.active,
-                limit,
-            });
-            packet = self.write(archive, &contents, now);
+            loop {
+                packet = self.write(archive, &self.part(&contents, &chosen), now);
+                let Some((_, log)) = &packet else { break };
+                if !chosen.drop_cut_groups(&log.covered) {
+                    break;
+                }
+            }
         }
         let Some((bytes, log)) = packet else {
             return Err(EncodeError::EmptyArchive);
@@ -498,7 +495,14 @@ impl Encoder {
                 again,
             })
         });
-        let spawns = classes.collect();
+        let mut spawns: Vec<Spawn> = classes.collect();
+        let waiting = spawns.len();
+        body::retain_nearby(&mut spawns, book);
+        // Ids too far from those in use have to wait for others; until then no packet is full.
+        let partial = (spawns.len() < waiting).then(|| Partial {
+            active: book.active.clone(),
+            limit: usize::MAX,
+        });
         let despawns = self.roster.doomed.keys().copied().collect();
         for id in settled {
             self.roster.dirty.remove(&id);
@@ -508,8 +512,32 @@ impl Encoder {
             despawns,
             wakes,
             spawns,
-            partial: None,
+            partial,
         }
+    }
+
+    /// The chosen part of what there is to say.
+    fn part(&self, contents: &Contents, chosen: &budget::Choice) -> Contents {
+        let mut part = contents.clone();
+        part.wakes
+            .retain(|id| chosen.wakes.binary_search(id).is_ok());
+        part.spawns
+            .retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
+        body::retain_nearby(&mut part.spawns, &self.twin.book);
+        part.partial = Some(Partial {
+            active: chosen.active.clone(),
+            limit: chosen.limit,
+        });
+        part
+    }
+
+    /// The group that an entity has to travel with.
+    fn group(&self, id: u32, archive: &Archive) -> Option<i64> {
+        let slot = self.roster.slots.get(id as usize).copied().flatten()?;
+        let class = usize::from(archive.class(slot)?);
+        let field = self.layout.schema.classes[class].group?;
+        let group = *archive.latest(slot)?.get(usize::from(field))?;
+        (group != 0).then_some(group)
     }
 
     fn write(
@@ -567,6 +595,7 @@ impl Encoder {
             account: HEADER,
             sum: seed(&header),
             cost: 0,
+            allowance: usize::MAX,
             invalid: false,
         };
         write_body(
@@ -586,6 +615,10 @@ impl Encoder {
         } = session;
         self.twin.bank.undo(&mut old, 0);
         let mut bytes = coder.finish();
+        let least = header_len + body::least_len(log.decisions.count::<N>(), &self.twin.book);
+        if bytes.len() < least {
+            bytes.resize(least, 0);
+        }
         let check = finish_check(sum, &self.twin, &log, &sight);
         header::set_check(&mut bytes, header_len, check);
         scratch.old = old;
