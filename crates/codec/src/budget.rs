@@ -21,31 +21,34 @@ pub(crate) struct Choice {
     pub spawns: Vec<u32>,
     /// Bytes not to exceed.
     pub limit: usize,
-    /// Chosen groups of more than one, each ascending, and whether it has the first turn of all.
-    groups: Vec<(Vec<u32>, bool)>,
+    /// Chosen groups of more than one, each ascending.
+    groups: Vec<Vec<u32>>,
+    /// Whose turn it is among the new ones and among the known ones.
+    firsts: Vec<Vec<u32>>,
 }
 
 impl Choice {
-    /// Takes out groups that a packet with this coverage cut in two. If that is the group whose
-    /// turn it is, it goes alone and may break the limit, as a single entity may. Returns whether
-    /// the packet has to be written anew.
-    pub fn drop_cut_groups(&mut self, covered: &[u32]) -> bool {
+    /// Takes out groups that a packet with this coverage cut in two. If one of them has its turn,
+    /// somebody whose turn it is goes alone and may break the limit, as a single entity may; in
+    /// odd packets and in even ones another. Returns whether to write the packet anew.
+    pub fn drop_cut_groups(&mut self, covered: &[u32], packet: Sequence) -> bool {
         let is_cut = |ids: &[u32]| ids.iter().any(|id| covered.binary_search(id).is_err());
         let groups = core::mem::take(&mut self.groups);
-        let (cut, whole): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(ids, _)| is_cut(ids));
+        let (cut, whole): (Vec<_>, Vec<_>) = groups.into_iter().partition(|ids| is_cut(ids));
         self.groups = whole;
         let mut keep = |keep: &dyn Fn(u32) -> bool| {
             for list in [&mut self.wakes, &mut self.active, &mut self.spawns] {
                 list.retain(|&id| keep(id));
             }
         };
-        if let Some((ids, _)) = cut.iter().find(|(_, first)| *first) {
-            keep(&|id| ids.binary_search(&id).is_ok());
+        if cut.iter().any(|ids| self.firsts.contains(ids)) {
+            let alone = &self.firsts[packet.0 as usize % self.firsts.len()];
+            keep(&|id| alone.binary_search(&id).is_ok());
             self.limit = usize::MAX;
             self.groups.clear();
             return true;
         }
-        keep(&|id| !cut.iter().any(|(ids, _)| ids.binary_search(&id).is_ok()));
+        keep(&|id| !cut.iter().any(|ids| ids.binary_search(&id).is_ok()));
         !cut.is_empty()
     }
 }
@@ -123,6 +126,8 @@ pub(crate) fn choose(
     }
     known.sort_by_key(Unit::turn);
     fresh.sort_by_key(Unit::turn);
+    let firsts = [fresh.first(), known.first()].into_iter().flatten();
+    choice.firsts = firsts.map(Unit::ids).collect();
     let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
     let mut left = bits;
     let share = if known.is_empty() { bits } else { bits / 2 };
@@ -159,9 +164,7 @@ fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> u64 {
             }
         }
         if unit.members.len() > 1 {
-            let mut ids: Vec<u32> = unit.members.iter().map(|member| member.id).collect();
-            ids.sort_unstable();
-            choice.groups.push((ids, index == 0));
+            choice.groups.push(unit.ids());
         }
     }
     left
@@ -176,6 +179,12 @@ struct Unit {
 impl Unit {
     fn join(&mut self, candidate: Candidate) {
         self.members.push(candidate);
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.members.iter().map(|member| member.id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     fn turn(&self) -> Option<(Sequence, Tick, u32)> {

@@ -289,7 +289,7 @@ impl Encoder {
             loop {
                 packet = self.write(archive, &self.part(&contents, &chosen), now);
                 let Some((_, log)) = &packet else { break };
-                if !chosen.drop_cut_groups(&log.covered) {
+                if !chosen.drop_cut_groups(&log.covered, log.sequence) {
                     break;
                 }
             }
@@ -386,12 +386,13 @@ impl Encoder {
         self.cursor
     }
 
-    /// What an entity's present values would cost in the next packet, in 1/65536 bit; nothing is
-    /// sent or learned. `None` if the receiver is not shown the entity.
+    /// What an entity's present values would cost in the next full packet, in 1/65536 bit; nothing
+    /// is sent or learned. A partial packet adds a few bits to say that it covers the entity. `None` if the receiver is not shown the entity.
     pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
         let id = self.id(slot)?;
         let now = archive.newest()?;
         let class = archive.class(slot)?;
+        self.follow(archive);
         let mut contents = Contents {
             partial: Some(Partial::default()),
             ..Contents::default()
@@ -403,7 +404,14 @@ impl Encoder {
                     limit: 0,
                 })
             }
-            Phase::Resting => contents.wakes.push(id),
+            Phase::Resting => {
+                let stirs = self.roster.dirty.contains_key(&id)
+                    && self.contents(archive).wakes.binary_search(&id).is_ok();
+                if !stirs {
+                    return Some(0);
+                }
+                contents.wakes.push(id);
+            }
             Phase::Absent => contents.spawns.push(Spawn {
                 id,
                 class,
@@ -411,10 +419,19 @@ impl Encoder {
             }),
         }
         let kept = (core::mem::take(&mut self.bill), self.ledger.take());
-        self.write(archive, &contents, now)?;
+        self.ledger = Some(Ledger::default());
+        let written = self.write(archive, &contents, now);
         let bill = core::mem::replace(&mut self.bill, kept.0);
         self.ledger = kept.1;
-        let items = bill.wakes.iter().chain(&bill.active).chain(&bill.spawns);
+        self.spare.push(written?.1);
+        if !bill.active.is_empty() {
+            // A full packet does not say whom it covers.
+            let counts = |(account, _): &(Account, u64)| {
+                !matches!(account.cause, Cause::Header | Cause::Presence)
+            };
+            return Some(self.page.entries().filter(counts).map(|(_, c)| c).sum());
+        }
+        let items = bill.wakes.iter().chain(&bill.spawns);
         Some(items.map(|(_, cost)| cost).sum())
     }
 
