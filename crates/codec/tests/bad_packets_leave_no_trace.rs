@@ -235,7 +235,7 @@ enum Scene {
 
 impl Scene {
     fn new(seed: u64, kind: u64) -> Self {
-        if kind % 2 == 0 {
+        if kind.is_multiple_of(2) {
             return Self::Busy(World::new(seed), 3 + (seed % 30) as usize);
         }
         let lamp = Class::new(

@@ -29,12 +29,12 @@ impl Peer {
     /// Every peer sees another part of the world and loses other packets.
     fn serve(&mut self, archive: &Archive, tick: u32) {
         for slot in archive.living_slots() {
-            if (slot.0 + self.number) % 3 != 0 {
+            if !(slot.0 + self.number).is_multiple_of(3) {
                 self.encoder.show(slot, archive);
             }
         }
         let packet = self.encoder.encode(archive, Some(200)).unwrap();
-        if (tick + self.number) % 5 != 0 {
+        if !(tick + self.number).is_multiple_of(5) {
             self.decoder.decode(&packet.bytes).unwrap();
             for id in self.decoder.covered() {
                 let slot: Slot = self.encoder.slot(*id).unwrap();

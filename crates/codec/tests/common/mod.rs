@@ -270,11 +270,13 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
                     encoder.hide(slot);
                 }
             }
-            if !hidden.contains(&slot) && encoder.show(slot, &world.archive).is_some() {
-                if trouble.levels && random.chance(2) {
-                    let level = Level::new(random.below(4) as u8).unwrap();
-                    encoder.set_level(slot, level, &world.archive);
-                }
+            if !hidden.contains(&slot)
+                && encoder.show(slot, &world.archive).is_some()
+                && trouble.levels
+                && random.chance(2)
+            {
+                let level = Level::new(random.below(4) as u8).unwrap();
+                encoder.set_level(slot, level, &world.archive);
             }
         }
         let digest = encoder.digest();
