@@ -111,7 +111,7 @@ impl Decoder {
     /// Applies a packet, wholly or not at all.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
         let result = match self.config.profile {
-            Profile::Default => self.decode_with::<2>(bytes),
+            Profile::Default => self.decode_with::<3>(bytes),
             Profile::Best => self.decode_with::<5>(bytes),
         };
         match result {

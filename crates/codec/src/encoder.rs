@@ -564,7 +564,7 @@ impl Encoder {
         now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
-            Profile::Default => self.write_with::<2>(archive, contents, now),
+            Profile::Default => self.write_with::<3>(archive, contents, now),
             Profile::Best => self.write_with::<5>(archive, contents, now),
         }
     }
@@ -723,7 +723,7 @@ impl Encoder {
             schema: &self.layout.schema,
         };
         match self.config.profile {
-            Profile::Default => self.twin.fold::<2>(log, &sight),
+            Profile::Default => self.twin.fold::<3>(log, &sight),
             Profile::Best => self.twin.fold::<5>(log, &sight),
         }
         self.twin.commit();

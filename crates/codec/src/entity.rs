@@ -7,6 +7,7 @@ use prescient_schema::Shape;
 use crate::{
     ledger::{Account, Cause},
     log::Surprise,
+    model::repeats::{NONE, Repeats},
     predict::{CostSample, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
     session::{Coder, NumberSite, Session, Topic, hash},
     twin::{FieldState, Head, Layout},
@@ -91,6 +92,27 @@ impl Past {
             .quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
     }
 
+    /// What the other predictors say about a guess: how far off it may be, and to which side.
+    fn dissent(&self, layout: &Layout, class: u16, at: usize, guess: i64) -> Dissent {
+        let shape = layout.shapes[usize::from(class)][at];
+        let Some(line) = self.linear(layout, class, at) else {
+            return Dissent::default();
+        };
+        let curve = self.quadratic(layout, class, at).unwrap_or(line);
+        let speed = residual(line, self.rows[0][at], shape);
+        let bend = residual(curve, line, shape);
+        let side = |guessed: i64| match residual(guessed, guess, shape) {
+            0 => 0,
+            1.. => 1,
+            _ => 2,
+        };
+        let size = |value: i64| u32::from(bit_length(value)).min(15);
+        Dissent {
+            scale: 256 | size(bend) << 4 | size(speed),
+            side: side(line) * 9 + side(curve) * 3 + side(self.rows[0][at]),
+        }
+    }
+
     fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
         if let Some(&value) = self.contract.get(at) {
             return Some(value);
@@ -137,6 +159,13 @@ impl Past {
             }
         }
     }
+}
+
+/// See [`Past::dissent`].
+#[derive(Clone, Copy, Default)]
+struct Dissent {
+    scale: u32,
+    side: usize,
 }
 
 /// Whether any field of an entity is expected to do anything but hold.
@@ -262,15 +291,23 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             row[at] = guess;
             if differs {
                 self.account.cause = Cause::Surprise;
-                row[at] = self.correct(key, shape, &state, &mut trail, predictor, guess, actual);
-                let last = bit_length(residual(row[at], guess, shape))
-                    | if trail.sign == 2 { 0x80 } else { 0 };
+                let repeats = &book.classes[usize::from(class)].fields[at].repeats;
+                let dissent = past.dissent(layout, class, at, guess);
+                row[at] = self.correct(
+                    key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
+                );
+                let error = match shape {
+                    Shape::Number { .. } => residual(row[at], guess, shape),
+                    Shape::Symbol { .. } => 0,
+                };
+                let last = bit_length(error) | if error < 0 { 0x80 } else { 0 };
                 let guesses = past.guesses(layout, class, field, row);
                 let costs = CostSample::new(row[at], &guesses, shape);
                 self.log.surprises.push(Surprise {
                     id,
                     field,
                     last,
+                    residual: error,
                     costs,
                 });
                 self.sum.add(u64::from(id) << 16 | u64::from(field));
@@ -359,7 +396,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                             scale: [0, trail.exponent, 0, trail.exponent, 0],
                             signs: [0, trail.sign, 0, trail.sign, 0],
                         };
-                        let error = self.number(&site, residual(actual, guess, shape));
+                        let error = self.number(&site, &NONE, residual(actual, guess, shape));
                         trail.exponent = u32::from(bit_length(error));
                         trail.sign = if error < 0 { 2 } else { 1 };
                         wrap(guess.wrapping_add(error), shape)
@@ -382,11 +419,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let history = usize::from(state.surprised);
         let so_far = trail.surprises.min(3);
         let indices = [
-            history & 31 | usize::from(woken) << 5,
-            (trail.flags & 3) << 4 | (history & 1) << 3 | so_far << 1 | usize::from(history > 1),
+            history | usize::from(woken) << 8,
+            (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
+            usize::from(state.last & 63).min(7) << 5
+                | usize::from(state.last >> 7) << 4
+                | (predictor as usize) << 2
+                | history & 3,
             trail.flags & 63,
             (predictor as usize) << 4 | history & 15,
-            usize::from(state.last & 63),
         ];
         self.flag(Topic::FieldFlag, key, &indices, differs)
     }
@@ -400,6 +440,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         state: &FieldState,
         trail: &mut Trail,
         predictor: Predictor,
+        dissent: Dissent,
+        repeats: &Repeats,
         guess: i64,
         actual: i64,
     ) -> i64 {
@@ -423,21 +465,21 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     mantissa: Topic::Mantissa,
                     field: key,
                     scale: [
-                        last,
-                        trail.exponent,
+                        last << 1 | u32::from(state.surprised & 1),
+                        trail.exponent << 2 | predictor as u32,
+                        dissent.scale,
                         predictor as u32,
-                        (last + trail.exponent) / 2,
                         0,
                     ],
                     signs: [
                         last_sign * 3 + trail.sign,
                         last_sign * 4 + predictor as usize,
-                        trail.sign,
+                        dissent.side,
                         0,
                         0,
                     ],
                 };
-                let error = self.number(&site, residual(actual, guess, shape));
+                let error = self.number(&site, repeats, residual(actual, guess, shape));
                 trail.exponent = u32::from(bit_length(error));
                 trail.sign = if error < 0 { 2 } else { 1 };
                 wrap(guess.wrapping_add(error), shape)

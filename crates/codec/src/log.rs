@@ -39,6 +39,8 @@ pub(crate) struct Surprise {
     pub field: u16,
     /// Bit length of the residual, and its sign in bit 7.
     pub last: u8,
+    /// What had to be added; for enumerations zero.
+    pub residual: i64,
     pub costs: CostSample,
 }
 

@@ -11,8 +11,9 @@ use crate::{
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        bank::{Bank, CellId, Contexts, Group, OldCell, WEIGHTS},
+        bank::{Bank, CellId, Contexts, GROUP, Group, OldCell, WEIGHTS},
         logistic,
+        repeats::{NONE, Repeats},
     },
     range::{RangeDecoder, RangeEncoder},
     twin::Book,
@@ -88,6 +89,7 @@ pub(crate) enum Topic {
     SpawnSymbol,
     Class,
     Level,
+    Repeat,
 }
 
 /// Contexts a decision may have at most; a profile uses the first `N` of them.
@@ -184,12 +186,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         indices: &[usize; MAX_CONTEXTS],
         bit: bool,
     ) -> bool {
-        let mixed = self.mixed(topic, field, &[0; MAX_CONTEXTS]);
+        let contexts = indices.map(|index| (index / GROUP) as u32);
+        let mixed = self.mixed(topic, field, &contexts);
         self.decide(&mixed.at_each(indices, 0), bit)
     }
 
     /// A number other than zero.
-    pub fn number(&mut self, site: &NumberSite, value: i64) -> i64 {
+    pub fn number(&mut self, site: &NumberSite, repeats: &Repeats, value: i64) -> i64 {
         let magnitude = value.unsigned_abs().max(1);
         let scale = self.mixed(site.exponent, site.field, &site.scale);
         let exponent = self.tree(&scale, 6, u64::from(63 - magnitude.leading_zeros())) as u32;
@@ -197,6 +200,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             Some(topic) => self.flag(topic, site.field, &site.signs, value < 0),
             None => false,
         };
+        if exponent >= SPELLED
+            && let Some(known) = self.repeat(site, repeats, exponent, negative, value)
+        {
+            return known;
+        }
         let top = 1u64 << exponent;
         let rest = self.mantissa(site, exponent, negative, magnitude & (top - 1));
         let magnitude = (top | rest) as i64;
@@ -205,6 +213,27 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         } else {
             magnitude
         }
+    }
+
+    /// Whether a large residual is one that was met before.
+    fn repeat(
+        &mut self,
+        site: &NumberSite,
+        repeats: &Repeats,
+        exponent: u32,
+        negative: bool,
+        value: i64,
+    ) -> Option<i64> {
+        let mut rank = 0;
+        for known in repeats.alike(exponent, negative) {
+            let index = rank << 3 | (exponent as usize & 7);
+            let indices = [rank, index, rank, index, rank];
+            if self.flag(Topic::Repeat, site.field, &indices, known == value) {
+                return Some(known);
+            }
+            rank += 1;
+        }
+        None
     }
 
     /// The bits below the leading one: the upper ones modelled, the others as they are.
@@ -253,7 +282,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let mut left = width;
         let mut result = 0u64;
         while left > 0 {
-            let digit = if left % 6 == 0 { 6 } else { left % 6 };
+            let digit = (left - 1) % 6 + 1;
             left -= digit;
             // Lower digits depend on the higher ones as well.
             let path = hash(result << 8 | u64::from(left));
@@ -290,7 +319,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             scale: [0; MAX_CONTEXTS],
             signs: [0; MAX_CONTEXTS],
         };
-        match u32::try_from(self.number(&site, i64::from(distance))) {
+        match u32::try_from(self.number(&site, &NONE, i64::from(distance))) {
             Ok(distance) => distance,
             Err(_) => {
                 self.invalid = true;
@@ -311,6 +340,9 @@ pub(crate) enum List {
 }
 
 const LISTS: u32 = 16;
+
+/// Residuals below two to this power are modelled to the last bit and need no list.
+const SPELLED: u32 = 6;
 
 /// A context number from a larger one.
 #[inline]

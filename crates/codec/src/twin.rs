@@ -5,15 +5,23 @@
 //! entities are active, what each was last seen to do, and at which ticks both ends know it.
 //! Values are not: each end reads them from its own archive, at ticks the twin names.
 
-use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+    vec::Vec,
+};
 
 use prescient_schema::{Field, Kind, Schema, Shape};
 
 use crate::{
     check::Checksum,
     log::Log,
-    model::bank::{Bank, OldCell},
-    predict::Costs,
+    model::{
+        bank::{Bank, OldCell},
+        repeats::Repeats,
+    },
+    predict::{Costs, bit_length},
     units::{Sequence, Tick},
 };
 
@@ -194,10 +202,26 @@ pub(crate) struct FieldState {
     pub costs: Costs,
 }
 
+/// What is known about a field of all entities of a class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClassField {
+    pub costs: Costs,
+    pub repeats: Repeats,
+}
+
+impl ClassField {
+    fn add_to(&self, sum: &mut Checksum) {
+        sum.add(self.costs.bits());
+        for word in self.repeats.words() {
+            sum.add(word);
+        }
+    }
+}
+
 /// What is known about a class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClassState {
-    pub costs: Box<[Costs]>,
+    pub fields: Box<[ClassField]>,
     /// The newest entity that appeared: the best guess for the next one.
     pub reference: Option<Arc<[i64]>>,
 }
@@ -217,7 +241,7 @@ impl Twin {
             .classes
             .iter()
             .map(|class| ClassState {
-                costs: alloc::vec![Costs::default(); class.fields.len()].into(),
+                fields: alloc::vec![ClassField::default(); class.fields.len()].into(),
                 reference: None,
             })
             .collect();
@@ -278,7 +302,7 @@ impl Twin {
             self.note_surprises(log);
             for (class, row) in &log.references {
                 let state = &mut self.book.classes[usize::from(*class)];
-                let old = core::mem::replace(&mut state.reference, Some(row.clone()));
+                let old = state.reference.replace(row.clone());
                 self.journal
                     .steps
                     .push(Undo::Reference { class: *class, old });
@@ -319,6 +343,18 @@ impl Twin {
         let book = &self.book;
         let mut sum = Checksum::new(self.bank.digest(slice, SLICES));
         sum.add(u64::from(book.fold_count));
+        for (class, state) in book.classes.iter().enumerate() {
+            let first = book.layout.first_field[class];
+            let start = (slice + SLICES - first % SLICES) % SLICES;
+            for field in state
+                .fields
+                .iter()
+                .skip(start as usize)
+                .step_by(SLICES as usize)
+            {
+                field.add_to(&mut sum);
+            }
+        }
         let mut row = Vec::new();
         for &id in book.active.iter().filter(|&&id| id % SLICES == slice) {
             let entity = &book.entities[id as usize];
@@ -362,8 +398,8 @@ impl Twin {
             self.book.add_entity(&mut sum, id as u32, entity);
         }
         for class in &self.book.classes {
-            for costs in &class.costs {
-                sum.add(costs.bits());
+            for field in &class.fields {
+                field.add_to(&mut sum);
             }
             if let Some(row) = &class.reference {
                 sum.add_row(row);
@@ -374,8 +410,8 @@ impl Twin {
 
     /// Keeps the row of a resting entity whose archive is about to say something else.
     pub fn keep_rest_row(&mut self, id: u32, row: &[i64]) {
-        if !self.book.rest_rows.contains_key(&id) {
-            self.book.rest_rows.insert(id, row.into());
+        if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
+            entry.insert(row.into());
             self.journal.steps.push(Undo::RestRow { id, old: None });
         }
     }
@@ -393,7 +429,7 @@ impl Twin {
             .book
             .classes
             .iter()
-            .map(|class| class.costs.len() * size_of::<Costs>())
+            .map(|class| class.fields.len() * size_of::<ClassField>())
             .sum();
         self.bank.bytes()
             + self.book.entities.iter().map(per_entity).sum::<usize>()
@@ -592,15 +628,19 @@ impl Twin {
                 };
                 field.surprised |= 1;
                 field.last = surprise.last;
-                field.costs.learn(&surprise.costs, 2);
-                let shared = &mut self.book.classes[class].costs[at];
-                let step = Undo::ClassCosts {
-                    class: class as u16,
-                    field: at as u16,
-                    old: *shared,
-                };
-                self.journal.steps.push(step);
-                shared.learn(&surprise.costs, 4);
+                field.costs.learn(&surprise.costs, 4);
+                let shared = &mut self.book.classes[class].fields[at];
+                if self.journal.keeps_fields {
+                    self.journal.steps.push(Undo::ClassField {
+                        class: class as u16,
+                        field: at as u16,
+                        old: Box::new(*shared),
+                    });
+                }
+                shared.costs.learn(&surprise.costs, 4);
+                if bit_length(surprise.residual) > 6 {
+                    shared.repeats.learn(surprise.residual);
+                }
             }
         }
     }
@@ -667,8 +707,8 @@ impl Twin {
                     None => self.book.rest_rows.remove(&id),
                 };
             }
-            Undo::ClassCosts { class, field, old } => {
-                self.book.classes[usize::from(class)].costs[usize::from(field)] = old;
+            Undo::ClassField { class, field, old } => {
+                self.book.classes[usize::from(class)].fields[usize::from(field)] = *old;
             }
             Undo::Reference { class, old } => self.book.classes[usize::from(class)].reference = old,
         }
@@ -745,12 +785,12 @@ impl Book {
     fn fresh_fields(&self, class: u16) -> Box<[FieldState]> {
         let state = &self.classes[usize::from(class)];
         state
-            .costs
+            .fields
             .iter()
-            .map(|&costs| FieldState {
+            .map(|field| FieldState {
                 surprised: 0,
                 last: 0,
-                costs,
+                costs: field.costs,
             })
             .collect()
     }
@@ -829,10 +869,10 @@ enum Undo {
         id: u32,
         old: Option<Box<[i64]>>,
     },
-    ClassCosts {
+    ClassField {
         class: u16,
         field: u16,
-        old: Costs,
+        old: Box<ClassField>,
     },
     Reference {
         class: u16,

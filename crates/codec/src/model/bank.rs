@@ -285,7 +285,7 @@ fn fresh_cell(key: u32) -> u32 {
     }
 }
 
-const WEIGHT_FRESH: u32 = 5 << 13;
+const WEIGHT_FRESH: u32 = 28000;
 const WEIGHT_LIMIT: i32 = 1 << 20;
 
 /// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while

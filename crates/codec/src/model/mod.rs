@@ -2,3 +2,4 @@
 
 pub mod bank;
 pub mod logistic;
+pub(crate) mod repeats;
