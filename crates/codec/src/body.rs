@@ -92,7 +92,6 @@ pub(crate) fn write_body<const N: usize>(
     for &id in &contents.despawns {
         let done = writer.item(|w| {
             w.session.list_item(List::Despawns, &mut previous, id);
-            w.session.sum.add(u64::from(id));
             w.session.log.despawns.push(id);
         });
         if done.is_none() {
@@ -141,8 +140,10 @@ impl<const N: usize> Writer<'_, '_, N> {
         let mark = (self.limit != usize::MAX).then(|| self.session.mark());
         let before = self.session.cost;
         write(self);
+        let unfolded = self.session.log.decisions.count::<N>();
+        let padded = least_len(unfolded, self.session.book) + HEADER;
         if let Some(mark) = mark
-            && self.session.coder.len_bound() + RESERVE > self.limit
+            && self.session.coder.len_bound().max(padded) + RESERVE > self.limit
             && !self.empty
         {
             self.session.rewind(mark);
@@ -208,6 +209,7 @@ impl<const N: usize> Writer<'_, '_, N> {
                 w.session.account = PRESENCE;
                 w.session.more(List::Covered, true);
                 w.session.gap(List::Covered, gap);
+                w.session.vouch(List::Covered, id);
                 neighbour = w.active(id, neighbour);
                 w.session.log.covered.push(id);
             });
@@ -253,6 +255,7 @@ impl<const N: usize> Writer<'_, '_, N> {
             let reference = reference.as_deref().unwrap_or(&[]);
             self.session
                 .spawn(head.class, Cause::Resend, reference, Some(truth), row);
+            self.session.sum.add(u64::from(id));
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             return true;
@@ -341,6 +344,7 @@ pub(crate) fn read_body<const N: usize>(
     limits: &ReadLimits,
     out: &mut Readout,
 ) -> Result<(), Malformed> {
+    session.allowance = limits.decisions;
     let mut reader = Reader {
         session,
         side,
@@ -350,11 +354,7 @@ pub(crate) fn read_body<const N: usize>(
     };
     let mut previous = None;
     while let Some(id) = reader.session.next_item(List::Despawns, &mut previous)? {
-        reader.session.sum.add(u64::from(id));
         reader.session.log.despawns.push(id);
-        if reader.session.log.despawns.len() > limits.entities {
-            return Err(Malformed);
-        }
     }
     previous = None;
     while let Some(id) = reader.session.next_item(List::Wakes, &mut previous)? {
@@ -367,7 +367,8 @@ pub(crate) fn read_body<const N: usize>(
     }
     previous = None;
     while let Some(id) = reader.session.next_item(List::Spawns, &mut previous)? {
-        if id as usize >= limits.entities || reader.out.values.len() > limits.values {
+        let nearby = may_appear(id, reader.session.log.spawns.len(), reader.session.book);
+        if id as usize >= limits.entities || !nearby {
             return Err(Malformed);
         }
         reader.spawn(id)?;
@@ -384,7 +385,37 @@ pub(crate) struct Malformed;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadLimits {
     pub entities: usize,
-    pub values: usize,
+    pub decisions: usize,
+}
+
+/// How many decisions a body may unfold into. What is well predicted costs almost nothing, so
+/// without this a few bytes could fill a receiver's memory; a sender pads what says even more
+/// with zeros, which mean nothing behind the end of the stream.
+pub(crate) fn allowance(body: usize, book: &Book) -> usize {
+    DECISIONS_PER_BYTE * (body + FREE_BYTES) + 10 * book.active.len()
+}
+
+/// How long a body has to be for this many decisions.
+pub(crate) fn least_len(decisions: usize, book: &Book) -> usize {
+    decisions
+        .saturating_sub(allowance(0, book))
+        .div_ceil(DECISIONS_PER_BYTE)
+}
+
+/// Leaves out what [`may_appear`] does not let through.
+pub(crate) fn retain_nearby(spawns: &mut Vec<Spawn>, book: &Book) {
+    let mut nth = 0;
+    spawns.retain(|spawn| {
+        let nearby = may_appear(spawn.id, nth, book);
+        nth += usize::from(nearby);
+        nearby
+    });
+}
+
+/// Whether an id is near enough to those in use to be given to the `nth` entity that appears in a
+/// packet: tables grow with the highest id, so a single far one must not make them huge.
+fn may_appear(id: u32, nth: usize, book: &Book) -> bool {
+    (id as usize) < NEARBY + 2 * book.entities.len() + 64 * nth
 }
 
 struct Reader<'r, 's, 'i, const N: usize> {
@@ -442,6 +473,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
             }
             at = at.saturating_add(self.session.gap(List::Covered, 1) as usize);
             let id = *order.get(at - 1).ok_or(Malformed)?;
+            self.session.vouch(List::Covered, id);
             neighbour = self.active(id, neighbour)?;
             self.session.log.covered.push(id);
         }
@@ -460,6 +492,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
             let reference = reference.as_deref().unwrap_or(&[]);
             self.session
                 .spawn(head.class, Cause::Resend, reference, None, row);
+            self.session.sum.add(u64::from(id));
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             self.out.push(id, head.class, row);
@@ -506,8 +539,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.more(list, true);
         let base = previous.map_or(0, |p| p + 1);
         let id = base.wrapping_add(self.gap(list, id.wrapping_sub(base) + 1) - 1);
+        self.vouch(list, id);
         *previous = Some(id);
         id
+    }
+
+    /// Values alone do not say whose they are: the check covers every id that a list names, too.
+    fn vouch(&mut self, list: List, id: u32) {
+        self.sum.add((list as u64) << 32 | u64::from(id));
     }
 
     fn end(&mut self, list: List) {
@@ -574,12 +613,14 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
             .ok_or(Malformed)?;
         let id = base.checked_add(self.gap(list, 1) - 1).ok_or(Malformed)?;
         self.verify()?;
+        self.vouch(list, id);
         *previous = Some(id);
         Ok(Some(id))
     }
 
     fn verify(&self) -> Result<(), Malformed> {
-        if self.invalid || self.coder.overrun() {
+        let unfolded = self.log.decisions.count::<N>();
+        if self.invalid || self.coder.overrun() || unfolded > self.allowance {
             Err(Malformed)
         } else {
             Ok(())
@@ -683,5 +724,11 @@ const PRESENCE: Account = Account {
     cause: Cause::Presence,
 };
 
+const DECISIONS_PER_BYTE: usize = 128;
+const FREE_BYTES: usize = 64;
+const NEARBY: usize = 1 << 13;
+
+/// Bytes that a header usually has at most.
+const HEADER: usize = 17;
 /// Bytes kept free for the ends of the lists.
 const RESERVE: usize = 6;

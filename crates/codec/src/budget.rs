@@ -2,10 +2,10 @@
 //!
 //! Entities that are as expected cost next to nothing and always go. Of the others, whoever was
 //! not covered for longest goes first, so between two coverings of an entity no other one is
-//! covered twice while it waits. New entities take at most half of the bytes as long as known
+//! covered twice while it waits. Entities of one group go together or not at all. New entities take at most half of the bytes as long as known
 //! ones wait, so that a large world can be joined while it lives.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use crate::{
     body::Bill,
@@ -19,11 +19,49 @@ pub(crate) struct Choice {
     pub wakes: Vec<u32>,
     pub active: Vec<u32>,
     pub spawns: Vec<u32>,
+    /// Bytes not to exceed.
+    pub limit: usize,
+    /// Chosen groups of more than one, each ascending.
+    groups: Vec<Vec<u32>>,
+    /// Whose turn it is among the new ones and among the known ones.
+    firsts: Vec<Vec<u32>>,
+}
+
+impl Choice {
+    /// Takes out groups that a packet with this coverage cut in two. If one of them has its turn,
+    /// somebody whose turn it is goes alone and may break the limit, as a single entity may; in
+    /// odd packets and in even ones another. Returns whether to write the packet anew.
+    pub fn drop_cut_groups(&mut self, covered: &[u32], packet: Sequence) -> bool {
+        let is_cut = |ids: &[u32]| ids.iter().any(|id| covered.binary_search(id).is_err());
+        let groups = core::mem::take(&mut self.groups);
+        let (cut, whole): (Vec<_>, Vec<_>) = groups.into_iter().partition(|ids| is_cut(ids));
+        self.groups = whole;
+        let mut keep = |keep: &dyn Fn(u32) -> bool| {
+            for list in [&mut self.wakes, &mut self.active, &mut self.spawns] {
+                list.retain(|&id| keep(id));
+            }
+        };
+        if cut.iter().any(|ids| self.firsts.contains(ids)) {
+            let alone = &self.firsts[packet.0 as usize % self.firsts.len()];
+            keep(&|id| alone.binary_search(&id).is_ok());
+            self.limit = usize::MAX;
+            self.groups.clear();
+            return true;
+        }
+        keep(&|id| !cut.iter().any(|ids| ids.binary_search(&id).is_ok()));
+        !cut.is_empty()
+    }
 }
 
 /// Chooses from what a full packet would have cost.
-pub(crate) fn choose(bill: &Bill, roster: &Roster, cursor: Sequence, limit: usize) -> Choice {
-    let mut known: Vec<Candidate> = Vec::new();
+pub(crate) fn choose(
+    bill: &Bill,
+    roster: &Roster,
+    cursor: Sequence,
+    limit: usize,
+    group_of: impl Fn(u32) -> Option<i64>,
+) -> Choice {
+    let mut known = Vec::new();
     for (list, items) in [(List::Wakes, &bill.wakes), (List::Active, &bill.active)] {
         known.extend(items.iter().map(|&(id, cost)| Candidate {
             list,
@@ -33,7 +71,7 @@ pub(crate) fn choose(bill: &Bill, roster: &Roster, cursor: Sequence, limit: usiz
             waiting: Tick(0),
         }));
     }
-    let mut fresh: Vec<Candidate> = bill
+    let fresh = bill
         .spawns
         .iter()
         .map(|&(id, cost)| Candidate {
@@ -48,13 +86,49 @@ pub(crate) fn choose(bill: &Bill, roster: &Roster, cursor: Sequence, limit: usiz
             waiting: roster.waiting.get(&id).copied().unwrap_or_default(),
         })
         .collect();
-    known.sort_by_key(Candidate::turn);
-    fresh.sort_by_key(Candidate::turn);
-    let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
     let mut choice = Choice {
-        active: bill.silent.clone(),
+        limit,
         ..Choice::default()
     };
+    let mut groups: BTreeMap<i64, Unit> = BTreeMap::new();
+    for &id in &bill.silent {
+        match group_of(id) {
+            None => choice.active.push(id),
+            Some(group) => groups.entry(group).or_default().join(Candidate {
+                list: List::Active,
+                id,
+                cost: 0,
+                since: Sequence(u32::MAX),
+                waiting: Tick(0),
+            }),
+        }
+    }
+    let mut units = |candidates: Vec<Candidate>| -> Vec<Unit> {
+        let mut alone = Vec::new();
+        for candidate in candidates {
+            match group_of(candidate.id) {
+                None => alone.push(Unit::from(candidate)),
+                Some(group) => groups.entry(group).or_default().join(candidate),
+            }
+        }
+        alone
+    };
+    let mut fresh = units(fresh);
+    let mut known = units(known);
+    for unit in groups.into_values() {
+        let is_new = |member: &Candidate| matches!(member.list, List::Spawns);
+        let list = if unit.members.iter().all(is_new) {
+            &mut fresh
+        } else {
+            &mut known
+        };
+        list.push(unit);
+    }
+    known.sort_by_key(Unit::turn);
+    fresh.sort_by_key(Unit::turn);
+    let firsts = [fresh.first(), known.first()].into_iter().flatten();
+    choice.firsts = firsts.map(Unit::ids).collect();
+    let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
     let mut left = bits;
     let share = if known.is_empty() { bits } else { bits / 2 };
     let after_fresh = fill(&fresh, share, &mut choice);
@@ -62,10 +136,9 @@ pub(crate) fn choose(bill: &Bill, roster: &Roster, cursor: Sequence, limit: usiz
     let unused = fill(&known, left, &mut choice);
     if after_fresh < share || !known.is_empty() {
         // What known entities left over goes to new ones.
-        let rest: Vec<Candidate> = fresh
-            .iter()
-            .filter(|candidate| !choice.spawns.contains(&candidate.id))
-            .copied()
+        let rest: Vec<Unit> = fresh
+            .into_iter()
+            .filter(|unit| !choice.spawns.contains(&unit.members[0].id))
             .collect();
         fill(&rest, unused, &mut choice);
     }
@@ -75,20 +148,55 @@ pub(crate) fn choose(bill: &Bill, roster: &Roster, cursor: Sequence, limit: usiz
     choice
 }
 
-/// Takes candidates in turn while they fit; always at least one. Returns what is left.
-fn fill(candidates: &[Candidate], mut left: u64, choice: &mut Choice) -> u64 {
-    for (index, candidate) in candidates.iter().enumerate() {
-        if candidate.cost > left && index > 0 {
+/// Takes units in turn while they fit; always at least one. Returns what is left.
+fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> u64 {
+    for (index, unit) in units.iter().enumerate() {
+        let cost: u64 = unit.members.iter().map(|member| member.cost).sum();
+        if cost > left && index > 0 {
             break;
         }
-        left = left.saturating_sub(candidate.cost);
-        match candidate.list {
-            List::Wakes => choice.wakes.push(candidate.id),
-            List::Active => choice.active.push(candidate.id),
-            List::Spawns => choice.spawns.push(candidate.id),
+        left = left.saturating_sub(cost);
+        for member in &unit.members {
+            match member.list {
+                List::Wakes => choice.wakes.push(member.id),
+                List::Active => choice.active.push(member.id),
+                List::Spawns => choice.spawns.push(member.id),
+            }
+        }
+        if unit.members.len() > 1 {
+            choice.groups.push(unit.ids());
         }
     }
     left
+}
+
+/// What is chosen as a whole: an entity, or those of a group that have something to say.
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    members: Vec<Candidate>,
+}
+
+impl Unit {
+    fn join(&mut self, candidate: Candidate) {
+        self.members.push(candidate);
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.members.iter().map(|member| member.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn turn(&self) -> Option<(Sequence, Tick, u32)> {
+        self.members.iter().map(Candidate::turn).min()
+    }
+}
+
+impl From<Candidate> for Unit {
+    fn from(candidate: Candidate) -> Self {
+        let members = [candidate].into();
+        Self { members }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

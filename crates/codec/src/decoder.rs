@@ -11,7 +11,7 @@ use prescient_schema::Schema;
 
 use crate::{
     ack::Ack,
-    body::{ReadLimits, Readout, Scratch, read_body},
+    body::{self, ReadLimits, Readout, Scratch, read_body},
     config::{Config, Profile},
     encoder::{WINDOW, finish_check, seed},
     header::{self, Header, Known},
@@ -287,8 +287,9 @@ impl Decoder {
         self.readout.clear();
         let limits = ReadLimits {
             entities: self.config.max_entities,
-            values: MAX_VALUES_PER_BYTE * (body.len() + 16),
+            decisions: body::allowance(body.len(), &twin.book),
         };
+        let groups = twin.bank.groups();
         let mut session = Session::<_, N> {
             coder: RangeDecoder::new(body),
             bank: &mut twin.bank,
@@ -303,6 +304,7 @@ impl Decoder {
             },
             sum: seed(header),
             cost: 0,
+            allowance: usize::MAX,
             invalid: false,
         };
         let read = read_body(
@@ -317,13 +319,13 @@ impl Decoder {
         let sum = session.sum;
         twin.bank.undo(&mut old, 0);
         self.scratch.old = old;
-        if read.is_err() {
-            return Err((DecodeError::Malformed, log));
-        }
-        if finish_check(sum, twin, &log, &rows) != check {
-            return Err((DecodeError::CheckFailed, log));
-        }
-        Ok(log)
+        let error = match read {
+            Err(_) => DecodeError::Malformed,
+            Ok(()) if finish_check(sum, twin, &log, &rows) != check => DecodeError::CheckFailed,
+            Ok(()) => return Ok(log),
+        };
+        twin.bank.truncate(groups);
+        Err((error, log))
     }
 
     fn start_epoch(&mut self, epoch: u8, twin: Twin) {
@@ -446,6 +448,4 @@ fn copy(row: Option<&[i64]>, out: &mut Vec<i64>) -> bool {
 
 /// Packets in a row that may be refused before a new epoch is asked for.
 const PATIENCE: u32 = 3;
-/// What a byte may unfold into.
-const MAX_VALUES_PER_BYTE: usize = 4096;
 const SPARE: usize = 4;

@@ -11,7 +11,7 @@ use prescient_schema::{Level, Schema};
 
 use crate::{
     ack::Ack,
-    body::{Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
+    body::{self, Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
     budget,
     check::Checksum,
     config::{Config, Policy, Profile},
@@ -283,19 +283,16 @@ impl Encoder {
                 .as_ref()
                 .is_some_and(|(bytes, _)| bytes.len() > limit)
         {
-            let chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit);
+            let group_of = |id: u32| self.group(id, archive);
+            let mut chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit, group_of);
             contents.despawns.truncate(limit / 4);
-            contents
-                .wakes
-                .retain(|id| chosen.wakes.binary_search(id).is_ok());
-            contents
-                .spawns
-                .retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
-            contents.partial = Some(Partial {
-                active: chosen.active,
-                limit,
-            });
-            packet = self.write(archive, &contents, now);
+            loop {
+                packet = self.write(archive, &self.part(&contents, &chosen), now);
+                let Some((_, log)) = &packet else { break };
+                if !chosen.drop_cut_groups(&log.covered, log.sequence) {
+                    break;
+                }
+            }
         }
         let Some((bytes, log)) = packet else {
             return Err(EncodeError::EmptyArchive);
@@ -389,12 +386,13 @@ impl Encoder {
         self.cursor
     }
 
-    /// What an entity's present values would cost in the next packet, in 1/65536 bit; nothing is
-    /// sent or learned. `None` if the receiver is not shown the entity.
+    /// What an entity's present values would cost in the next full packet, in 1/65536 bit; nothing
+    /// is sent or learned. A partial packet adds a few bits to say that it covers the entity. `None` if the receiver is not shown the entity.
     pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
         let id = self.id(slot)?;
         let now = archive.newest()?;
         let class = archive.class(slot)?;
+        self.follow(archive);
         let mut contents = Contents {
             partial: Some(Partial::default()),
             ..Contents::default()
@@ -406,7 +404,14 @@ impl Encoder {
                     limit: 0,
                 })
             }
-            Phase::Resting => contents.wakes.push(id),
+            Phase::Resting => {
+                let stirs = self.roster.dirty.contains_key(&id)
+                    && self.contents(archive).wakes.binary_search(&id).is_ok();
+                if !stirs {
+                    return Some(0);
+                }
+                contents.wakes.push(id);
+            }
             Phase::Absent => contents.spawns.push(Spawn {
                 id,
                 class,
@@ -414,10 +419,19 @@ impl Encoder {
             }),
         }
         let kept = (core::mem::take(&mut self.bill), self.ledger.take());
-        self.write(archive, &contents, now)?;
+        self.ledger = Some(Ledger::default());
+        let written = self.write(archive, &contents, now);
         let bill = core::mem::replace(&mut self.bill, kept.0);
         self.ledger = kept.1;
-        let items = bill.wakes.iter().chain(&bill.active).chain(&bill.spawns);
+        self.spare.push(written?.1);
+        if !bill.active.is_empty() {
+            // A full packet does not say whom it covers.
+            let counts = |(account, _): &(Account, u64)| {
+                !matches!(account.cause, Cause::Header | Cause::Presence)
+            };
+            return Some(self.page.entries().filter(counts).map(|(_, c)| c).sum());
+        }
+        let items = bill.wakes.iter().chain(&bill.spawns);
         Some(items.map(|(_, cost)| cost).sum())
     }
 
@@ -498,7 +512,14 @@ impl Encoder {
                 again,
             })
         });
-        let spawns = classes.collect();
+        let mut spawns: Vec<Spawn> = classes.collect();
+        let waiting = spawns.len();
+        body::retain_nearby(&mut spawns, book);
+        // Ids too far from those in use have to wait for others; until then no packet is full.
+        let partial = (spawns.len() < waiting).then(|| Partial {
+            active: book.active.clone(),
+            limit: usize::MAX,
+        });
         let despawns = self.roster.doomed.keys().copied().collect();
         for id in settled {
             self.roster.dirty.remove(&id);
@@ -508,8 +529,32 @@ impl Encoder {
             despawns,
             wakes,
             spawns,
-            partial: None,
+            partial,
         }
+    }
+
+    /// The chosen part of what there is to say.
+    fn part(&self, contents: &Contents, chosen: &budget::Choice) -> Contents {
+        let mut part = contents.clone();
+        part.wakes
+            .retain(|id| chosen.wakes.binary_search(id).is_ok());
+        part.spawns
+            .retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
+        body::retain_nearby(&mut part.spawns, &self.twin.book);
+        part.partial = Some(Partial {
+            active: chosen.active.clone(),
+            limit: chosen.limit,
+        });
+        part
+    }
+
+    /// The group that an entity has to travel with.
+    fn group(&self, id: u32, archive: &Archive) -> Option<i64> {
+        let slot = self.roster.slots.get(id as usize).copied().flatten()?;
+        let class = usize::from(archive.class(slot)?);
+        let field = self.layout.schema.classes[class].group?;
+        let group = *archive.latest(slot)?.get(usize::from(field))?;
+        (group != 0).then_some(group)
     }
 
     fn write(
@@ -567,6 +612,7 @@ impl Encoder {
             account: HEADER,
             sum: seed(&header),
             cost: 0,
+            allowance: usize::MAX,
             invalid: false,
         };
         write_body(
@@ -586,6 +632,10 @@ impl Encoder {
         } = session;
         self.twin.bank.undo(&mut old, 0);
         let mut bytes = coder.finish();
+        let least = header_len + body::least_len(log.decisions.count::<N>(), &self.twin.book);
+        if bytes.len() < least {
+            bytes.resize(least, 0);
+        }
         let check = finish_check(sum, &self.twin, &log, &sight);
         header::set_check(&mut bytes, header_len, check);
         scratch.old = old;

@@ -310,6 +310,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     residual: error,
                     costs,
                 });
+                self.sum.add(u64::from(id) << 16 | u64::from(field));
                 self.sum.add(row[at] as u64);
                 trail.surprises += 1;
             }
@@ -336,7 +337,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             let contexts = [u32::from(entity.level) + 1; 5];
             let level = self.symbol(Topic::Level, key, &contexts, 4, i64::from(level)) as u8;
             self.log.levels.push((entity.id, level));
-            self.sum.add(u64::from(level));
+            self.sum.add(u64::from(entity.id) << 16 | u64::from(level));
         }
         differs
     }

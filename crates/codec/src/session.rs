@@ -64,6 +64,8 @@ pub(crate) struct Session<'a, C, const N: usize> {
     pub sum: Checksum,
     /// Spent so far, in 1/65536 bit.
     pub cost: u64,
+    /// How many decisions a reader takes.
+    pub allowance: usize,
     /// Set when something was decoded that no encoder writes, or when a row is missing.
     pub invalid: bool,
 }

@@ -12,7 +12,7 @@ use alloc::{
     vec::Vec,
 };
 
-use prescient_schema::{Schema, Shape};
+use prescient_schema::{Field, Kind, Schema, Shape};
 
 use crate::{
     check::Checksum,
@@ -127,7 +127,7 @@ impl Layout {
         let has_levels = schema
             .classes
             .iter()
-            .map(|class| class.fields.iter().any(|field| field.coarser != [0; 4]))
+            .map(|class| class.fields.iter().any(knows_levels))
             .collect();
         Self {
             schema,
@@ -139,6 +139,11 @@ impl Layout {
             rates,
         }
     }
+}
+
+fn knows_levels(field: &Field) -> bool {
+    let formats = matches!(&field.kind, Kind::Custom(float) if !float.is_uniform());
+    field.coarser != [0; 4] || formats && field.priority.get() > 0
 }
 
 /// One entity of the client's world, confirmed by both ends.

@@ -55,6 +55,11 @@ impl Decisions {
         self.words.extend(contexts.cells.iter().map(|cell| cell.0));
     }
 
+    /// How many decisions were remembered.
+    pub fn count<const N: usize>(&self) -> usize {
+        self.words.len() / (N + 1)
+    }
+
     /// A length to come back to.
     pub fn len(&self) -> usize {
         self.words.len()
@@ -195,6 +200,28 @@ impl Bank {
         for old in journal.drain(keep..).rev() {
             self.cells[old.cell.0 as usize] = old.value;
         }
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Forgets the groups that came into being since there were `keep`; nothing may refer to them.
+    pub fn truncate(&mut self, keep: usize) {
+        let mask = self.table.len() - 1;
+        while self.keys.len() > keep {
+            // The newest key is the last of its probe sequence, so its place can be emptied.
+            let index = self.keys.len() as u32;
+            let key = self.keys.pop().unwrap_or_default();
+            self.slices[(spread(key) % SLICES) as usize].pop();
+            let mut at = spread(key) as usize & mask;
+            while self.table[at] != index {
+                at = (at + 1) & mask;
+            }
+            self.table[at] = 0;
+        }
+        self.cells.truncate(keep * GROUP);
     }
 
     /// A digest of one of the [`SLICES`] parts of the bank that does not depend on the order in

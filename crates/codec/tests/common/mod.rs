@@ -228,6 +228,10 @@ pub struct Run {
     pub packets: usize,
     pub applied: usize,
     pub stalest: u32,
+    /// Damaged packets that nothing but the 16-bit check could tell from real ones.
+    pub checked: u64,
+    /// Of those, the ones that it let through. Such an accident ends the run.
+    pub fooled: u64,
 }
 
 /// Digests of the sender's model by fold cursor, against which the receiver is compared.
@@ -236,7 +240,7 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
     let mut random = Random::new(seed ^ 0xF00D);
     let mut encoder = Encoder::new(world.schema.clone(), config);
     let mut decoder = Decoder::new(world.schema.clone(), config);
-    let mut down: Vec<(u64, u64, Vec<u8>)> = Vec::new();
+    let mut down: Vec<Flight> = Vec::new();
     let mut up: Vec<(u64, u64, Ack)> = Vec::new();
     let mut digests: BTreeMap<u32, u64> = BTreeMap::new();
     let mut truths: BTreeMap<u32, BTreeMap<ClientId, (u16, Vec<i64>)>> = BTreeMap::new();
@@ -244,7 +248,8 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
     let mut seen: BTreeMap<ClientId, u32> = BTreeMap::new();
     let mut order = 0;
     let (mut bytes, mut packets, mut applied, mut stalest) = (0, 0, 0, 0);
-    for now in 0..ticks as u64 {
+    let (mut checked, mut fooled) = (0, 0);
+    'ticks: for now in 0..ticks as u64 {
         let dark = trouble.blackout_every > 0
             && now % trouble.blackout_every
                 >= trouble.blackout_every.saturating_sub(trouble.blackout)
@@ -265,11 +270,13 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
                     encoder.hide(slot);
                 }
             }
-            if !hidden.contains(&slot) && encoder.show(slot, &world.archive).is_some() {
-                if trouble.levels && random.chance(2) {
-                    let level = Level::new(random.below(4) as u8).unwrap();
-                    encoder.set_level(slot, level, &world.archive);
-                }
+            if !hidden.contains(&slot)
+                && encoder.show(slot, &world.archive).is_some()
+                && trouble.levels
+                && random.chance(2)
+            {
+                let level = Level::new(random.below(4) as u8).unwrap();
+                encoder.set_level(slot, level, &world.archive);
             }
         }
         let digest = encoder.digest();
@@ -302,19 +309,36 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
                 continue;
             }
             let mut wire = packet.bytes.clone();
+            let mut intact = None;
             if random.chance(trouble.corruption) {
                 let at = random.below(wire.len() as u64) as usize;
+                intact = Some(wire.clone());
                 wire[at] ^= 1 << random.below(8);
             }
             let late = random.below(trouble.jitter + 1) + copy * random.below(100);
             order += 1;
-            down.push((now + trouble.delay + late, order, wire));
+            down.push(Flight {
+                arrives: now + trouble.delay + late,
+                order,
+                wire,
+                intact,
+            });
         }
-        down.sort_by_key(|(at, order, _)| (*at, *order));
-        while down.first().is_some_and(|(at, ..)| *at <= now) {
-            let (_, _, wire) = down.remove(0);
+        down.sort_by_key(|flight| (flight.arrives, flight.order));
+        while down.first().is_some_and(|flight| flight.arrives <= now) {
+            let Flight { wire, intact, .. } = down.remove(0);
             let before = decoder.digest();
-            match decoder.decode(&wire) {
+            let expected = intact.as_ref().map(|intact| outcome(&decoder, intact));
+            let result = decoder.decode(&wire);
+            if let Some(expected) = expected {
+                let changed = result.is_ok() && expected != Some(state(&decoder));
+                checked += u64::from(changed || result == Err(DecodeError::CheckFailed));
+                if changed {
+                    fooled += 1;
+                    break 'ticks;
+                }
+            }
+            match result {
                 Ok(done) => {
                     applied += 1;
                     check(
@@ -377,7 +401,64 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
         packets,
         applied,
         stalest,
+        checked,
+        fooled,
     }
+}
+
+/// A packet on its way.
+struct Flight {
+    arrives: u64,
+    order: u64,
+    wire: Vec<u8>,
+    /// What was sent, if that is not what will arrive.
+    intact: Option<Vec<u8>>,
+}
+
+/// Everything about a decoder that a caller can see, and its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub digest: u64,
+    pub tick: Option<Tick>,
+    pub rows: Vec<(Slot, u16, Vec<i64>)>,
+    pub covered: Vec<ClientId>,
+    pub newest: u32,
+}
+
+pub fn state(decoder: &Decoder) -> State {
+    let world = decoder.world();
+    let row = |slot| {
+        let row = world.latest(slot).unwrap().to_vec();
+        (slot, world.class(slot).unwrap(), row)
+    };
+    State {
+        digest: decoder.digest(),
+        tick: world.newest(),
+        rows: world.living_slots().map(row).collect(),
+        covered: decoder.covered().to_vec(),
+        newest: decoder.acknowledgement().map_or(0, |ack| ack.newest.0),
+    }
+}
+
+/// What a decoder would hold after a packet; `None` if it would refuse it.
+pub fn outcome(decoder: &Decoder, packet: &[u8]) -> Option<State> {
+    let mut decoder = decoder.clone();
+    decoder.decode(packet).ok().map(|_| state(&decoder))
+}
+
+/// Whether a 16-bit check that is worth its bits would let this many of `checked` pass: five
+/// standard deviations above what chance allows.
+pub fn is_chance(checked: u64, fooled: u64) -> bool {
+    let expected = checked as f64 / 65536.0;
+    (fooled as f64) <= expected + 5.0 * expected.sqrt() + 2.0
+}
+
+/// A number from the environment.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(default)
 }
 
 fn check(

@@ -1,0 +1,290 @@
+//! Small deterministic connections whose bytes are kept in `vectors/codec`.
+#![allow(dead_code, reason = "the test and the generator each use a part")]
+
+use std::{fmt::Write as _, path::PathBuf, sync::Arc};
+
+use prescient_codec::{
+    Config, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick, history::Archive,
+};
+use prescient_schema::{
+    Class, Contract, CustomFloat, Derivative, Field, FloatFormat, Kind, Level, Priority, Schema,
+    Step, exact_from_f32, exact_from_f64,
+};
+
+/// One connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    pub name: &'static str,
+    pub policy: Policy,
+    pub profile: Profile,
+}
+
+pub const SCENARIOS: [Scenario; 6] = [
+    scenario("confirmed", Policy::Confirmed, Profile::Default),
+    scenario("confirmed_best", Policy::Confirmed, Profile::Best),
+    scenario("immediate", Policy::Immediate, Profile::Default),
+    scenario("immediate_best", Policy::Immediate, Profile::Best),
+    scenario("stateless", Policy::Stateless, Profile::Default),
+    scenario("stateless_best", Policy::Stateless, Profile::Best),
+];
+
+const fn scenario(name: &'static str, policy: Policy, profile: Profile) -> Scenario {
+    Scenario {
+        name,
+        policy,
+        profile,
+    }
+}
+
+impl Scenario {
+    /// Where its bytes are kept.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("../../vectors/codec/v1")
+            .join(self.name)
+            .with_extension("txt")
+    }
+
+    pub fn config(&self) -> Config {
+        Config {
+            policy: self.policy,
+            profile: self.profile,
+            ..Config::default()
+        }
+    }
+
+    /// Plays the connection. One line per packet: number, tick, whether it was full, whether it
+    /// arrived, the digests of the receiver's model and rows after that, and the bytes.
+    pub fn play(&self) -> String {
+        let schema = schema();
+        let mut archive = Archive::new(schema.clone(), HISTORY);
+        let mut encoder = Encoder::new(schema.clone(), self.config());
+        let mut decoder = Decoder::new(schema, self.config());
+        let mut text = String::new();
+        for time in 1..=LAST {
+            capture(&mut archive, time);
+            for slot in archive.living_slots() {
+                encoder.show(slot, &archive);
+            }
+            match time {
+                30 => encoder.hide(Slot(3)),
+                40 => encoder.set_level(Slot(0), Level::new(2).unwrap(), &archive),
+                80 => encoder.set_level(Slot(0), Level::EXACT, &archive),
+                90 if self.policy == Policy::Confirmed => encoder.resync(),
+                _ => {}
+            }
+            let budget = (84..=87).contains(&time).then_some(10);
+            let budget = budget.filter(|_| self.policy == Policy::Confirmed);
+            let packet = encoder.encode(&archive, budget).unwrap();
+            let lost = self.policy != Policy::Immediate && time % 11 == 5;
+            if !lost {
+                decoder.decode(&packet.bytes).unwrap();
+            }
+            // Acknowledgements take two ticks, and some are lost.
+            if time % 7 != 3
+                && time > 2
+                && let Some(ack) = decoder.acknowledgement()
+            {
+                encoder.acknowledge(&ack, &archive).unwrap();
+            }
+            writeln!(
+                text,
+                "{} {} {} {} {:016x} {:016x} {}",
+                packet.sequence.0,
+                tick(time).0,
+                if packet.full { "full" } else { "part" },
+                if lost { "lost" } else { "kept" },
+                decoder.digest(),
+                rows_digest(&decoder),
+                hex(&packet.bytes)
+            )
+            .unwrap();
+        }
+        text
+    }
+}
+
+const LAST: u32 = 100;
+
+/// Every kind of field, levels, a rate of change, a contract, a group, and values that are only
+/// sent once.
+pub fn schema() -> Arc<Schema> {
+    let int = |bits, signed| Kind::Int { bits, signed };
+    let mut rate = Field::new("rate", int(16, true));
+    rate.derivative_of = Some(Derivative {
+        of: 1,
+        numerator: 1,
+        denominator: 4,
+    });
+    let mut fine = Field::new("fine", int(32, true));
+    fine.priority = Priority::new(1).unwrap();
+    fine.coarser = [0, 2, 4, 6];
+    let mut born = Field::new("born", int(16, false));
+    born.only_on_spawn = true;
+    let step = Step::parse("0.01").unwrap();
+    let format = FloatFormat::new(7, 5, 15).unwrap();
+    let mut thing = Class::new(
+        "thing",
+        vec![
+            Field::new("heading", int(8, false)),
+            Field::new("x", int(32, true)),
+            rate,
+            Field::new("huge", int(64, true)),
+            Field::new("mode", Kind::Enum { values: 5 }),
+            Field::new("armed", Kind::Bool),
+            Field::new("stance", Kind::variants(&["stand", "crouch", "lie"])),
+            Field::new("height", Kind::Step { step, bits: 24 }),
+            Field::new("weight", Kind::F32),
+            Field::new("time", Kind::F64),
+            Field::new("mood", Kind::Custom(CustomFloat::uniform(format))),
+            fine,
+            born,
+            Field::new("crew", int(8, false)),
+        ],
+    );
+    thing.group = Some(13);
+    let mut ball = Class::new(
+        "ball",
+        vec![
+            Field::new("height", int(32, true)),
+            Field::new("speed", int(16, true)),
+        ],
+    );
+    ball.contract = Some(Contract {
+        name: "bounce".into(),
+        fast_forward: bounce,
+    });
+    let lamp = Class::new(
+        "lamp",
+        vec![
+            Field::new("on", Kind::Bool),
+            Field::new("colour", Kind::Enum { values: 300 }),
+        ],
+    );
+    Arc::new(Schema {
+        classes: vec![thing, ball, lamp],
+    })
+}
+
+/// Falls, and bounces with three quarters of its speed.
+pub fn bounce(past: &[i64], ticks: u32, out: &mut [i64]) {
+    let (mut height, mut speed) = (past[0], past[1]);
+    for _ in 0..ticks {
+        speed -= 2;
+        height += speed;
+        if height < 0 {
+            height = -height;
+            speed = -speed * 3 / 4;
+        }
+    }
+    out[0] = height;
+    out[1] = speed;
+}
+
+fn tick(time: u32) -> Tick {
+    // One tick is left out.
+    Tick(time + u32::from(time >= 60))
+}
+
+fn capture(archive: &mut Archive, time: u32) {
+    let ball = archive.latest(Slot(2)).map(<[i64]>::to_vec);
+    let ticks = archive
+        .newest()
+        .map_or(0, |newest| tick(time).since(newest));
+    let mut capture = archive.begin(tick(time)).unwrap();
+    if time == 1 {
+        for number in 0..2 {
+            let slot = capture.spawn(0, &thing(number, time)).unwrap();
+            assert_eq!(slot.0, number as u32);
+        }
+        capture.spawn(1, &[500, 0]).unwrap();
+        for colour in [7, 7, 299] {
+            capture.spawn(2, &[1, colour]).unwrap();
+        }
+    }
+    for number in 0..2 {
+        if time > 1 && (number == 0 || time < 75) {
+            capture
+                .write(Slot(number as u32), &thing(number, time))
+                .unwrap();
+        }
+    }
+    if let Some(past) = ball {
+        let mut row = past.clone();
+        bounce(&past, ticks, &mut row);
+        if time == 45 {
+            row[1] = 40;
+        }
+        capture.write(Slot(2), &row).unwrap();
+    }
+    match time {
+        // By now the lamps are at rest.
+        70 => capture.write(Slot(4), &[0, 12]).unwrap(),
+        75 => capture.despawn(Slot(1)).unwrap(),
+        77 => capture.despawn(Slot(5)).unwrap(),
+        78 => assert!(capture.spawn(2, &[0, 1]).is_ok()),
+        _ => {}
+    }
+    capture.finish();
+}
+
+/// Pure functions of the time: straight, then curved, then still, then jumping.
+fn thing(number: i64, time: u32) -> Vec<i64> {
+    let time = i64::from(time);
+    let stir = time.min(50) + (time - 82).max(0);
+    let rate = 40 + if stir > 20 { stir - 20 } else { 0 };
+    let noise = stir.wrapping_mul(0x9E37_79B9).rotate_right(7) & 7;
+    vec![
+        (250 + 3 * stir) & 255,
+        1000 * number - 17 * stir + stir * stir / 3,
+        rate * (1 - 2 * number),
+        i64::MIN + (stir / 16) * 0x1234_5678_9ABC,
+        (stir / 9 + number) % 5,
+        stir / 13 % 2,
+        stir / 7 % 3,
+        -200 + 5 * stir,
+        exact_from_f32(72.5 + (stir / 10) as f32),
+        exact_from_f64(stir as f64 * 0.25),
+        (stir / 4 - 3) * 16,
+        stir * 33 + noise,
+        40_000 + number,
+        1,
+    ]
+}
+
+/// A digest of everything that is shown.
+pub fn rows_digest(decoder: &Decoder) -> u64 {
+    let world = decoder.world();
+    let mut digest = 0xCBF2_9CE4_8422_2325u64;
+    let mut add = |value: i64| {
+        for byte in value.to_le_bytes() {
+            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+    };
+    for slot in world.living_slots() {
+        add(i64::from(slot.0));
+        add(i64::from(world.class(slot).unwrap()));
+        world
+            .latest(slot)
+            .unwrap()
+            .iter()
+            .copied()
+            .for_each(&mut add);
+    }
+    digest
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The bytes that [`Scenario::play`] wrote as hexadecimal digits.
+pub fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+        .collect()
+}

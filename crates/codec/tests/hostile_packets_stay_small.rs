@@ -1,0 +1,283 @@
+//! What a packet can make a decoder allocate, measured: a fixed part, so much per byte of the
+//! packet, and so much per entity that is there already. Without a bound, a well predicted
+//! stream unfolds into gigabytes, and one far id into a table of a million rows.
+//!
+//! Mutations tried: no limit of decisions (fails), no limit of ids (fails).
+
+mod common;
+
+use std::alloc::System;
+
+use common::{Random, World, config, setting};
+use prescient_codec::{
+    ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick,
+    history::Archive,
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+// One test, so that nobody else allocates meanwhile.
+#[test]
+fn allocations_follow_the_length_of_the_packet() {
+    let cases = setting("PRESCIENT_CASES", 4000);
+    for profile in [Profile::Default, Profile::Best] {
+        let config = config(Policy::Confirmed, profile);
+        let mut worst = Worst::default();
+        let mut random = Random::new(profile as u64);
+        for ticks in [0, 3, 60, 200] {
+            let (mut decoder, next) = lived(config, ticks);
+            let entities = decoder.world().living_slots().count();
+            for case in 0..cases / 8 {
+                let packet = hostile(&mut random, case, &next, ticks as u32);
+                worst.feed(&mut decoder, &packet, entities);
+            }
+            worst.climb(&mut decoder, &next, entities, &mut random);
+        }
+        println!("{profile:?}: {worst:?}");
+    }
+    the_farthest_id_that_is_accepted_is_near(Config::default());
+    what_unfolds_too_far_is_refused(Config::default());
+    large_worlds_are_joined_under_loss(Config::default());
+}
+
+#[derive(Debug, Default)]
+struct Worst {
+    bytes: usize,
+    packet: usize,
+    /// In 1/1000 of the bound.
+    share: usize,
+    accepted: usize,
+}
+
+impl Worst {
+    /// Returns what a packet made the decoder allocate.
+    fn feed(&mut self, decoder: &mut Decoder, packet: &[u8], entities: usize) -> usize {
+        let region = Region::new(GLOBAL);
+        let result = decoder.decode(packet);
+        let bytes = region.change().bytes_allocated;
+        let bound = FIXED + PER_BYTE * packet.len() + PER_ENTITY * entities;
+        assert!(
+            bytes <= bound,
+            "{} bytes made it allocate {bytes}: {packet:?}",
+            packet.len()
+        );
+        self.accepted += usize::from(result.is_ok());
+        if bytes * 1000 / bound > self.share {
+            self.share = bytes * 1000 / bound;
+            self.bytes = bytes;
+            self.packet = packet.len();
+        }
+        bytes
+    }
+
+    /// Looks for the worst body byte by byte.
+    fn climb(&mut self, decoder: &mut Decoder, next: &[u8], entities: usize, random: &mut Random) {
+        let header = if next[0] == 0 { 17 } else { 5 };
+        let mut packet = next[..header].to_vec();
+        let mut best = 0;
+        for at in header..header + 12 {
+            let mut choice = 0;
+            for _ in 0..8 {
+                let byte = random.next() as u8;
+                packet.truncate(at);
+                packet.push(byte);
+                // A new decoder each time: buffers that have grown hide what they cost.
+                let bytes = self.feed(&mut decoder.clone(), &packet, entities);
+                if bytes > best {
+                    best = bytes;
+                    choice = byte;
+                }
+            }
+            packet.truncate(at);
+            packet.push(choice);
+        }
+    }
+}
+
+/// Buffers, the first groups of the model, and tables up to the nearest ids.
+const FIXED: usize = 2 << 20;
+/// 128 decisions, each with its log, its undo, and what it may create.
+const PER_BYTE: usize = 32 << 10;
+const PER_ENTITY: usize = 4 << 10;
+
+/// A decoder after some ticks under loss, and the packet it expects.
+fn lived(config: Config, ticks: usize) -> (Decoder, Vec<u8>) {
+    let mut world = World::new(ticks as u64);
+    let mut encoder = Encoder::new(world.schema.clone(), config);
+    let mut decoder = Decoder::new(world.schema.clone(), config);
+    for tick in 0..=ticks {
+        world.step(30);
+        for slot in world.archive.living_slots() {
+            encoder.show(slot, &world.archive);
+        }
+        let packet = encoder.encode(&world.archive, None).unwrap();
+        if tick == ticks {
+            return (decoder, packet.bytes);
+        }
+        if tick % 6 != 5 {
+            decoder.decode(&packet.bytes).unwrap();
+            let ack = decoder.acknowledgement().unwrap();
+            encoder.acknowledge(&ack, &world.archive).unwrap();
+        }
+    }
+    unreachable!("the loop returns")
+}
+
+fn hostile(random: &mut Random, case: u64, next: &[u8], ticks: u32) -> Vec<u8> {
+    let len = random.below(1401) as usize;
+    let header = if next[0] == 0 { 17 } else { 5 };
+    let mut packet = next.to_vec();
+    match case % 8 {
+        0 => vec![0; len],
+        1 => vec![0xFF; len],
+        2 => (0..len).map(|_| random.next() as u8).collect(),
+        3 => {
+            packet.truncate(header);
+            packet.resize(header + len, 0);
+            packet
+        }
+        4 => {
+            packet.truncate(header);
+            let byte = random.next() as u8;
+            packet.resize(header + len, byte);
+            packet
+        }
+        5 => {
+            packet.truncate(header);
+            packet.resize_with(header + len, || random.next() as u8);
+            packet
+        }
+        6 => {
+            let bit = random.below(packet.len() as u64 * 8) as usize;
+            packet[bit / 8] ^= 1 << (bit % 8);
+            packet.resize(packet.len() + len, 0);
+            packet
+        }
+        _ => {
+            // A new epoch: a model that knows nothing, and a partial or full packet.
+            let mut packet = vec![0, 1 + random.below(3) as u8];
+            for word in [ticks + 50, ticks + 5000, 0] {
+                packet.extend(word.to_le_bytes());
+            }
+            packet.push(random.below(2) as u8);
+            packet.resize_with(packet.len() + 2 + len, || random.next() as u8);
+            packet
+        }
+    }
+}
+
+/// Forges packets that only say that an entity appears, with an id of `exponent` bits more than
+/// one. A fresh model finds everything equally likely, so the decisions can be written by hand.
+fn the_farthest_id_that_is_accepted_is_near(config: Config) {
+    let (fresh, real) = lived(config, 0);
+    let mut random = Random::new(1);
+    let mut forge = |exponent: u64| {
+        // No despawns, no wakes, one spawn, then the exponent; a set bit says no.
+        let bits = 0b110 << 6 | (!exponent & 63);
+        let body = bits << 55 | random.next() >> 9;
+        let mut packet = real[..17].to_vec();
+        packet.extend(body.to_be_bytes());
+        packet.extend(random.next().to_be_bytes());
+        packet
+    };
+    for exponent in 14..32 {
+        let mut decoder = fresh.clone();
+        for _ in 0..200 {
+            let result = decoder.decode(&forge(exponent));
+            assert_eq!(result, Err(DecodeError::Malformed), "2^{exponent}");
+        }
+    }
+    let mut decoder = fresh.clone();
+    let mut packet = forge(12);
+    while decoder.decode(&packet) != Err(DecodeError::CheckFailed) {
+        packet = forge(12);
+    }
+    // An attacker can try every check, too.
+    for check in 0..=u16::MAX {
+        packet[15..17].copy_from_slice(&check.to_le_bytes());
+        let region = Region::new(GLOBAL);
+        if decoder.decode(&packet).is_ok() {
+            let bytes = region.change().bytes_allocated;
+            let highest = decoder.world().living_slots().last();
+            println!("id {highest:?} made it allocate {bytes} bytes");
+            assert!(bytes < FIXED, "{bytes}");
+            assert!(highest >= Some(Slot(4096)), "{highest:?}");
+            return;
+        }
+    }
+    panic!("no check fits");
+}
+
+/// A thousand things that are all alike fit into a few bytes; an honest sender pads them.
+fn what_unfolds_too_far_is_refused(config: Config) {
+    let schema = common::schema();
+    let mut archive = Archive::new(schema.clone(), HISTORY);
+    let mut encoder = Encoder::new(schema.clone(), config);
+    let mut capture = archive.begin(Tick(1)).unwrap();
+    for _ in 0..4000 {
+        capture.spawn(1, &[1, 7]).unwrap();
+    }
+    capture.finish();
+    for slot in archive.living_slots() {
+        encoder.show(slot, &archive);
+    }
+    let honest = encoder.encode(&archive, None).unwrap().bytes;
+    let mut bare = honest.clone();
+    while bare.last() == Some(&0) {
+        bare.pop();
+    }
+    println!("{} bytes say {}", honest.len(), bare.len());
+    assert!(bare.len() + 100 < honest.len());
+    let mut decoder = Decoder::new(schema, config);
+    let mut worst = Worst::default();
+    worst.feed(&mut decoder, &bare, 0);
+    assert_eq!(decoder.decode(&bare), Err(DecodeError::Malformed));
+    worst.feed(&mut decoder, &honest, 0);
+    assert_eq!(worst.accepted, 1);
+}
+
+/// The bounds must not be felt by an honest sender of a large world.
+fn large_worlds_are_joined_under_loss(config: Config) {
+    const ENTITIES: i64 = 10_000;
+    let schema = common::schema();
+    let mut archive = Archive::new(schema.clone(), HISTORY);
+    let mut encoder = Encoder::new(schema.clone(), config);
+    let mut decoder = Decoder::new(schema, config);
+    let mut random = Random::new(8);
+    for tick in 1..200 {
+        let mut capture = archive.begin(Tick(tick)).unwrap();
+        if tick == 1 {
+            for entity in 0..ENTITIES {
+                let colour = entity * entity * 7919 % 300;
+                capture.spawn(1, &[entity % 2, colour]).unwrap();
+            }
+        }
+        capture.finish();
+        for slot in archive
+            .living_slots()
+            .take(if tick == 1 { usize::MAX } else { 0 })
+        {
+            encoder.show(slot, &archive);
+        }
+        let packet = encoder.encode(&archive, Some(3000)).unwrap();
+        assert!(packet.bytes.len() <= 3000);
+        // First a blackout, in which the sender goes on to ids that are far from confirmed ones.
+        if tick > 6 && !random.chance(20) {
+            decoder.decode(&packet.bytes).unwrap();
+            if packet.full {
+                break;
+            }
+            if !random.chance(20) {
+                let ack = decoder.acknowledgement().unwrap();
+                encoder.acknowledge(&ack, &archive).unwrap();
+            }
+        }
+    }
+    assert_eq!(decoder.world().living_slots().count() as i64, ENTITIES);
+    for slot in 0..ENTITIES as u32 {
+        let id: ClientId = encoder.client_id(Slot(slot)).unwrap();
+        assert_eq!(decoder.row(id), archive.latest(Slot(slot)));
+    }
+}

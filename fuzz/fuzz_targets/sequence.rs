@@ -1,0 +1,185 @@
+//! A script of what a link may do to a connection. After every packet that arrives as it was
+//! sent, both models are the same and what it covers is the truth.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use prescient_codec::{Ack, ClientId, DecodeError, Decoder, Encoder, Slot};
+use prescient_fuzz::{World, config, schema, state};
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    /// A tick passes and is encoded.
+    Encode { whim: u8, budget: Option<u8> },
+    /// Several quiet ticks, each delivered and confirmed: the world comes to rest.
+    Calm(u8),
+    /// The packet on its way that is this many behind the newest arrives and stays in the queue.
+    Deliver(u8),
+    /// It is lost.
+    Drop(u8),
+    /// It arrives damaged.
+    Corrupt { which: u8, at: u16, flip: u8 },
+    /// The receiver says what it has.
+    Report,
+    /// What it said arrives.
+    Acknowledge(u8),
+    Hide(u8),
+    Show(u8),
+    Resync,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Script {
+    best: bool,
+    steps: Vec<Step>,
+}
+
+struct Sent {
+    sequence: u32,
+    bytes: Vec<u8>,
+    digest: u64,
+    truth: BTreeMap<ClientId, Vec<i64>>,
+}
+
+struct Pair {
+    world: World,
+    encoder: Encoder,
+    decoder: Decoder,
+    hidden: Vec<Slot>,
+    down: Vec<Sent>,
+    up: Vec<Ack>,
+}
+
+fuzz_target!(|script: Script| {
+    let schema = schema();
+    let config = config(script.best);
+    let mut pair = Pair {
+        world: World::new(schema.clone()),
+        encoder: Encoder::new(schema.clone(), config),
+        decoder: Decoder::new(schema, config),
+        hidden: Vec::new(),
+        down: Vec::new(),
+        up: Vec::new(),
+    };
+    for step in script.steps.into_iter().take(300) {
+        match step {
+            Step::Encode { whim, budget } => {
+                pair.encode(whim, budget.map(|bytes| 20 + usize::from(bytes)))
+            }
+            Step::Calm(ticks) => {
+                for _ in 0..ticks % 80 {
+                    pair.encode(0, None);
+                    pair.deliver(0);
+                    pair.up.extend(pair.decoder.acknowledgement());
+                    pair.acknowledge(0);
+                }
+            }
+            Step::Deliver(which) => pair.deliver(which),
+            Step::Drop(which) => drop(pair.take(which)),
+            Step::Corrupt { which, at, flip } => {
+                if !pair.corrupt(which, at, flip) {
+                    return;
+                }
+            }
+            Step::Report => pair.up.extend(pair.decoder.acknowledgement()),
+            Step::Acknowledge(which) => pair.acknowledge(which),
+            Step::Hide(which) => {
+                let slot = Slot(u32::from(which) % 32);
+                pair.encoder.hide(slot);
+                pair.hidden.push(slot);
+            }
+            Step::Show(which) => pair.hidden.retain(|slot| slot.0 != u32::from(which) % 32),
+            Step::Resync => pair.encoder.resync(),
+        }
+    }
+});
+
+impl Pair {
+    fn encode(&mut self, whim: u8, budget: Option<usize>) {
+        self.world.step(whim);
+        let archive = &self.world.archive;
+        for slot in archive.living_slots() {
+            if !self.hidden.contains(&slot) {
+                self.encoder.show(slot, archive);
+            }
+        }
+        let packet = self.encoder.encode(archive, budget).expect("a new tick");
+        let truth = archive
+            .living_slots()
+            .filter_map(|slot| {
+                let row = archive.latest(slot)?.to_vec();
+                Some((self.encoder.client_id(slot)?, row))
+            })
+            .collect();
+        self.down.push(Sent {
+            sequence: packet.sequence.0,
+            bytes: packet.bytes,
+            digest: self.encoder.digest(),
+            truth,
+        });
+    }
+
+    fn find(&self, which: u8) -> Option<usize> {
+        let last = self.down.len().checked_sub(1)?;
+        Some(last - usize::from(which) % self.down.len())
+    }
+
+    fn take(&mut self, which: u8) -> Option<Sent> {
+        Some(self.down.remove(self.find(which)?))
+    }
+
+    fn deliver(&mut self, which: u8) {
+        let Some(at) = self.find(which) else { return };
+        let sent = &self.down[at];
+        let before = state(&self.decoder);
+        match self.decoder.decode(&sent.bytes) {
+            Ok(done) => {
+                assert_eq!(done.sequence.0, sent.sequence);
+                assert_eq!(self.decoder.digest(), sent.digest, "models differ");
+                for id in self.decoder.covered() {
+                    assert_eq!(self.decoder.row(*id), sent.truth.get(id).map(|row| &row[..]));
+                }
+                if done.full {
+                    let shown = self.decoder.world().living_slots();
+                    assert!(shown.map(|slot| ClientId(slot.0)).eq(sent.truth.keys().copied()));
+                }
+            }
+            Err(error) => {
+                assert_eq!(error, DecodeError::Late);
+                assert_eq!(before, state(&self.decoder));
+            }
+        }
+    }
+
+    /// `false` if the check was fooled, which may happen and ends the script.
+    fn corrupt(&mut self, which: u8, at: u16, flip: u8) -> bool {
+        let Some(sent) = self.find(which).map(|at| &self.down[at]) else {
+            return true;
+        };
+        let mut bytes = sent.bytes.clone();
+        let place = usize::from(at) % bytes.len();
+        bytes[place] ^= flip;
+        let mut intact = self.decoder.clone();
+        let _ = intact.decode(&sent.bytes);
+        let before = state(&self.decoder);
+        match self.decoder.decode(&bytes) {
+            Ok(_) => state(&self.decoder) == state(&intact),
+            Err(_) => {
+                assert_eq!(before, state(&self.decoder));
+                true
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, which: u8) {
+        let Some(last) = self.up.len().checked_sub(1) else {
+            return;
+        };
+        let ack = self.up[last - usize::from(which) % self.up.len()];
+        self.encoder
+            .acknowledge(&ack, &self.world.archive)
+            .expect("an honest acknowledgement");
+    }
+}
