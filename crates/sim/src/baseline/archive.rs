@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     acknowledgement::Acknowledgement,
-    snapshot::{Snapshot, snapshot},
+    snapshot::{Item, Snapshot, snapshot},
 };
 use crate::{
     harness::{Applied, LedgerRow, ReceiveError, Receiver, Sender},
@@ -77,6 +77,18 @@ pub(super) trait Decode {
 pub(super) struct Decoded<M> {
     pub(super) past: Past<M>,
     pub(super) oldest_named: Option<u64>,
+}
+
+impl Decoded<()> {
+    /// The result of a method that does not learn.
+    pub(super) fn plain(tick: u64, items: Vec<Item>, oldest_named: Option<u64>) -> Self {
+        let past = Past {
+            tick,
+            snapshot: Arc::new(items),
+            model: (),
+        };
+        Self { past, oldest_named }
+    }
 }
 
 /// A [`Sender`] around an [`Encode`].
