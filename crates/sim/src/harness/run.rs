@@ -65,7 +65,8 @@ pub struct Measurement {
     pub stalest_ticks: Option<u64>,
     /// See [`Sender::model_bytes`].
     pub model_bytes: usize,
-    /// See [`Sender::folded_share`].
+    /// Which share of the applied packets has taught the model, as the receiver counts them: what
+    /// is still under way at the end, or was never heard of, counts as not folded.
     pub folded_share: Option<f64>,
     /// See [`Sender::ledger`].
     pub ledger: Option<Vec<LedgerRow>>,
@@ -201,7 +202,9 @@ pub fn run(
         now += 1;
     }
     result.model_bytes = sender.model_bytes();
-    result.folded_share = sender.folded_share();
+    result.folded_share = sender
+        .folded()
+        .map(|folded| folded as f64 / result.applied.max(1) as f64);
     result.ledger = sender.ledger();
     Ok(result)
 }
