@@ -6,3 +6,8 @@
 pub mod markdown;
 pub mod recorded;
 pub mod repository;
+
+/// The examples of the front page are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -204,7 +204,8 @@ fn silence_from_the_receiver_longer_than_the_archive_is_survived() {
             }
         }
         let mut known = 0;
-        receiver.visit_all(&mut |id, class, row| {
+        receiver.visit_all(&mut |key, class, row| {
+            let id = sender.truth_id(key).expect("a key that the sender gave");
             let truth = world.get(id).expect("no ghosts");
             assert_eq!((truth.class, &truth.row[..]), (class, row), "{method}");
             known += 1;

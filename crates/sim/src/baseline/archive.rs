@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     acknowledgement::Acknowledgement,
-    snapshot::{Snapshot, snapshot},
+    snapshot::{Item, Snapshot, snapshot},
 };
 use crate::{
     harness::{Applied, LedgerRow, ReceiveError, Receiver, Sender},
@@ -79,6 +79,18 @@ pub(super) struct Decoded<M> {
     pub(super) oldest_named: Option<u64>,
 }
 
+impl Decoded<()> {
+    /// The result of a method that does not learn.
+    pub(super) fn plain(tick: u64, items: Vec<Item>, oldest_named: Option<u64>) -> Self {
+        let past = Past {
+            tick,
+            snapshot: Arc::new(items),
+            model: (),
+        };
+        Self { past, oldest_named }
+    }
+}
+
 /// A [`Sender`] around an [`Encode`].
 pub(super) struct SnapshotSender<E: Encode> {
     encode: E,
@@ -86,7 +98,6 @@ pub(super) struct SnapshotSender<E: Encode> {
     under_way: VecDeque<Past<E::Model>>,
     /// Known to be applied, newest first.
     known: VecDeque<Past<E::Model>>,
-    acknowledged: u64,
 }
 
 impl<E: Encode> SnapshotSender<E> {
@@ -96,7 +107,6 @@ impl<E: Encode> SnapshotSender<E> {
             encode,
             under_way,
             known,
-            acknowledged: 0,
         }
     }
 }
@@ -132,7 +142,6 @@ impl<E: Encode> Sender for SnapshotSender<E> {
             if applied.contains(past.tick) {
                 self.known.push_front(past);
                 self.known.truncate(SAMPLES);
-                self.acknowledged += 1;
             } else if past.tick > applied.newest || applied.newest - past.tick <= 64 {
                 self.under_way.push_back(past);
             }
@@ -153,9 +162,8 @@ impl<E: Encode> Sender for SnapshotSender<E> {
             .map_or(0, |past| self.encode.model_bytes(&past.model))
     }
 
-    fn folded_share(&self) -> Option<f64> {
-        let taught = self.encode.taught(&self.known.front()?.model)?;
-        Some(taught as f64 / self.acknowledged as f64)
+    fn folded(&self) -> Option<u64> {
+        self.encode.taught(&self.known.front()?.model)
     }
 
     fn ledger(&self) -> Option<Vec<LedgerRow>> {

@@ -133,11 +133,6 @@ impl<U: Unpack> Decode for DifferenceDecoder<U> {
             });
         }
         input.end()?;
-        let past = Past {
-            tick,
-            snapshot: Arc::new(items),
-            model: (),
-        };
-        Ok(Decoded { past, oldest_named })
+        Ok(Decoded::plain(tick, items, oldest_named))
     }
 }

@@ -97,9 +97,8 @@ impl Sender for OurSender {
         self.encoder.model_bytes()
     }
 
-    fn folded_share(&self) -> Option<f64> {
-        let statistics = self.encoder.statistics();
-        (statistics.applied > 0).then(|| statistics.folded as f64 / statistics.applied as f64)
+    fn folded(&self) -> Option<u64> {
+        Some(self.encoder.statistics().folded)
     }
 
     fn ledger(&self) -> Option<Vec<LedgerRow>> {

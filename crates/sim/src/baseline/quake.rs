@@ -159,12 +159,7 @@ impl Decode for QuakeDecoder {
                 row,
             });
         }
-        let past = Past {
-            tick,
-            snapshot: Arc::new(items),
-            model: (),
-        };
-        Ok(Decoded { past, oldest_named })
+        Ok(Decoded::plain(tick, items, oldest_named))
     }
 }
 

@@ -73,22 +73,9 @@ impl Decode for RawDecoder {
         let members = SetChange::read(&self.schema, base, &mut input)?.members(base);
         let mut widths = Widths::new(&self.schema);
         widths.read(&mut input)?;
-        let mut items = Vec::with_capacity(members.len());
-        for member in members {
-            let row = widths.read_row(member.class, None, |new, _| new, &mut input)?;
-            items.push(Item {
-                id: member.id,
-                class: member.class,
-                row: row.into(),
-            });
-        }
+        let items = widths.read_rows(members, base, |new, _| new, &mut input)?;
         input.end()?;
-        let past = Past {
-            tick,
-            snapshot: Arc::new(items),
-            model: (),
-        };
-        Ok(Decoded { past, oldest_named })
+        Ok(Decoded::plain(tick, items, oldest_named))
     }
 }
 

@@ -8,7 +8,7 @@ use prescient_schema::{Kind, Schema};
 
 use super::{
     bytes::{Input, write_varint},
-    snapshot::Item,
+    snapshot::{Item, Member},
 };
 use crate::harness::ReceiveError;
 
@@ -124,6 +124,26 @@ impl Widths {
             let pairs = new.iter().zip(&old).take(usize::from(width.bytes));
             output.extend(pairs.map(|(&new, &old)| combine(new, old)));
         }
+    }
+
+    /// Reads a row for every member; `combine` is the inverse of that of [`Widths::write_row`].
+    pub(super) fn read_rows(
+        &self,
+        members: Vec<Member>,
+        base: &[Item],
+        combine: fn(u8, u8) -> u8,
+        input: &mut Input,
+    ) -> Result<Vec<Item>, ReceiveError> {
+        let read = |Member {
+                        id,
+                        class,
+                        base: rank,
+                    }| {
+            let old = rank.map(|rank: usize| &base[rank].row[..]);
+            let row = self.read_row(class, old, combine, input)?.into();
+            Ok(Item { id, class, row })
+        };
+        members.into_iter().map(read).collect()
     }
 
     /// Reads what [`Widths::write_row`] wrote; `combine` is the inverse of its.

@@ -12,7 +12,7 @@ use super::{
     archive::{Applications, Decode, Decoded, Encode, Past},
     bytes::{Input, write_varint},
     raw::read_base,
-    snapshot::{Item, SetChange, Snapshot},
+    snapshot::{SetChange, Snapshot},
     widths::Widths,
 };
 use crate::harness::ReceiveError;
@@ -105,23 +105,9 @@ impl Decode for XorDecoder {
         let members = SetChange::read(&self.schema, base, &mut input)?.members(base);
         let mut widths = Widths::new(&self.schema);
         widths.read(&mut input)?;
-        let mut items = Vec::with_capacity(members.len());
-        for member in members {
-            let old = member.base.map(|rank| &base[rank].row[..]);
-            let row = widths.read_row(member.class, old, u8::bitxor, &mut input)?;
-            items.push(Item {
-                id: member.id,
-                class: member.class,
-                row: row.into(),
-            });
-        }
+        let items = widths.read_rows(members, base, u8::bitxor, &mut input)?;
         input.end()?;
-        let past = Past {
-            tick,
-            snapshot: Arc::new(items),
-            model: (),
-        };
-        Ok(Decoded { past, oldest_named })
+        Ok(Decoded::plain(tick, items, oldest_named))
     }
 }
 

@@ -44,9 +44,8 @@ pub trait Sender {
         0
     }
 
-    /// Which share of the packets known to be applied has taught the model; `None` if the method
-    /// does not learn.
-    fn folded_share(&self) -> Option<f64> {
+    /// How many packets have taught the model; `None` if the method does not learn.
+    fn folded(&self) -> Option<u64> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! The loop: world, sender, link, receiver, check, count.
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use prescient_schema::Schema;
 
@@ -65,7 +65,8 @@ pub struct Measurement {
     pub stalest_ticks: Option<u64>,
     /// See [`Sender::model_bytes`].
     pub model_bytes: usize,
-    /// See [`Sender::folded_share`].
+    /// Which share of the applied packets has taught the model, as the receiver counts them: what
+    /// is still under way at the end, or was never heard of, counts as not folded.
     pub folded_share: Option<f64>,
     /// See [`Sender::ledger`].
     pub ledger: Option<Vec<LedgerRow>>,
@@ -146,9 +147,7 @@ pub fn run(
             sender.acknowledge(&acknowledgement);
         }
 
-        let started = Instant::now();
-        let packet = sender.send(tick, &world, &changes, budget);
-        let encode_us = started.elapsed().as_secs_f64() * 1e6;
+        let (packet, encode_us) = timed(|| sender.send(tick, &world, &changes, budget));
         if let Some(budget) = budget.filter(|&budget| packet.len() > budget) {
             return Err(RunError::OverBudget {
                 tick,
@@ -166,10 +165,9 @@ pub fn run(
         }
 
         if link.delivers_packet() {
-            let started = Instant::now();
-            let received = receiver.receive(&packet);
+            let (received, decode_us) = timed(|| receiver.receive(&packet));
             if counted {
-                result.decode_us.push(started.elapsed().as_secs_f64() * 1e6);
+                result.decode_us.push(decode_us);
             }
             match received {
                 Ok(applied) => {
@@ -204,9 +202,22 @@ pub fn run(
         now += 1;
     }
     result.model_bytes = sender.model_bytes();
-    result.folded_share = sender.folded_share();
+    result.folded_share = sender
+        .folded()
+        .map(|folded| folded as f64 / result.applied.max(1) as f64);
     result.ledger = sender.ledger();
     Ok(result)
+}
+
+/// What `work` returns, and the microseconds it took.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a harness measures time; nothing that is sent depends on it"
+)]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let started = Instant::now();
+    let result = work();
+    (result, started.elapsed().as_secs_f64() * 1e6)
 }
 
 /// Since when each visible entity differs from what the receiver was last told.
@@ -216,7 +227,7 @@ pub fn run(
 #[derive(Default)]
 struct Freshness {
     /// The first tick that the receiver has not been told about.
-    unseen_since: HashMap<u64, u64>,
+    unseen_since: BTreeMap<u64, u64>,
 }
 
 impl Freshness {

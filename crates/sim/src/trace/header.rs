@@ -3,7 +3,7 @@
 //! It is also how a schema travels to a receiver in another process, so synthetic worlds have one
 //! too.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use prescient_schema::{Class, Field, Kind, Schema};
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,7 @@ impl Header {
         if self.classes.len() > usize::from(u16::MAX) {
             return Err(HeaderError::TooMany);
         }
-        let mut names = HashSet::new();
+        let mut names = BTreeSet::new();
         let mut classes = Vec::with_capacity(self.classes.len());
         for class in &self.classes {
             let bad = class.name.is_empty() || class.name.contains(char::is_whitespace);
@@ -180,7 +180,7 @@ impl ClassHeader {
         if self.fields.len() > usize::from(u16::MAX) {
             return Err(HeaderError::TooMany);
         }
-        let mut names = HashSet::new();
+        let mut names = BTreeSet::new();
         let mut fields = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             let place = || (self.name.clone(), field.name.clone());

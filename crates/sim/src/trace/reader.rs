@@ -1,7 +1,7 @@
 //! Reads a trace tick by tick, never holding more than one tick and the set of living ids.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     io::{BufRead, BufReader, Read},
     sync::Arc,
 };
@@ -18,11 +18,11 @@ pub struct Reader<R: Read> {
     number: u64,
     header: Header,
     schema: Arc<Schema>,
-    classes: HashMap<String, u16>,
-    alive: HashMap<u64, u16>,
+    classes: BTreeMap<String, u16>,
+    alive: BTreeMap<u64, u16>,
     /// Ids that left lately, oldest first, and when.
     resting: VecDeque<(u64, u64)>,
-    rests: HashMap<u64, u64>,
+    rests: BTreeMap<u64, u64>,
     next_tick: Option<u64>,
 }
 
@@ -49,9 +49,9 @@ impl<R: Read> Reader<R> {
             header,
             schema,
             classes,
-            alive: HashMap::new(),
+            alive: BTreeMap::new(),
             resting: VecDeque::new(),
-            rests: HashMap::new(),
+            rests: BTreeMap::new(),
             next_tick: None,
         })
     }

@@ -79,10 +79,7 @@ impl Source for Idle {
         if self.tick == self.ticks {
             return Ok(None);
         }
-        let mut update = TickUpdate {
-            tick: self.tick,
-            ..TickUpdate::default()
-        };
+        let mut update = TickUpdate::at(self.tick);
         if self.tick == 0 {
             self.fill(&mut update);
         } else {

@@ -33,6 +33,16 @@ pub struct TickUpdate {
     pub changes: Vec<Change>,
 }
 
+impl TickUpdate {
+    /// A tick in which nothing has happened yet.
+    pub fn at(tick: u64) -> Self {
+        Self {
+            tick,
+            ..Self::default()
+        }
+    }
+}
+
 /// An entity that appears, with its whole row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {

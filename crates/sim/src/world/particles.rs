@@ -126,10 +126,7 @@ impl Source for Particles {
         if self.tick == self.ticks {
             return Ok(None);
         }
-        let mut update = TickUpdate {
-            tick: self.tick,
-            ..TickUpdate::default()
-        };
+        let mut update = TickUpdate::at(self.tick);
         let mut particles = std::mem::take(&mut self.particles);
         particles.iter_mut().for_each(Particle::step);
         particles.retain(|particle| {

@@ -239,10 +239,7 @@ impl Source for Rts {
         if self.tick == self.ticks {
             return Ok(None);
         }
-        let mut update = TickUpdate {
-            tick: self.tick,
-            ..TickUpdate::default()
-        };
+        let mut update = TickUpdate::at(self.tick);
         let mut units = std::mem::take(&mut self.units);
         for unit in &mut units {
             unit.step(&mut self.random, self.next_id);

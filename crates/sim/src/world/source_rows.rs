@@ -1,12 +1,12 @@
 //! Remembers what a synthetic world last said, so that it reports only what changed.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::{Change, Spawn, TickUpdate};
 
 /// The last reported row of every entity.
 #[derive(Default)]
-pub(super) struct Rows(HashMap<u64, Vec<i64>>);
+pub(super) struct Rows(BTreeMap<u64, Vec<i64>>);
 
 impl Rows {
     pub(super) fn spawn(&mut self, spawn: Spawn, update: &mut TickUpdate) {

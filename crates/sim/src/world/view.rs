@@ -3,7 +3,7 @@
 //! An entity whose owner field changes enters or leaves the view, which is a spawn or a despawn
 //! for the client although nothing of the kind happened in the world.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use prescient_schema::Schema;
 
@@ -14,7 +14,7 @@ pub struct View {
     schema: Arc<Schema>,
     owner: i64,
     everything: World,
-    visible: HashSet<u64>,
+    visible: BTreeSet<u64>,
 }
 
 impl View {
@@ -24,7 +24,7 @@ impl View {
             schema,
             owner,
             everything: World::default(),
-            visible: HashSet::new(),
+            visible: BTreeSet::new(),
         }
     }
 
@@ -36,7 +36,7 @@ impl View {
         };
         seen.despawns
             .extend(update.despawns.iter().filter(|id| self.visible.remove(id)));
-        let spawned: HashSet<u64> = update.spawns.iter().map(|spawn| spawn.id).collect();
+        let spawned: BTreeSet<u64> = update.spawns.iter().map(|spawn| spawn.id).collect();
         let touched: Vec<Change> = update.changes.clone();
         self.everything.apply(update);
         for &id in &spawned {

@@ -102,10 +102,7 @@ impl Source for RandomWorld {
         if self.tick == self.ticks {
             return Ok(None);
         }
-        let mut update = TickUpdate {
-            tick: self.tick,
-            ..TickUpdate::default()
-        };
+        let mut update = TickUpdate::at(self.tick);
         let mut alive = std::mem::take(&mut self.alive);
         alive.retain(|&(id, ..)| {
             let leaves = self.random.chance(30_000);

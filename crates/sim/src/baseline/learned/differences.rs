@@ -17,27 +17,21 @@ use super::{
     distribution::Distribution,
     header::{read_header, usable, write_header},
     model::Model,
+    origin::Origin,
     transitions::Transitions,
-    walk::{Coder, Walk},
+    walk::Coder,
 };
 use crate::harness::ReceiveError;
 
 pub(in super::super) struct PredictionEncoder<P> {
-    schema: Arc<Schema>,
-    initial: Model,
-    learning: bool,
+    origin: Origin,
     pack: P,
 }
 
 impl<P: Pack> PredictionEncoder<P> {
     pub(in super::super) fn new(schema: Arc<Schema>, learning: bool, pack: P) -> Self {
-        let initial = Model::new(&schema);
-        Self {
-            schema,
-            initial,
-            learning,
-            pack,
-        }
+        let origin = Origin::new(schema, learning);
+        Self { origin, pack }
     }
 }
 
@@ -54,22 +48,11 @@ impl<P: Pack> Encode for PredictionEncoder<P> {
         let known = &known[..usable(tick, known)];
         let mut plain = Plain(Vec::new());
         write_header(tick, known, &mut plain.0);
-        let mut model = known
-            .first()
-            .map_or(&self.initial, |past| &past.model)
-            .clone();
-        let samples: Vec<_> = known
-            .iter()
-            .map(|past| (tick - past.tick, &past.snapshot))
-            .collect();
-        let walk = Walk {
-            schema: &self.schema,
-            samples: &samples,
-            learning: self.learning,
-        };
-        let coded = walk.run(&mut model, &mut plain, Some(current), None);
-        coded.expect("a sender's own snapshot is well formed");
-        (self.pack.pack(&plain.0), model)
+        let coded = self
+            .origin
+            .advance(tick, known, &mut plain, Some(current), None);
+        let coded = coded.expect("a sender's own snapshot is well formed");
+        (self.pack.pack(&plain.0), coded.model)
     }
 
     fn model_bytes(&self, model: &Model) -> usize {
@@ -82,21 +65,14 @@ impl<P: Pack> Encode for PredictionEncoder<P> {
 }
 
 pub(in super::super) struct PredictionDecoder<U> {
-    schema: Arc<Schema>,
-    initial: Model,
-    learning: bool,
+    origin: Origin,
     unpack: U,
 }
 
 impl<U: Unpack> PredictionDecoder<U> {
     pub(in super::super) fn new(schema: Arc<Schema>, learning: bool, unpack: U) -> Self {
-        let initial = Model::new(&schema);
-        Self {
-            schema,
-            initial,
-            learning,
-            unpack,
-        }
+        let origin = Origin::new(schema, learning);
+        Self { origin, unpack }
     }
 }
 
@@ -111,30 +87,10 @@ impl<U: Unpack> Decode for PredictionDecoder<U> {
         let plain = self.unpack.unpack(packet)?;
         let mut input = Input(&plain);
         let (tick, known) = read_header(&mut input, past)?;
-        let mut model = known
-            .first()
-            .map_or(&self.initial, |past| &past.model)
-            .clone();
-        let samples: Vec<_> = known
-            .iter()
-            .map(|past| (tick - past.tick, &past.snapshot))
-            .collect();
-        let walk = Walk {
-            schema: &self.schema,
-            samples: &samples,
-            learning: self.learning,
-        };
-        let items = walk.run(&mut model, &mut input, None, None)?;
+        let past = self.origin.advance(tick, &known, &mut input, None, None)?;
         input.end()?;
         let oldest_named = known.last().map(|past| past.tick);
-        Ok(Decoded {
-            past: Past {
-                tick,
-                snapshot: Arc::new(items),
-                model,
-            },
-            oldest_named,
-        })
+        Ok(Decoded { past, oldest_named })
     }
 }
 

@@ -16,28 +16,22 @@ use super::{
     header::{read_header, usable, write_header},
     ledger::Ledger,
     model::Model,
+    origin::Origin,
     transitions::{Place, Transitions},
-    walk::{Coder, Walk},
+    walk::Coder,
 };
 use crate::harness::{LedgerRow, ReceiveError};
 
 pub(in super::super) struct LearnedEncoder {
-    schema: Arc<Schema>,
-    initial: Model,
-    learning: bool,
+    origin: Origin,
     ledger: Option<Ledger>,
 }
 
 impl LearnedEncoder {
     pub(in super::super) fn new(schema: Arc<Schema>, learning: bool, ledger: bool) -> Self {
-        let initial = Model::new(&schema);
         let ledger = ledger.then(|| Ledger::new(&schema));
-        Self {
-            schema,
-            initial,
-            learning,
-            ledger,
-        }
+        let origin = Origin::new(schema, learning);
+        Self { origin, ledger }
     }
 }
 
@@ -57,29 +51,14 @@ impl Encode for LearnedEncoder {
         if let Some(ledger) = &mut self.ledger {
             ledger.header += 8.0 * packet.len() as f64;
         }
-        let mut model = known
-            .first()
-            .map_or(&self.initial, |past| &past.model)
-            .clone();
-        let samples: Vec<_> = known
-            .iter()
-            .map(|past| (tick - past.tick, &past.snapshot))
-            .collect();
-        let walk = Walk {
-            schema: &self.schema,
-            samples: &samples,
-            learning: self.learning,
-        };
         let mut encoder = Encoder::new();
-        let coded = walk.run(
-            &mut model,
-            &mut encoder,
-            Some(current),
-            self.ledger.as_mut(),
-        );
-        coded.expect("a sender's own snapshot is well formed");
+        let ledger = self.ledger.as_mut();
+        let coded = self
+            .origin
+            .advance(tick, known, &mut encoder, Some(current), ledger);
+        let coded = coded.expect("a sender's own snapshot is well formed");
         packet.extend(encoder.finish());
-        (packet, model)
+        (packet, coded.model)
     }
 
     fn model_bytes(&self, model: &Model) -> usize {
@@ -91,24 +70,20 @@ impl Encode for LearnedEncoder {
     }
 
     fn ledger(&self) -> Option<Vec<LedgerRow>> {
-        self.ledger.as_ref().map(|ledger| ledger.rows(&self.schema))
+        self.ledger
+            .as_ref()
+            .map(|ledger| ledger.rows(&self.origin.schema))
     }
 }
 
 pub(in super::super) struct LearnedDecoder {
-    schema: Arc<Schema>,
-    initial: Model,
-    learning: bool,
+    origin: Origin,
 }
 
 impl LearnedDecoder {
     pub(in super::super) fn new(schema: Arc<Schema>, learning: bool) -> Self {
-        let initial = Model::new(&schema);
-        Self {
-            schema,
-            initial,
-            learning,
-        }
+        let origin = Origin::new(schema, learning);
+        Self { origin }
     }
 }
 
@@ -122,29 +97,12 @@ impl Decode for LearnedDecoder {
     ) -> Result<Decoded<Model>, ReceiveError> {
         let mut input = Input(packet);
         let (tick, known) = read_header(&mut input, past)?;
-        let mut model = known
-            .first()
-            .map_or(&self.initial, |past| &past.model)
-            .clone();
-        let samples: Vec<_> = known
-            .iter()
-            .map(|past| (tick - past.tick, &past.snapshot))
-            .collect();
-        let walk = Walk {
-            schema: &self.schema,
-            samples: &samples,
-            learning: self.learning,
-        };
-        let items = walk.run(&mut model, &mut Decoder::new(input.0), None, None)?;
+        let mut decoder = Decoder::new(input.0);
+        let past = self
+            .origin
+            .advance(tick, &known, &mut decoder, None, None)?;
         let oldest_named = known.last().map(|past| past.tick);
-        Ok(Decoded {
-            past: Past {
-                tick,
-                snapshot: Arc::new(items),
-                model,
-            },
-            oldest_named,
-        })
+        Ok(Decoded { past, oldest_named })
     }
 }
 

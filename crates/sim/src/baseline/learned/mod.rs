@@ -15,6 +15,7 @@ mod entropy;
 mod header;
 mod ledger;
 mod model;
+mod origin;
 mod polynomial;
 mod transitions;
 mod walk;
