@@ -44,6 +44,8 @@ pub(crate) struct Partial {
 /// What each entity cost, for choosing what to leave out; ids are unique across the lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bill {
+    /// What naming those who leave cost.
+    pub despawns: u64,
     pub wakes: Vec<(u32, u64)>,
     /// Active entities that differed from what was expected of them.
     pub active: Vec<(u32, u64)>,
@@ -99,6 +101,7 @@ pub(crate) fn write_body<const N: usize>(
         }
     }
     writer.session.end(List::Despawns);
+    bill.despawns = writer.session.cost;
     previous = None;
     for &id in &contents.wakes {
         match writer.item(|w| w.wake(id, &mut previous)) {

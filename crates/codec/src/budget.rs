@@ -1,9 +1,13 @@
 //! What goes into a packet that cannot hold everything.
 //!
 //! Entities that are as expected cost next to nothing and always go. Of the others, whoever was
-//! not covered for longest goes first, so between two coverings of an entity no other one is
-//! covered twice while it waits. Entities of one group go together or not at all. New entities take at most half of the bytes as long as known
-//! ones wait, so that a large world can be joined while it lives.
+//! not covered for longest goes first. Entities of one group go together or not at all. New
+//! entities take at most half of the bytes as long as known ones wait, so that a large world can
+//! be joined while it lives.
+//!
+//! Costs are those of the full packet that turned out too large. In a part of it entities have to
+//! be named, and less is learned on the way, so each is charged more than its cost; by how much
+//! follows from how the last packets came out.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -28,6 +32,12 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// Whether a packet with this coverage left out anything that was chosen.
+    pub fn is_cut(&self, covered: &[u32]) -> bool {
+        let lists = [&self.wakes, &self.active, &self.spawns];
+        covered.len() < lists.iter().map(|list| list.len()).sum()
+    }
+
     /// Takes out groups that a packet with this coverage cut in two. If one of them has its turn,
     /// somebody whose turn it is goes alone and may break the limit, as a single entity may; in
     /// odd packets and in even ones another. Returns whether to write the packet anew.
@@ -59,6 +69,7 @@ pub(crate) fn choose(
     roster: &Roster,
     cursor: Sequence,
     limit: usize,
+    surcharge: Surcharge,
     group_of: impl Fn(u32) -> Option<i64>,
 ) -> Choice {
     let mut known = Vec::new();
@@ -66,7 +77,7 @@ pub(crate) fn choose(
         known.extend(items.iter().map(|&(id, cost)| Candidate {
             list,
             id,
-            cost,
+            cost: surcharge.on(cost),
             since: roster.sent[id as usize],
             waiting: Tick(0),
         }));
@@ -77,7 +88,7 @@ pub(crate) fn choose(
         .map(|&(id, cost)| Candidate {
             list: List::Spawns,
             id,
-            cost,
+            cost: surcharge.on(cost),
             // What is on its way gets its turn again only after what was never sent.
             since: match roster.sent[id as usize] {
                 sent if sent > cursor => sent,
@@ -128,19 +139,13 @@ pub(crate) fn choose(
     fresh.sort_by_key(Unit::turn);
     let firsts = [fresh.first(), known.first()].into_iter().flatten();
     choice.firsts = firsts.map(Unit::ids).collect();
-    let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
-    let mut left = bits;
+    let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19).saturating_sub(bill.despawns);
     let share = if known.is_empty() { bits } else { bits / 2 };
-    let after_fresh = fill(&fresh, share, &mut choice);
-    left -= share - after_fresh;
-    let unused = fill(&known, left, &mut choice);
-    if after_fresh < share || !known.is_empty() {
-        // What known entities left over goes to new ones.
-        let rest: Vec<Unit> = fresh
-            .into_iter()
-            .filter(|unit| !choice.spawns.contains(&unit.members[0].id))
-            .collect();
-        fill(&rest, unused, &mut choice);
+    let (unused, taken) = fill(&fresh, share, &mut choice);
+    let (left, _) = fill(&known, bits - (share - unused), &mut choice);
+    // What known entities left over goes to new ones.
+    if taken < fresh.len() && left > 0 && !known.is_empty() {
+        fill(&fresh[taken..], left, &mut choice);
     }
     choice.wakes.sort_unstable();
     choice.active.sort_unstable();
@@ -148,12 +153,13 @@ pub(crate) fn choose(
     choice
 }
 
-/// Takes units in turn while they fit; always at least one. Returns what is left.
-fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> u64 {
+/// Takes units in turn while they fit; always at least one. Returns what is left and how many
+/// were taken.
+fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> (u64, usize) {
     for (index, unit) in units.iter().enumerate() {
         let cost: u64 = unit.members.iter().map(|member| member.cost).sum();
         if cost > left && index > 0 {
-            break;
+            return (left, index);
         }
         left = left.saturating_sub(cost);
         for member in &unit.members {
@@ -167,8 +173,36 @@ fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> u64 {
             choice.groups.push(unit.ids());
         }
     }
-    left
+    (left, units.len())
 }
+
+/// How much more an entity is expected to cost in a part than in the whole, in 1/64.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surcharge(u64);
+
+impl Default for Surcharge {
+    fn default() -> Self {
+        Self(80)
+    }
+}
+
+impl Surcharge {
+    fn on(self, cost: u64) -> u64 {
+        cost * self.0 / 64 + NAMING
+    }
+
+    /// The packet had to be cut, or it had room left.
+    pub fn learn(&mut self, cut: bool) {
+        self.0 = if cut {
+            (self.0 + self.0 / 8).min(512)
+        } else {
+            (self.0 - self.0 / 64).max(64)
+        };
+    }
+}
+
+/// What naming an entity costs, in 1/65536 bit.
+const NAMING: u64 = 4 << 16;
 
 /// What is chosen as a whole: an entity, or those of a group that have something to say.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@ use prescient_schema::{Level, Schema};
 use crate::{
     ack::Ack,
     body::{self, Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
-    budget,
+    budget::{self, Surcharge},
     check::Checksum,
     config::{Config, Policy, Profile},
     header::{self, Header, MAX_EXCLUDED},
@@ -48,6 +48,7 @@ pub struct Encoder {
     encoded: Option<Tick>,
     scratch: Scratch,
     bill: Bill,
+    surcharge: Surcharge,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may not be the one that is sent.
     page: Ledger,
@@ -173,6 +174,7 @@ impl Encoder {
             encoded: None,
             scratch: Scratch::default(),
             bill: Bill::default(),
+            surcharge: Surcharge::default(),
             ledger: None,
             page: Ledger::default(),
             statistics: Statistics::default(),
@@ -283,16 +285,8 @@ impl Encoder {
                 .as_ref()
                 .is_some_and(|(bytes, _)| bytes.len() > limit)
         {
-            let group_of = |id: u32| self.group(id, archive);
-            let mut chosen = budget::choose(&self.bill, &self.roster, self.cursor, limit, group_of);
             contents.despawns.truncate(limit / 4);
-            loop {
-                packet = self.write(archive, &self.part(&contents, &chosen), now);
-                let Some((_, log)) = &packet else { break };
-                if !chosen.drop_cut_groups(&log.covered, log.sequence) {
-                    break;
-                }
-            }
+            packet = self.write_part(archive, &contents, now, limit);
         }
         let Some((bytes, log)) = packet else {
             return Err(EncodeError::EmptyArchive);
@@ -534,6 +528,42 @@ impl Encoder {
     }
 
     /// The chosen part of what there is to say.
+    /// Writes what fits and was waited for longest.
+    fn write_part(
+        &mut self,
+        archive: &Archive,
+        contents: &Contents,
+        now: Tick,
+        limit: usize,
+    ) -> Option<(Vec<u8>, Log)> {
+        let bill = core::mem::take(&mut self.bill);
+        let mut attempts = 0;
+        loop {
+            let group_of = |id: u32| self.group(id, archive);
+            let mut chosen = budget::choose(
+                &bill,
+                &self.roster,
+                self.cursor,
+                limit,
+                self.surcharge,
+                group_of,
+            );
+            let (bytes, log) = loop {
+                let (bytes, log) = self.write(archive, &self.part(contents, &chosen), now)?;
+                if !chosen.drop_cut_groups(&log.covered, log.sequence) {
+                    break (bytes, log);
+                }
+            };
+            let cut = chosen.is_cut(&log.covered);
+            self.surcharge.learn(cut);
+            attempts += 1;
+            if !cut || attempts == ATTEMPTS {
+                return Some((bytes, log));
+            }
+            self.spare.push(log);
+        }
+    }
+
     fn part(&self, contents: &Contents, chosen: &budget::Choice) -> Contents {
         let mut part = contents.clone();
         part.wakes
@@ -888,6 +918,9 @@ const HEADER: Account = Account {
     field: None,
     cause: Cause::Header,
 };
+
+/// How often a packet is written anew because it had to be cut.
+const ATTEMPTS: usize = 3;
 
 /// Packets that may wait for their acknowledgement.
 pub(crate) const WINDOW: u32 = 64;
