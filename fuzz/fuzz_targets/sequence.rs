@@ -139,7 +139,7 @@ impl Pair {
                 assert_eq!(done.sequence.0, sent.sequence);
                 assert_eq!(self.decoder.digest(), sent.digest, "models differ");
                 for id in self.decoder.covered() {
-                    assert_eq!(self.decoder.row(*id), sent.truth.get(id).map(|row| &row[..]));
+                    assert_eq!(self.decoder.row(id), sent.truth.get(&id).map(|row| &row[..]));
                 }
                 if done.full {
                     let shown = self.decoder.world().living_slots();

@@ -141,6 +141,6 @@ pub fn state(decoder: &Decoder) -> (u64, Option<Tick>, Vec<(Slot, Vec<i64>)>, Ve
         .living_slots()
         .map(|slot| (slot, world.latest(slot).unwrap_or(&[]).to_vec()))
         .collect();
-    let covered = decoder.covered().to_vec();
+    let covered = decoder.covered().collect::<Vec<_>>();
     (decoder.digest(), world.newest(), rows, covered)
 }

@@ -152,6 +152,9 @@ fn table_row(method: &str, measured: &Measurement) -> Vec<String> {
     if measured.budget_ignored {
         notes += ", budget ignored";
     }
+    if measured.oversize > 0 {
+        notes += &format!(", {} packets over the budget", measured.oversize);
+    }
     if measured.unusable > 0 {
         notes += &format!(", {} packets unusable", measured.unusable);
     }
@@ -217,6 +220,9 @@ fn to_json(
     }
     if measured.unusable > 0 {
         object["unusable_packets"] = json!(measured.unusable);
+    }
+    if measured.oversize > 0 {
+        object["oversize_packets"] = json!(measured.oversize);
     }
     if let Some(rows) = measured.ledger.as_ref().filter(|_| ledger) {
         let rows = rows.iter().map(|row| {

@@ -222,8 +222,10 @@ impl Decoder {
         } else {
             self.fold_for::<N>(&header)?;
         }
-        match self.read::<N>(&header, check, body, &mut fresh) {
-            Ok(log) => {
+        let mut log = self.spare.pop().unwrap_or_default();
+        log.begin(header.sequence, header.tick, header.cursor, header.full);
+        match self.read::<N>(&header, check, body, &mut fresh, &mut log) {
+            Ok(()) => {
                 if let Some(twin) = fresh {
                     self.start_epoch(header.epoch, twin);
                 }
@@ -234,7 +236,7 @@ impl Decoder {
                     full: header.full,
                 })
             }
-            Err((error, log)) => {
+            Err(error) => {
                 self.spare.push(log);
                 self.twin.roll_back();
                 Err(error)
@@ -274,13 +276,8 @@ impl Decoder {
         check: u16,
         body: &[u8],
         fresh: &mut Option<Twin>,
-    ) -> Result<Log, (DecodeError, Log)> {
-        let mut log = self.spare.pop().unwrap_or_default();
-        log.reset();
-        log.sequence = header.sequence;
-        log.tick = header.tick;
-        log.cursor = header.cursor;
-        log.full = header.full;
+        log: &mut Log,
+    ) -> Result<(), DecodeError> {
         let twin = fresh.as_mut().unwrap_or(&mut self.twin);
         let rows = Shown(&self.shown);
         let mut old = core::mem::take(&mut self.scratch.old);
@@ -294,7 +291,7 @@ impl Decoder {
             coder: RangeDecoder::new(body),
             bank: &mut twin.bank,
             book: &twin.book,
-            log: &mut log,
+            log: &mut *log,
             old: &mut old,
             ledger: None,
             account: Account {
@@ -321,11 +318,11 @@ impl Decoder {
         self.scratch.old = old;
         let error = match read {
             Err(_) => DecodeError::Malformed,
-            Ok(()) if finish_check(sum, twin, &log, &rows) != check => DecodeError::CheckFailed,
-            Ok(()) => return Ok(log),
+            Ok(()) if finish_check(sum, twin, log, &rows) != check => DecodeError::CheckFailed,
+            Ok(()) => return Ok(()),
         };
         twin.bank.truncate(groups);
-        Err((error, log))
+        Err(error)
     }
 
     fn start_epoch(&mut self, epoch: u8, twin: Twin) {

@@ -102,6 +102,8 @@ pub struct Packet {
     pub sequence: Sequence,
     /// Whether every visible entity is covered.
     pub full: bool,
+    /// It is longer than the budget because it holds one entity or group that does not fit.
+    pub oversize: bool,
 }
 
 /// Why nothing was encoded.
@@ -292,6 +294,7 @@ impl Encoder {
             return Err(EncodeError::EmptyArchive);
         };
         let (sequence, full) = (log.sequence, log.full);
+        let oversize = budget.is_some_and(|limit| bytes.len() > limit);
         self.encoded = Some(now);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
@@ -314,6 +317,7 @@ impl Encoder {
             bytes,
             sequence,
             full,
+            oversize,
         })
     }
 
@@ -618,11 +622,7 @@ impl Encoder {
         header::write(&header, self.cursor_tick, &mut bytes);
         let header_len = bytes.len();
         let mut log = self.spare.pop().unwrap_or_default();
-        log.reset();
-        log.sequence = header.sequence;
-        log.tick = now;
-        log.cursor = header.cursor;
-        log.full = full;
+        log.begin(header.sequence, now, header.cursor, full);
         let mut scratch = core::mem::take(&mut self.scratch);
         let mut old = core::mem::take(&mut scratch.old);
         self.bill = Bill::default();

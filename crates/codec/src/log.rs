@@ -46,7 +46,11 @@ pub(crate) struct Surprise {
 
 impl Log {
     /// Empties it for another packet, keeping the memory.
-    pub fn reset(&mut self) {
+    pub fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
+        self.sequence = sequence;
+        self.tick = tick;
+        self.cursor = cursor;
+        self.full = full;
         let Self {
             decisions,
             surprises,

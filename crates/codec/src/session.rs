@@ -92,6 +92,18 @@ pub(crate) enum Topic {
     Repeat,
 }
 
+impl Topic {
+    /// Entities that appear have no history: fields learn from each other.
+    fn is_about_newcomers(self) -> bool {
+        matches!(
+            self,
+            Topic::SpawnFlag | Topic::SpawnExponent | Topic::SpawnSign | Topic::SpawnMantissa
+        )
+    }
+}
+
+const EVERY_FIELD: u64 = 0xF_FFFF;
+
 /// Contexts a decision may have at most; a profile uses the first `N` of them.
 pub(crate) const MAX_CONTEXTS: usize = 5;
 
@@ -168,12 +180,20 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// The groups of a decision, one per context.
     #[inline]
     pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
-        let base = (topic as u64) << 56 | u64::from(field) << 36;
+        let base = (topic as u64) << 56;
+        let own = base | u64::from(field) << 36;
+        // What is new to one field may be old to another: so much is common to all of them.
+        let common = base | EVERY_FIELD << 36;
         let mut groups = [Group::default(); N];
         for (i, group) in groups.iter_mut().enumerate() {
+            let key = if i == 2 && topic.is_about_newcomers() {
+                common
+            } else {
+                own
+            };
             *group = self
                 .bank
-                .group(base | (i as u64) << 32 | u64::from(contexts[i]));
+                .group(key | (i as u64) << 32 | u64::from(contexts[i]));
         }
         Mixed {
             groups,
@@ -245,14 +265,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         negative: bool,
         value: i64,
     ) -> Option<i64> {
-        let mut rank = 0;
-        for known in repeats.alike(exponent, negative) {
+        for (rank, known) in repeats.alike(exponent, negative).enumerate() {
             let index = rank << 3 | (exponent as usize & 7);
             let indices = [rank, index, rank, index, rank];
             if self.flag(Topic::Repeat, site.field, &indices, known == value) {
                 return Some(known);
             }
-            rank += 1;
         }
         None
     }

@@ -28,7 +28,7 @@ fn a_group_is_covered_whole_or_not_at_all() {
         let (mut partial, mut largest) = (0, 0);
         for time in 0..400u32 {
             largest = largest.max(pair.exchange(Some(budget)));
-            let covered = pair.decoder.covered();
+            let covered: Vec<_> = pair.decoder.covered().collect();
             let is_covered = |slot: u32| {
                 let id = pair.encoder.client_id(Slot(slot)).unwrap();
                 covered.binary_search(&id).is_ok()

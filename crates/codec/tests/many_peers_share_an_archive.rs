@@ -37,8 +37,8 @@ impl Peer {
         if !(tick + self.number).is_multiple_of(5) {
             self.decoder.decode(&packet.bytes).unwrap();
             for id in self.decoder.covered() {
-                let slot: Slot = self.encoder.slot(*id).unwrap();
-                assert_eq!(self.decoder.row(*id), archive.latest(slot));
+                let slot: Slot = self.encoder.slot(id).unwrap();
+                assert_eq!(self.decoder.row(id), archive.latest(slot));
             }
             let ack = self.decoder.acknowledgement().unwrap();
             self.encoder.acknowledge(&ack, archive).unwrap();

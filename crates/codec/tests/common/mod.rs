@@ -435,7 +435,7 @@ pub fn state(decoder: &Decoder) -> State {
         digest: decoder.digest(),
         tick: world.newest(),
         rows: world.living_slots().map(row).collect(),
-        covered: decoder.covered().to_vec(),
+        covered: decoder.covered().collect(),
         newest: decoder.acknowledgement().map_or(0, |ack| ack.newest.0),
     }
 }
@@ -490,7 +490,7 @@ fn check(
         );
     }
     for id in decoder.covered() {
-        let (class, row) = truth.get(id).unwrap_or_else(|| {
+        let (class, row) = truth.get(&id).unwrap_or_else(|| {
             panic!("seed {seed}, packet {sequence}: {id:?} is not in the world")
         });
         assert_eq!(

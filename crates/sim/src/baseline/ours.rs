@@ -19,6 +19,7 @@ pub struct OurSender {
     encoder: Encoder,
     slots: BTreeMap<u64, Slot>,
     ids: BTreeMap<Slot, u64>,
+    oversize: bool,
 }
 
 impl OurSender {
@@ -32,6 +33,7 @@ impl OurSender {
             encoder,
             slots: BTreeMap::new(),
             ids: BTreeMap::new(),
+            oversize: false,
         }
     }
 }
@@ -77,9 +79,13 @@ impl Sender for OurSender {
         for slot in spawned {
             self.encoder.show(slot, &self.archive);
         }
-        self.encoder
-            .encode(&self.archive, budget)
-            .map_or_else(|_| Vec::new(), |packet| packet.bytes)
+        match self.encoder.encode(&self.archive, budget) {
+            Ok(packet) => {
+                self.oversize = packet.oversize;
+                packet.bytes
+            }
+            Err(_) => Vec::new(),
+        }
     }
 
     fn acknowledge(&mut self, acknowledgement: &[u8]) {
@@ -118,6 +124,10 @@ impl Sender for OurSender {
             }
         });
         Some(rows.collect())
+    }
+
+    fn is_oversize(&self) -> bool {
+        self.oversize
     }
 
     fn obeys_budget(&self) -> bool {

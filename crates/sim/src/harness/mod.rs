@@ -59,6 +59,11 @@ pub trait Sender {
         false
     }
 
+    /// Whether the last packet is longer than the budget because a single entity needs more.
+    fn is_oversize(&self) -> bool {
+        false
+    }
+
     /// Whether the method can cut its packets at a byte limit.
     fn obeys_budget(&self) -> bool {
         false
