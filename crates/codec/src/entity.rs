@@ -8,7 +8,7 @@ use crate::{
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
-    predict::{CostSample, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
+    predict::{CostSample, Dissent, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
     session::{Coder, NumberSite, Session, Topic, hash},
     twin::{FieldState, Head, Layout},
     units::Tick,
@@ -92,27 +92,6 @@ impl Past {
             .quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
     }
 
-    /// What the other predictors say about a guess: how far off it may be, and to which side.
-    fn dissent(&self, layout: &Layout, class: u16, at: usize, guess: i64) -> Dissent {
-        let shape = layout.shapes[usize::from(class)][at];
-        let Some(line) = self.linear(layout, class, at) else {
-            return Dissent::default();
-        };
-        let curve = self.quadratic(layout, class, at).unwrap_or(line);
-        let speed = residual(line, self.rows[0][at], shape);
-        let bend = residual(curve, line, shape);
-        let side = |guessed: i64| match residual(guessed, guess, shape) {
-            0 => 0,
-            1.. => 1,
-            _ => 2,
-        };
-        let size = |value: i64| u32::from(bit_length(value)).min(15);
-        Dissent {
-            scale: 256 | size(bend) << 4 | size(speed),
-            side: side(line) * 9 + side(curve) * 3 + side(self.rows[0][at]),
-        }
-    }
-
     fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
         if let Some(&value) = self.contract.get(at) {
             return Some(value);
@@ -159,13 +138,6 @@ impl Past {
             }
         }
     }
-}
-
-/// See [`Past::dissent`].
-#[derive(Clone, Copy, Default)]
-struct Dissent {
-    scale: u32,
-    side: usize,
 }
 
 /// Whether any field of an entity is expected to do anything but hold.
@@ -292,7 +264,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             if differs {
                 self.account.cause = Cause::Surprise;
                 let repeats = &book.classes[usize::from(class)].fields[at].repeats;
-                let dissent = past.dissent(layout, class, at, guess);
+                let guesses = past.guesses(layout, class, field, row);
+                let dissent = guesses.dissent(guess, shape);
                 row[at] = self.correct(
                     key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
                 );
@@ -301,7 +274,6 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     Shape::Symbol { .. } => 0,
                 };
                 let last = bit_length(error) | if error < 0 { 0x80 } else { 0 };
-                let guesses = past.guesses(layout, class, field, row);
                 let costs = CostSample::new(row[at], &guesses, shape);
                 self.log.surprises.push(Surprise {
                     id,

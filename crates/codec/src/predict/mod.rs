@@ -105,6 +105,35 @@ pub(crate) struct Guesses {
     pub declared: Option<i64>,
 }
 
+impl Guesses {
+    /// What the other predictors say about a guess.
+    pub fn dissent(&self, guess: i64, shape: Shape) -> Dissent {
+        let Some(line) = self.linear else {
+            return Dissent::default();
+        };
+        let curve = self.quadratic.unwrap_or(line);
+        let size = |value: i64| u32::from(bit_length(value)).min(15);
+        let side = |guessed: i64| match residual(guessed, guess, shape) {
+            0 => 0,
+            1.. => 1,
+            _ => 2,
+        };
+        let speed = size(residual(line, self.hold, shape));
+        let bend = size(residual(curve, line, shape));
+        Dissent {
+            scale: 256 | bend << 4 | speed,
+            side: side(line) * 9 + side(curve) * 3 + side(self.hold),
+        }
+    }
+}
+
+/// How far off a guess may be (as a context number), and to which side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dissent {
+    pub scale: u32,
+    pub side: usize,
+}
+
 /// How far ahead the samples lie, worked out once per set of ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
