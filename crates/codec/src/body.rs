@@ -8,7 +8,7 @@ use alloc::{sync::Arc, vec::Vec};
 use crate::{
     entity::{Past, PlanCache, Subject, expects_motion},
     ledger::{Account, Cause},
-    model::bank::OldCell,
+    model::bank::Moment,
     range::{Checkpoint, RangeDecoder, RangeEncoder},
     session::{Coder, List, Session, Topic},
     twin::{Book, Entity, Head, Phase, Rows},
@@ -60,7 +60,6 @@ pub(crate) struct Scratch {
     pub plans: PlanCache,
     pub truth: Vec<i64>,
     pub row: Vec<i64>,
-    pub old: Vec<OldCell>,
 }
 
 /// The sender's side: its archive, and what it wants.
@@ -634,7 +633,7 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
 /// Where a session was; see [`Session::rewind`].
 pub(crate) struct Mark {
     coder: Checkpoint,
-    old: usize,
+    bank: Moment,
     decisions: usize,
     surprises: usize,
     moved: usize,
@@ -648,10 +647,10 @@ pub(crate) struct Mark {
 }
 
 impl<const N: usize> Session<'_, RangeEncoder, N> {
-    fn mark(&self) -> Mark {
+    fn mark(&mut self) -> Mark {
         Mark {
             coder: self.coder.checkpoint(),
-            old: self.old.len(),
+            bank: self.bank.mark(),
             decisions: self.log.decisions.len(),
             surprises: self.log.surprises.len(),
             moved: self.log.moved.len(),
@@ -667,7 +666,7 @@ impl<const N: usize> Session<'_, RangeEncoder, N> {
 
     fn rewind(&mut self, to: Mark) {
         self.coder.rewind(to.coder);
-        self.bank.undo(self.old, to.old);
+        self.bank.rewind(to.bank);
         self.log.decisions.truncate(to.decisions);
         self.log.surprises.truncate(to.surprises);
         self.log.moved.truncate(to.moved);

@@ -280,7 +280,7 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         let twin = fresh.as_mut().unwrap_or(&mut self.twin);
         let rows = Shown(&self.shown);
-        let mut old = core::mem::take(&mut self.scratch.old);
+        let moment = twin.bank.mark();
         self.readout.clear();
         let limits = ReadLimits {
             entities: self.config.max_entities,
@@ -292,7 +292,6 @@ impl Decoder {
             bank: &mut twin.bank,
             book: &twin.book,
             log: &mut *log,
-            old: &mut old,
             ledger: None,
             account: Account {
                 class: None,
@@ -314,8 +313,7 @@ impl Decoder {
             &mut self.readout,
         );
         let sum = session.sum;
-        twin.bank.undo(&mut old, 0);
-        self.scratch.old = old;
+        twin.bank.rewind(moment);
         let error = match read {
             Err(_) => DecodeError::Malformed,
             Ok(()) if finish_check(sum, twin, log, &rows) != check => DecodeError::CheckFailed,

@@ -624,7 +624,7 @@ impl Encoder {
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, now, header.cursor, full);
         let mut scratch = core::mem::take(&mut self.scratch);
-        let mut old = core::mem::take(&mut scratch.old);
+        let moment = self.twin.bank.mark();
         self.bill = Bill::default();
         let mut page = self.ledger.is_some().then(Ledger::default);
         let sight = Sight {
@@ -637,7 +637,6 @@ impl Encoder {
             bank: &mut self.twin.bank,
             book: &self.twin.book,
             log: &mut log,
-            old: &mut old,
             ledger: page.as_mut(),
             account: HEADER,
             sum: seed(&header),
@@ -660,7 +659,7 @@ impl Encoder {
             cost,
             ..
         } = session;
-        self.twin.bank.undo(&mut old, 0);
+        self.twin.bank.rewind(moment);
         let mut bytes = coder.finish();
         let least = header_len + body::least_len(log.decisions.count::<N>(), &self.twin.book);
         if bytes.len() < least {
@@ -668,7 +667,6 @@ impl Encoder {
         }
         let check = finish_check(sum, &self.twin, &log, &sight);
         header::set_check(&mut bytes, header_len, check);
-        scratch.old = old;
         self.scratch = scratch;
         if invalid {
             self.spare.push(log);

@@ -4,14 +4,12 @@
 //! unchanged; when decoding, what goes in is ignored and what comes back is what was read. One
 //! body cannot disagree with itself.
 
-use alloc::vec::Vec;
-
 use crate::{
     check::Checksum,
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        bank::{Bank, CellId, Contexts, GROUP, Group, OldCell},
+        bank::{Bank, CellId, Contexts, GROUP, Group},
         logistic,
         repeats::{NONE, Repeats},
     },
@@ -57,8 +55,6 @@ pub(crate) struct Session<'a, C, const N: usize> {
     pub bank: &'a mut Bank,
     pub book: &'a Book,
     pub log: &'a mut Log,
-    /// Undo of what was learned inside the packet.
-    pub old: &'a mut Vec<OldCell>,
     pub ledger: Option<&'a mut Ledger>,
     pub account: Account,
     pub sum: Checksum,
@@ -158,7 +154,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let forecast = self.bank.forecast(contexts);
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
-        self.bank.learn(contexts, &forecast, bit, self.old);
+        self.bank.learn(contexts, &forecast, bit);
         self.log.decisions.push(contexts, bit);
         let paid = if bit {
             probability

@@ -18,7 +18,7 @@ use crate::{
     check::Checksum,
     log::Log,
     model::{
-        bank::{Bank, OldCell, SLICES},
+        bank::{Bank, Moment, SLICES},
         repeats::Repeats,
     },
     predict::{Costs, bit_length},
@@ -270,6 +270,11 @@ impl Twin {
 
     /// Learns from a packet that both ends know to be applied.
     pub fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
+        if !self.journal.keeps_fields {
+            self.bank.settle();
+        } else if self.journal.start.is_none() {
+            self.journal.start = Some(self.bank.mark());
+        }
         self.journal.steps.push(Undo::Fold {
             oldest: (self.book.folds.len() == FOLDS).then(|| self.book.folds[0]),
             last_partial: self.book.last_partial,
@@ -280,9 +285,7 @@ impl Twin {
         self.book.folds.push(log.tick);
         self.book.fold_count += 1;
         if self.learning {
-            let mut cells = core::mem::take(&mut self.journal.cells);
-            self.bank.replay::<N>(&log.decisions, &mut cells);
-            self.journal.cells = cells;
+            self.bank.replay::<N>(&log.decisions);
         }
         for &id in &log.despawns {
             self.remove(id);
@@ -315,15 +318,16 @@ impl Twin {
 
     /// Makes everything since the last commit final.
     pub fn commit(&mut self) {
-        self.journal.cells.clear();
+        self.bank.settle();
+        self.journal.start = None;
         self.journal.steps.clear();
     }
 
     /// Takes back everything since the last [`commit`](Self::commit).
     pub fn roll_back(&mut self) {
-        let mut cells = core::mem::take(&mut self.journal.cells);
-        self.bank.undo(&mut cells, 0);
-        self.journal.cells = cells;
+        if let Some(start) = self.journal.start.take() {
+            self.bank.rewind(start);
+        }
         while let Some(step) = self.journal.steps.pop() {
             self.take_back(step);
         }
@@ -837,7 +841,8 @@ pub(crate) trait Rows {
 struct Journal {
     /// Whether field states are worth copying before they change.
     keeps_fields: bool,
-    cells: Vec<OldCell>,
+    /// Where the bank was at the last commit, once something was folded after it.
+    start: Option<Moment>,
     steps: Vec<Undo>,
 }
 

@@ -81,12 +81,9 @@ impl Decisions {
     }
 }
 
-/// What a cell held before it was changed.
+/// A moment to which a bank can go back; see [`Bank::mark`].
 #[derive(Clone, Copy, Debug)]
-pub struct OldCell {
-    cell: CellId,
-    value: u32,
-}
+pub struct Moment(usize);
 
 /// All groups of one model.
 #[derive(Clone, Debug)]
@@ -97,6 +94,12 @@ pub struct Bank {
     table: Vec<Entry>,
     /// Groups by the part of the bank they belong to.
     slices: Vec<Vec<u32>>,
+    /// What groups held when they were first changed after a moment, oldest first.
+    saved: Vec<(u32, [u32; GROUP])>,
+    /// For each group, the moment at which it was saved last.
+    stamps: Vec<u32>,
+    moment: u32,
+    saving: bool,
     frozen: bool,
 }
 
@@ -119,6 +122,10 @@ impl Bank {
             keys: Vec::new(),
             table: alloc::vec![FREE; 512],
             slices: alloc::vec![Vec::new(); SLICES as usize],
+            saved: Vec::new(),
+            stamps: Vec::new(),
+            moment: 1,
+            saving: true,
             frozen,
         };
         for group in 0..WEIGHT_SETS * 8 / GROUP {
@@ -166,51 +173,84 @@ impl Bank {
         }
     }
 
-    /// Learns that a decision went `bit`; what was changed is pushed onto `journal`.
+    /// Learns that a decision went `bit`.
     #[inline]
     pub fn learn<const N: usize>(
         &mut self,
         contexts: &Contexts<N>,
         forecast: &Forecast<N>,
         bit: bool,
-        journal: &mut Vec<OldCell>,
     ) {
         if self.frozen {
             return;
         }
+        self.save(contexts.weights);
         let error = (i32::from(bit) << 16) - i32::from(forecast.probability);
         for i in 0..N {
             let cell = CellId(contexts.weights.0 + i as u32);
             let weight = self.cells[cell.0 as usize] as i32;
             let moved = weight.saturating_add((forecast.inputs[i] * error + (1 << 17)) >> 18);
-            self.set(
-                cell,
-                moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32,
-                journal,
-            );
+            self.cells[cell.0 as usize] = moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32;
         }
         for cell in contexts.cells {
-            let moved = adapt(self.cells[cell.0 as usize], bit);
-            self.set(cell, moved, journal);
+            self.save(cell);
+            let cell = &mut self.cells[cell.0 as usize];
+            *cell = adapt(*cell, bit);
         }
     }
 
     /// Learns the decisions of an earlier packet.
-    pub fn replay<const N: usize>(&mut self, decisions: &Decisions, journal: &mut Vec<OldCell>) {
+    pub fn replay<const N: usize>(&mut self, decisions: &Decisions) {
         for words in decisions.words.chunks_exact(N + 1) {
             let contexts = Contexts::<N> {
                 cells: core::array::from_fn(|i| CellId(words[i + 1])),
                 weights: CellId(words[0] >> 1),
             };
             let forecast = self.forecast(&contexts);
-            self.learn(&contexts, &forecast, words[0] & 1 == 1, journal);
+            self.learn(&contexts, &forecast, words[0] & 1 == 1);
         }
     }
 
-    /// Takes back everything in `journal` beyond its first `keep` entries, newest first.
-    pub fn undo(&mut self, journal: &mut Vec<OldCell>, keep: usize) {
-        for old in journal.drain(keep..).rev() {
-            self.cells[old.cell.0 as usize] = old.value;
+    /// Remembers this moment.
+    pub fn mark(&mut self) -> Moment {
+        self.pass();
+        self.saving = true;
+        Moment(self.saved.len())
+    }
+
+    /// Forgets everything learned since a moment.
+    pub fn rewind(&mut self, to: Moment) {
+        for (group, cells) in self.saved.drain(to.0..).rev() {
+            self.cells[group as usize * GROUP..][..GROUP].copy_from_slice(&cells);
+        }
+        self.pass();
+    }
+
+    /// Every group may be saved again from here on.
+    fn pass(&mut self) {
+        if self.moment == u32::MAX {
+            self.stamps.fill(0);
+            self.moment = 0;
+        }
+        self.moment += 1;
+    }
+
+    /// Makes everything learned so far final; there is no way back before the next mark.
+    pub fn settle(&mut self) {
+        self.saved.clear();
+        self.saving = false;
+    }
+
+    /// A group is copied before it changes for the first time after a moment: much less than
+    /// every change of a cell, of which there are several per decision.
+    #[inline]
+    fn save(&mut self, cell: CellId) {
+        let group = cell.0 as usize / GROUP;
+        if self.saving && self.stamps[group] != self.moment {
+            self.stamps[group] = self.moment;
+            let mut cells = [0; GROUP];
+            cells.copy_from_slice(&self.cells[group * GROUP..][..GROUP]);
+            self.saved.push((group as u32, cells));
         }
     }
 
@@ -234,6 +274,7 @@ impl Bank {
             self.table[at] = FREE;
         }
         self.cells.truncate(keep * GROUP);
+        self.stamps.truncate(keep);
     }
 
     /// A digest of one of the [`SLICES`] parts of the bank that does not depend on the order in
@@ -270,14 +311,7 @@ impl Bank {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        4 * self.cells.len() + 12 * self.keys.len() + size_of::<Entry>() * self.table.len()
-    }
-
-    #[inline]
-    fn set(&mut self, cell: CellId, value: u32, journal: &mut Vec<OldCell>) {
-        let slot = &mut self.cells[cell.0 as usize];
-        journal.push(OldCell { cell, value: *slot });
-        *slot = value;
+        4 * self.cells.len() + 16 * self.keys.len() + size_of::<Entry>() * self.table.len()
     }
 
     #[cold]
@@ -286,6 +320,7 @@ impl Bank {
         let slice = spread(key) % SLICES;
         self.slices[slice as usize].push(self.keys.len() as u32);
         self.keys.push(key);
+        self.stamps.push(0);
         self.cells.extend([fresh_cell(key); GROUP]);
         if self.keys.len() * 2 > self.table.len() {
             self.table = alloc::vec![FREE; self.table.len() * 2];
