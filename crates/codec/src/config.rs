@@ -15,7 +15,7 @@ pub enum Policy {
 /// How much is spent on modelling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Two contexts a decision.
+    /// Three contexts a decision.
     #[default]
     Default,
     /// Five contexts a decision: smaller and slower.
