@@ -140,11 +140,13 @@ pub(crate) fn choose(
     let firsts = [fresh.first(), known.first()].into_iter().flatten();
     choice.firsts = firsts.map(Unit::ids).collect();
     let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19).saturating_sub(bill.despawns);
+    // What is on its way already is sent again only if there is room to spare.
+    let unsent =
+        fresh.partition_point(|unit| unit.turn().is_some_and(|turn| turn.0 == Sequence(0)));
     let share = if known.is_empty() { bits } else { bits / 2 };
-    let (unused, taken) = fill(&fresh, share, &mut choice);
+    let (unused, taken) = fill(&fresh[..unsent], share, &mut choice);
     let (left, _) = fill(&known, bits - (share - unused), &mut choice);
-    // What known entities left over goes to new ones.
-    if taken < fresh.len() && left > 0 && !known.is_empty() {
+    if taken < fresh.len() && left > 0 {
         fill(&fresh[taken..], left, &mut choice);
     }
     choice.wakes.sort_unstable();

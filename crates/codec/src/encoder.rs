@@ -757,7 +757,7 @@ impl Encoder {
         self.twin.commit();
     }
 
-    /// What a lost packet covered counts as covered by whatever came before it.
+    /// What a lost packet covered waits already for as long as anything may.
     fn note_lost(&mut self, log: &Log) {
         let ids = if log.full {
             &self.twin.book.active
@@ -767,7 +767,7 @@ impl Encoder {
         for &id in ids.iter().chain(&log.covered) {
             let sent = &mut self.roster.sent[id as usize];
             if *sent == log.sequence {
-                *sent = log.cursor.max(Sequence(1));
+                *sent = Sequence(1);
             }
         }
     }
