@@ -13,7 +13,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use crate::{
     body::Bill,
-    encoder::Roster,
+    roster::Roster,
     units::{Sequence, Tick},
 };
 

@@ -16,11 +16,12 @@ use crate::{
     encoder::{WINDOW, finish_check, seed},
     header::{self, Header, Known},
     history::Archive,
+    layout::Layout,
     ledger::{Account, Cause},
     log::Log,
     range::RangeDecoder,
     session::Session,
-    twin::{HISTORY, Layout, Phase, Rows, Twin},
+    twin::{HISTORY, Phase, Rows, Twin},
     units::{ClientId, Sequence, Slot, Tick},
 };
 

@@ -1,10 +1,6 @@
 //! The sending end of one connection.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::fmt;
 
 use prescient_schema::{Level, Schema};
@@ -17,11 +13,13 @@ use crate::{
     config::{Config, Policy, Profile},
     header::{self, Header, MAX_EXCLUDED},
     history::Archive,
+    layout::Layout,
     ledger::{Account, Cause, Ledger},
     log::Log,
     range::RangeEncoder,
+    roster::{Doom, Roster, Sight, quantise},
     session::Session,
-    twin::{Layout, Phase, Rows, Twin},
+    twin::{Phase, Rows, Twin},
     units::{ClientId, Sequence, Slot, Tick},
 };
 
@@ -53,33 +51,6 @@ pub struct Encoder {
     /// The ledger of the packet written last, which may not be the one that is sent.
     page: Ledger,
     statistics: Statistics,
-}
-
-/// Who the receiver knows by which number, and what is still to be told.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Roster {
-    ids: Vec<Option<u32>>,
-    pub slots: Vec<Option<Slot>>,
-    levels: Vec<u8>,
-    /// The last packet that covered each id.
-    pub sent: Vec<Sequence>,
-    /// Visible but not yet confirmed, with the tick since when.
-    pub waiting: BTreeMap<u32, Tick>,
-    /// Sent but no longer visible. Every packet says so, and the number is not used again, until
-    /// one that said so is known to be applied and the model has forgotten it.
-    pub doomed: BTreeMap<u32, Doom>,
-    free: BTreeSet<u32>,
-    /// At rest for the receiver, but not in truth; with the last packet that said so.
-    pub dirty: BTreeMap<u32, Sequence>,
-}
-
-/// An entity that is no longer visible.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Doom {
-    /// The last packet that did not say so.
-    since: Sequence,
-    /// A later one is known to be applied.
-    told: bool,
 }
 
 /// What an encoder did.
@@ -531,7 +502,6 @@ impl Encoder {
         }
     }
 
-    /// The chosen part of what there is to say.
     /// Writes what fits and was waited for longest.
     fn write_part(
         &mut self,
@@ -568,6 +538,7 @@ impl Encoder {
         }
     }
 
+    /// The chosen part of what there is to say.
     fn part(&self, contents: &Contents, chosen: &budget::Choice) -> Contents {
         let mut part = contents.clone();
         part.wakes
@@ -797,96 +768,6 @@ impl Encoder {
                 roster.dirty.entry(id).or_default();
             }
         }
-    }
-}
-
-impl Roster {
-    fn admit(&mut self, slot: Slot, since: Tick) -> u32 {
-        let at = slot.0 as usize;
-        if self.ids.len() <= at {
-            self.ids.resize(at + 1, None);
-        }
-        if let Some(id) = self.ids[at] {
-            return id;
-        }
-        let id = self.free.pop_first().unwrap_or(self.slots.len() as u32);
-        if self.slots.len() <= id as usize {
-            self.slots.resize(id as usize + 1, None);
-            self.levels.resize(id as usize + 1, 0);
-            self.sent.resize(id as usize + 1, Sequence(0));
-        }
-        self.ids[at] = Some(id);
-        self.slots[id as usize] = Some(slot);
-        self.levels[id as usize] = 0;
-        self.sent[id as usize] = Sequence(0);
-        self.waiting.insert(id, since);
-        id
-    }
-
-    /// Nothing is confirmed any more.
-    fn restart(&mut self, now: Tick) {
-        self.dirty.clear();
-        for (id, slot) in self.slots.iter().enumerate() {
-            if slot.is_some() {
-                self.waiting.entry(id as u32).or_insert(now);
-            }
-        }
-    }
-}
-
-/// What the encoder sees of the world: its receiver's numbers over the shared archive.
-struct Sight<'a> {
-    archive: &'a Archive,
-    roster: &'a Roster,
-    schema: &'a Schema,
-}
-
-impl Sight<'_> {
-    fn slot(&self, id: u32) -> Option<Slot> {
-        self.roster.slots.get(id as usize).copied().flatten()
-    }
-
-    fn copy(&self, slot: Slot, row: Option<&[i64]>, level: u8, out: &mut Vec<i64>) -> bool {
-        let (Some(row), Some(class)) = (row, self.archive.class(slot)) else {
-            return false;
-        };
-        out.clear();
-        out.extend_from_slice(row);
-        quantise(out, &self.schema.classes[usize::from(class)].fields, level);
-        true
-    }
-}
-
-impl Rows for Sight<'_> {
-    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool {
-        self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.row(slot, tick), level, out))
-    }
-
-    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool {
-        self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.latest(slot), level, out))
-    }
-
-    fn changed_after(&self, id: u32, tick: Tick) -> bool {
-        self.slot(id)
-            .and_then(|slot| self.archive.last_changed(slot))
-            .is_some_and(|changed| changed > tick)
-    }
-}
-
-impl Truth for Sight<'_> {
-    fn level(&self, id: u32) -> u8 {
-        self.roster.levels.get(id as usize).copied().unwrap_or(0)
-    }
-}
-
-fn quantise(row: &mut [i64], fields: &[prescient_schema::Field], level: u8) {
-    let Some(level) = Level::new(level).filter(|level| *level != Level::EXACT) else {
-        return;
-    };
-    for (value, field) in row.iter_mut().zip(fields) {
-        *value = field.at_level(level, *value);
     }
 }
 

@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 use prescient_schema::Shape;
 
 use crate::{
+    layout::Layout,
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
     predict::{CostSample, Dissent, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
     session::{Coder, NumberSite, Session, Topic, hash},
-    twin::{FieldState, Head, Layout},
+    twin::{FieldState, Head},
     units::Tick,
 };
 

@@ -6,16 +6,13 @@
 //! tick. Frames are immutable once captured; a clone of the archive is a cheap snapshot that can
 //! be read on another thread while the next tick is written.
 
-use alloc::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::fmt;
 
 use prescient_schema::{Field, Schema, Shape};
 
 use crate::{
+    chunks::{CHUNK, Chunks, HotSet, Pages},
     predict::wrap,
     units::{Slot, Tick},
 };
@@ -542,131 +539,6 @@ impl Record {
         }
     }
 }
-
-/// Places in the frames of one class.
-#[derive(Clone, Debug, Default)]
-struct HotSet {
-    owners: Vec<Option<Slot>>,
-    free: BTreeSet<u32>,
-    sweep: usize,
-}
-
-impl HotSet {
-    fn acquire(&mut self, slot: Slot) -> u32 {
-        let place = self.free.pop_first().unwrap_or(self.owners.len() as u32);
-        if place as usize == self.owners.len() {
-            self.owners.push(None);
-        }
-        self.owners[place as usize] = Some(slot);
-        place
-    }
-
-    fn release(&mut self, place: u32) {
-        self.owners[place as usize] = None;
-        self.free.insert(place);
-    }
-}
-
-impl HotSet {
-    fn has_room_well_before(&self, place: u32) -> bool {
-        self.free.first().is_some_and(|&free| free < place / 2)
-    }
-
-    fn is_vacant(&self, chunk: usize) -> bool {
-        let end = self.owners.len().min((chunk + 1) * CHUNK);
-        self.owners[chunk * CHUNK..end].iter().all(Option::is_none)
-    }
-}
-
-/// The rows of one class at one tick, in chunks that ticks share. Most of a large world is cold
-/// and has no chunks here, so they are kept two levels deep: a copy costs a word per 512 places.
-#[derive(Clone, Debug, Default)]
-struct Chunks {
-    pages: Vec<Option<Arc<Page>>>,
-}
-
-type Page = Vec<Option<Arc<[i64]>>>;
-
-impl Chunks {
-    #[inline]
-    fn get(&self, at: usize) -> Option<&Arc<[i64]>> {
-        self.pages
-            .get(at / PAGE_CHUNKS)?
-            .as_ref()?
-            .get(at % PAGE_CHUNKS)?
-            .as_ref()
-    }
-
-    fn get_mut(&mut self, at: usize, len: usize) -> &mut [i64] {
-        let page = at / PAGE_CHUNKS;
-        if self.pages.len() <= page {
-            self.pages.resize(page + 1, None);
-        }
-        let page = self.pages[page].get_or_insert_with(|| Arc::new(alloc::vec![None; PAGE_CHUNKS]));
-        let chunk =
-            Arc::make_mut(page)[at % PAGE_CHUNKS].get_or_insert_with(|| alloc::vec![0; len].into());
-        Arc::make_mut(chunk)
-    }
-
-    fn clear(&mut self, at: usize) {
-        let Some(slot) = self.pages.get_mut(at / PAGE_CHUNKS) else {
-            return;
-        };
-        if let Some(page) = slot {
-            let page = Arc::make_mut(page);
-            page[at % PAGE_CHUNKS] = None;
-            if page.iter().all(Option::is_none) {
-                *slot = None;
-            }
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (usize, &Arc<[i64]>)> {
-        let pages = self.pages.iter().enumerate();
-        pages.flat_map(|(at, page)| {
-            let chunks = page.iter().flat_map(|page| page.iter().enumerate());
-            chunks.filter_map(move |(i, chunk)| Some((at * PAGE_CHUNKS + i, chunk.as_ref()?)))
-        })
-    }
-}
-
-/// A vector in shared pages: a clone shares them until one side writes.
-#[derive(Clone, Debug)]
-struct Pages<T> {
-    pages: Vec<Arc<Vec<T>>>,
-    len: usize,
-}
-
-impl<T> Default for Pages<T> {
-    fn default() -> Self {
-        Self {
-            pages: Vec::new(),
-            len: 0,
-        }
-    }
-}
-
-impl<T: Clone + Default> Pages<T> {
-    fn get(&self, at: usize) -> Option<&T> {
-        self.pages.get(at / PAGE)?.get(at % PAGE)
-    }
-
-    fn get_mut(&mut self, at: usize) -> &mut T {
-        &mut Arc::make_mut(&mut self.pages[at / PAGE])[at % PAGE]
-    }
-
-    fn grow(&mut self, len: usize) {
-        while self.pages.len() * PAGE < len {
-            self.pages.push(Arc::new(alloc::vec![T::default(); PAGE]));
-        }
-        self.len = self.len.max(len);
-    }
-}
-
-/// Rows in a chunk: what a change copies.
-const CHUNK: usize = 8;
-const PAGE: usize = 256;
-const PAGE_CHUNKS: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,36 @@
 //! Values to bits and back: predict, learn, and code only the surprises.
+//!
+//! A server captures its world once per tick into an [`Archive`](history::Archive) of rows of
+//! integers and has one [`Encoder`] per client; the client has a [`Decoder`] that is built from
+//! the schema alone. Packets may be lost, late, repeated or damaged: both ends learn only from
+//! what both know to have been applied, so their models stay identical bit for bit.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use prescient_codec::{Config, Decoder, Encoder, HISTORY, Tick, history::Archive};
+//! use prescient_schema::{Class, Field, Kind, Schema};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let x = Field::new("x", Kind::Int { bits: 32, signed: true });
+//! let schema = Arc::new(Schema { classes: vec![Class::new("cart", vec![x])] });
+//! let mut archive = Archive::new(schema.clone(), HISTORY);
+//! let mut encoder = Encoder::new(schema.clone(), Config::default());
+//! let mut decoder = Decoder::new(schema, Config::default());
+//!
+//! let mut capture = archive.begin(Tick(1))?;
+//! let cart = capture.spawn(0, &[17])?;
+//! capture.finish();
+//! let id = encoder.show(cart, &archive).expect("it was just captured");
+//!
+//! let packet = encoder.encode(&archive, None)?;
+//! decoder.decode(&packet.bytes)?;
+//! assert_eq!(decoder.row(id), Some(&[17][..]));
+//! if let Some(ack) = decoder.acknowledgement() {
+//!     encoder.acknowledge(&ack, &archive)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![no_std]
 
 extern crate alloc;
@@ -9,17 +41,20 @@ mod ack;
 mod body;
 mod budget;
 mod check;
+mod chunks;
 mod config;
 mod decoder;
 mod encoder;
 mod entity;
 mod header;
 pub mod history;
+mod layout;
 pub mod ledger;
 mod log;
 pub mod model;
 pub mod predict;
 pub mod range;
+mod roster;
 mod session;
 mod twin;
 pub mod units;
