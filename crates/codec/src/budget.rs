@@ -38,6 +38,19 @@ impl Choice {
         covered.len() < lists.iter().map(|list| list.len()).sum()
     }
 
+    /// If somebody's turn was left out because others came before it in the packet, keeps nobody
+    /// else: it goes alone, and breaks the limit if even that is not enough.
+    pub fn keep_first_left_out(&mut self, covered: &[u32]) -> bool {
+        let left_out = |ids: &&Vec<u32>| ids.iter().any(|id| covered.binary_search(id).is_err());
+        let Some(first) = self.firsts.iter().find(left_out).cloned() else {
+            return false;
+        };
+        for list in [&mut self.wakes, &mut self.active, &mut self.spawns] {
+            list.retain(|id| first.binary_search(id).is_ok());
+        }
+        true
+    }
+
     /// Takes out groups that a packet with this coverage cut in two. If one of them has its turn,
     /// somebody whose turn it is goes alone and may break the limit, as a single entity may; in
     /// odd packets and in even ones another. Returns whether to write the packet anew.

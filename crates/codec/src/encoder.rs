@@ -531,8 +531,17 @@ impl Encoder {
             let cut = chosen.is_cut(&log.covered);
             self.surcharge.learn(cut);
             attempts += 1;
-            if !cut || attempts == ATTEMPTS {
+            if !cut {
                 return Some((bytes, log));
+            }
+            if attempts == ATTEMPTS {
+                if !chosen.keep_first_left_out(&log.covered) {
+                    return Some((bytes, log));
+                }
+                self.spare.push(log);
+                let mut alone = contents.clone();
+                alone.despawns.clear();
+                return self.write(archive, &self.part(&alone, &chosen), now);
             }
             self.spare.push(log);
         }

@@ -166,7 +166,7 @@ pub fn run(
             result.encode_us.push(encode_us);
         }
         if let Some(freshness) = &mut freshness {
-            freshness.note(&changes);
+            freshness.note(&changes, &world);
         }
 
         if link.delivers_packet() {
@@ -180,7 +180,7 @@ pub fn run(
                     let stamp = (tick, options.seed);
                     let covered = verify(&schema, &world, sender, receiver, applied, stamp)?;
                     if let Some(freshness) = &mut freshness {
-                        freshness.cover(&covered);
+                        freshness.cover(&covered, &world);
                     }
                 }
                 Err(ReceiveError::MissingBaseline { .. }) if loss > 0 => result.unusable += 1,
@@ -233,21 +233,33 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
 struct Freshness {
     /// The first tick that the receiver has not been told about.
     unseen_since: BTreeMap<u64, u64>,
+    /// What the receiver was last told.
+    told: BTreeMap<u64, Arc<[i64]>>,
 }
 
 impl Freshness {
-    fn note(&mut self, changes: &TickChanges) {
-        for id in &changes.despawned {
+    /// An entity that is again what the receiver was told is not out of date.
+    fn note(&mut self, changes: &TickChanges, world: &World) {
+        for id in changes.despawned.iter().chain(&changes.spawned) {
             self.unseen_since.remove(id);
+            self.told.remove(id);
         }
         for &id in changes.spawned.iter().chain(&changes.changed) {
-            self.unseen_since.entry(id).or_insert(changes.tick);
+            let row = world.get(id).map(|entity| &entity.row);
+            if row.is_some() && self.told.get(&id) == row {
+                self.unseen_since.remove(&id);
+            } else {
+                self.unseen_since.entry(id).or_insert(changes.tick);
+            }
         }
     }
 
-    fn cover(&mut self, covered: &[u64]) {
+    fn cover(&mut self, covered: &[u64], world: &World) {
         for id in covered {
             self.unseen_since.remove(id);
+            if let Some(entity) = world.get(*id) {
+                self.told.insert(*id, entity.row.clone());
+            }
         }
     }
 
