@@ -94,6 +94,9 @@ pub enum UnknownMethod {
     /// Nothing is called so.
     #[error("unknown method {0:?}; there are {list}", list = [METHODS, FURTHER_METHODS].concat().join(", "))]
     Name(String),
+    /// There are no trained priors yet, so one that was asked for cannot be honoured.
+    #[error("the method {0:?} cannot start from a prior yet; measure without --prior")]
+    Prior(String),
 }
 
 /// Builds both halves of a method; they share nothing but the schema.
@@ -120,6 +123,9 @@ pub fn build(
             LearnedEncoder::new(schema.clone(), learning, options.ledger),
             LearnedDecoder::new(schema, learning),
         ),
+        "prescient" if options.prior.is_some() => {
+            return Err(UnknownMethod::Prior(name.to_owned()));
+        }
         "prescient" => ours(schema, options),
         _ => return Err(UnknownMethod::Name(name.to_owned())),
     })
