@@ -492,7 +492,7 @@ impl Encoder {
         let despawns = self.roster.doomed.keys().copied().collect();
         for id in settled {
             self.roster.dirty.remove(&id);
-            self.twin.forget_rest_row(id);
+            self.twin.drop_rest_row(id);
         }
         Contents {
             despawns,

@@ -140,7 +140,7 @@ pub(crate) struct Samples {
 }
 
 impl Twin {
-    /// An end that never rolls back says so with `undoable`, and is spared the copies.
+    /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
     pub fn new(layout: Arc<Layout>, learning: bool, undoable: bool) -> Self {
         let classes = layout
             .schema
@@ -327,11 +327,6 @@ impl Twin {
             entry.insert(row.into());
             self.journal.steps.push(Undo::RestRow { id, old: None });
         }
-    }
-
-    /// The archive says again what the resting entity held.
-    pub fn forget_rest_row(&mut self, id: u32) {
-        self.drop_rest_row(id);
     }
 
     /// Bytes held.
@@ -580,7 +575,9 @@ impl Twin {
         }
     }
 
-    fn drop_rest_row(&mut self, id: u32) {
+    /// Forgets the row kept for an entity at rest: it moves again, is gone, or the archive says
+    /// the same.
+    pub fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.book.rest_rows.remove(&id) {
             self.journal
                 .steps
