@@ -92,7 +92,7 @@ impl Decoder {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         let layout = Arc::new(Layout::new(schema.clone()));
         Self {
-            twin: Twin::new(layout.clone(), config.learning, true),
+            twin: Twin::new(layout.clone(), config.bank_learning(), true),
             config,
             layout,
             shown: Archive::new(schema, HISTORY),
@@ -113,7 +113,7 @@ impl Decoder {
     /// Applies a packet, wholly or not at all.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
         let result = match self.config.profile {
-            Profile::Default => self.decode_with::<3>(bytes),
+            Profile::Default => self.decode_with::<4>(bytes),
             Profile::Best => self.decode_with::<5>(bytes),
         };
         match result {
@@ -219,7 +219,11 @@ impl Decoder {
             if header.cursor.0 != 0 {
                 return Err(DecodeError::UnknownModel);
             }
-            fresh = Some(Twin::new(self.layout.clone(), self.config.learning, true));
+            fresh = Some(Twin::new(
+                self.layout.clone(),
+                self.config.bank_learning(),
+                true,
+            ));
         } else {
             self.fold_for::<N>(&header)?;
         }
@@ -287,7 +291,6 @@ impl Decoder {
             entities: self.config.max_entities,
             decisions: body::allowance(body.len(), &twin.book),
         };
-        let groups = twin.bank.groups();
         let mut session = Session::<_, N> {
             coder: RangeDecoder::new(body),
             bank: &mut twin.bank,
@@ -320,7 +323,7 @@ impl Decoder {
             Ok(()) if finish_check(sum, twin, log, &rows) != check => DecodeError::CheckFailed,
             Ok(()) => return Ok(()),
         };
-        twin.bank.truncate(groups);
+        twin.bank.tidy();
         Err(error)
     }
 
@@ -422,12 +425,14 @@ impl Decoder {
 struct Shown<'a>(&'a Archive);
 
 impl Rows for Shown<'_> {
-    fn copy_row(&self, id: u32, tick: Tick, _: u8, out: &mut Vec<i64>) -> bool {
-        copy(self.0.row(Slot(id), tick), out)
+    #[inline]
+    fn row<'a>(&'a self, id: u32, tick: Tick, _: u8, _: &'a mut Vec<i64>) -> Option<&'a [i64]> {
+        self.0.row(Slot(id), tick)
     }
 
-    fn copy_latest(&self, id: u32, _: u8, out: &mut Vec<i64>) -> bool {
-        copy(self.0.latest(Slot(id)), out)
+    #[inline]
+    fn latest<'a>(&'a self, id: u32, _: u8, _: &'a mut Vec<i64>) -> Option<&'a [i64]> {
+        self.0.latest(Slot(id))
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {
@@ -435,11 +440,6 @@ impl Rows for Shown<'_> {
             .last_changed(Slot(id))
             .is_some_and(|changed| changed > tick)
     }
-}
-
-fn copy(row: Option<&[i64]>, out: &mut Vec<i64>) -> bool {
-    out.clear();
-    row.inspect(|row| out.extend_from_slice(row)).is_some()
 }
 
 /// Packets in a row that may be refused before a new epoch is asked for.

@@ -2,93 +2,94 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::{Field, Kind, Schema, Shape};
+use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
 
 /// What does not change during a connection.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub schema: Arc<Schema>,
-    /// Number of the first field of each class among all fields of the schema.
-    pub first_field: Vec<u32>,
-    pub shapes: Vec<Vec<Shape>>,
+    pub classes: Vec<ClassLayout>,
+    /// Pages of the model: one per field and class, and one for everything else.
+    pub pages: u32,
+}
+
+/// One class of the schema.
+#[derive(Debug)]
+pub(crate) struct ClassLayout {
+    /// Page of the first field; the one behind the last field is the class's own.
+    pub first_page: u32,
+    pub shapes: Vec<Shape>,
     /// Order in which fields are coded: rates of change before what they change.
-    pub order: Vec<Vec<u16>>,
+    pub order: Vec<u16>,
     /// The same without the fields that are only sent when an entity appears.
-    pub updates: Vec<Vec<u16>>,
-    /// Whether a class can be served at other than full precision.
-    pub has_levels: Vec<bool>,
+    pub updates: Vec<u16>,
+    /// Whether it can be served at other than full precision.
+    pub has_levels: bool,
+    pub has_contract: bool,
     /// For each field, the field that is its declared rate of change.
-    pub rates: Vec<Vec<Option<u16>>>,
+    pub rates: Vec<Option<Rate>>,
+}
+
+/// A declared rate of change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// The field that is the rate.
+    pub field: u16,
+    pub ratio: Derivative,
 }
 
 impl Layout {
     pub fn new(schema: Arc<Schema>) -> Self {
-        let mut first_field = Vec::new();
-        let mut next = 0;
-        for class in &schema.classes {
-            first_field.push(next);
-            next += class.fields.len() as u32 + 1;
-        }
-        let shapes = schema
+        // Page 0 of the model belongs to no field.
+        let mut pages = 1;
+        let classes = schema
             .classes
             .iter()
             .map(|class| {
-                class
-                    .fields
-                    .iter()
-                    .map(|field| field.kind.shape())
-                    .collect()
+                let first_page = pages;
+                pages += class.fields.len() as u32 + 1;
+                ClassLayout::new(class, first_page)
             })
-            .collect();
-        let order: Vec<Vec<u16>> = schema
-            .classes
-            .iter()
-            .map(|class| {
-                let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
-                let all = 0..class.fields.len() as u16;
-                all.clone()
-                    .filter(is_rate)
-                    .chain(all.filter(|f| !is_rate(f)))
-                    .collect()
-            })
-            .collect();
-        let updates = order
-            .iter()
-            .zip(&schema.classes)
-            .map(|(order, class)| {
-                let lasting = |f: &u16| !class.fields[usize::from(*f)].only_on_spawn;
-                order.iter().copied().filter(lasting).collect()
-            })
-            .collect();
-        let rates = schema
-            .classes
-            .iter()
-            .map(|class| {
-                let mut rates = alloc::vec![None; class.fields.len()];
-                for (index, field) in class.fields.iter().enumerate() {
-                    if let Some(derivative) = field.derivative_of
-                        && let Some(rate) = rates.get_mut(usize::from(derivative.of))
-                    {
-                        *rate = Some(index as u16);
-                    }
-                }
-                rates
-            })
-            .collect();
-        let has_levels = schema
-            .classes
-            .iter()
-            .map(|class| class.fields.iter().any(knows_levels))
             .collect();
         Self {
             schema,
-            first_field,
-            shapes,
+            classes,
+            pages,
+        }
+    }
+}
+
+impl ClassLayout {
+    fn new(class: &Class, first_page: u32) -> Self {
+        let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
+        let all = 0..class.fields.len() as u16;
+        let rest = all.clone().filter(|f| !is_rate(f));
+        let order: Vec<u16> = all.filter(is_rate).chain(rest).collect();
+        let lasting = |f: &u16| !class.fields[usize::from(*f)].only_on_spawn;
+        let updates = order.iter().copied().filter(lasting).collect();
+        let mut rates = alloc::vec![None; class.fields.len()];
+        for (field, declared) in class.fields.iter().enumerate() {
+            if let Some(ratio) = declared.derivative_of
+                && let Some(rate) = rates.get_mut(usize::from(ratio.of))
+            {
+                let field = field as u16;
+                *rate = Some(Rate { field, ratio });
+            }
+        }
+        Self {
+            first_page,
+            shapes: class.fields.iter().map(|f| f.kind.shape()).collect(),
             order,
             updates,
-            has_levels,
+            has_levels: class.fields.iter().any(knows_levels),
+            has_contract: class.contract.is_some(),
             rates,
         }
+    }
+
+    /// The page of what is about the class and none of its fields.
+    pub fn own_page(&self) -> u32 {
+        self.first_page + self.shapes.len() as u32
     }
 }
 

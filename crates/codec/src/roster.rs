@@ -87,26 +87,47 @@ impl Sight<'_> {
         self.roster.slots.get(id as usize).copied().flatten()
     }
 
-    pub fn copy(&self, slot: Slot, row: Option<&[i64]>, level: u8, out: &mut Vec<i64>) -> bool {
-        let (Some(row), Some(class)) = (row, self.archive.class(slot)) else {
-            return false;
-        };
-        out.clear();
-        out.extend_from_slice(row);
-        quantise(out, &self.schema.classes[usize::from(class)].fields, level);
-        true
+    /// A row at the precision its receiver holds it.
+    #[inline]
+    fn at_level<'a>(
+        &self,
+        slot: Slot,
+        row: &'a [i64],
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        if level == 0 {
+            return Some(row);
+        }
+        let class = self.archive.class(slot)?;
+        buffer.clear();
+        buffer.extend_from_slice(row);
+        quantise(
+            buffer,
+            &self.schema.classes[usize::from(class)].fields,
+            level,
+        );
+        Some(buffer)
     }
 }
 
 impl Rows for Sight<'_> {
-    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool {
-        self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.row(slot, tick), level, out))
+    #[inline]
+    fn row<'a>(
+        &'a self,
+        id: u32,
+        tick: Tick,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        let slot = self.slot(id)?;
+        self.at_level(slot, self.archive.row(slot, tick)?, level, buffer)
     }
 
-    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool {
-        self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.latest(slot), level, out))
+    #[inline]
+    fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]> {
+        let slot = self.slot(id)?;
+        self.at_level(slot, self.archive.latest(slot)?, level, buffer)
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {

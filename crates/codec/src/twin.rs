@@ -17,10 +17,10 @@ use crate::{
     layout::Layout,
     log::Log,
     model::{
-        bank::{Bank, Moment, SLICES},
+        bank::{Bank, Learning, Moment, SLICES},
         repeats::Repeats,
     },
-    predict::{Costs, bit_length},
+    predict::{Costs, DEPTH, Samples, bit_length},
     units::{Sequence, Tick},
 };
 
@@ -66,6 +66,8 @@ pub(crate) struct Head {
     pub phase: Phase,
     pub class: u16,
     pub level: u8,
+    /// Whether anything but holding still is expected of it.
+    pub expects_motion: bool,
     /// Bit `k` says whether the fold `covered_at - k` covered this entity; later folds did.
     covered: u64,
     covered_at: u32,
@@ -103,10 +105,47 @@ pub(crate) enum Phase {
 pub(crate) struct FieldState {
     /// Bit `k` says whether it surprised at the entity's `k`-th last surprise.
     pub surprised: u8,
+    /// Bit `k` says whether it surprised at the fold `k` before the entity's last surprise.
+    pub history: u32,
+    /// After how many folds its history repeats itself, as far as it does.
+    pub period: u8,
     /// Bit length of the last residual, and its sign in bit 7.
     pub last: u8,
     pub costs: Costs,
 }
+
+impl FieldState {
+    /// Notes a fold at which the entity surprised, `passed` folds after the one before, and
+    /// whether this field had a part in it.
+    fn advance(&mut self, passed: u32, surprised: bool) {
+        self.surprised = self.surprised << 1 | u8::from(surprised);
+        self.history = self.history.checked_shl(passed).unwrap_or(0) | u32::from(surprised);
+        let history = self.history;
+        let run = |period: u32| (history ^ history >> period).trailing_zeros();
+        if self.period == 0 || run(u32::from(self.period)) == 0 {
+            let mut best = 0;
+            for period in 1..=LONGEST_PERIOD {
+                let length = run(period).min(32 - period);
+                if length > best {
+                    best = length;
+                    self.period = period as u8;
+                }
+            }
+        }
+    }
+
+    /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
+    /// for how long it has.
+    #[inline]
+    pub fn echo(&self, behind: u32) -> (bool, u32) {
+        let history = self.history.checked_shl(behind).unwrap_or(0);
+        let period = u32::from(self.period).max(1);
+        let run = (history ^ history >> period).trailing_zeros();
+        (history >> (period - 1) & 1 == 1, run)
+    }
+}
+
+const LONGEST_PERIOD: u32 = 20;
 
 /// What is known about a field of all entities of a class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,16 +171,9 @@ pub(crate) struct ClassState {
     pub reference: Option<Arc<[i64]>>,
 }
 
-/// The newest ticks at which both ends know an entity, newest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Samples {
-    pub ticks: [Tick; 3],
-    pub count: usize,
-}
-
 impl Twin {
     /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
-    pub fn new(layout: Arc<Layout>, learning: bool, undoable: bool) -> Self {
+    pub fn new(layout: Arc<Layout>, learning: Learning, undoable: bool) -> Self {
         let classes = layout
             .schema
             .classes
@@ -167,9 +199,9 @@ impl Twin {
             ..Journal::default()
         };
         Self {
-            bank: Bank::new(!learning),
+            bank: Bank::new(book.layout.pages, learning),
             book,
-            learning,
+            learning: learning != Learning::Off,
             journal,
         }
     }
@@ -254,7 +286,7 @@ impl Twin {
         let mut sum = Checksum::new(self.bank.digest(slice));
         sum.add(u64::from(book.fold_count));
         for (class, state) in book.classes.iter().enumerate() {
-            let first = book.layout.first_field[class];
+            let first = book.layout.classes[class].first_page;
             let start = (slice + SLICES - first % SLICES) % SLICES;
             for field in state
                 .fields
@@ -265,14 +297,14 @@ impl Twin {
                 field.add_to(&mut sum);
             }
         }
-        let mut row = Vec::new();
+        let mut buffer = Vec::new();
         for &id in book.active.iter().filter(|&&id| id % SLICES == slice) {
             let entity = &book.entities[id as usize];
             book.add_entity(&mut sum, id, entity);
-            let samples = book.samples(&entity.head, now);
+            let samples = book.samples(book.folds_known(&entity.head), now);
             if vouched(id) && samples.count > 0 {
-                rows.copy_row(id, samples.ticks[0], entity.head.level, &mut row);
-                sum.add_row(&row);
+                let row = rows.row(id, samples.ticks[0], entity.head.level, &mut buffer);
+                sum.add_row(row.unwrap_or_default());
             }
         }
         let count = book.entities.len() as u32;
@@ -282,8 +314,8 @@ impl Twin {
             if entity.head.phase == Phase::Resting {
                 book.add_entity(&mut sum, id, entity);
                 if vouched(id) {
-                    book.copy_rest_row(id, rows, &mut row);
-                    sum.add_row(&row);
+                    let row = book.rest_row(id, rows, &mut buffer);
+                    sum.add_row(row.unwrap_or_default());
                 }
             }
         }
@@ -358,12 +390,14 @@ impl Twin {
         }
         self.remember_head(id);
         let fields = self.book.fresh_fields(class);
+        let expects_motion = self.book.expects_motion(class, &fields);
         let fold = self.book.fold_count;
         let entity = &mut self.book.entities[at];
         entity.head = Head {
             phase: Phase::Active,
             class,
             level: 0,
+            expects_motion,
             covered: 1,
             covered_at: fold,
             surprised: 1,
@@ -387,9 +421,11 @@ impl Twin {
                 self.remember_head(id);
                 let class = self.book.entities[id as usize].head.class;
                 let fields = self.book.fresh_fields(class);
+                let expects_motion = self.book.expects_motion(class, &fields);
                 let whole = fold - self.book.last_partial;
                 let entity = &mut self.book.entities[id as usize];
                 entity.head.phase = Phase::Active;
+                entity.head.expects_motion = expects_motion;
                 entity.head.moved_at = fold;
                 // While it rested, only whole packets vouch for it.
                 let vouched = u64::MAX
@@ -444,9 +480,9 @@ impl Twin {
             if let Some(&tick) = self.book.folds.last()
                 && rows.changed_after(id, tick)
             {
-                let mut kept = Vec::new();
-                if rows.copy_row(id, tick, level, &mut kept) {
-                    self.keep_rest_row(id, &kept);
+                let mut buffer = Vec::new();
+                if let Some(row) = rows.row(id, tick, level, &mut buffer) {
+                    self.keep_rest_row(id, row);
                 }
             }
         }
@@ -515,6 +551,7 @@ impl Twin {
             }
             self.remember_head(id);
             let head = &mut self.book.entities[id as usize].head;
+            let passed = fold - head.surprised_at;
             let past = head
                 .surprised
                 .checked_shl(fold - head.surprised_at)
@@ -526,15 +563,19 @@ impl Twin {
                 let old = self.book.entities[id as usize].fields.clone();
                 self.journal.steps.push(Undo::Fields { id, old });
             }
-            for field in self.book.entities[id as usize].fields.iter_mut() {
-                field.surprised <<= 1;
+            for (at, field) in self.book.entities[id as usize]
+                .fields
+                .iter_mut()
+                .enumerate()
+            {
+                let hit = group.iter().any(|s| usize::from(s.field) == at);
+                field.advance(passed, hit);
             }
             for surprise in group {
                 let at = usize::from(surprise.field);
                 let Some(field) = self.book.entities[id as usize].fields.get_mut(at) else {
                     continue;
                 };
-                field.surprised |= 1;
                 field.last = surprise.last;
                 field.costs.learn(&surprise.costs, 4);
                 let shared = &mut self.book.classes[class].fields[at];
@@ -550,6 +591,9 @@ impl Twin {
                     shared.repeats.learn(surprise.residual);
                 }
             }
+            let fields = &self.book.entities[id as usize].fields;
+            let expects_motion = self.book.expects_motion(class as u16, fields);
+            self.book.entities[id as usize].head.expects_motion = expects_motion;
         }
     }
 
@@ -632,29 +676,30 @@ impl Book {
             .map_or(Phase::Absent, |entity| entity.head.phase)
     }
 
-    /// Ticks from which an entity can be predicted at `now`.
+    /// Which of the last 64 folds covered an entity, newest in bit 0.
     #[inline]
-    pub fn samples(&self, head: &Head, now: Tick) -> Samples {
-        let mut samples = Samples::default();
-        let behind = self.fold_count.wrapping_sub(head.covered_at);
+    pub fn folds_known(&self, head: &Head) -> u64 {
+        let behind = self.fold_count - head.covered_at;
+        if behind > 63 {
+            return u64::MAX;
+        }
+        head.covered << behind | ((1 << behind) - 1)
+    }
+
+    /// Ticks from which an entity that these folds covered can be predicted at `now`.
+    pub fn samples(&self, known: u64, now: Tick) -> Samples {
+        let mut ticks = [Tick(0); DEPTH];
+        let mut count = 0;
         for (back, &tick) in self.folds.iter().rev().enumerate() {
-            if now.since(tick) > HISTORY {
+            if now.since(tick) > HISTORY || count == DEPTH {
                 break;
             }
-            let back = back as u32;
-            let known = back < behind || head.covered >> (back - behind).min(63) & 1 == 1;
-            if known {
-                samples.ticks[samples.count] = tick;
-                samples.count += 1;
-                if samples.count == samples.ticks.len() {
-                    break;
-                }
-            }
-            if back >= behind + 63 {
-                break;
+            if known >> back.min(63) & 1 == 1 {
+                ticks[count] = tick;
+                count += 1;
             }
         }
-        samples
+        Samples::pick(now, &ticks[..count])
     }
 
     /// Which of the last 32 folds held a surprise of this entity, newest in bit 0.
@@ -665,15 +710,22 @@ impl Book {
             .unwrap_or(0)
     }
 
+    /// How many folds held no surprise of this entity since one did.
+    #[inline]
+    pub fn folds_since_surprise(&self, head: &Head) -> u32 {
+        self.fold_count - head.surprised_at
+    }
+
     /// The row at which an entity rests.
-    pub fn copy_rest_row(&self, id: u32, rows: &dyn Rows, out: &mut Vec<i64>) -> bool {
+    pub fn rest_row<'a>(
+        &'a self,
+        id: u32,
+        rows: &'a dyn Rows,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
         match self.rest_rows.get(&id) {
-            Some(row) => {
-                out.clear();
-                out.extend_from_slice(row);
-                true
-            }
-            None => rows.copy_latest(id, self.entities[id as usize].head.level, out),
+            Some(row) => Some(row),
+            None => rows.latest(id, self.entities[id as usize].head.level, buffer),
         }
     }
 
@@ -698,11 +750,15 @@ impl Book {
             .fields
             .iter()
             .map(|field| FieldState {
-                surprised: 0,
-                last: 0,
                 costs: field.costs,
+                ..FieldState::default()
             })
             .collect()
+    }
+
+    fn expects_motion(&self, class: u16, fields: &[FieldState]) -> bool {
+        self.layout.classes[usize::from(class)].has_contract
+            || fields.iter().any(|field| field.costs.expect_motion())
     }
 
     /// How many of the newest folds all covered this entity.
@@ -722,19 +778,28 @@ impl Book {
         sum.add(u64::from(head.covered_at) << 32 | u64::from(head.moved_at));
         sum.add(u64::from(head.surprised) << 32 | u64::from(head.surprised_at));
         for field in &entity.fields {
-            let bits = u64::from(field.surprised) << 8 | u64::from(field.last);
-            sum.add(bits << 32 ^ field.costs.bits());
+            let small = u64::from(field.surprised) << 16
+                | u64::from(field.period) << 8
+                | u64::from(field.last);
+            sum.add(u64::from(field.history) << 32 | small);
+            sum.add(field.costs.bits());
         }
     }
 }
 
 /// One end's values.
 pub(crate) trait Rows {
-    /// Puts the row of an entity at a tick both ends know it at into `out`. `false` if this end
-    /// lost it, which means that the two ends no longer agree.
-    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool;
+    /// The row of an entity at a tick both ends know it at; `buffer` is there for those that have
+    /// to be worked out. `None` if this end lost it, which means that the two ends no longer agree.
+    fn row<'a>(
+        &'a self,
+        id: u32,
+        tick: Tick,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]>;
     /// The newest row of an entity.
-    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool;
+    fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
 }
