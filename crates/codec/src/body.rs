@@ -706,16 +706,7 @@ fn past<'a>(
     buffers: &'a mut PastBuffers,
 ) -> Option<Past<'a>> {
     let class = &layout.classes[usize::from(head.class)];
-    let [first, rest @ ..] = &mut buffers.rows;
-    let mut rows = [side.row(id, samples.ticks[0], head.level, first)?; ROWS];
-    for (at, buffer) in (1..).zip(rest) {
-        let tick = samples.ticks[at];
-        let known = samples.ticks[..at].iter().position(|&other| other == tick);
-        rows[at] = match known {
-            Some(same) => rows[same],
-            None => side.row(id, tick, head.level, buffer)?,
-        };
-    }
+    let rows = side.rows(id, &samples.ticks, head.level, &mut buffers.rows)?;
     let mut past = Past {
         class,
         plan,

@@ -19,6 +19,7 @@ use crate::{
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
+    predict::ROWS,
     range::RangeDecoder,
     session::Session,
     twin::{HISTORY, Phase, Rows, Twin},
@@ -428,6 +429,17 @@ impl Rows for Shown<'_> {
     #[inline]
     fn row<'a>(&'a self, id: u32, tick: Tick, _: u8, _: &'a mut Vec<i64>) -> Option<&'a [i64]> {
         self.0.row(Slot(id), tick)
+    }
+
+    #[inline]
+    fn rows<'a>(
+        &'a self,
+        id: u32,
+        ticks: &[Tick; ROWS],
+        _: u8,
+        _: &'a mut [Vec<i64>; ROWS],
+    ) -> Option<[&'a [i64]; ROWS]> {
+        self.0.rows(Slot(id), ticks)
     }
 
     #[inline]

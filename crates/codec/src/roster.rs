@@ -10,6 +10,7 @@ use prescient_schema::{Field, Level, Schema};
 use crate::{
     body::Truth,
     history::Archive,
+    predict::ROWS,
     twin::Rows,
     units::{Sequence, Slot, Tick},
 };
@@ -122,6 +123,24 @@ impl Rows for Sight<'_> {
     ) -> Option<&'a [i64]> {
         let slot = self.slot(id)?;
         self.at_level(slot, self.archive.row(slot, tick)?, level, buffer)
+    }
+
+    #[inline]
+    fn rows<'a>(
+        &'a self,
+        id: u32,
+        ticks: &[Tick; ROWS],
+        level: u8,
+        buffers: &'a mut [Vec<i64>; ROWS],
+    ) -> Option<[&'a [i64]; ROWS]> {
+        let slot = self.slot(id)?;
+        let mut rows = self.archive.rows(slot, ticks)?;
+        if level != 0 {
+            for (row, buffer) in rows.iter_mut().zip(buffers) {
+                *row = self.at_level(slot, row, level, buffer)?;
+            }
+        }
+        Some(rows)
     }
 
     #[inline]

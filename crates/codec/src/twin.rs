@@ -15,12 +15,12 @@ use alloc::{
 use crate::{
     check::Checksum,
     layout::Layout,
-    log::Log,
+    log::{Log, Surprise},
     model::{
         bank::{Bank, Learning, Moment, SLICES},
         repeats::Repeats,
     },
-    predict::{Costs, DEPTH, Samples, bit_length},
+    predict::{Costs, DEPTH, ROWS, Samples, bit_length},
     units::{Sequence, Tick},
 };
 
@@ -115,22 +115,28 @@ pub(crate) struct FieldState {
 }
 
 impl FieldState {
-    /// Notes a fold at which the entity surprised, `passed` folds after the one before, and
-    /// whether this field had a part in it.
-    fn advance(&mut self, passed: u32, surprised: bool) {
-        self.surprised = self.surprised << 1 | u8::from(surprised);
-        self.history = self.history.checked_shl(passed).unwrap_or(0) | u32::from(surprised);
+    /// The entity surprised, `passed` folds after the last time.
+    #[inline]
+    fn pass(&mut self, passed: u32) {
+        self.surprised <<= 1;
+        self.history = self.history.checked_shl(passed).unwrap_or(0);
+    }
+
+    /// This field had a part in it.
+    #[inline]
+    fn surprise(&mut self, surprise: &Surprise) {
+        self.surprised |= 1;
+        self.history |= 1;
+        self.last = surprise.last;
+        self.costs.learn(&surprise.costs, 4);
+    }
+
+    /// Looks for the period anew if the history no longer repeats itself.
+    #[inline]
+    fn follow_rhythm(&mut self) {
         let history = self.history;
-        let run = |period: u32| (history ^ history >> period).trailing_zeros();
-        if self.period == 0 || run(u32::from(self.period)) == 0 {
-            let mut best = 0;
-            for period in 1..=LONGEST_PERIOD {
-                let length = run(period).min(32 - period);
-                if length > best {
-                    best = length;
-                    self.period = period as u8;
-                }
-            }
+        if self.period == 0 || (history ^ history >> self.period) & 1 == 1 {
+            self.period = period(history);
         }
     }
 
@@ -143,6 +149,14 @@ impl FieldState {
         let run = (history ^ history >> period).trailing_zeros();
         (history >> (period - 1) & 1 == 1, run)
     }
+}
+
+/// The distance at which a history repeats itself for longest.
+#[cold]
+fn period(history: u32) -> u8 {
+    let run = |period: u32| (history ^ history >> period).trailing_zeros().min(32 - period);
+    let longest = (1..=LONGEST_PERIOD).rev().max_by_key(|&period| run(period));
+    longest.unwrap_or(1) as u8
 }
 
 const LONGEST_PERIOD: u32 = 20;
@@ -195,7 +209,7 @@ impl Twin {
             rest_rows: BTreeMap::new(),
         };
         let journal = Journal {
-            keeps_fields: undoable,
+            kept: undoable,
             ..Journal::default()
         };
         Self {
@@ -208,12 +222,12 @@ impl Twin {
 
     /// Learns from a packet that both ends know to be applied.
     pub fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
-        if !self.journal.keeps_fields {
+        if !self.journal.kept {
             self.bank.settle();
         } else if self.journal.start.is_none() {
             self.journal.start = Some(self.bank.mark());
         }
-        self.journal.steps.push(Undo::Fold {
+        self.journal.note(Undo::Fold {
             oldest: (self.book.folds.len() == FOLDS).then(|| self.book.folds[0]),
             last_partial: self.book.last_partial,
         });
@@ -244,9 +258,7 @@ impl Twin {
             for (class, row) in &log.references {
                 let state = &mut self.book.classes[usize::from(*class)];
                 let old = state.reference.replace(row.clone());
-                self.journal
-                    .steps
-                    .push(Undo::Reference { class: *class, old });
+                self.journal.note(Undo::Reference { class: *class, old });
             }
         }
         if self.book.fold_count.is_multiple_of(SWEEP) {
@@ -259,6 +271,8 @@ impl Twin {
         self.bank.settle();
         self.journal.start = None;
         self.journal.steps.clear();
+        self.journal.fields.clear();
+        self.journal.class_fields.clear();
     }
 
     /// Takes back everything since the last [`commit`](Self::commit).
@@ -357,7 +371,7 @@ impl Twin {
     pub fn keep_rest_row(&mut self, id: u32, row: &[i64]) {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
             entry.insert(row.into());
-            self.journal.steps.push(Undo::RestRow { id, old: None });
+            self.journal.note(Undo::RestRow { id, old: None });
         }
     }
 
@@ -386,7 +400,7 @@ impl Twin {
         if self.book.entities.len() <= at {
             let old = self.book.entities.len();
             self.book.entities.resize_with(at + 1, Entity::default);
-            self.journal.steps.push(Undo::Grown { len: old });
+            self.journal.note(Undo::Grown { len: old });
         }
         self.remember_head(id);
         let fields = self.book.fresh_fields(class);
@@ -405,7 +419,7 @@ impl Twin {
             moved_at: fold,
         };
         let old = core::mem::replace(&mut entity.fields, fields);
-        self.journal.steps.push(Undo::Fields { id, old });
+        self.journal.note(Undo::Fields { id, old });
         self.activate(id);
     }
 
@@ -435,7 +449,7 @@ impl Twin {
                 entity.head.covered = vouched;
                 entity.head.covered_at = fold;
                 let old = core::mem::replace(&mut entity.fields, fields);
-                self.journal.steps.push(Undo::Fields { id, old });
+                self.journal.note(Undo::Fields { id, old });
                 self.drop_rest_row(id);
                 self.activate(id);
             }
@@ -452,7 +466,7 @@ impl Twin {
         let entity = &mut self.book.entities[id as usize];
         entity.head = Head::default();
         let old = core::mem::take(&mut entity.fields);
-        self.journal.steps.push(Undo::Fields { id, old });
+        self.journal.note(Undo::Fields { id, old });
     }
 
     /// Active entities that held still for long go to rest.
@@ -475,7 +489,7 @@ impl Twin {
             entity.head.phase = Phase::Resting;
             let level = entity.head.level;
             let old = core::mem::take(&mut entity.fields);
-            self.journal.steps.push(Undo::Fields { id, old });
+            self.journal.note(Undo::Fields { id, old });
             // Covered in the newest fold (see folds_covered), so this tick is known to both.
             if let Some(&tick) = self.book.folds.last()
                 && rows.changed_after(id, tick)
@@ -501,7 +515,7 @@ impl Twin {
             if old.covered_at == fold {
                 continue;
             }
-            self.journal.steps.push(Undo::Head { id, old });
+            self.journal.note(Undo::Head { id, old });
             self.book.entities[id as usize].head.cover(fold, is_covered);
         }
     }
@@ -513,7 +527,7 @@ impl Twin {
             return;
         }
         let fold = self.book.fold_count;
-        self.journal.steps.push(Undo::Releveled {
+        self.journal.note(Undo::Releveled {
             old: self.book.releveled.clone(),
         });
         self.book
@@ -559,37 +573,35 @@ impl Twin {
             head.surprised = past | 1;
             head.surprised_at = fold;
             let class = usize::from(head.class);
-            if self.journal.keeps_fields {
-                let old = self.book.entities[id as usize].fields.clone();
-                self.journal.steps.push(Undo::Fields { id, old });
+            let states = &mut self.book.entities[id as usize].fields;
+            if self.journal.kept {
+                self.journal.fields.extend_from_slice(states);
+                self.journal.note(Undo::FieldStates { id });
             }
-            for (at, field) in self.book.entities[id as usize]
-                .fields
-                .iter_mut()
-                .enumerate()
-            {
-                let hit = group.iter().any(|s| usize::from(s.field) == at);
-                field.advance(passed, hit);
+            for state in states.iter_mut() {
+                state.pass(passed);
             }
             for surprise in group {
                 let at = usize::from(surprise.field);
-                let Some(field) = self.book.entities[id as usize].fields.get_mut(at) else {
+                let Some(state) = states.get_mut(at) else {
                     continue;
                 };
-                field.last = surprise.last;
-                field.costs.learn(&surprise.costs, 4);
+                state.surprise(surprise);
                 let shared = &mut self.book.classes[class].fields[at];
-                if self.journal.keeps_fields {
-                    self.journal.steps.push(Undo::ClassField {
+                if self.journal.kept {
+                    self.journal.class_fields.push(*shared);
+                    self.journal.note(Undo::ClassField {
                         class: class as u16,
                         field: at as u16,
-                        old: Box::new(*shared),
                     });
                 }
                 shared.costs.learn(&surprise.costs, 4);
                 if bit_length(surprise.residual) > 5 {
                     shared.repeats.learn(surprise.residual);
                 }
+            }
+            for state in states.iter_mut() {
+                state.follow_rhythm();
             }
             let fields = &self.book.entities[id as usize].fields;
             let expects_motion = self.book.expects_motion(class as u16, fields);
@@ -608,14 +620,14 @@ impl Twin {
     fn activate(&mut self, id: u32) {
         if let Err(at) = self.book.active.binary_search(&id) {
             self.book.active.insert(at, id);
-            self.journal.steps.push(Undo::Activated { at });
+            self.journal.note(Undo::Activated { at });
         }
     }
 
     fn deactivate(&mut self, id: u32) {
         if let Ok(at) = self.book.active.binary_search(&id) {
             self.book.active.remove(at);
-            self.journal.steps.push(Undo::Deactivated { at, id });
+            self.journal.note(Undo::Deactivated { at, id });
         }
     }
 
@@ -623,15 +635,13 @@ impl Twin {
     /// the same.
     pub fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.book.rest_rows.remove(&id) {
-            self.journal
-                .steps
-                .push(Undo::RestRow { id, old: Some(old) });
+            self.journal.note(Undo::RestRow { id, old: Some(old) });
         }
     }
 
     fn remember_head(&mut self, id: u32) {
         let old = self.book.entities[id as usize].head;
-        self.journal.steps.push(Undo::Head { id, old });
+        self.journal.note(Undo::Head { id, old });
     }
 
     fn take_back(&mut self, step: Undo) {
@@ -649,6 +659,12 @@ impl Twin {
             }
             Undo::Head { id, old } => self.book.entities[id as usize].head = old,
             Undo::Fields { id, old } => self.book.entities[id as usize].fields = old,
+            Undo::FieldStates { id } => {
+                let states = &mut self.book.entities[id as usize].fields;
+                let start = self.journal.fields.len() - states.len();
+                states.copy_from_slice(&self.journal.fields[start..]);
+                self.journal.fields.truncate(start);
+            }
             Undo::Grown { len } => self.book.entities.truncate(len),
             Undo::Activated { at } => {
                 self.book.active.remove(at);
@@ -661,8 +677,10 @@ impl Twin {
                     None => self.book.rest_rows.remove(&id),
                 };
             }
-            Undo::ClassField { class, field, old } => {
-                self.book.classes[usize::from(class)].fields[usize::from(field)] = *old;
+            Undo::ClassField { class, field } => {
+                if let Some(old) = self.journal.class_fields.pop() {
+                    self.book.classes[usize::from(class)].fields[usize::from(field)] = old;
+                }
             }
             Undo::Reference { class, old } => self.book.classes[usize::from(class)].reference = old,
         }
@@ -798,6 +816,14 @@ pub(crate) trait Rows {
         level: u8,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]>;
+    /// The rows of an entity at the ticks it is predicted from.
+    fn rows<'a>(
+        &'a self,
+        id: u32,
+        ticks: &[Tick; ROWS],
+        level: u8,
+        buffers: &'a mut [Vec<i64>; ROWS],
+    ) -> Option<[&'a [i64]; ROWS]>;
     /// The newest row of an entity.
     fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
@@ -807,11 +833,24 @@ pub(crate) trait Rows {
 /// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
 #[derive(Clone, Debug, Default)]
 struct Journal {
-    /// Whether field states are worth copying before they change.
-    keeps_fields: bool,
+    /// Whether there may be a way back.
+    kept: bool,
     /// Where the bank was at the last commit, once something was folded after it.
     start: Option<Moment>,
     steps: Vec<Undo>,
+    /// What [`Undo::FieldStates`] goes back to, one entity after the other.
+    fields: Vec<FieldState>,
+    /// What [`Undo::ClassField`] goes back to.
+    class_fields: Vec<ClassField>,
+}
+
+impl Journal {
+    #[inline]
+    fn note(&mut self, step: Undo) {
+        if self.kept {
+            self.steps.push(step);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -827,6 +866,9 @@ enum Undo {
     Fields {
         id: u32,
         old: Box<[FieldState]>,
+    },
+    FieldStates {
+        id: u32,
     },
     Grown {
         len: usize,
@@ -848,7 +890,6 @@ enum Undo {
     ClassField {
         class: u16,
         field: u16,
-        old: Box<ClassField>,
     },
     Reference {
         class: u16,

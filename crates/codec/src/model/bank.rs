@@ -153,7 +153,7 @@ impl Bank {
     }
 
     /// What the contexts say about a decision.
-    #[inline]
+    #[inline(always)]
     pub fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast<N> {
         let mut inputs = [0; N];
         let mut sum = 0i32;
@@ -376,11 +376,11 @@ pub const LINE: u32 = 16;
 const HASH_BITS: u32 = 14;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first, and at most.
-const SMALLEST: usize = 16384;
+const SMALLEST: usize = 256;
 const LARGEST: usize = 16384;
 const GROWTH: usize = 4;
 /// A page grows when it was taught this often for each of its cells.
-const LESSONS_PER_CELL: usize = 8;
+const LESSONS_PER_CELL: usize = 2;
 const WEIGHT_SETS: usize = 256;
 const WEIGHT_FRESH: i32 = 28000;
 const WEIGHT_LIMIT: i32 = 1 << 18;

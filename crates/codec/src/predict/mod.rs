@@ -224,7 +224,8 @@ impl Plan {
             && let (Some(linear), Some(wide)) = (step(&[0, 1]), step(&[0, 2]))
         {
             (plan.linear, plan.wide) = (linear, wide);
-            plan.known |= LINE | WIDE;
+            // From one tick to the next, a line over more than that is only one more to choose from.
+            plan.known |= if plan.ahead > 1 { LINE | WIDE } else { LINE };
             if samples.count >= 3
                 && let Some(bow) = step(&[0, 3, 4])
             {
