@@ -15,12 +15,11 @@ mod ours;
 mod particles;
 mod replicon;
 mod rts;
-mod script;
 
 use std::time::Duration;
 
+use prescient_sim::world::Script;
 use replicon::Shape;
-use script::Script;
 
 /// Ticks that are played and not counted, so that both have seen the world they are measured on.
 const WARM_UP: usize = 100;
@@ -40,16 +39,17 @@ fn main() {
 
 fn compare<S: Shape>(name: &str, ticks: usize) {
     let script = Script::read(&format!("world:{name}?ticks={}", WARM_UP + ticks));
+    let script = script.expect("the world is built in");
     let mut theirs = replicon::Connection::<S>::new();
     let mut ours = ours::Connection::new(&script);
     let mut costs = [Cost::default(), Cost::default()];
-    for (number, tick) in script.ticks.iter().enumerate() {
+    for (number, scene) in script.scenes.iter().enumerate() {
         let mut played = [None, None];
         for turn in 0..2 {
             let which = (number + turn) % 2;
             played[which] = Some(match which {
-                0 => theirs.play(tick),
-                _ => ours.play(tick),
+                0 => theirs.play(scene),
+                _ => ours.play(scene),
             });
         }
         if number >= WARM_UP {
@@ -58,7 +58,7 @@ fn compare<S: Shape>(name: &str, ticks: usize) {
             }
         }
     }
-    let truth = script.rows_at_end();
+    let truth = script.last_rows();
     assert_eq!(theirs.shown(), truth, "bevy_replicon's client");
     assert_eq!(ours.shown(), truth, "our client");
 

@@ -9,8 +9,9 @@ use std::{marker::PhantomData, time::Instant};
 
 use bevy::{prelude::*, state::app::StatesPlugin};
 use bevy_replicon::prelude::*;
+use prescient_sim::world::Scene;
 
-use crate::{Played, script::Tick};
+use crate::Played;
 
 /// How a row is split into components.
 pub trait Shape: 'static {
@@ -83,15 +84,15 @@ impl<S: Shape> Connection<S> {
         connection
     }
 
-    pub fn play(&mut self, tick: &Tick) -> Played {
+    pub fn play(&mut self, scene: &Scene) -> Played {
         let world = self.server.world_mut();
-        for &number in &tick.despawned {
+        for &number in &scene.despawned {
             world.despawn(self.entities[number]);
         }
-        for (_, row) in &tick.spawned {
+        for (_, row) in &scene.spawned {
             self.entities.push(S::spawn(world, row));
         }
-        for (number, row) in &tick.changed {
+        for (number, row) in &scene.changed {
             S::write(world.entity_mut(self.entities[*number]), row);
         }
         self.deliver_to_server();
