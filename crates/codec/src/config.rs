@@ -24,6 +24,16 @@ pub enum Profile {
     Best,
 }
 
+impl Profile {
+    /// Contexts that are mixed for a decision.
+    pub(crate) const fn contexts(self) -> usize {
+        match self {
+            Profile::Default => 3,
+            Profile::Best => 5,
+        }
+    }
+}
+
 /// The settings of a connection. Both ends need the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {

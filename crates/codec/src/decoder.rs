@@ -93,7 +93,7 @@ impl Decoder {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         let layout = Arc::new(Layout::new(schema.clone()));
         Self {
-            twin: Twin::new(layout.clone(), config.bank_learning(), true),
+            twin: Twin::new(layout.clone(), &config, true),
             config,
             layout,
             shown: Archive::new(schema, HISTORY),
@@ -114,7 +114,7 @@ impl Decoder {
     /// Applies a packet, wholly or not at all.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
         let result = match self.config.profile {
-            Profile::Default => self.decode_with::<4>(bytes),
+            Profile::Default => self.decode_with::<3>(bytes),
             Profile::Best => self.decode_with::<5>(bytes),
         };
         match result {
@@ -220,11 +220,7 @@ impl Decoder {
             if header.cursor.0 != 0 {
                 return Err(DecodeError::UnknownModel);
             }
-            fresh = Some(Twin::new(
-                self.layout.clone(),
-                self.config.bank_learning(),
-                true,
-            ));
+            fresh = Some(Twin::new(self.layout.clone(), &self.config, true));
         } else {
             self.fold_for::<N>(&header)?;
         }

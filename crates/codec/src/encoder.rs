@@ -130,7 +130,7 @@ impl Encoder {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         let layout = Arc::new(Layout::new(schema));
         Self {
-            twin: Twin::new(layout.clone(), config.bank_learning(), false),
+            twin: Twin::new(layout.clone(), &config, false),
             config,
             layout,
             epoch: 0,
@@ -316,7 +316,7 @@ impl Encoder {
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
-        self.twin = Twin::new(self.layout.clone(), self.config.bank_learning(), false);
+        self.twin = Twin::new(self.layout.clone(), &self.config, false);
         self.cursor = Sequence(0);
         self.cursor_tick = Tick(0);
         self.cursor_base = Sequence(0);
@@ -578,7 +578,7 @@ impl Encoder {
         now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
-            Profile::Default => self.write_with::<4>(archive, contents, now),
+            Profile::Default => self.write_with::<3>(archive, contents, now),
             Profile::Best => self.write_with::<5>(archive, contents, now),
         }
     }
@@ -731,7 +731,7 @@ impl Encoder {
             schema: &self.layout.schema,
         };
         match self.config.profile {
-            Profile::Default => self.twin.fold::<4>(log, &sight),
+            Profile::Default => self.twin.fold::<3>(log, &sight),
             Profile::Best => self.twin.fold::<5>(log, &sight),
         }
         self.twin.commit();

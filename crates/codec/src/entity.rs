@@ -10,7 +10,7 @@ use crate::{
     model::repeats::{NONE, Repeats},
     past::Past,
     predict::{CostSample, Dissent, Predictor, bit_length, residual, wrap},
-    session::{Coder, NumberSite, Session, Topic, hash},
+    session::{Coder, NumberSite, Session, Topic, hash, hash_pair},
     twin::{FieldState, Head},
 };
 
@@ -35,6 +35,8 @@ struct Trail {
     surprises: usize,
     /// Bit length of the last surprise.
     exponent: u32,
+    /// The largest so far.
+    largest: u32,
     /// 0 without a surprise, 1 if it was positive, 2 if negative.
     sign: usize,
 }
@@ -257,15 +259,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     ) -> bool {
         let (echo, run) = state.echo(behind);
         let history = usize::from(state.surprised);
+        let [newest, second] = state.residuals();
         let so_far = trail.surprises.min(3);
         let indices = [
             history | usize::from(woken) << 8,
             (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
-            usize::from(state.last & 63).min(7) << 5
-                | usize::from(state.last >> 7) << 4
-                | (predictor as usize) << 2
-                | history & 3,
             (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
+            (newest * 7 + second) << 3 | predictor as usize,
             trail.flags & 63,
         ];
         self.flag(Topic::FieldFlag, key, &indices, differs)
@@ -289,11 +289,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             Shape::Symbol { values: 2 } => 1 - guess,
             Shape::Symbol { values } => {
                 let from = hash(guess as u64);
-                let contexts = [from, 0, from, 0, trail.flags as u32 & 15];
+                let company = hash_pair(from, trail.flags as u32 & 15);
+                let contexts = [from, 0, company, trail.flags as u32 & 63, 0];
                 self.symbol(Topic::Symbol, key, &contexts, values, actual)
             }
             Shape::Number { .. } => {
                 let last = u32::from(state.last & 0x7F);
+                let [newest, second] = state.residuals();
+                let second = second as u32;
                 let last_sign = match state.last {
                     0 => 0,
                     byte if byte & 0x80 != 0 => 2,
@@ -309,22 +312,23 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         bits => bits - 1,
                     },
                     scale: [
-                        last << 1 | u32::from(state.surprised & 1),
-                        trail.exponent << 2 | predictor as u32,
+                        last << 4 | second << 1 | u32::from(state.surprised & 1),
+                        trail.exponent << 3 | predictor as u32,
                         dissent.scale,
-                        predictor as u32,
-                        0,
+                        trail.largest << 6 | last,
+                        dissent.scale << 6 | last,
                     ],
                     signs: [
-                        last_sign * 3 + trail.sign,
-                        last_sign * 4 + predictor as usize,
+                        (newest * 7 + second as usize) * 3 + trail.sign,
+                        last_sign * 8 + predictor as usize,
                         dissent.side,
-                        0,
-                        0,
+                        dissent.side * 3 + trail.sign,
+                        (newest * 7 + second as usize) * 8 + predictor as usize,
                     ],
                 };
                 let error = self.number(&site, repeats, residual(actual, guess, shape));
                 trail.exponent = u32::from(bit_length(error));
+                trail.largest = trail.largest.max(trail.exponent);
                 trail.sign = if error < 0 { 2 } else { 1 };
                 wrap(guess.wrapping_add(error), shape)
             }

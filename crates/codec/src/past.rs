@@ -6,7 +6,10 @@ use prescient_schema::{Contract, Shape};
 
 use crate::{
     layout::{ClassLayout, Rate},
-    predict::{DECLARED, DEPTH, Guesses, HOLD, Plan, Predictor, ROWS, Samples, divide, wrap},
+    predict::{
+        BENT, DECLARED, DEPTH, Guesses, HOLD, LINE, Plan, Predictor, ROWS, Samples, WIDE, divide,
+        wrap,
+    },
     twin::{Book, FieldState, Head},
     units::Tick,
 };
@@ -63,13 +66,17 @@ impl<'a> Past<'a> {
     #[inline]
     pub fn guess(&self, predictor: Predictor, at: usize, now: &[i64]) -> i64 {
         let shape = self.class.shapes[at];
-        let [newest, second, wide, ..] = self.rows.map(|row| row[at]);
+        let newest = self.rows[0][at];
         let step = match predictor {
             Predictor::Hold => return newest,
-            Predictor::Linear => self.plan.linear(shape, newest, second),
-            Predictor::Wide => self.plan.wide(shape, newest, wide),
-            Predictor::Bent => self.bent(at, shape),
-            Predictor::Declared => return self.declared(at, shape, now),
+            Predictor::Linear => self.line(at, shape),
+            Predictor::Wide => self.plan.wide(shape, newest, self.rows[2][at]),
+            Predictor::Bent => between(self.line(at, shape), self.bow(at, shape)),
+            Predictor::Declared => match self.declared(at, now) {
+                Some(Declared::Value(value)) => return value,
+                Some(Declared::Step(step)) => step,
+                None => self.bow(at, shape),
+            },
         };
         wrap(newest.wrapping_add(step), shape)
     }
@@ -79,44 +86,54 @@ impl<'a> Past<'a> {
     pub fn guesses(&self, at: usize, now: &[i64]) -> Guesses {
         let shape = self.class.shapes[at];
         let known = self.known(at, shape);
-        let mut values = [self.rows[0][at]; 5];
-        for predictor in [
-            Predictor::Linear,
-            Predictor::Wide,
-            Predictor::Bent,
-            Predictor::Declared,
-        ] {
-            if known >> predictor as u8 & 1 == 1 {
-                values[predictor as usize] = self.guess(predictor, at, now);
+        let newest = self.rows[0][at];
+        let reached = |step: i64| wrap(newest.wrapping_add(step), shape);
+        let mut values = [newest; 5];
+        if known & LINE != 0 {
+            let line = self.line(at, shape);
+            values[Predictor::Linear as usize] = reached(line);
+            if known & WIDE != 0 {
+                let wide = self.plan.wide(shape, newest, self.rows[2][at]);
+                values[Predictor::Wide as usize] = reached(wide);
             }
+            if known & BENT != 0 {
+                let bow = self.bow(at, shape);
+                values[Predictor::Bent as usize] = reached(between(line, bow));
+                values[Predictor::Declared as usize] = reached(bow);
+            }
+        }
+        match self.declared(at, now) {
+            Some(Declared::Value(value)) => values[Predictor::Declared as usize] = value,
+            Some(Declared::Step(step)) => values[Predictor::Declared as usize] = reached(step),
+            None => {}
         }
         Guesses { values, known }
     }
 
     #[inline]
-    fn bent(&self, at: usize, shape: Shape) -> i64 {
-        let [newest, second, _, middle, far] = self.rows.map(|row| row[at]);
-        let line = self.plan.linear(shape, newest, second);
-        let bow = self.plan.bow(shape, newest, middle, far);
-        line.wrapping_add(bow).wrapping_add(1) >> 1
+    fn line(&self, at: usize, shape: Shape) -> i64 {
+        self.plan.linear(shape, self.rows[0][at], self.rows[1][at])
     }
 
-    fn declared(&self, at: usize, shape: Shape, now: &[i64]) -> i64 {
+    #[inline]
+    fn bow(&self, at: usize, shape: Shape) -> i64 {
+        let [newest, _, _, middle, far] = self.rows;
+        self.plan.bow(shape, newest[at], middle[at], far[at])
+    }
+
+    /// What a contract or a declared rate of change says.
+    #[inline]
+    fn declared(&self, at: usize, now: &[i64]) -> Option<Declared> {
         if let Some(&value) = self.contract.get(at) {
-            return value;
+            return Some(Declared::Value(value));
         }
-        let [newest, _, _, middle, far] = self.rows.map(|row| row[at]);
-        let step = match self.class.rates[at] {
-            Some(Rate { field, ratio }) => {
-                // The mean of the rate then and the rate now, over the ticks between.
-                let rate = usize::from(field);
-                let twice = i128::from(self.rows[0][rate]) + i128::from(now[rate]);
-                let numerator = twice * i128::from(ratio.numerator) * i128::from(self.plan.ahead);
-                divide(numerator, 2 * i128::from(ratio.denominator.max(1))) as i64
-            }
-            None => self.plan.bow(shape, newest, middle, far),
-        };
-        wrap(newest.wrapping_add(step), shape)
+        // The mean of the rate then and the rate now, over the ticks between.
+        let Rate { field, ratio } = self.class.rates[at]?;
+        let rate = usize::from(field);
+        let twice = i128::from(self.rows[0][rate]) + i128::from(now[rate]);
+        let numerator = twice * i128::from(ratio.numerator) * i128::from(self.plan.ahead);
+        let step = divide(numerator, 2 * i128::from(ratio.denominator.max(1)));
+        Some(Declared::Step(step as i64))
     }
 
     /// What is expected of the whole row. Rates of change come from `truth` where it is known,
@@ -135,6 +152,17 @@ impl<'a> Past<'a> {
             }
         }
     }
+}
+
+/// What is declared about a field: its value, or how far it goes.
+enum Declared {
+    Value(i64),
+    Step(i64),
+}
+
+#[inline]
+fn between(line: i64, bow: i64) -> i64 {
+    line.wrapping_add(bow).wrapping_add(1) >> 1
 }
 
 /// Asks a contract what becomes of a row.

@@ -150,7 +150,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
         self.log.decisions.push(contexts, bit);
-        self.bank.learn(contexts, &forecast, bit);
+        self.bank.learn(&forecast, bit);
         if C::PAYS {
             let paid = if bit {
                 probability
@@ -274,6 +274,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let modelled = if exponent <= 4 { exponent } else { 3 };
         let mut contexts = [exponent; MAX_CONTEXTS];
         contexts[1] = exponent << 1 | u32::from(negative);
+        contexts[2] = exponent << 8 | site.scale[0] >> 4;
+        contexts[3] = exponent << 16 | site.scale[2];
         let groups = self.mixed(site.mantissa, site.field, &contexts);
         let mut below = exponent - modelled;
         let mut result = self.tree(&groups, modelled, value >> below);
@@ -393,6 +395,6 @@ pub(crate) fn hash(value: u64) -> u32 {
     (value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32
 }
 
-fn hash_pair(a: u32, b: u32) -> u32 {
+pub(crate) fn hash_pair(a: u32, b: u32) -> u32 {
     hash(u64::from(a) << 16 | u64::from(b) | 1 << 40)
 }

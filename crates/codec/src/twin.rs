@@ -14,6 +14,7 @@ use alloc::{
 
 use crate::{
     check::Checksum,
+    config::Config,
     layout::Layout,
     log::{Log, Surprise},
     model::{
@@ -111,6 +112,8 @@ pub(crate) struct FieldState {
     pub period: u8,
     /// Bit length of the last residual, and its sign in bit 7.
     pub last: u8,
+    /// The same of the one before.
+    pub before: u8,
     pub costs: Costs,
 }
 
@@ -127,6 +130,7 @@ impl FieldState {
     fn surprise(&mut self, surprise: &Surprise) {
         self.surprised |= 1;
         self.history |= 1;
+        self.before = self.last;
         self.last = surprise.last;
         self.costs.learn(&surprise.costs, 4);
     }
@@ -140,6 +144,18 @@ impl FieldState {
         }
     }
 
+    /// The residuals of the entity's last two surprises, roughly: 0 for none, then ±1, ±2 and
+    /// beyond.
+    #[inline]
+    pub fn residuals(&self) -> [usize; 2] {
+        let [newest, second] = [self.surprised & 1, self.surprised & 2];
+        let older = if newest == 0 { self.last } else { self.before };
+        [
+            if newest == 0 { 0 } else { rough(self.last) },
+            if second == 0 { 0 } else { rough(older) },
+        ]
+    }
+
     /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
     /// for how long it has.
     #[inline]
@@ -151,10 +167,20 @@ impl FieldState {
     }
 }
 
+/// A residual, of which bit length and sign are given, as a number below 7.
+fn rough(residual: u8) -> usize {
+    let size = usize::from(residual & 0x7F).min(3);
+    2 * size - usize::from(residual < 0x80 && size > 0)
+}
+
 /// The distance at which a history repeats itself for longest.
 #[cold]
 fn period(history: u32) -> u8 {
-    let run = |period: u32| (history ^ history >> period).trailing_zeros().min(32 - period);
+    let run = |period: u32| {
+        (history ^ history >> period)
+            .trailing_zeros()
+            .min(32 - period)
+    };
     let longest = (1..=LONGEST_PERIOD).rev().max_by_key(|&period| run(period));
     longest.unwrap_or(1) as u8
 }
@@ -187,7 +213,8 @@ pub(crate) struct ClassState {
 
 impl Twin {
     /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
-    pub fn new(layout: Arc<Layout>, learning: Learning, undoable: bool) -> Self {
+    pub fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
+        let learning = config.bank_learning();
         let classes = layout
             .schema
             .classes
@@ -213,7 +240,7 @@ impl Twin {
             ..Journal::default()
         };
         Self {
-            bank: Bank::new(book.layout.pages, learning),
+            bank: Bank::new(book.layout.pages, learning, config.profile.contexts()),
             book,
             learning: learning != Learning::Off,
             journal,
@@ -798,7 +825,8 @@ impl Book {
         for field in &entity.fields {
             let small = u64::from(field.surprised) << 16
                 | u64::from(field.period) << 8
-                | u64::from(field.last);
+                | u64::from(field.last)
+                | u64::from(field.before) << 24;
             sum.add(u64::from(field.history) << 32 | small);
             sum.add(field.costs.bits());
         }

@@ -6,6 +6,7 @@
 //! follows use and not the size of the schema. A page that does not exist equals a fresh one.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use super::logistic::{squash, stretch};
 
@@ -46,6 +47,8 @@ pub struct Contexts<const N: usize> {
 /// How a decision is expected to go.
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast<const N: usize> {
+    /// Where the contexts' cells lie.
+    cells: [u32; N],
     inputs: [i32; N],
     /// Some context has seen little and learns at once.
     young: bool,
@@ -97,15 +100,22 @@ impl Decisions {
 
 /// A moment to which a bank can go back; see [`Bank::mark`].
 #[derive(Clone, Copy, Debug)]
-pub struct Moment(usize);
+pub struct Moment {
+    cells: usize,
+    grown: usize,
+}
 
 /// All pages of one model.
 #[derive(Clone, Debug)]
 pub struct Bank {
+    /// The cells of all pages; where a page lies is private to each end.
+    cells: Vec<u32>,
     pages: Vec<Page>,
     weights: Vec<[i32; MAX_INPUTS]>,
     learning: Learning,
     notes: Notes,
+    /// Room that pages left behind, by its binary logarithm.
+    vacant: [Vec<u32>; HASH_BITS as usize + 1],
 }
 
 /// When a bank learns.
@@ -120,11 +130,15 @@ pub enum Learning {
 }
 
 /// The cells of one field; none until they are needed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Page {
-    cells: Vec<u32>,
-    /// How many cells were taught, counting repetitions.
+    start: u32,
+    /// One less than the number of cells, which is a power of two; 0 without any.
+    mask: u32,
+    /// How many decisions it was taught.
     lessons: u32,
+    /// At how many it grows.
+    limit: u32,
 }
 
 /// What it takes to go back.
@@ -132,8 +146,8 @@ struct Page {
 struct Notes {
     /// Whether notes are taken.
     taken: bool,
-    /// A cell, where it lies in its page, and what it held.
-    cells: Vec<(Place, u32, u32)>,
+    /// A cell, what it held, and the page that counts the lesson.
+    cells: Vec<(u32, u32, Option<NonZeroU32>)>,
     /// Pages as they were before they grew, with the number of noted cells at that time.
     grown: Vec<(usize, u32, Page)>,
     /// Weights as they were, with the number of noted cells at that time.
@@ -143,63 +157,63 @@ struct Notes {
 
 impl Bank {
     /// A bank that has seen nothing.
-    pub fn new(pages: u32, learning: Learning) -> Self {
+    pub fn new(pages: u32, learning: Learning, inputs: usize) -> Self {
         Self {
+            cells: Vec::new(),
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
-            weights: alloc::vec![[WEIGHT_FRESH; MAX_INPUTS]; WEIGHT_SETS],
+            weights: alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS],
             learning,
             notes: Notes::default(),
+            vacant: Default::default(),
         }
     }
 
     /// What the contexts say about a decision.
     #[inline(always)]
     pub fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast<N> {
+        let mut cells = [0; N];
         let mut inputs = [0; N];
         let mut sum = 0i32;
-        let mut young = false;
-        let weights = &self.weights[contexts.weights % WEIGHT_SETS];
+        let mut youngest = COUNT;
+        let weights = self.weights[contexts.weights % WEIGHT_SETS];
         for i in 0..N {
             let place = contexts.places[i];
-            let page = &mut self.pages[place.page()];
-            let cell = match page.cells.get(page.index(place)) {
-                Some(&cell) => cell,
-                None => page.open(place),
-            };
-            young |= cell & COUNT < YOUNG;
+            let mut page = self.pages[place.page()];
+            if page.mask == 0 {
+                page = self.open(place.page());
+            }
+            cells[i] = page.start + (place.0 & page.mask);
+            let cell = self.cells[cells[i] as usize];
+            youngest = youngest.min(cell & COUNT);
             inputs[i] = stretch((cell >> 20) as u16);
             sum += inputs[i] * weights[i] >> 8;
         }
         Forecast {
+            cells,
             inputs,
-            young: young & (self.learning != Learning::Off),
+            young: youngest < YOUNG,
             probability: squash(sum >> 8),
         }
     }
 
     /// Learns, inside a packet, that a decision went `bit`.
-    #[inline]
-    pub fn learn<const N: usize>(
-        &mut self,
-        contexts: &Contexts<N>,
-        forecast: &Forecast<N>,
-        bit: bool,
-    ) {
+    #[inline(always)]
+    pub fn learn<const N: usize>(&mut self, forecast: &Forecast<N>, bit: bool) {
         if forecast.young || self.learning == Learning::Inside {
-            self.learn_young(contexts, bit);
+            self.learn_young(&forecast.cells, bit);
         }
     }
 
     #[cold]
-    fn learn_young<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
-        for place in contexts.places {
-            let page = &mut self.pages[place.page()];
-            let at = page.index(place);
-            let old = page.cells[at];
-            if old & COUNT < YOUNG || self.learning == Learning::Inside {
-                self.notes.cells.push((place, at as u32, old));
-                page.cells[at] = adapt(old, bit);
-                page.lessons += 1;
+    fn learn_young(&mut self, cells: &[u32], bit: bool) {
+        if self.learning == Learning::Off {
+            return;
+        }
+        for &at in cells {
+            let cell = &mut self.cells[at as usize];
+            if *cell & COUNT < YOUNG || self.learning == Learning::Inside {
+                self.notes.cells.push((at, *cell, None));
+                *cell = adapt(*cell, bit);
             }
         }
     }
@@ -226,70 +240,108 @@ impl Bank {
                 let moved = *weight + ((input * error + (1 << 17)) >> 18);
                 *weight = moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
             }
-            for place in contexts.places {
-                self.teach(place, bit);
+            let page = contexts.places[0].page();
+            let mut counted = NonZeroU32::new(page as u32 + 1);
+            for at in forecast.cells {
+                let cell = &mut self.cells[at as usize];
+                if self.notes.taken {
+                    self.notes.cells.push((at, *cell, counted.take()));
+                }
+                *cell = adapt(*cell, bit);
+            }
+            let lessons = &mut self.pages[page].lessons;
+            *lessons += 1;
+            if *lessons == self.pages[page].limit {
+                self.grow(page);
             }
         }
     }
 
-    #[inline]
-    fn teach(&mut self, place: Place, bit: bool) {
-        let page = &mut self.pages[place.page()];
-        let at = page.index(place);
-        let old = match page.cells.get(at) {
-            Some(&cell) => cell,
-            None => page.open(place),
+    #[cold]
+    fn open(&mut self, at: usize) -> Page {
+        let page = Page {
+            start: self.room(SMALLEST),
+            mask: SMALLEST - 1,
+            lessons: 0,
+            limit: SMALLEST * LESSONS_PER_CELL,
         };
-        let at = page.index(place);
-        if self.notes.taken {
-            self.notes.cells.push((place, at as u32, old));
+        self.cells[page.start as usize..][..SMALLEST as usize].fill(FRESH);
+        self.pages[at] = page;
+        page
+    }
+
+    /// Gives a page more room; every cell hands its knowledge to all that take its place.
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        let old = self.pages[at];
+        let size = old.mask + 1;
+        if size >= LARGEST {
+            return;
         }
-        page.cells[at] = adapt(old, bit);
-        page.lessons += 1;
-        if page.is_crowded() {
-            self.grow(place.page());
+        let start = self.room(size * GROWTH);
+        for copy in 0..GROWTH {
+            let from = old.start as usize..(old.start + size) as usize;
+            self.cells.copy_within(from, (start + copy * size) as usize);
+        }
+        self.pages[at] = Page {
+            start,
+            mask: size * GROWTH - 1,
+            limit: size * GROWTH * LESSONS_PER_CELL,
+            ..old
+        };
+        if self.notes.taken {
+            let noted = self.notes.cells.len();
+            self.notes.grown.push((noted, at as u32, old));
+        } else {
+            self.vacate(old);
         }
     }
 
-    #[cold]
-    fn grow(&mut self, page: usize) {
-        if self.notes.taken {
-            let old = self.pages[page].clone();
-            self.notes
-                .grown
-                .push((self.notes.cells.len(), page as u32, old));
-        }
-        let cells = &mut self.pages[page].cells;
-        let len = cells.len();
-        for _ in 1..GROWTH {
-            cells.extend_from_within(..len);
+    fn room(&mut self, size: u32) -> u32 {
+        self.vacant[size.ilog2() as usize].pop().unwrap_or_else(|| {
+            let start = self.cells.len();
+            self.cells.resize(start + size as usize, FRESH);
+            start as u32
+        })
+    }
+
+    fn vacate(&mut self, page: Page) {
+        if page.mask > 0 {
+            self.vacant[(page.mask + 1).ilog2() as usize].push(page.start);
         }
     }
 
     /// Remembers this moment.
     pub fn mark(&mut self) -> Moment {
         self.notes.taken = true;
-        Moment(self.notes.cells.len())
+        Moment {
+            cells: self.notes.cells.len(),
+            grown: self.notes.grown.len(),
+        }
     }
 
     /// Forgets everything learned since a moment.
     pub fn rewind(&mut self, to: Moment) {
-        while let Some((at, page, old)) = self.notes.grown.pop_if(|(at, ..)| *at >= to.0) {
-            self.take_back(at);
-            self.pages[page as usize] = old;
+        while self.notes.grown.len() > to.grown
+            && let Some((noted, at, old)) = self.notes.grown.pop()
+        {
+            self.take_back(noted);
+            let grown = core::mem::replace(&mut self.pages[at as usize], old);
+            self.vacate(grown);
         }
-        self.take_back(to.0);
-        if self.notes.weights_at.is_some_and(|at| at >= to.0) {
+        self.take_back(to.cells);
+        if self.notes.weights_at.is_some_and(|noted| noted >= to.cells) {
             self.weights.clone_from(&self.notes.weights);
             self.notes.weights_at = None;
         }
     }
 
     fn take_back(&mut self, len: usize) {
-        for (place, at, old) in self.notes.cells.drain(len..).rev() {
-            let page = &mut self.pages[place.page()];
-            page.cells[at as usize] = old;
-            page.lessons -= 1;
+        for (at, old, counted) in self.notes.cells.drain(len..).rev() {
+            self.cells[at as usize] = old;
+            if let Some(page) = counted {
+                self.pages[page.get() as usize - 1].lessons -= 1;
+            }
         }
     }
 
@@ -297,14 +349,19 @@ impl Bank {
     pub fn settle(&mut self) {
         self.notes.taken = false;
         self.notes.cells.clear();
-        self.notes.grown.clear();
         self.notes.weights_at = None;
+        while let Some((.., old)) = self.notes.grown.pop() {
+            self.vacate(old);
+        }
     }
 
     /// Gives up the pages that nothing was learned in.
     pub fn tidy(&mut self) {
-        for page in self.pages.iter_mut().filter(|page| page.lessons == 0) {
-            page.cells = Vec::new();
+        for at in 0..self.pages.len() {
+            if self.pages[at].lessons == 0 {
+                let page = core::mem::take(&mut self.pages[at]);
+                self.vacate(page);
+            }
         }
     }
 
@@ -313,58 +370,39 @@ impl Bank {
         let slice = (slice % SLICES) as usize;
         let weights = self.weights.iter().skip(slice).step_by(SLICES as usize);
         let weights = weights.flatten().map(|&weight| weight as u32 as u64);
-        let mut sum = weights.fold(0u64, |sum, weight| {
-            (sum ^ weight)
-                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                .rotate_left(29)
-        });
+        let mut sum = weights.fold(0u64, |sum, weight| mix(sum ^ weight));
         for page in self.pages.iter().skip(slice).step_by(SLICES as usize) {
-            sum = sum.rotate_left(7) ^ page.digest();
+            sum = sum.rotate_left(7) ^ self.page_digest(page);
         }
         sum
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        let cells: usize = self.pages.iter().map(|page| page.cells.capacity()).sum();
-        4 * cells + size_of::<Page>() * self.pages.len() + size_of_val(&self.weights[..])
-    }
-}
-
-impl Page {
-    #[inline]
-    fn index(&self, place: Place) -> usize {
-        (place.0 as usize & ((1 << HASH_BITS) - 1)) & self.cells.len().wrapping_sub(1)
-    }
-
-    #[cold]
-    fn open(&mut self, place: Place) -> u32 {
-        self.cells.resize(SMALLEST, FRESH);
-        self.cells[self.index(place)]
-    }
-
-    #[inline]
-    fn is_crowded(&self) -> bool {
-        self.lessons as usize >= LESSONS_PER_CELL * self.cells.len() && self.cells.len() < LARGEST
-    }
-
     /// Zero for a page that equals a fresh one.
-    fn digest(&self) -> u64 {
-        if self.lessons == 0 {
+    fn page_digest(&self, page: &Page) -> u64 {
+        if page.lessons == 0 {
             return 0;
         }
-        let mut lanes = [u64::from(self.lessons); 4];
-        for quad in self.cells.chunks_exact(4) {
+        let cells = &self.cells[page.start as usize..][..page.mask as usize + 1];
+        let mut lanes = [u64::from(page.lessons); 4];
+        for quad in cells.chunks_exact(4) {
             for (lane, &cell) in lanes.iter_mut().zip(quad) {
-                *lane = (*lane ^ u64::from(cell))
-                    .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                    .rotate_left(29);
+                *lane = mix(*lane ^ u64::from(cell));
             }
         }
         let [a, b, c, d] = lanes;
         let mixed = a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47);
         mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.cells[..]) + size_of_val(&self.pages[..]) + size_of_val(&self.weights[..])
+    }
+}
+
+#[inline]
+fn mix(value: u64) -> u64 {
+    value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
 /// Parts in which a bank is checked, one a packet.
@@ -376,13 +414,14 @@ pub const LINE: u32 = 16;
 const HASH_BITS: u32 = 14;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first, and at most.
-const SMALLEST: usize = 256;
-const LARGEST: usize = 16384;
-const GROWTH: usize = 4;
-/// A page grows when it was taught this often for each of its cells.
-const LESSONS_PER_CELL: usize = 2;
+const SMALLEST: u32 = 256;
+const LARGEST: u32 = 16384;
+const GROWTH: u32 = 4;
+/// A page grows when it was taught this many decisions for each of its cells.
+const LESSONS_PER_CELL: u32 = 2;
 const WEIGHT_SETS: usize = 256;
-const WEIGHT_FRESH: i32 = 28000;
+/// What the weights of a set come to before anything is learned, in 1/65536.
+const WEIGHT_SUM: i32 = 84000;
 const WEIGHT_LIMIT: i32 = 1 << 18;
 
 /// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
