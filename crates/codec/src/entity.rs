@@ -1,10 +1,11 @@
 //! How one entity's values become decisions: what is expected of it, and how it differs.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::Shape;
+use prescient_schema::{Content, Shape};
 
 use crate::{
+    kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
     log::Surprise,
@@ -24,6 +25,8 @@ pub(crate) struct Past {
     pub count: usize,
     /// What the class's contract makes of the newest row; empty without one.
     pub contract: Vec<i64>,
+    /// What containers of a row hold that an archive may have forgotten.
+    pub kept: Vec<Arc<Content>>,
 }
 
 impl Past {
@@ -34,10 +37,12 @@ impl Past {
             self.contract.extend_from_slice(&self.rows[0]);
             (contract.fast_forward)(&self.rows[0], self.plan.ahead, &mut self.contract);
             let shapes = &layout.shapes[usize::from(class)];
-            for (value, &shape) in self.contract.iter_mut().zip(shapes) {
+            let now = self.contract.iter_mut().zip(&self.rows[0]);
+            for ((value, &old), &shape) in now.zip(shapes) {
                 *value = match shape {
                     Shape::Number { .. } => wrap(*value, shape),
                     Shape::Symbol { values } => (*value).clamp(0, i64::from(values.max(1)) - 1),
+                    Shape::Content | Shape::Reference => old,
                 };
             }
         }
@@ -77,7 +82,7 @@ impl Past {
     #[inline]
     fn linear(&self, layout: &Layout, class: u16, at: usize) -> Option<i64> {
         let shape = layout.shapes[usize::from(class)][at];
-        if self.count < 2 || matches!(shape, Shape::Symbol { .. }) {
+        if self.count < 2 || !matches!(shape, Shape::Number { .. }) {
             return None;
         }
         self.plan.linear(shape, self.rows[0][at], self.rows[1][at])
@@ -86,7 +91,7 @@ impl Past {
     #[inline]
     fn quadratic(&self, layout: &Layout, class: u16, at: usize) -> Option<i64> {
         let shape = layout.shapes[usize::from(class)][at];
-        if self.count < 3 || matches!(shape, Shape::Symbol { .. }) {
+        if self.count < 3 || !matches!(shape, Shape::Number { .. }) {
             return None;
         }
         self.plan
@@ -99,7 +104,7 @@ impl Past {
         }
         let class_at = usize::from(class);
         let shape = layout.shapes[class_at][at];
-        if matches!(shape, Shape::Symbol { .. }) {
+        if !matches!(shape, Shape::Number { .. }) {
             return None;
         }
         let newest = self.rows[0][at];
@@ -267,14 +272,23 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 let repeats = &book.classes[usize::from(class)].fields[at].repeats;
                 let guesses = past.guesses(layout, class, field, row);
                 let dissent = guesses.dissent(guess, shape);
-                row[at] = self.correct(
-                    key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
-                );
+                row[at] = match shape {
+                    Shape::Content => self.renew(class, field, &past.kept, guess, truth),
+                    Shape::Reference => self.refer(key, repeats, guess, actual),
+                    _ => self.correct(
+                        key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
+                    ),
+                };
                 let error = match shape {
                     Shape::Number { .. } => residual(row[at], guess, shape),
-                    Shape::Symbol { .. } => 0,
+                    // Who is referred to often is known by the number itself.
+                    Shape::Reference => row[at],
+                    Shape::Symbol { .. } | Shape::Content => 0,
                 };
-                let last = bit_length(error) | if error < 0 { 0x80 } else { 0 };
+                let last = match shape {
+                    Shape::Number { .. } => bit_length(error) | if error < 0 { 0x80 } else { 0 },
+                    _ => 0,
+                };
                 let costs = CostSample::new(row[at], &guesses, shape);
                 self.log.surprises.push(Surprise {
                     id,
@@ -318,9 +332,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// All values of an entity that appears, as differences from one that appeared before.
     pub fn spawn(
         &mut self,
+        id: u32,
         class: u16,
         cause: Cause,
-        reference: &[i64],
+        reference: Option<&KeptRow>,
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
     ) {
@@ -332,7 +347,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         for &field in &layout.order[usize::from(class)] {
             let at = usize::from(field);
             let shape = layout.shapes[usize::from(class)][at];
-            let guess = reference.get(at).copied().unwrap_or(0);
+            let guess = reference.map_or(0, |reference| reference[at]);
             let actual = truth.map_or(guess, |truth| truth[at]);
             let key = layout.first_field[usize::from(class)] + u32::from(field);
             self.account = Account {
@@ -374,6 +389,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         trail.sign = if error < 0 { 2 } else { 1 };
                         wrap(guess.wrapping_add(error), shape)
                     }
+                    Shape::Content => {
+                        let kept = reference.map_or(&[][..], KeptRow::contents);
+                        self.renew(class, field, kept, guess, truth)
+                    }
+                    Shape::Reference => self.refer_first(key, id, guess, actual),
                 };
             }
             self.sum.add(row[at] as u64);
@@ -425,6 +445,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 let contexts = [from, 0, from, 0, trail.flags as u32 & 15];
                 self.symbol(Topic::Symbol, key, &contexts, values, actual)
             }
+            Shape::Content | Shape::Reference => guess,
             Shape::Number { .. } => {
                 let last = u32::from(state.last & 0x7F);
                 let last_sign = match state.last {
@@ -458,6 +479,76 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 wrap(guess.wrapping_add(error), shape)
             }
         }
+    }
+
+    /// What a container holds that is not what it held.
+    fn renew(
+        &mut self,
+        class: u16,
+        field: u16,
+        kept: &[Arc<Content>],
+        guess: i64,
+        truth: Option<&[i64]>,
+    ) -> i64 {
+        let empty = || Some(Arc::new(Content::Cells([].into())));
+        let find = |cell: i64| match cell {
+            0 => empty(),
+            _ => self.find(cell, kept),
+        };
+        let old = find(guess);
+        let new = truth.map(|truth| find(truth[usize::from(field)]));
+        let (Some(old), Some(new)) = (old, new.map_or(Some(None), |new| new.map(Some))) else {
+            // A content that a row names is gone: the two ends no longer agree.
+            self.invalid = true;
+            return guess;
+        };
+        self.content(class, field, &old, new.as_deref()).cell()
+    }
+
+    /// An entity that a field refers to, by the receiver's number.
+    fn refer(&mut self, key: u32, repeats: &Repeats, guess: i64, actual: i64) -> i64 {
+        if guess != 0 && self.flag(Topic::Sign, key, &[0; 5], actual == 0) {
+            return 0;
+        }
+        let site = NumberSite {
+            exponent: Topic::Exponent,
+            sign: None,
+            mantissa: Topic::Mantissa,
+            field: key,
+            scale: [0; 5],
+            signs: [0; 5],
+        };
+        let cell = self.number(&site, repeats, actual);
+        self.checked_reference(cell)
+    }
+
+    /// The same for an entity that appears: what it refers to often appeared with it.
+    fn refer_first(&mut self, key: u32, id: u32, guess: i64, actual: i64) -> i64 {
+        if guess != 0 && self.flag(Topic::SpawnSign, key, &[8; 5], actual == 0) {
+            return 0;
+        }
+        let site = NumberSite {
+            exponent: Topic::SpawnExponent,
+            sign: Some(Topic::SpawnSign),
+            mantissa: Topic::SpawnMantissa,
+            field: key,
+            scale: [0; 5],
+            signs: [9; 5],
+        };
+        let own = i64::from(id) + 1;
+        // The distance may be 0, which no number is.
+        let distance = actual - own;
+        let distance = self.number(&site, &NONE, distance + i64::from(distance >= 0));
+        let distance = distance.wrapping_sub(i64::from(distance > 0));
+        self.checked_reference(own.wrapping_add(distance))
+    }
+
+    fn checked_reference(&mut self, cell: i64) -> i64 {
+        if !(1..=1 << 32).contains(&cell) {
+            self.invalid = true;
+            return 0;
+        }
+        cell
     }
 
     fn class_key(&self, class: u16) -> u32 {

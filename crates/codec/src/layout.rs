@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::{Field, Kind, Schema, Shape};
+use prescient_schema::{Class, Field, Kind, Schema, Shape};
 
 /// What does not change during a connection.
 #[derive(Debug)]
@@ -19,6 +19,20 @@ pub(crate) struct Layout {
     pub has_levels: Vec<bool>,
     /// For each field, the field that is its declared rate of change.
     pub rates: Vec<Vec<Option<u16>>>,
+    /// The fields of each class that are containers, and those that refer to entities.
+    pub contents: Vec<Vec<u16>>,
+    pub references: Vec<Vec<u16>>,
+    pub has_references: bool,
+    /// For each field, what its items are made of.
+    pub items: Vec<Vec<Items>>,
+}
+
+/// The columns of a container's items.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    pub shapes: Vec<Shape>,
+    /// The number of the first of them; they count on behind all fields of the schema.
+    pub first: u32,
 }
 
 impl Layout {
@@ -80,7 +94,35 @@ impl Layout {
             .iter()
             .map(|class| class.fields.iter().any(knows_levels))
             .collect();
+        let columns = |is: fn(Shape) -> bool| -> Vec<Vec<u16>> {
+            let of_class = |class: &Class| {
+                let fields = (0..).zip(&class.fields);
+                let found = fields.filter(|(_, field)| is(field.kind.shape()));
+                found.map(|(at, _)| at).collect()
+            };
+            schema.classes.iter().map(of_class).collect()
+        };
+        let contents = columns(|shape| shape == Shape::Content);
+        let references = columns(|shape| shape == Shape::Reference);
+        let mut items = |field: &Field| {
+            let item = field.kind.container().map_or(&[][..], |of| of.item);
+            let first = next;
+            next += item.len() as u32;
+            Items {
+                shapes: item.iter().map(|column| column.kind.shape()).collect(),
+                first,
+            }
+        };
+        let items = schema
+            .classes
+            .iter()
+            .map(|class| class.fields.iter().map(&mut items).collect())
+            .collect();
         Self {
+            has_references: references.iter().any(|fields| !fields.is_empty()),
+            contents,
+            references,
+            items,
             schema,
             first_field,
             shapes,

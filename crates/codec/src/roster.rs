@@ -2,14 +2,18 @@
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     vec::Vec,
 };
 
-use prescient_schema::{Field, Level, Schema};
+use prescient_schema::{Content, Field, Level};
 
 use crate::{
     body::Truth,
     history::Archive,
+    layout::Layout,
+    log::Log,
+    sighting::Sightings,
     twin::Rows,
     units::{Sequence, Slot, Tick},
 };
@@ -30,6 +34,11 @@ pub(crate) struct Roster {
     pub free: BTreeSet<u32>,
     /// At rest for the receiver, but not in truth; with the last packet that said so.
     pub dirty: BTreeMap<u32, Sequence>,
+    /// What references mean to the receiver, if the schema has any.
+    pub sightings: Sightings,
+    /// The newest packet covering each id, and the newest full one, that are known to be applied.
+    pub confirmed: Vec<Sequence>,
+    pub whole: Sequence,
 }
 
 /// An entity that is no longer visible.
@@ -55,13 +64,37 @@ impl Roster {
             self.slots.resize(id as usize + 1, None);
             self.levels.resize(id as usize + 1, 0);
             self.sent.resize(id as usize + 1, Sequence(0));
+            self.confirmed.resize(id as usize + 1, Sequence(0));
         }
         self.ids[at] = Some(id);
         self.slots[id as usize] = Some(slot);
         self.levels[id as usize] = 0;
         self.sent[id as usize] = Sequence(0);
+        self.confirmed[id as usize] = Sequence(0);
         self.waiting.insert(id, since);
         id
+    }
+
+    /// A packet is known to be applied.
+    pub fn note_applied(&mut self, log: &Log) {
+        if log.full {
+            self.whole = self.whole.max(log.sequence);
+        }
+        for &id in &log.covered {
+            let confirmed = &mut self.confirmed[id as usize];
+            *confirmed = log.sequence.max(*confirmed);
+        }
+    }
+
+    /// All that the receiver shows was said, or confirmed, by this packet or a later one.
+    pub fn oldest_word(&self, active: &[u32]) -> Sequence {
+        let waiting = self.waiting.keys();
+        let untold = self.doomed.iter().filter(|(_, doom)| !doom.told);
+        let shown = active.iter().chain(self.dirty.keys()).chain(waiting);
+        let shown = shown.chain(untold.map(|(id, _)| id));
+        let sent = shown.filter(|&&id| self.sent[id as usize] > Sequence(0));
+        let oldest = sent.map(|&id| self.confirmed[id as usize]).min();
+        oldest.map_or(Sequence(u32::MAX), |oldest| oldest.max(self.whole))
     }
 
     /// Nothing is confirmed any more.
@@ -79,7 +112,7 @@ impl Roster {
 pub(crate) struct Sight<'a> {
     pub archive: &'a Archive,
     pub roster: &'a Roster,
-    pub schema: &'a Schema,
+    pub layout: &'a Layout,
 }
 
 impl Sight<'_> {
@@ -87,13 +120,26 @@ impl Sight<'_> {
         self.roster.slots.get(id as usize).copied().flatten()
     }
 
-    pub fn copy(&self, slot: Slot, row: Option<&[i64]>, level: u8, out: &mut Vec<i64>) -> bool {
+    /// A row as the receiver was told it, or would have been, at a tick.
+    pub fn copy(
+        &self,
+        slot: Slot,
+        row: Option<&[i64]>,
+        level: u8,
+        tick: Tick,
+        out: &mut Vec<i64>,
+    ) -> bool {
         let (Some(row), Some(class)) = (row, self.archive.class(slot)) else {
             return false;
         };
+        let class = usize::from(class);
         out.clear();
         out.extend_from_slice(row);
-        quantise(out, &self.schema.classes[usize::from(class)].fields, level);
+        quantise(out, &self.layout.schema.classes[class].fields, level);
+        for &field in &self.layout.references[class] {
+            let cell = &mut out[usize::from(field)];
+            *cell = self.roster.sightings.translate(*cell, tick);
+        }
         true
     }
 }
@@ -101,18 +147,24 @@ impl Sight<'_> {
 impl Rows for Sight<'_> {
     fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool {
         self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.row(slot, tick), level, out))
+            .is_some_and(|slot| self.copy(slot, self.archive.row(slot, tick), level, tick, out))
     }
 
     fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool {
+        let now = self.archive.newest().unwrap_or_default();
         self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.latest(slot), level, out))
+            .is_some_and(|slot| self.copy(slot, self.archive.latest(slot), level, now, out))
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {
         self.slot(id)
             .and_then(|slot| self.archive.last_changed(slot))
             .is_some_and(|changed| changed > tick)
+            || self.roster.sightings.stirred_after(id, tick)
+    }
+
+    fn content(&self, cell: i64) -> Option<&Arc<Content>> {
+        self.archive.shared_content(cell)
     }
 }
 

@@ -12,8 +12,11 @@ use alloc::{
     vec::Vec,
 };
 
+use prescient_schema::Content;
+
 use crate::{
     check::Checksum,
+    kept::KeptRow,
     layout::Layout,
     log::Log,
     model::{
@@ -49,7 +52,7 @@ pub(crate) struct Book {
     /// Entities whose precision changed, and by which packet, while older ones may follow.
     releveled: Vec<(u32, Sequence)>,
     /// Rows of resting entities that one end has meanwhile seen change.
-    pub rest_rows: BTreeMap<u32, Box<[i64]>>,
+    pub rest_rows: BTreeMap<u32, KeptRow>,
 }
 
 /// One entity of the client's world, confirmed by both ends.
@@ -129,7 +132,7 @@ impl ClassField {
 pub(crate) struct ClassState {
     pub fields: Box<[ClassField]>,
     /// The newest entity that appeared: the best guess for the next one.
-    pub reference: Option<Arc<[i64]>>,
+    pub reference: Option<Arc<KeptRow>>,
 }
 
 /// The newest ticks at which both ends know an entity, newest first.
@@ -322,9 +325,10 @@ impl Twin {
     }
 
     /// Keeps the row of a resting entity whose archive is about to say something else.
-    pub fn keep_rest_row(&mut self, id: u32, row: &[i64]) {
+    pub fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
-            entry.insert(row.into());
+            let class = self.book.entities[id as usize].head.class;
+            entry.insert(KeptRow::new(&self.book.layout, class, row, rows));
             self.journal.steps.push(Undo::RestRow { id, old: None });
         }
     }
@@ -446,7 +450,7 @@ impl Twin {
             {
                 let mut kept = Vec::new();
                 if rows.copy_row(id, tick, level, &mut kept) {
-                    self.keep_rest_row(id, &kept);
+                    self.keep_rest_row(id, &kept, rows);
                 }
             }
         }
@@ -737,6 +741,8 @@ pub(crate) trait Rows {
     fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
+    /// What a container with this cell holds in any of its rows.
+    fn content(&self, cell: i64) -> Option<&Arc<Content>>;
 }
 
 /// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
@@ -778,7 +784,7 @@ enum Undo {
     },
     RestRow {
         id: u32,
-        old: Option<Box<[i64]>>,
+        old: Option<KeptRow>,
     },
     ClassField {
         class: u16,
@@ -787,7 +793,7 @@ enum Undo {
     },
     Reference {
         class: u16,
-        old: Option<Arc<[i64]>>,
+        old: Option<Arc<KeptRow>>,
     },
 }
 

@@ -37,6 +37,9 @@ impl Costs {
     /// The cheapest of the first `count`-sample predictors.
     #[inline]
     pub fn best(self, samples: usize, shape: Shape) -> Predictor {
+        if matches!(shape, Shape::Content | Shape::Reference) {
+            return Predictor::Hold;
+        }
         if matches!(shape, Shape::Symbol { .. }) {
             return if self.0[2] < 0 {
                 Predictor::Declared
@@ -80,6 +83,9 @@ impl CostSample {
     /// Compares the residuals that each predictor would have left.
     #[inline]
     pub fn new(truth: i64, guesses: &Guesses, shape: Shape) -> Self {
+        if matches!(shape, Shape::Content | Shape::Reference) {
+            return Self([UNKNOWN; 3]);
+        }
         let bits = |guess: i64| i32::from(bit_length(residual(truth, guess, shape)));
         let hold = bits(guesses.hold);
         let compare = |guess: Option<i64>| match guess {
