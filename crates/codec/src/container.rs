@@ -3,7 +3,7 @@
 //! Where there is no such version (an entity appears, a container was empty) everything is
 //! inserted, so that a whole content is the same thing as a difference.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 
 use prescient_schema::{Container, Content, Shape};
 
@@ -406,9 +406,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 }
 
 /// A content as integers, whatever it is.
-fn widen(content: &Content) -> Vec<i64> {
+fn widen(content: &Content) -> Cow<'_, [i64]> {
     match content {
         Content::Bytes(bytes) => bytes.iter().map(|&byte| i64::from(byte)).collect(),
-        Content::Cells(cells) => cells.to_vec(),
+        Content::Cells(cells) => Cow::Borrowed(cells),
     }
 }

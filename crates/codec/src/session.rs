@@ -411,7 +411,7 @@ pub(crate) enum List {
 const LISTS: u32 = 16;
 
 /// Integers that may be copied for as much as one decision.
-const CELLS_PER_DECISION: usize = 32;
+const CELLS_PER_DECISION: usize = 16;
 
 /// Residuals below two to this power are modelled to the last bit and need no list.
 const SPELLED: u32 = 5;
