@@ -180,12 +180,14 @@ impl Encoder {
             return;
         };
         let to = self.next_tick();
+        let active = &self.twin.book.active;
         let roster = &mut self.roster;
         roster.sightings.end(slot, to);
         roster.slots[id as usize] = None;
         roster.dirty.remove(&id);
         if roster.sent[id as usize] == Sequence(0) {
-            roster.free.insert(id);
+            roster.limbo.insert(id, self.newest);
+            roster.release(self.layout.has_references, active);
         } else {
             roster.doomed.insert(
                 id,
@@ -802,24 +804,15 @@ impl Encoder {
         roster
             .waiting
             .retain(|&id, _| book.phase(id) == Phase::Absent);
-        // A number that a receiver may still read in a reference is not given to another entity.
-        let named = match self.layout.has_references {
-            true => roster.oldest_word(&book.active),
-            false => Sequence(u32::MAX),
-        };
-        let forgotten = |id: u32, doom: &Doom| {
-            doom.told && book.phase(id) == Phase::Absent && named > doom.since
-        };
-        let gone: Vec<u32> = roster
-            .doomed
-            .iter()
-            .filter_map(|(&id, doom)| forgotten(id, doom).then_some(id))
-            .collect();
-        for id in gone {
-            roster.doomed.remove(&id);
-            roster.sent[id as usize] = Sequence(0);
-            roster.free.insert(id);
-        }
+        let forgotten = |id: u32, doom: &Doom| doom.told && book.phase(id) == Phase::Absent;
+        roster.doomed.retain(|&id, doom| {
+            let gone = forgotten(id, doom);
+            if gone {
+                roster.limbo.insert(id, doom.since);
+            }
+            !gone
+        });
+        roster.release(self.layout.has_references, &book.active);
         roster
             .dirty
             .retain(|&id, _| book.phase(id) == Phase::Resting);

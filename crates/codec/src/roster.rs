@@ -31,6 +31,8 @@ pub(crate) struct Roster {
     /// Sent but no longer visible. Every packet says so, and the number is not used again, until
     /// one that said so is known to be applied and the model has forgotten it.
     pub doomed: BTreeMap<u32, Doom>,
+    /// Known to nobody, but perhaps still named by a reference that was sent up to a packet.
+    pub limbo: BTreeMap<u32, Sequence>,
     pub free: BTreeSet<u32>,
     /// At rest for the receiver, but not in truth; with the last packet that said so.
     pub dirty: BTreeMap<u32, Sequence>,
@@ -86,8 +88,27 @@ impl Roster {
         }
     }
 
+    /// Gives back numbers that nobody can name any more.
+    pub fn release(&mut self, has_references: bool, active: &[u32]) {
+        if self.limbo.is_empty() {
+            return;
+        }
+        let oldest = match has_references {
+            true => self.oldest_word(active),
+            false => Sequence(u32::MAX),
+        };
+        self.limbo.retain(|&id, &mut since| {
+            let named = since >= oldest;
+            if !named {
+                self.sent[id as usize] = Sequence(0);
+                self.free.insert(id);
+            }
+            named
+        });
+    }
+
     /// All that the receiver shows was said, or confirmed, by this packet or a later one.
-    pub fn oldest_word(&self, active: &[u32]) -> Sequence {
+    fn oldest_word(&self, active: &[u32]) -> Sequence {
         let waiting = self.waiting.keys();
         let untold = self.doomed.iter().filter(|(_, doom)| !doom.told);
         let shown = active.iter().chain(self.dirty.keys()).chain(waiting);
