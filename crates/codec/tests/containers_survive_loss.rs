@@ -232,7 +232,7 @@ impl Ends {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 24 } else { 300 }))]
+    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 24 } else { 300 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn edits_arrive_whatever_is_lost(
