@@ -8,10 +8,13 @@ use alloc::{sync::Arc, vec::Vec};
 use prescient_schema::Content;
 
 use crate::{
-    entity::{Past, PlanCache, Subject, expects_motion},
+    entity::Subject,
     kept::KeptRow,
+    layout::Layout,
     ledger::{Account, Cause},
     model::bank::Moment,
+    past::{Past, PlanCache, follow_contract},
+    predict::{Plan, ROWS, Samples},
     range::{Checkpoint, RangeDecoder, RangeEncoder},
     session::{Coder, List, Session, Topic},
     twin::{Book, Entity, Head, Phase, Rows},
@@ -59,10 +62,17 @@ pub(crate) struct Bill {
 /// Buffers that live from packet to packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
-    pub past: Past,
-    pub plans: PlanCache,
-    pub truth: Vec<i64>,
-    pub row: Vec<i64>,
+    plans: PlanCache,
+    pasts: PastBuffers,
+    truth: Vec<i64>,
+    row: Vec<i64>,
+}
+
+/// Room for the rows of a past that have to be worked out.
+#[derive(Clone, Debug, Default)]
+struct PastBuffers {
+    rows: [Vec<i64>; ROWS],
+    contract: Vec<i64>,
 }
 
 /// The sender's side: its archive, and what it wants.
@@ -162,21 +172,23 @@ impl<const N: usize> Writer<'_, '_, N> {
         self.session.list_item(List::Wakes, previous, id);
         let entity = &book.entities[id as usize];
         let Scratch {
-            past, truth, row, ..
+            pasts, truth, row, ..
         } = self.scratch;
-        let present = rest_past(book, id, self.side, past)
-            && self.side.copy_latest(id, self.side.level(id), truth);
-        if !present {
+        let level = self.side.level(id);
+        let (Some(past), Some(truth)) = (
+            rest_past(book, id, self.side, pasts),
+            self.side.latest(id, level, truth),
+        ) else {
             self.session.invalid = true;
             return;
-        }
+        };
         let subject = Subject {
             woken: true,
             states: &[],
-            ..subject(id, entity)
+            ..subject(book, id, entity)
         };
         self.session
-            .fields(&subject, past, self.side.level(id), Some(truth), row);
+            .fields(&subject, &past, level, Some(truth), row);
         self.session.log.covered.push(id);
     }
 
@@ -231,29 +243,26 @@ impl<const N: usize> Writer<'_, '_, N> {
         let book = self.session.book;
         let entity = &book.entities[id as usize];
         let head = &entity.head;
-        let samples = book.samples(head, self.now);
         let level = self.side.level(id);
-        if samples.count > 0
-            && level == head.level
-            && !self.side.changed_after(id, samples.ticks[0])
-            && !expects_motion(&book.layout, head.class, &entity.fields)
-        {
-            return self.session.entity_flag(head, neighbour, false);
-        }
         let Scratch {
-            past,
+            pasts,
             plans,
             truth,
             row,
-            ..
         } = self.scratch;
-        if !self
-            .side
-            .copy_latest(id, if samples.count == 0 { 0 } else { level }, truth)
+        let (samples, plan) = plans.find(book, head, self.now);
+        if samples.count > 0
+            && level == head.level
+            && !head.expects_motion
+            && !self.side.changed_after(id, samples.ticks[0])
         {
+            return self.session.entity_flag(head, neighbour, false);
+        }
+        let now_level = if samples.count == 0 { 0 } else { level };
+        let Some(truth) = self.side.latest(id, now_level, truth) else {
             self.session.invalid = true;
             return false;
-        }
+        };
         if samples.count == 0 {
             let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session
@@ -263,17 +272,17 @@ impl<const N: usize> Writer<'_, '_, N> {
             self.session.log.moved.push(id);
             return true;
         }
-        if !fill_past(book, id, entity, self.side, self.now, past, plans) {
+        let Some(past) = past(&book.layout, id, head, self.side, &samples, plan, pasts) else {
             self.session.invalid = true;
             return false;
-        }
-        past.expect(&book.layout, head.class, &entity.fields, Some(truth), row);
-        let differs = *row != *truth || level != head.level;
+        };
+        past.expect(&entity.fields, Some(truth), row);
+        let differs = row != truth || level != head.level;
         self.session.entity_flag(head, neighbour, differs);
         if differs {
             self.session
-                .fields(&subject(id, entity), past, level, Some(truth), row);
-        } else if *row != past.rows[0] {
+                .fields(&subject(book, id, entity), &past, level, Some(truth), row);
+        } else if row != past.newest() {
             self.session.log.moved.push(id);
         }
         differs
@@ -283,10 +292,10 @@ impl<const N: usize> Writer<'_, '_, N> {
         self.session.list_item(List::Spawns, previous, spawn.id);
         self.session.class(spawn.class);
         let Scratch { truth, row, .. } = self.scratch;
-        if !self.side.copy_latest(spawn.id, 0, truth) {
+        let Some(truth) = self.side.latest(spawn.id, 0, truth) else {
             self.session.invalid = true;
             return;
-        }
+        };
         let cause = if spawn.again {
             Cause::Resend
         } else {
@@ -440,16 +449,14 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         }
         let entity = &book.entities[id as usize];
         let class = entity.head.class;
-        let Scratch { past, row, .. } = self.scratch;
-        if !rest_past(book, id, self.side, past) {
-            return Err(Malformed);
-        }
+        let Scratch { pasts, row, .. } = self.scratch;
+        let past = rest_past(book, id, self.side, pasts).ok_or(Malformed)?;
         let subject = Subject {
             woken: true,
             states: &[],
-            ..subject(id, entity)
+            ..subject(book, id, entity)
         };
-        self.session.fields(&subject, past, 0, None, row);
+        self.session.fields(&subject, &past, 0, None, row);
         self.session.log.covered.push(id);
         self.out.wakes.push(id);
         self.out.push(id, class, row);
@@ -493,9 +500,9 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         let entity = &book.entities[id as usize];
         let head = &entity.head;
         let Scratch {
-            past, plans, row, ..
+            pasts, plans, row, ..
         } = self.scratch;
-        let samples = book.samples(head, self.now);
+        let (samples, plan) = plans.find(book, head, self.now);
         if samples.count == 0 {
             let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session
@@ -511,21 +518,17 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
             return Ok(true);
         }
         let differs = self.session.entity_flag(head, neighbour, false);
-        if !differs
-            && !self.side.changed_after(id, samples.ticks[0])
-            && !expects_motion(&book.layout, head.class, &entity.fields)
-        {
+        if !differs && !head.expects_motion && !self.side.changed_after(id, samples.ticks[0]) {
             return Ok(false);
         }
-        if !fill_past(book, id, entity, self.side, self.now, past, plans) {
-            return Err(Malformed);
-        }
+        let past = past(&book.layout, id, head, self.side, &samples, plan, pasts);
+        let past = past.ok_or(Malformed)?;
         if differs {
             self.session
-                .fields(&subject(id, entity), past, 0, None, row);
+                .fields(&subject(book, id, entity), &past, 0, None, row);
         } else {
-            past.expect(&book.layout, head.class, &entity.fields, None, row);
-            if *row != past.rows[0] {
+            past.expect(&entity.fields, None, row);
+            if row != past.newest() {
                 self.session.log.moved.push(id);
             }
         }
@@ -548,7 +551,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
 
     /// The row that was just read may name contents that only a kept row has.
     fn hold(&mut self, class: u16, kept: &[Arc<Content>]) {
-        for &field in &self.session.book.layout.contents[usize::from(class)] {
+        for &field in &self.session.book.layout.classes[usize::from(class)].contents {
             let cell = self.scratch.row[usize::from(field)];
             let found = kept.iter().find(|content| content.cell() == cell);
             if let Some(content) = found
@@ -707,49 +710,59 @@ impl<const N: usize> Session<'_, RangeEncoder, N> {
     }
 }
 
-fn subject(id: u32, entity: &Entity) -> Subject<'_> {
+fn subject<'a>(book: &Book, id: u32, entity: &'a Entity) -> Subject<'a> {
     let Head { class, level, .. } = entity.head;
     Subject {
         id,
         class,
         level,
         woken: false,
+        behind: book.folds_since_surprise(&entity.head),
         states: &entity.fields,
     }
 }
 
-fn fill_past(
-    book: &Book,
+/// The rows that an active entity is predicted from.
+fn past<'a>(
+    layout: &'a Layout,
     id: u32,
-    entity: &Entity,
-    rows: &dyn Rows,
-    now: Tick,
-    past: &mut Past,
-    plans: &mut PlanCache,
-) -> bool {
-    let samples = book.samples(&entity.head, now);
-    past.count = samples.count;
-    past.plan = plans.plan(now, &samples);
-    for (row, &tick) in past.rows.iter_mut().zip(&samples.ticks[..samples.count]) {
-        if !rows.copy_row(id, tick, entity.head.level, row) {
-            return false;
-        }
+    head: &Head,
+    side: &'a (impl Rows + ?Sized),
+    samples: &Samples,
+    plan: Plan,
+    buffers: &'a mut PastBuffers,
+) -> Option<Past<'a>> {
+    let class = &layout.classes[usize::from(head.class)];
+    let rows = side.rows(id, &samples.ticks, head.level, &mut buffers.rows)?;
+    let mut past = Past {
+        class,
+        plan,
+        rows,
+        contract: &[],
+        kept: &[],
+    };
+    if let Some(contract) = &layout.schema.classes[usize::from(head.class)].contract {
+        follow_contract(contract, class, rows[0], plan.ahead, &mut buffers.contract);
+        past.contract = &buffers.contract;
     }
-    past.kept.clear();
-    past.forecast(&book.layout, entity.head.class);
-    true
+    Some(past)
 }
 
 /// The past of an entity at rest: it held one row.
-fn rest_past(book: &Book, id: u32, rows: &dyn Rows, past: &mut Past) -> bool {
-    past.count = 1;
-    past.plan = crate::predict::Plan::default();
-    past.contract.clear();
-    past.kept.clear();
+fn rest_past<'a>(
+    book: &'a Book,
+    id: u32,
+    side: &'a dyn Rows,
+    buffers: &'a mut PastBuffers,
+) -> Option<Past<'a>> {
+    let class = book.entities[id as usize].head.class;
+    let class = &book.layout.classes[usize::from(class)];
+    let row = book.rest_row(id, side, &mut buffers.rows[0])?;
+    let mut past = Past::resting(class, row);
     if let Some(rest) = book.rest_rows.get(&id) {
-        past.kept.extend_from_slice(rest.contents());
+        past.kept = rest.contents();
     }
-    book.copy_rest_row(id, rows, &mut past.rows[0])
+    Some(past)
 }
 
 const PRESENCE: Account = Account {

@@ -1,5 +1,7 @@
 //! What both ends must be told alike.
 
+use crate::model::bank::Learning;
+
 /// How a connection learns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
@@ -33,6 +35,17 @@ pub struct Config {
     pub learning: bool,
     /// Entities a receiver is willing to hold.
     pub max_entities: usize,
+}
+
+impl Config {
+    /// When probabilities move.
+    pub(crate) fn bank_learning(&self) -> Learning {
+        match self.policy {
+            _ if !self.learning => Learning::Off,
+            Policy::Stateless => Learning::Inside,
+            Policy::Confirmed | Policy::Immediate => Learning::Folds,
+        }
+    }
 }
 
 impl Default for Config {

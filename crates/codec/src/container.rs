@@ -18,9 +18,9 @@ use crate::{
 struct Site<'a> {
     container: Container<'a>,
     shapes: &'a [Shape],
-    /// The number of the container's own field, which its operations are learned under.
+    /// The page of the container's own field, which its operations are learned in.
     field: u32,
-    /// The number of its items' first column.
+    /// The page of its items' first column.
     first: u32,
 }
 
@@ -62,12 +62,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             self.invalid = true;
             return Arc::new(Content::Cells([].into()));
         };
-        let items = &layout.items[class][at];
+        let items = &layout.classes[class].items[at];
         let site = Site {
             container,
             shapes: &items.shapes,
-            field: layout.first_field[class] + u32::from(field),
-            first: items.first,
+            field: layout.classes[class].first_page + u32::from(field),
+            first: items.first_page,
         };
         // A few decisions could copy a long content: they are charged for its length.
         self.charge(base.len());
@@ -201,7 +201,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return left;
         }
         let before = trail.before as u32;
-        let gap = self.count(site, [before, 0, before, 0, 0], gap);
+        let gap = self.count(site, 5, [before, 0, before, 0, 0], gap);
         if gap >= left {
             self.invalid = true;
             return 0;
@@ -221,7 +221,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// How many items are inserted or removed.
     fn run(&mut self, site: &Site<'_>, kind: i64, run: usize, most: usize) -> usize {
         let context = 8 + kind as u32;
-        let run = self.count(site, [context; 5], run);
+        let run = self.count(site, 0, [context; 5], run);
         if run > most {
             self.invalid = true;
             return 0;
@@ -230,12 +230,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     /// A number of at least 1.
-    fn count(&mut self, site: &Site<'_>, scale: [u32; 5], value: usize) -> usize {
+    fn count(&mut self, site: &Site<'_>, pivot: u32, scale: [u32; 5], value: usize) -> usize {
         let number = NumberSite {
             exponent: Topic::Exponent,
             sign: None,
             mantissa: Topic::Mantissa,
             field: site.field,
+            pivot,
             scale,
             signs: [0; 5],
         };
@@ -293,6 +294,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         sign: Some(Topic::Sign),
                         mantissa: Topic::Mantissa,
                         field,
+                        pivot: size.max(3) - 1,
                         scale: [size, 0, size, 0, 0],
                         signs: [column.sign, 0, column.sign, 0, 0],
                     };
@@ -367,6 +369,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         sign: Some(Topic::SpawnSign),
                         mantissa: Topic::SpawnMantissa,
                         field,
+                        pivot: column.size.max(3) - 1,
                         scale: [column.size, 0, 0, column.size, 0],
                         signs: [column.sign, 0, 0, column.sign, 0],
                     };

@@ -20,6 +20,7 @@ use crate::{
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
+    predict::ROWS,
     range::RangeDecoder,
     session::Session,
     twin::{HISTORY, Phase, Rows, Twin},
@@ -93,7 +94,7 @@ impl Decoder {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         let layout = Arc::new(Layout::new(schema.clone()));
         Self {
-            twin: Twin::new(layout.clone(), config.learning, true),
+            twin: Twin::new(layout.clone(), config.bank_learning(), true),
             config,
             layout,
             shown: Archive::mirror(schema, HISTORY),
@@ -114,7 +115,7 @@ impl Decoder {
     /// Applies a packet, wholly or not at all.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
         let result = match self.config.profile {
-            Profile::Default => self.decode_with::<3>(bytes),
+            Profile::Default => self.decode_with::<4>(bytes),
             Profile::Best => self.decode_with::<5>(bytes),
         };
         match result {
@@ -227,7 +228,11 @@ impl Decoder {
             if header.cursor.0 != 0 {
                 return Err(DecodeError::UnknownModel);
             }
-            fresh = Some(Twin::new(self.layout.clone(), self.config.learning, true));
+            fresh = Some(Twin::new(
+                self.layout.clone(),
+                self.config.bank_learning(),
+                true,
+            ));
         } else {
             self.fold_for::<N>(&header)?;
         }
@@ -295,7 +300,6 @@ impl Decoder {
             entities: self.config.max_entities,
             decisions: body::allowance(body.len(), &twin.book),
         };
-        let groups = twin.bank.groups();
         let mut session = Session::<_, N> {
             coder: RangeDecoder::new(body),
             bank: &mut twin.bank,
@@ -332,7 +336,7 @@ impl Decoder {
             Ok(()) if finish_check(sum, twin, log, &rows) != check => DecodeError::CheckFailed,
             Ok(()) => return Ok(()),
         };
-        twin.bank.truncate(groups);
+        twin.bank.tidy();
         Err(error)
     }
 
@@ -438,12 +442,25 @@ impl Decoder {
 struct Shown<'a>(&'a Archive);
 
 impl Rows for Shown<'_> {
-    fn copy_row(&self, id: u32, tick: Tick, _: u8, out: &mut Vec<i64>) -> bool {
-        copy(self.0.row(Slot(id), tick), out)
+    #[inline]
+    fn row<'a>(&'a self, id: u32, tick: Tick, _: u8, _: &'a mut Vec<i64>) -> Option<&'a [i64]> {
+        self.0.row(Slot(id), tick)
     }
 
-    fn copy_latest(&self, id: u32, _: u8, out: &mut Vec<i64>) -> bool {
-        copy(self.0.latest(Slot(id)), out)
+    #[inline]
+    fn rows<'a>(
+        &'a self,
+        id: u32,
+        ticks: &[Tick; ROWS],
+        _: u8,
+        _: &'a mut [Vec<i64>; ROWS],
+    ) -> Option<[&'a [i64]; ROWS]> {
+        self.0.rows(Slot(id), ticks)
+    }
+
+    #[inline]
+    fn latest<'a>(&'a self, id: u32, _: u8, _: &'a mut Vec<i64>) -> Option<&'a [i64]> {
+        self.0.latest(Slot(id))
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {
@@ -455,11 +472,6 @@ impl Rows for Shown<'_> {
     fn content(&self, cell: i64) -> Option<&Arc<Content>> {
         self.0.shared_content(cell)
     }
-}
-
-fn copy(row: Option<&[i64]>, out: &mut Vec<i64>) -> bool {
-    out.clear();
-    row.inspect(|row| out.extend_from_slice(row)).is_some()
 }
 
 /// Packets in a row that may be refused before a new epoch is asked for.

@@ -130,7 +130,7 @@ impl Encoder {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         let layout = Arc::new(Layout::new(schema));
         Self {
-            twin: Twin::new(layout.clone(), config.learning, false),
+            twin: Twin::new(layout.clone(), config.bank_learning(), false),
             config,
             layout,
             epoch: 0,
@@ -206,7 +206,7 @@ impl Encoder {
         let (Some(id), Some(class)) = (self.id(slot), archive.class(slot)) else {
             return;
         };
-        if !self.layout.has_levels[usize::from(class)] {
+        if !self.layout.classes[usize::from(class)].has_levels {
             return;
         }
         self.follow(archive);
@@ -221,8 +221,9 @@ impl Encoder {
             roster: &self.roster,
             layout: &self.layout,
         };
-        let mut row = Vec::new();
-        if self.twin.book.copy_rest_row(id, &sight, &mut row) {
+        let mut buffer = Vec::new();
+        let row = self.twin.book.rest_row(id, &sight, &mut buffer);
+        if let Some(row) = row.map(<[i64]>::to_vec) {
             self.twin.keep_rest_row(id, &row, &sight);
             self.roster.dirty.entry(id).or_default();
         }
@@ -326,7 +327,7 @@ impl Encoder {
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
-        self.twin = Twin::new(self.layout.clone(), self.config.learning, false);
+        self.twin = Twin::new(self.layout.clone(), self.config.bank_learning(), false);
         self.cursor = Sequence(0);
         self.cursor_tick = Tick(0);
         self.cursor_base = Sequence(0);
@@ -434,11 +435,11 @@ impl Encoder {
         };
         let level = self.twin.book.entities[id as usize].head.level;
         let told = self.encoded.unwrap_or_default();
-        let mut kept = Vec::new();
-        if let Some(slot) = sight.slot(id)
-            && sight.copy(slot, row, level, told, &mut kept)
+        let mut buffer = Vec::new();
+        if let (Some(slot), Some(row)) = (sight.slot(id), row)
+            && let Some(kept) = sight.told(slot, row, level, told, &mut buffer)
         {
-            self.twin.keep_rest_row(id, &kept, &sight);
+            self.twin.keep_rest_row(id, kept, &sight);
         }
         self.roster.dirty.entry(id).or_default();
     }
@@ -497,16 +498,15 @@ impl Encoder {
             layout: &self.layout,
         };
         let book = &self.twin.book;
-        let mut rest = Vec::new();
-        let mut truth = Vec::new();
+        let (mut rest, mut truth) = (Vec::new(), Vec::new());
         let mut wakes = Vec::new();
         let mut settled = Vec::new();
         for (&id, &told) in &self.roster.dirty {
             let level = sight.level(id);
             let same = level == book.entities[id as usize].head.level
-                && book.copy_rest_row(id, &sight, &mut rest)
-                && sight.copy_latest(id, level, &mut truth)
-                && rest == truth;
+                && book
+                    .rest_row(id, &sight, &mut rest)
+                    .is_some_and(|row| sight.latest(id, level, &mut truth) == Some(row));
             if !same {
                 wakes.push(id);
             } else if told <= self.cursor {
@@ -619,7 +619,7 @@ impl Encoder {
         now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
-            Profile::Default => self.write_with::<3>(archive, contents, now),
+            Profile::Default => self.write_with::<4>(archive, contents, now),
             Profile::Best => self.write_with::<5>(archive, contents, now),
         }
     }
@@ -777,7 +777,7 @@ impl Encoder {
             layout: &self.layout,
         };
         match self.config.profile {
-            Profile::Default => self.twin.fold::<3>(log, &sight),
+            Profile::Default => self.twin.fold::<4>(log, &sight),
             Profile::Best => self.twin.fold::<5>(log, &sight),
         }
         self.twin.commit();

@@ -6,170 +6,14 @@ use prescient_schema::{Content, Shape};
 
 use crate::{
     kept::KeptRow,
-    layout::Layout,
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
-    predict::{CostSample, Dissent, Guesses, Plan, Predictor, bit_length, divide, residual, wrap},
+    past::Past,
+    predict::{CostSample, Dissent, Predictor, bit_length, residual, wrap},
     session::{Coder, NumberSite, Session, Topic, hash},
     twin::{FieldState, Head},
-    units::Tick,
 };
-
-/// What both ends know of an entity's past.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Past {
-    pub plan: Plan,
-    /// Rows at the newest common ticks, newest first; the first `count` are filled.
-    pub rows: [Vec<i64>; 3],
-    pub count: usize,
-    /// What the class's contract makes of the newest row; empty without one.
-    pub contract: Vec<i64>,
-    /// What containers of a row hold that an archive may have forgotten.
-    pub kept: Vec<Arc<Content>>,
-}
-
-impl Past {
-    /// Asks the class's contract, if it has one.
-    pub fn forecast(&mut self, layout: &Layout, class: u16) {
-        self.contract.clear();
-        if let Some(contract) = &layout.schema.classes[usize::from(class)].contract {
-            self.contract.extend_from_slice(&self.rows[0]);
-            (contract.fast_forward)(&self.rows[0], self.plan.ahead, &mut self.contract);
-            let shapes = &layout.shapes[usize::from(class)];
-            let now = self.contract.iter_mut().zip(&self.rows[0]);
-            for ((value, &old), &shape) in now.zip(shapes) {
-                *value = match shape {
-                    Shape::Number { .. } => wrap(*value, shape),
-                    Shape::Symbol { values } => (*value).clamp(0, i64::from(values.max(1)) - 1),
-                    Shape::Content | Shape::Reference => old,
-                };
-            }
-        }
-    }
-
-    /// What one predictor says. `now` holds the fields of the present row that were coded before.
-    #[inline]
-    fn guess(
-        &self,
-        predictor: Predictor,
-        layout: &Layout,
-        class: u16,
-        field: u16,
-        now: &[i64],
-    ) -> i64 {
-        let at = usize::from(field);
-        let newest = self.rows[0][at];
-        let guess = match predictor {
-            Predictor::Hold => None,
-            Predictor::Linear => self.linear(layout, class, at),
-            Predictor::Quadratic => self.quadratic(layout, class, at),
-            Predictor::Declared => self.declared(layout, class, at, now),
-        };
-        guess.unwrap_or(newest)
-    }
-
-    fn guesses(&self, layout: &Layout, class: u16, field: u16, now: &[i64]) -> Guesses {
-        let at = usize::from(field);
-        Guesses {
-            hold: self.rows[0][at],
-            linear: self.linear(layout, class, at),
-            quadratic: self.quadratic(layout, class, at),
-            declared: self.declared(layout, class, at, now),
-        }
-    }
-
-    #[inline]
-    fn linear(&self, layout: &Layout, class: u16, at: usize) -> Option<i64> {
-        let shape = layout.shapes[usize::from(class)][at];
-        if self.count < 2 || !matches!(shape, Shape::Number { .. }) {
-            return None;
-        }
-        self.plan.linear(shape, self.rows[0][at], self.rows[1][at])
-    }
-
-    #[inline]
-    fn quadratic(&self, layout: &Layout, class: u16, at: usize) -> Option<i64> {
-        let shape = layout.shapes[usize::from(class)][at];
-        if self.count < 3 || !matches!(shape, Shape::Number { .. }) {
-            return None;
-        }
-        self.plan
-            .quadratic(shape, self.rows[0][at], self.rows[1][at], self.rows[2][at])
-    }
-
-    fn declared(&self, layout: &Layout, class: u16, at: usize, now: &[i64]) -> Option<i64> {
-        if let Some(&value) = self.contract.get(at) {
-            return Some(value);
-        }
-        let class_at = usize::from(class);
-        let shape = layout.shapes[class_at][at];
-        if !matches!(shape, Shape::Number { .. }) {
-            return None;
-        }
-        let newest = self.rows[0][at];
-        if let Some(rate) = layout.rates[class_at][at].map(usize::from)
-            && let Some(ratio) = layout.schema.classes[class_at].fields[rate].derivative_of
-        {
-            // The mean of the rate then and the rate now, over the ticks between.
-            let twice = i128::from(self.rows[0][rate]) + i128::from(now[rate]);
-            let numerator = twice * i128::from(ratio.numerator) * i128::from(self.plan.ahead);
-            let step = divide(numerator, 2 * i128::from(ratio.denominator.max(1)));
-            return Some(wrap(newest.wrapping_add(step as i64), shape));
-        }
-        let line = self.linear(layout, class, at)?;
-        Some(wrap(
-            newest.wrapping_add(residual(line, newest, shape) >> 1),
-            shape,
-        ))
-    }
-
-    /// What is expected of the whole row. Rates of change come from `truth` where it is known,
-    /// because they are coded before what they change.
-    pub fn expect(
-        &self,
-        layout: &Layout,
-        class: u16,
-        states: &[FieldState],
-        truth: Option<&[i64]>,
-        row: &mut Vec<i64>,
-    ) {
-        row.clear();
-        row.extend_from_slice(&self.rows[0]);
-        for &field in &layout.updates[usize::from(class)] {
-            let predictor = choice(layout, states, class, field, self.count);
-            if predictor != Predictor::Hold {
-                let guess = self.guess(predictor, layout, class, field, truth.unwrap_or(row));
-                row[usize::from(field)] = guess;
-            }
-        }
-    }
-}
-
-/// Whether any field of an entity is expected to do anything but hold.
-pub(crate) fn expects_motion(layout: &Layout, class: u16, states: &[FieldState]) -> bool {
-    layout.updates[usize::from(class)]
-        .iter()
-        .any(|&field| choice(layout, states, class, field, 3) != Predictor::Hold)
-        || layout.schema.classes[usize::from(class)].contract.is_some()
-}
-
-#[inline]
-fn choice(
-    layout: &Layout,
-    states: &[FieldState],
-    class: u16,
-    field: u16,
-    samples: usize,
-) -> Predictor {
-    match states.get(usize::from(field)) {
-        Some(state) => {
-            let shape = layout.shapes[usize::from(class)][usize::from(field)];
-            state.costs.best(samples, shape)
-        }
-        None => Predictor::Hold,
-    }
-}
 
 /// The entity being coded.
 #[derive(Clone, Copy)]
@@ -180,6 +24,8 @@ pub(crate) struct Subject<'a> {
     pub level: u8,
     /// Was at rest.
     pub woken: bool,
+    /// Folds since its last surprise.
+    pub behind: u32,
     pub states: &'a [FieldState],
 }
 
@@ -229,7 +75,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     pub fn fields(
         &mut self,
         entity: &Subject<'_>,
-        past: &Past,
+        past: &Past<'_>,
         level: u8,
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
@@ -238,42 +84,52 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             id,
             class,
             woken,
+            behind,
             states,
             ..
         } = *entity;
         let book = self.book;
-        let layout = &*book.layout;
+        let layout = past.class;
         let changes_level = self.level(entity, level);
-        let order = &layout.updates[usize::from(class)];
         row.clear();
-        row.extend_from_slice(&past.rows[0]);
+        row.extend_from_slice(past.newest());
         let mut trail = Trail::default();
-        for (step, &field) in order.iter().enumerate() {
+        for (step, &field) in layout.updates.iter().enumerate() {
             let at = usize::from(field);
-            let shape = layout.shapes[usize::from(class)][at];
+            let shape = layout.shapes[at];
             let state = states.get(at).copied().unwrap_or_default();
-            let predictor = state.costs.best(past.count, shape);
-            let guess = past.guess(predictor, layout, class, field, row);
+            let predictor = past.choose(at, &state);
+            let guess = past.guess(predictor, at, row);
             let actual = truth.map_or(guess, |truth| truth[at]);
-            let certain =
-                !woken && !changes_level && trail.surprises == 0 && step + 1 == order.len();
+            let certain = !woken
+                && !changes_level
+                && trail.surprises == 0
+                && step + 1 == layout.updates.len();
             self.account = Account {
                 class: Some(class),
                 field: Some(field),
                 cause: Cause::Flag,
             };
-            let key = layout.first_field[usize::from(class)] + u32::from(field);
-            let differs =
-                certain || self.field_flag(key, &state, &trail, predictor, woken, actual != guess);
+            let key = layout.first_page + u32::from(field);
+            let differs = certain
+                || self.field_flag(
+                    key,
+                    &state,
+                    behind,
+                    &trail,
+                    predictor,
+                    woken,
+                    actual != guess,
+                );
             trail.flags = trail.flags << 1 | usize::from(differs);
             row[at] = guess;
             if differs {
                 self.account.cause = Cause::Surprise;
                 let repeats = &book.classes[usize::from(class)].fields[at].repeats;
-                let guesses = past.guesses(layout, class, field, row);
+                let guesses = past.guesses(at, row);
                 let dissent = guesses.dissent(guess, shape);
                 row[at] = match shape {
-                    Shape::Content => self.renew(class, field, &past.kept, guess, truth),
+                    Shape::Content => self.renew(class, field, past.kept, guess, truth),
                     Shape::Reference => self.refer(key, repeats, guess, actual),
                     _ => self.correct(
                         key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
@@ -302,14 +158,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 trail.surprises += 1;
             }
         }
-        if *row != past.rows[0] {
+        if row != past.newest() {
             self.log.moved.push(id);
         }
     }
 
     /// Whether the precision of an entity changes with this update, and to what.
     fn level(&mut self, entity: &Subject<'_>, level: u8) -> bool {
-        if !self.book.layout.has_levels[usize::from(entity.class)] {
+        if !self.book.layout.classes[usize::from(entity.class)].has_levels {
             return false;
         }
         self.account = Account {
@@ -340,16 +196,16 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         row: &mut Vec<i64>,
     ) {
         let book = self.book;
-        let layout = &*book.layout;
+        let layout = &book.layout.classes[usize::from(class)];
         row.clear();
-        row.resize(layout.shapes[usize::from(class)].len(), 0);
+        row.resize(layout.shapes.len(), 0);
         let mut trail = Trail::default();
-        for &field in &layout.order[usize::from(class)] {
+        for &field in &layout.order {
             let at = usize::from(field);
-            let shape = layout.shapes[usize::from(class)][at];
+            let shape = layout.shapes[at];
             let guess = reference.map_or(0, |reference| reference[at]);
             let actual = truth.map_or(guess, |truth| truth[at]);
-            let key = layout.first_field[usize::from(class)] + u32::from(field);
+            let key = layout.first_page + u32::from(field);
             self.account = Account {
                 class: Some(class),
                 field: Some(field),
@@ -381,6 +237,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                             sign: Some(Topic::SpawnSign),
                             mantissa: Topic::SpawnMantissa,
                             field: key,
+                            pivot: if trail.exponent > 0 {
+                                trail.exponent - 1
+                            } else {
+                                6
+                            },
                             scale: [0, trail.exponent, 0, trail.exponent, 0],
                             signs: [0, trail.sign, 0, trail.sign, 0],
                         };
@@ -404,11 +265,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         &mut self,
         key: u32,
         state: &FieldState,
+        behind: u32,
         trail: &Trail,
         predictor: Predictor,
         woken: bool,
         differs: bool,
     ) -> bool {
+        let (echo, run) = state.echo(behind);
         let history = usize::from(state.surprised);
         let so_far = trail.surprises.min(3);
         let indices = [
@@ -418,8 +281,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 | usize::from(state.last >> 7) << 4
                 | (predictor as usize) << 2
                 | history & 3,
+            (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
             trail.flags & 63,
-            (predictor as usize) << 4 | history & 15,
         ];
         self.flag(Topic::FieldFlag, key, &indices, differs)
     }
@@ -458,6 +321,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     sign: Some(Topic::Sign),
                     mantissa: Topic::Mantissa,
                     field: key,
+                    pivot: match last {
+                        0 => trail.exponent.saturating_sub(1),
+                        bits => bits - 1,
+                    },
                     scale: [
                         last << 1 | u32::from(state.surprised & 1),
                         trail.exponent << 2 | predictor as u32,
@@ -515,6 +382,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             sign: None,
             mantissa: Topic::Mantissa,
             field: key,
+            pivot: 4,
             scale: [0; 5],
             signs: [0; 5],
         };
@@ -532,6 +400,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             sign: Some(Topic::SpawnSign),
             mantissa: Topic::SpawnMantissa,
             field: key,
+            pivot: 0,
             scale: [0; 5],
             signs: [9; 5],
         };
@@ -552,35 +421,6 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     fn class_key(&self, class: u16) -> u32 {
-        let layout = &self.book.layout;
-        // The key after the last field of a class belongs to the class itself.
-        layout.first_field[usize::from(class)] + layout.shapes[usize::from(class)].len() as u32
-    }
-}
-
-/// Plans are the same for most entities of a packet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PlanCache {
-    now: Tick,
-    entries: [Option<(crate::twin::Samples, Plan)>; 4],
-}
-
-impl PlanCache {
-    pub fn plan(&mut self, now: Tick, samples: &crate::twin::Samples) -> Plan {
-        if self.now != now {
-            *self = Self {
-                now,
-                ..Self::default()
-            };
-        }
-        let slot = (samples.ticks[0].0 ^ samples.ticks[1].0 << 1) as usize & 3;
-        match &self.entries[slot] {
-            Some((known, plan)) if known == samples => *plan,
-            _ => {
-                let plan = Plan::new(now, samples);
-                self.entries[slot] = Some((*samples, plan));
-                plan
-            }
-        }
+        self.book.layout.classes[usize::from(class)].own_page()
     }
 }

@@ -249,6 +249,27 @@ impl Archive {
         }
     }
 
+    /// The rows of a living entity at several captured ticks.
+    #[inline]
+    pub(crate) fn rows<const N: usize>(
+        &self,
+        slot: Slot,
+        ticks: &[Tick; N],
+    ) -> Option<[&[i64]; N]> {
+        let record = self.living(slot)?;
+        let mut rows = [&[][..]; N];
+        for at in 0..N {
+            let tick = ticks[at];
+            rows[at] = match record.place_at(tick) {
+                _ if tick < record.born => return None,
+                _ if at > 0 && tick == ticks[at - 1] => rows[at - 1],
+                Some(place) => self.frame(tick)?.row(record.class, place, record.fields),
+                None => record.cold.as_deref()?,
+            };
+        }
+        Some(rows)
+    }
+
     /// The newest row of a living entity.
     pub fn latest(&self, slot: Slot) -> Option<&[i64]> {
         self.row(slot, self.newest()?)

@@ -26,7 +26,7 @@ impl KeptRow {
         row: &[i64],
         find: impl Fn(i64) -> Option<Arc<Content>>,
     ) -> Self {
-        let columns = &layout.contents[usize::from(class)];
+        let columns = &layout.classes[usize::from(class)].contents;
         let cells = columns.iter().map(|&at| row[usize::from(at)]);
         Self {
             row: row.into(),

@@ -2,135 +2,130 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::{Class, Field, Kind, Schema, Shape};
+use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
 
 /// What does not change during a connection.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub schema: Arc<Schema>,
-    /// Number of the first field of each class among all fields of the schema.
-    pub first_field: Vec<u32>,
-    pub shapes: Vec<Vec<Shape>>,
-    /// Order in which fields are coded: rates of change before what they change.
-    pub order: Vec<Vec<u16>>,
-    /// The same without the fields that are only sent when an entity appears.
-    pub updates: Vec<Vec<u16>>,
-    /// Whether a class can be served at other than full precision.
-    pub has_levels: Vec<bool>,
-    /// For each field, the field that is its declared rate of change.
-    pub rates: Vec<Vec<Option<u16>>>,
-    /// The fields of each class that are containers, and those that refer to entities.
-    pub contents: Vec<Vec<u16>>,
-    pub references: Vec<Vec<u16>>,
+    pub classes: Vec<ClassLayout>,
+    /// Pages of the model: one per field and class, one per column of a container's items, and
+    /// one for everything else.
+    pub pages: u32,
+    /// Whether any field refers to an entity.
     pub has_references: bool,
+}
+
+/// One class of the schema.
+#[derive(Debug)]
+pub(crate) struct ClassLayout {
+    /// Page of the first field; the one behind the last field is the class's own.
+    pub first_page: u32,
+    pub shapes: Vec<Shape>,
+    /// Order in which fields are coded: rates of change before what they change.
+    pub order: Vec<u16>,
+    /// The same without the fields that are only sent when an entity appears.
+    pub updates: Vec<u16>,
+    /// Whether it can be served at other than full precision.
+    pub has_levels: bool,
+    pub has_contract: bool,
+    /// For each field, the field that is its declared rate of change.
+    pub rates: Vec<Option<Rate>>,
+    /// The fields that are containers, and those that refer to entities.
+    pub contents: Vec<u16>,
+    pub references: Vec<u16>,
     /// For each field, what its items are made of.
-    pub items: Vec<Vec<Items>>,
+    pub items: Vec<Items>,
 }
 
 /// The columns of a container's items.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     pub shapes: Vec<Shape>,
-    /// The number of the first of them; they count on behind all fields of the schema.
-    pub first: u32,
+    /// Page of the first of them; they come behind those of all fields.
+    pub first_page: u32,
+}
+
+/// A declared rate of change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// The field that is the rate.
+    pub field: u16,
+    pub ratio: Derivative,
 }
 
 impl Layout {
     pub fn new(schema: Arc<Schema>) -> Self {
-        let mut first_field = Vec::new();
-        let mut next = 0;
-        for class in &schema.classes {
-            first_field.push(next);
-            next += class.fields.len() as u32 + 1;
+        // Page 0 of the model belongs to no field.
+        let mut pages = 1;
+        let mut classes: Vec<ClassLayout> = schema
+            .classes
+            .iter()
+            .map(|class| {
+                let first_page = pages;
+                pages += class.fields.len() as u32 + 1;
+                ClassLayout::new(class, first_page)
+            })
+            .collect();
+        for items in classes.iter_mut().flat_map(|class| &mut class.items) {
+            items.first_page = pages;
+            pages += items.shapes.len() as u32;
         }
-        let shapes = schema
-            .classes
-            .iter()
-            .map(|class| {
-                class
-                    .fields
-                    .iter()
-                    .map(|field| field.kind.shape())
-                    .collect()
-            })
-            .collect();
-        let order: Vec<Vec<u16>> = schema
-            .classes
-            .iter()
-            .map(|class| {
-                let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
-                let all = 0..class.fields.len() as u16;
-                all.clone()
-                    .filter(is_rate)
-                    .chain(all.filter(|f| !is_rate(f)))
-                    .collect()
-            })
-            .collect();
-        let updates = order
-            .iter()
-            .zip(&schema.classes)
-            .map(|(order, class)| {
-                let lasting = |f: &u16| !class.fields[usize::from(*f)].only_on_spawn;
-                order.iter().copied().filter(lasting).collect()
-            })
-            .collect();
-        let rates = schema
-            .classes
-            .iter()
-            .map(|class| {
-                let mut rates = alloc::vec![None; class.fields.len()];
-                for (index, field) in class.fields.iter().enumerate() {
-                    if let Some(derivative) = field.derivative_of
-                        && let Some(rate) = rates.get_mut(usize::from(derivative.of))
-                    {
-                        *rate = Some(index as u16);
-                    }
-                }
-                rates
-            })
-            .collect();
-        let has_levels = schema
-            .classes
-            .iter()
-            .map(|class| class.fields.iter().any(knows_levels))
-            .collect();
-        let columns = |is: fn(Shape) -> bool| -> Vec<Vec<u16>> {
-            let of_class = |class: &Class| {
-                let fields = (0..).zip(&class.fields);
-                let found = fields.filter(|(_, field)| is(field.kind.shape()));
-                found.map(|(at, _)| at).collect()
-            };
-            schema.classes.iter().map(of_class).collect()
+        Self {
+            has_references: classes.iter().any(|class| !class.references.is_empty()),
+            schema,
+            classes,
+            pages,
+        }
+    }
+}
+
+impl ClassLayout {
+    fn new(class: &Class, first_page: u32) -> Self {
+        let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
+        let all = 0..class.fields.len() as u16;
+        let rest = all.clone().filter(|f| !is_rate(f));
+        let order: Vec<u16> = all.filter(is_rate).chain(rest).collect();
+        let lasting = |f: &u16| !class.fields[usize::from(*f)].only_on_spawn;
+        let updates = order.iter().copied().filter(lasting).collect();
+        let mut rates = alloc::vec![None; class.fields.len()];
+        for (field, declared) in class.fields.iter().enumerate() {
+            if let Some(ratio) = declared.derivative_of
+                && let Some(rate) = rates.get_mut(usize::from(ratio.of))
+            {
+                let field = field as u16;
+                *rate = Some(Rate { field, ratio });
+            }
+        }
+        let columns = |shape: Shape| {
+            let fields = (0..).zip(&class.fields);
+            let found = fields.filter(move |(_, field)| field.kind.shape() == shape);
+            found.map(|(at, _)| at).collect()
         };
-        let contents = columns(|shape| shape == Shape::Content);
-        let references = columns(|shape| shape == Shape::Reference);
-        let mut items = |field: &Field| {
+        let items = |field: &Field| {
             let item = field.kind.container().map_or(&[][..], |of| of.item);
-            let first = next;
-            next += item.len() as u32;
             Items {
                 shapes: item.iter().map(|column| column.kind.shape()).collect(),
-                first,
+                first_page: 0,
             }
         };
-        let items = schema
-            .classes
-            .iter()
-            .map(|class| class.fields.iter().map(&mut items).collect())
-            .collect();
         Self {
-            has_references: references.iter().any(|fields| !fields.is_empty()),
-            contents,
-            references,
-            items,
-            schema,
-            first_field,
-            shapes,
+            contents: columns(Shape::Content),
+            references: columns(Shape::Reference),
+            items: class.fields.iter().map(items).collect(),
+            first_page,
+            shapes: class.fields.iter().map(|f| f.kind.shape()).collect(),
             order,
             updates,
-            has_levels,
+            has_levels: class.fields.iter().any(knows_levels),
+            has_contract: class.contract.is_some(),
             rates,
         }
+    }
+
+    /// The page of what is about the class and none of its fields.
+    pub fn own_page(&self) -> u32 {
+        self.first_page + self.shapes.len() as u32
     }
 }
 

@@ -54,6 +54,7 @@ mod layout;
 pub mod ledger;
 mod log;
 pub mod model;
+mod past;
 pub mod predict;
 pub mod range;
 mod roster;

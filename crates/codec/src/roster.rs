@@ -13,6 +13,7 @@ use crate::{
     history::Archive,
     layout::Layout,
     log::Log,
+    predict::ROWS,
     sighting::Sightings,
     twin::Rows,
     units::{Sequence, Slot, Tick},
@@ -141,40 +142,72 @@ impl Sight<'_> {
         self.roster.slots.get(id as usize).copied().flatten()
     }
 
-    /// A row as the receiver was told it, or would have been, at a tick.
-    pub fn copy(
+    /// A row as its receiver was told it at a tick: at the precision that it holds, and with its
+    /// own numbers for what it could see.
+    #[inline]
+    pub fn told<'a>(
         &self,
         slot: Slot,
-        row: Option<&[i64]>,
+        row: &'a [i64],
         level: u8,
         tick: Tick,
-        out: &mut Vec<i64>,
-    ) -> bool {
-        let (Some(row), Some(class)) = (row, self.archive.class(slot)) else {
-            return false;
-        };
-        let class = usize::from(class);
-        out.clear();
-        out.extend_from_slice(row);
-        quantise(out, &self.layout.schema.classes[class].fields, level);
-        for &field in &self.layout.references[class] {
-            let cell = &mut out[usize::from(field)];
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        if level == 0 && !self.layout.has_references {
+            return Some(row);
+        }
+        let class = usize::from(self.archive.class(slot)?);
+        let references = &self.layout.classes[class].references;
+        if level == 0 && references.is_empty() {
+            return Some(row);
+        }
+        buffer.clear();
+        buffer.extend_from_slice(row);
+        quantise(buffer, &self.layout.schema.classes[class].fields, level);
+        for &field in references {
+            let cell = &mut buffer[usize::from(field)];
             *cell = self.roster.sightings.translate(*cell, tick);
         }
-        true
+        Some(buffer)
     }
 }
 
 impl Rows for Sight<'_> {
-    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool {
-        self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.row(slot, tick), level, tick, out))
+    #[inline]
+    fn row<'a>(
+        &'a self,
+        id: u32,
+        tick: Tick,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        let slot = self.slot(id)?;
+        self.told(slot, self.archive.row(slot, tick)?, level, tick, buffer)
     }
 
-    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool {
-        let now = self.archive.newest().unwrap_or_default();
-        self.slot(id)
-            .is_some_and(|slot| self.copy(slot, self.archive.latest(slot), level, now, out))
+    #[inline]
+    fn rows<'a>(
+        &'a self,
+        id: u32,
+        ticks: &[Tick; ROWS],
+        level: u8,
+        buffers: &'a mut [Vec<i64>; ROWS],
+    ) -> Option<[&'a [i64]; ROWS]> {
+        let slot = self.slot(id)?;
+        let mut rows = self.archive.rows(slot, ticks)?;
+        if level != 0 || self.layout.has_references {
+            for ((row, buffer), &tick) in rows.iter_mut().zip(buffers).zip(ticks) {
+                *row = self.told(slot, row, level, tick, buffer)?;
+            }
+        }
+        Some(rows)
+    }
+
+    #[inline]
+    fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]> {
+        let slot = self.slot(id)?;
+        let now = self.archive.newest()?;
+        self.told(slot, self.archive.latest(slot)?, level, now, buffer)
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {

@@ -13,7 +13,7 @@ use crate::{
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        bank::{Bank, CellId, Contexts, GROUP, Group},
+        bank::{Bank, Contexts, LINE, Place},
         logistic,
         repeats::{NONE, Repeats},
     },
@@ -23,11 +23,15 @@ use crate::{
 
 /// Something that decisions can be passed through.
 pub(crate) trait Coder {
+    /// Whether anybody asks what a decision cost.
+    const PAYS: bool;
     fn bit(&mut self, bit: bool, probability: u16) -> bool;
     fn raw(&mut self, value: u32, count: u32) -> u32;
 }
 
 impl Coder for RangeEncoder {
+    const PAYS: bool = true;
+
     #[inline]
     fn bit(&mut self, bit: bool, probability: u16) -> bool {
         RangeEncoder::bit(self, bit, probability);
@@ -42,6 +46,8 @@ impl Coder for RangeEncoder {
 }
 
 impl Coder for RangeDecoder<'_> {
+    const PAYS: bool = false;
+
     #[inline]
     fn bit(&mut self, _: bool, probability: u16) -> bool {
         RangeDecoder::bit(self, probability)
@@ -108,41 +114,28 @@ impl Topic {
     }
 }
 
-const EVERY_FIELD: u64 = 0xF_FFFF;
+/// The page of what belongs to no field.
+const COMMON: u32 = 0;
 
 /// Contexts a decision may have at most; a profile uses the first `N` of them.
 pub(crate) const MAX_CONTEXTS: usize = 5;
 
-/// The groups of all contexts of a decision.
+/// The lines of all contexts of a decision.
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed<const N: usize> {
-    groups: [Group; N],
-    /// The first of its eight sets of weights.
+    lines: [Place; N],
+    /// The first of its sets of weights.
     weights: usize,
 }
 
 impl<const N: usize> Mixed<N> {
-    /// The same cell of every group.
+    /// The same cell of every line.
     #[inline]
     fn at(&self, index: usize, weights: usize) -> Contexts<N> {
         Contexts {
-            cells: self.groups.map(|group| group.cell(index)),
-            weights: self.weight(weights),
+            places: self.lines.map(|line| line.cell(index)),
+            weights: self.weights + weights,
         }
-    }
-
-    /// A cell of its own for every group.
-    #[inline]
-    fn at_each(&self, indices: &[usize; MAX_CONTEXTS], weights: usize) -> Contexts<N> {
-        let cells = core::array::from_fn(|i| self.groups[i].cell(indices[i]));
-        Contexts {
-            cells,
-            weights: self.weight(weights),
-        }
-    }
-
-    fn weight(&self, set: usize) -> CellId {
-        Bank::weights(self.weights + (set & 7))
     }
 }
 
@@ -153,6 +146,8 @@ pub(crate) struct NumberSite {
     pub sign: Option<Topic>,
     pub mantissa: Topic,
     pub field: u32,
+    /// The exponent that is most likely.
+    pub pivot: u32,
     pub scale: [u32; MAX_CONTEXTS],
     pub signs: [usize; MAX_CONTEXTS],
 }
@@ -164,14 +159,16 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let forecast = self.bank.forecast(contexts);
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
-        self.bank.learn(contexts, &forecast, bit);
         self.log.decisions.push(contexts, bit);
-        let paid = if bit {
-            probability
-        } else {
-            (65536 - u32::from(probability)) as u16
-        };
-        self.pay(u64::from(logistic::cost(paid)));
+        self.bank.learn(contexts, &forecast, bit);
+        if C::PAYS {
+            let paid = if bit {
+                probability
+            } else {
+                (65536 - u32::from(probability)) as u16
+            };
+            self.pay(u64::from(logistic::cost(paid)));
+        }
         bit
     }
 
@@ -207,27 +204,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         }
     }
 
-    /// The groups of a decision, one per context.
+    /// The lines of a decision, one per context.
     #[inline]
     pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
-        let base = (topic as u64) << 56;
-        let own = base | u64::from(field) << 36;
-        // What is new to one field may be old to another: so much is common to all of them.
-        let common = base | EVERY_FIELD << 36;
-        let mut groups = [Group::default(); N];
-        for (i, group) in groups.iter_mut().enumerate() {
-            let key = if i == 2 && topic.is_about_newcomers() {
-                common
-            } else {
-                own
-            };
-            *group = self
-                .bank
-                .group(key | (i as u64) << 32 | u64::from(contexts[i]));
-        }
         Mixed {
-            groups,
-            weights: topic as usize * 8,
+            lines: core::array::from_fn(|i| line(topic, field, i, contexts[i])),
+            weights: topic as usize * SETS,
         }
     }
 
@@ -240,9 +222,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         indices: &[usize; MAX_CONTEXTS],
         bit: bool,
     ) -> bool {
-        let contexts = indices.map(|index| (index / GROUP) as u32);
-        let mixed = self.mixed(topic, field, &contexts);
-        self.decide(&mixed.at_each(indices, 0), bit)
+        let places = core::array::from_fn(|i| {
+            let context = indices[i] as u32 / LINE;
+            line(topic, field, i, context).cell(indices[i])
+        });
+        let weights = topic as usize * SETS;
+        self.decide(&Contexts { places, weights }, bit)
     }
 
     /// A number other than zero.
@@ -269,21 +254,31 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         }
     }
 
-    /// A number below 64: its upper four bits, then the lower two.
+    /// A number below 64, searched for from where it is expected: first whether it is that large,
+    /// then step by step away from there.
     fn exponent(&mut self, site: &NumberSite, exponent: u32) -> u32 {
-        let upper = self.mixed(site.exponent, site.field, &site.scale);
-        let high = self.tree(&upper, 4, u64::from(exponent >> 2)) as u32;
-        let lower = site.scale.map(|context| context << 4 | high | 1 << 24);
-        let lower = self.mixed(site.exponent, site.field, &lower);
-        let low = self.subtree(&lower, u64::from(exponent & 3)) as u32;
-        high << 2 | low
+        let mut at = site.pivot.min(MAX_EXPONENT);
+        if at == 0 || self.reaches(site, 0, at, exponent >= at) {
+            while at < MAX_EXPONENT && self.reaches(site, 1, at + 1, exponent > at) {
+                at += 1;
+            }
+            at
+        } else {
+            at -= 1;
+            while at > 0 && !self.reaches(site, 2, at, exponent >= at) {
+                at -= 1;
+            }
+            at
+        }
     }
 
-    /// Two more bits, after a tree of four.
-    fn subtree(&mut self, groups: &Mixed<N>, value: u64) -> u64 {
-        let first = self.decide(&groups.at(1, 4), value & 2 != 0);
-        let second = self.decide(&groups.at(2 + usize::from(first), 5), value & 1 != 0);
-        u64::from(first) << 1 | u64::from(second)
+    /// Whether an exponent is at least `least`; `way` says what is known already.
+    #[inline]
+    fn reaches(&mut self, site: &NumberSite, way: u32, least: u32, bit: bool) -> bool {
+        let context = way << 2 | least / LINE;
+        let contexts = site.scale.map(|scale| scale << 4 | context);
+        let mixed = self.mixed(site.exponent, site.field, &contexts);
+        self.decide(&mixed.at(least as usize, way as usize), bit)
     }
 
     /// Whether a large residual is one that was met before.
@@ -375,7 +370,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// Whether a list goes on.
     pub fn more(&mut self, list: List, more: bool) -> bool {
-        self.flag(Topic::List, LISTS, &[list as usize; MAX_CONTEXTS], more)
+        self.flag(Topic::List, COMMON, &[list as usize; MAX_CONTEXTS], more)
     }
 
     /// A distance of at least 1 in a list.
@@ -384,8 +379,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             exponent: Topic::List,
             sign: None,
             mantissa: Topic::ListMantissa,
-            field: list as u32,
-            scale: [0; MAX_CONTEXTS],
+            field: COMMON,
+            pivot: 0,
+            scale: [list as u32 + 1; MAX_CONTEXTS],
             signs: [0; MAX_CONTEXTS],
         };
         match u32::try_from(self.number(&site, &NONE, i64::from(distance))) {
@@ -408,13 +404,25 @@ pub(crate) enum List {
     Spawns,
 }
 
-const LISTS: u32 = 16;
+/// Sets of weights that a topic has.
+const SETS: usize = 8;
+
+const MAX_EXPONENT: u32 = 63;
 
 /// Integers that may be copied for as much as one decision.
 const CELLS_PER_DECISION: usize = 16;
 
 /// Residuals below two to this power are modelled to the last bit and need no list.
 const SPELLED: u32 = 5;
+
+/// The line of a topic's `nth` context in the page of a field.
+#[inline]
+fn line(topic: Topic, field: u32, nth: usize, context: u32) -> Place {
+    let key = (topic as u64) << 40 | (nth as u64) << 36 | u64::from(context);
+    // What is new to one field may be old to another: so much is common to all of them.
+    let common = nth == 2 && topic.is_about_newcomers();
+    Place::line(if common { COMMON } else { field }, key)
+}
 
 /// A context number from a larger one.
 #[inline]

@@ -18,12 +18,12 @@ use crate::{
     check::Checksum,
     kept::KeptRow,
     layout::Layout,
-    log::Log,
+    log::{Log, Surprise},
     model::{
-        bank::{Bank, Moment, SLICES},
+        bank::{Bank, Learning, Moment, SLICES},
         repeats::Repeats,
     },
-    predict::{Costs, bit_length},
+    predict::{Costs, DEPTH, ROWS, Samples, bit_length},
     units::{Sequence, Tick},
 };
 
@@ -69,6 +69,8 @@ pub(crate) struct Head {
     pub phase: Phase,
     pub class: u16,
     pub level: u8,
+    /// Whether anything but holding still is expected of it.
+    pub expects_motion: bool,
     /// Bit `k` says whether the fold `covered_at - k` covered this entity; later folds did.
     covered: u64,
     covered_at: u32,
@@ -106,10 +108,65 @@ pub(crate) enum Phase {
 pub(crate) struct FieldState {
     /// Bit `k` says whether it surprised at the entity's `k`-th last surprise.
     pub surprised: u8,
+    /// Bit `k` says whether it surprised at the fold `k` before the entity's last surprise.
+    pub history: u32,
+    /// After how many folds its history repeats itself, as far as it does.
+    pub period: u8,
     /// Bit length of the last residual, and its sign in bit 7.
     pub last: u8,
     pub costs: Costs,
 }
+
+impl FieldState {
+    /// The entity surprised, `passed` folds after the last time.
+    #[inline]
+    fn pass(&mut self, passed: u32) {
+        self.surprised <<= 1;
+        self.history = self.history.checked_shl(passed).unwrap_or(0);
+    }
+
+    /// This field had a part in it.
+    #[inline]
+    fn surprise(&mut self, surprise: &Surprise) {
+        self.surprised |= 1;
+        self.history |= 1;
+        self.last = surprise.last;
+        self.costs.learn(&surprise.costs, 4);
+    }
+
+    /// Looks for the period anew if the history no longer repeats itself.
+    #[inline]
+    fn follow_rhythm(&mut self) {
+        let history = self.history;
+        if self.period == 0 || (history ^ history >> self.period) & 1 == 1 {
+            self.period = period(history);
+        }
+    }
+
+    /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
+    /// for how long it has.
+    #[inline]
+    pub fn echo(&self, behind: u32) -> (bool, u32) {
+        let history = self.history.checked_shl(behind).unwrap_or(0);
+        let period = u32::from(self.period).max(1);
+        let run = (history ^ history >> period).trailing_zeros();
+        (history >> (period - 1) & 1 == 1, run)
+    }
+}
+
+/// The distance at which a history repeats itself for longest.
+#[cold]
+fn period(history: u32) -> u8 {
+    let run = |period: u32| {
+        (history ^ history >> period)
+            .trailing_zeros()
+            .min(32 - period)
+    };
+    let longest = (1..=LONGEST_PERIOD).rev().max_by_key(|&period| run(period));
+    longest.unwrap_or(1) as u8
+}
+
+const LONGEST_PERIOD: u32 = 20;
 
 /// What is known about a field of all entities of a class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,16 +192,9 @@ pub(crate) struct ClassState {
     pub reference: Option<Arc<KeptRow>>,
 }
 
-/// The newest ticks at which both ends know an entity, newest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Samples {
-    pub ticks: [Tick; 3],
-    pub count: usize,
-}
-
 impl Twin {
     /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
-    pub fn new(layout: Arc<Layout>, learning: bool, undoable: bool) -> Self {
+    pub fn new(layout: Arc<Layout>, learning: Learning, undoable: bool) -> Self {
         let classes = layout
             .schema
             .classes
@@ -166,25 +216,25 @@ impl Twin {
             rest_rows: BTreeMap::new(),
         };
         let journal = Journal {
-            keeps_fields: undoable,
+            kept: undoable,
             ..Journal::default()
         };
         Self {
-            bank: Bank::new(!learning),
+            bank: Bank::new(book.layout.pages, learning),
             book,
-            learning,
+            learning: learning != Learning::Off,
             journal,
         }
     }
 
     /// Learns from a packet that both ends know to be applied.
     pub fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
-        if !self.journal.keeps_fields {
+        if !self.journal.kept {
             self.bank.settle();
         } else if self.journal.start.is_none() {
             self.journal.start = Some(self.bank.mark());
         }
-        self.journal.steps.push(Undo::Fold {
+        self.journal.note(Undo::Fold {
             oldest: (self.book.folds.len() == FOLDS).then(|| self.book.folds[0]),
             last_partial: self.book.last_partial,
         });
@@ -215,9 +265,7 @@ impl Twin {
             for (class, row) in &log.references {
                 let state = &mut self.book.classes[usize::from(*class)];
                 let old = state.reference.replace(row.clone());
-                self.journal
-                    .steps
-                    .push(Undo::Reference { class: *class, old });
+                self.journal.note(Undo::Reference { class: *class, old });
             }
         }
         if self.book.fold_count.is_multiple_of(SWEEP) {
@@ -230,6 +278,8 @@ impl Twin {
         self.bank.settle();
         self.journal.start = None;
         self.journal.steps.clear();
+        self.journal.fields.clear();
+        self.journal.class_fields.clear();
     }
 
     /// Takes back everything since the last [`commit`](Self::commit).
@@ -257,7 +307,7 @@ impl Twin {
         let mut sum = Checksum::new(self.bank.digest(slice));
         sum.add(u64::from(book.fold_count));
         for (class, state) in book.classes.iter().enumerate() {
-            let first = book.layout.first_field[class];
+            let first = book.layout.classes[class].first_page;
             let start = (slice + SLICES - first % SLICES) % SLICES;
             for field in state
                 .fields
@@ -268,14 +318,14 @@ impl Twin {
                 field.add_to(&mut sum);
             }
         }
-        let mut row = Vec::new();
+        let mut buffer = Vec::new();
         for &id in book.active.iter().filter(|&&id| id % SLICES == slice) {
             let entity = &book.entities[id as usize];
             book.add_entity(&mut sum, id, entity);
-            let samples = book.samples(&entity.head, now);
+            let samples = book.samples(book.folds_known(&entity.head), now);
             if vouched(id) && samples.count > 0 {
-                rows.copy_row(id, samples.ticks[0], entity.head.level, &mut row);
-                sum.add_row(&row);
+                let row = rows.row(id, samples.ticks[0], entity.head.level, &mut buffer);
+                sum.add_row(row.unwrap_or_default());
             }
         }
         let count = book.entities.len() as u32;
@@ -285,8 +335,8 @@ impl Twin {
             if entity.head.phase == Phase::Resting {
                 book.add_entity(&mut sum, id, entity);
                 if vouched(id) {
-                    book.copy_rest_row(id, rows, &mut row);
-                    sum.add_row(&row);
+                    let row = book.rest_row(id, rows, &mut buffer);
+                    sum.add_row(row.unwrap_or_default());
                 }
             }
         }
@@ -329,7 +379,7 @@ impl Twin {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
             let class = self.book.entities[id as usize].head.class;
             entry.insert(KeptRow::new(&self.book.layout, class, row, rows));
-            self.journal.steps.push(Undo::RestRow { id, old: None });
+            self.journal.note(Undo::RestRow { id, old: None });
         }
     }
 
@@ -358,16 +408,18 @@ impl Twin {
         if self.book.entities.len() <= at {
             let old = self.book.entities.len();
             self.book.entities.resize_with(at + 1, Entity::default);
-            self.journal.steps.push(Undo::Grown { len: old });
+            self.journal.note(Undo::Grown { len: old });
         }
         self.remember_head(id);
         let fields = self.book.fresh_fields(class);
+        let expects_motion = self.book.expects_motion(class, &fields);
         let fold = self.book.fold_count;
         let entity = &mut self.book.entities[at];
         entity.head = Head {
             phase: Phase::Active,
             class,
             level: 0,
+            expects_motion,
             covered: 1,
             covered_at: fold,
             surprised: 1,
@@ -375,7 +427,7 @@ impl Twin {
             moved_at: fold,
         };
         let old = core::mem::replace(&mut entity.fields, fields);
-        self.journal.steps.push(Undo::Fields { id, old });
+        self.journal.note(Undo::Fields { id, old });
         self.activate(id);
     }
 
@@ -391,9 +443,11 @@ impl Twin {
                 self.remember_head(id);
                 let class = self.book.entities[id as usize].head.class;
                 let fields = self.book.fresh_fields(class);
+                let expects_motion = self.book.expects_motion(class, &fields);
                 let whole = fold - self.book.last_partial;
                 let entity = &mut self.book.entities[id as usize];
                 entity.head.phase = Phase::Active;
+                entity.head.expects_motion = expects_motion;
                 entity.head.moved_at = fold;
                 // While it rested, only whole packets vouch for it.
                 let vouched = u64::MAX
@@ -403,7 +457,7 @@ impl Twin {
                 entity.head.covered = vouched;
                 entity.head.covered_at = fold;
                 let old = core::mem::replace(&mut entity.fields, fields);
-                self.journal.steps.push(Undo::Fields { id, old });
+                self.journal.note(Undo::Fields { id, old });
                 self.drop_rest_row(id);
                 self.activate(id);
             }
@@ -420,7 +474,7 @@ impl Twin {
         let entity = &mut self.book.entities[id as usize];
         entity.head = Head::default();
         let old = core::mem::take(&mut entity.fields);
-        self.journal.steps.push(Undo::Fields { id, old });
+        self.journal.note(Undo::Fields { id, old });
     }
 
     /// Active entities that held still for long go to rest.
@@ -443,14 +497,14 @@ impl Twin {
             entity.head.phase = Phase::Resting;
             let level = entity.head.level;
             let old = core::mem::take(&mut entity.fields);
-            self.journal.steps.push(Undo::Fields { id, old });
+            self.journal.note(Undo::Fields { id, old });
             // Covered in the newest fold (see folds_covered), so this tick is known to both.
             if let Some(&tick) = self.book.folds.last()
                 && rows.changed_after(id, tick)
             {
-                let mut kept = Vec::new();
-                if rows.copy_row(id, tick, level, &mut kept) {
-                    self.keep_rest_row(id, &kept, rows);
+                let mut buffer = Vec::new();
+                if let Some(row) = rows.row(id, tick, level, &mut buffer) {
+                    self.keep_rest_row(id, row, rows);
                 }
             }
         }
@@ -469,7 +523,7 @@ impl Twin {
             if old.covered_at == fold {
                 continue;
             }
-            self.journal.steps.push(Undo::Head { id, old });
+            self.journal.note(Undo::Head { id, old });
             self.book.entities[id as usize].head.cover(fold, is_covered);
         }
     }
@@ -481,7 +535,7 @@ impl Twin {
             return;
         }
         let fold = self.book.fold_count;
-        self.journal.steps.push(Undo::Releveled {
+        self.journal.note(Undo::Releveled {
             old: self.book.releveled.clone(),
         });
         self.book
@@ -519,6 +573,7 @@ impl Twin {
             }
             self.remember_head(id);
             let head = &mut self.book.entities[id as usize].head;
+            let passed = fold - head.surprised_at;
             let past = head
                 .surprised
                 .checked_shl(fold - head.surprised_at)
@@ -526,27 +581,26 @@ impl Twin {
             head.surprised = past | 1;
             head.surprised_at = fold;
             let class = usize::from(head.class);
-            if self.journal.keeps_fields {
-                let old = self.book.entities[id as usize].fields.clone();
-                self.journal.steps.push(Undo::Fields { id, old });
+            let states = &mut self.book.entities[id as usize].fields;
+            if self.journal.kept {
+                self.journal.fields.extend_from_slice(states);
+                self.journal.note(Undo::FieldStates { id });
             }
-            for field in self.book.entities[id as usize].fields.iter_mut() {
-                field.surprised <<= 1;
+            for state in states.iter_mut() {
+                state.pass(passed);
             }
             for surprise in group {
                 let at = usize::from(surprise.field);
-                let Some(field) = self.book.entities[id as usize].fields.get_mut(at) else {
+                let Some(state) = states.get_mut(at) else {
                     continue;
                 };
-                field.surprised |= 1;
-                field.last = surprise.last;
-                field.costs.learn(&surprise.costs, 4);
+                state.surprise(surprise);
                 let shared = &mut self.book.classes[class].fields[at];
-                if self.journal.keeps_fields {
-                    self.journal.steps.push(Undo::ClassField {
+                if self.journal.kept {
+                    self.journal.class_fields.push(*shared);
+                    self.journal.note(Undo::ClassField {
                         class: class as u16,
                         field: at as u16,
-                        old: Box::new(*shared),
                     });
                 }
                 shared.costs.learn(&surprise.costs, 4);
@@ -554,6 +608,12 @@ impl Twin {
                     shared.repeats.learn(surprise.residual);
                 }
             }
+            for state in states.iter_mut() {
+                state.follow_rhythm();
+            }
+            let fields = &self.book.entities[id as usize].fields;
+            let expects_motion = self.book.expects_motion(class as u16, fields);
+            self.book.entities[id as usize].head.expects_motion = expects_motion;
         }
     }
 
@@ -568,14 +628,14 @@ impl Twin {
     fn activate(&mut self, id: u32) {
         if let Err(at) = self.book.active.binary_search(&id) {
             self.book.active.insert(at, id);
-            self.journal.steps.push(Undo::Activated { at });
+            self.journal.note(Undo::Activated { at });
         }
     }
 
     fn deactivate(&mut self, id: u32) {
         if let Ok(at) = self.book.active.binary_search(&id) {
             self.book.active.remove(at);
-            self.journal.steps.push(Undo::Deactivated { at, id });
+            self.journal.note(Undo::Deactivated { at, id });
         }
     }
 
@@ -583,15 +643,13 @@ impl Twin {
     /// the same.
     pub fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.book.rest_rows.remove(&id) {
-            self.journal
-                .steps
-                .push(Undo::RestRow { id, old: Some(old) });
+            self.journal.note(Undo::RestRow { id, old: Some(old) });
         }
     }
 
     fn remember_head(&mut self, id: u32) {
         let old = self.book.entities[id as usize].head;
-        self.journal.steps.push(Undo::Head { id, old });
+        self.journal.note(Undo::Head { id, old });
     }
 
     fn take_back(&mut self, step: Undo) {
@@ -609,6 +667,12 @@ impl Twin {
             }
             Undo::Head { id, old } => self.book.entities[id as usize].head = old,
             Undo::Fields { id, old } => self.book.entities[id as usize].fields = old,
+            Undo::FieldStates { id } => {
+                let states = &mut self.book.entities[id as usize].fields;
+                let start = self.journal.fields.len() - states.len();
+                states.copy_from_slice(&self.journal.fields[start..]);
+                self.journal.fields.truncate(start);
+            }
             Undo::Grown { len } => self.book.entities.truncate(len),
             Undo::Activated { at } => {
                 self.book.active.remove(at);
@@ -621,8 +685,10 @@ impl Twin {
                     None => self.book.rest_rows.remove(&id),
                 };
             }
-            Undo::ClassField { class, field, old } => {
-                self.book.classes[usize::from(class)].fields[usize::from(field)] = *old;
+            Undo::ClassField { class, field } => {
+                if let Some(old) = self.journal.class_fields.pop() {
+                    self.book.classes[usize::from(class)].fields[usize::from(field)] = old;
+                }
             }
             Undo::Reference { class, old } => self.book.classes[usize::from(class)].reference = old,
         }
@@ -636,29 +702,30 @@ impl Book {
             .map_or(Phase::Absent, |entity| entity.head.phase)
     }
 
-    /// Ticks from which an entity can be predicted at `now`.
+    /// Which of the last 64 folds covered an entity, newest in bit 0.
     #[inline]
-    pub fn samples(&self, head: &Head, now: Tick) -> Samples {
-        let mut samples = Samples::default();
-        let behind = self.fold_count.wrapping_sub(head.covered_at);
+    pub fn folds_known(&self, head: &Head) -> u64 {
+        let behind = self.fold_count - head.covered_at;
+        if behind > 63 {
+            return u64::MAX;
+        }
+        head.covered << behind | ((1 << behind) - 1)
+    }
+
+    /// Ticks from which an entity that these folds covered can be predicted at `now`.
+    pub fn samples(&self, known: u64, now: Tick) -> Samples {
+        let mut ticks = [Tick(0); DEPTH];
+        let mut count = 0;
         for (back, &tick) in self.folds.iter().rev().enumerate() {
-            if now.since(tick) > HISTORY {
+            if now.since(tick) > HISTORY || count == DEPTH {
                 break;
             }
-            let back = back as u32;
-            let known = back < behind || head.covered >> (back - behind).min(63) & 1 == 1;
-            if known {
-                samples.ticks[samples.count] = tick;
-                samples.count += 1;
-                if samples.count == samples.ticks.len() {
-                    break;
-                }
-            }
-            if back >= behind + 63 {
-                break;
+            if known >> back.min(63) & 1 == 1 {
+                ticks[count] = tick;
+                count += 1;
             }
         }
-        samples
+        Samples::pick(now, &ticks[..count])
     }
 
     /// Which of the last 32 folds held a surprise of this entity, newest in bit 0.
@@ -669,15 +736,22 @@ impl Book {
             .unwrap_or(0)
     }
 
+    /// How many folds held no surprise of this entity since one did.
+    #[inline]
+    pub fn folds_since_surprise(&self, head: &Head) -> u32 {
+        self.fold_count - head.surprised_at
+    }
+
     /// The row at which an entity rests.
-    pub fn copy_rest_row(&self, id: u32, rows: &dyn Rows, out: &mut Vec<i64>) -> bool {
+    pub fn rest_row<'a>(
+        &'a self,
+        id: u32,
+        rows: &'a dyn Rows,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
         match self.rest_rows.get(&id) {
-            Some(row) => {
-                out.clear();
-                out.extend_from_slice(row);
-                true
-            }
-            None => rows.copy_latest(id, self.entities[id as usize].head.level, out),
+            Some(row) => Some(row),
+            None => rows.latest(id, self.entities[id as usize].head.level, buffer),
         }
     }
 
@@ -702,11 +776,15 @@ impl Book {
             .fields
             .iter()
             .map(|field| FieldState {
-                surprised: 0,
-                last: 0,
                 costs: field.costs,
+                ..FieldState::default()
             })
             .collect()
+    }
+
+    fn expects_motion(&self, class: u16, fields: &[FieldState]) -> bool {
+        self.layout.classes[usize::from(class)].has_contract
+            || fields.iter().any(|field| field.costs.expect_motion())
     }
 
     /// How many of the newest folds all covered this entity.
@@ -726,19 +804,36 @@ impl Book {
         sum.add(u64::from(head.covered_at) << 32 | u64::from(head.moved_at));
         sum.add(u64::from(head.surprised) << 32 | u64::from(head.surprised_at));
         for field in &entity.fields {
-            let bits = u64::from(field.surprised) << 8 | u64::from(field.last);
-            sum.add(bits << 32 ^ field.costs.bits());
+            let small = u64::from(field.surprised) << 16
+                | u64::from(field.period) << 8
+                | u64::from(field.last);
+            sum.add(u64::from(field.history) << 32 | small);
+            sum.add(field.costs.bits());
         }
     }
 }
 
 /// One end's values.
 pub(crate) trait Rows {
-    /// Puts the row of an entity at a tick both ends know it at into `out`. `false` if this end
-    /// lost it, which means that the two ends no longer agree.
-    fn copy_row(&self, id: u32, tick: Tick, level: u8, out: &mut Vec<i64>) -> bool;
+    /// The row of an entity at a tick both ends know it at; `buffer` is there for those that have
+    /// to be worked out. `None` if this end lost it, which means that the two ends no longer agree.
+    fn row<'a>(
+        &'a self,
+        id: u32,
+        tick: Tick,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]>;
+    /// The rows of an entity at the ticks it is predicted from.
+    fn rows<'a>(
+        &'a self,
+        id: u32,
+        ticks: &[Tick; ROWS],
+        level: u8,
+        buffers: &'a mut [Vec<i64>; ROWS],
+    ) -> Option<[&'a [i64]; ROWS]>;
     /// The newest row of an entity.
-    fn copy_latest(&self, id: u32, level: u8, out: &mut Vec<i64>) -> bool;
+    fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
     /// What a container with this cell holds in any of its rows.
@@ -748,11 +843,24 @@ pub(crate) trait Rows {
 /// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
 #[derive(Clone, Debug, Default)]
 struct Journal {
-    /// Whether field states are worth copying before they change.
-    keeps_fields: bool,
+    /// Whether there may be a way back.
+    kept: bool,
     /// Where the bank was at the last commit, once something was folded after it.
     start: Option<Moment>,
     steps: Vec<Undo>,
+    /// What [`Undo::FieldStates`] goes back to, one entity after the other.
+    fields: Vec<FieldState>,
+    /// What [`Undo::ClassField`] goes back to.
+    class_fields: Vec<ClassField>,
+}
+
+impl Journal {
+    #[inline]
+    fn note(&mut self, step: Undo) {
+        if self.kept {
+            self.steps.push(step);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -768,6 +876,9 @@ enum Undo {
     Fields {
         id: u32,
         old: Box<[FieldState]>,
+    },
+    FieldStates {
+        id: u32,
     },
     Grown {
         len: usize,
@@ -789,7 +900,6 @@ enum Undo {
     ClassField {
         class: u16,
         field: u16,
-        old: Box<ClassField>,
     },
     Reference {
         class: u16,

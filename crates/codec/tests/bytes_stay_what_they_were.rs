@@ -10,6 +10,7 @@ use scenarios::{SCENARIOS, Scenario, rows_digest, schema, unhex};
 
 #[test]
 fn the_same_world_becomes_the_same_bytes() {
+    let mut packets = 0;
     for scenario in SCENARIOS {
         let played = scenario.play();
         let kept = kept(&scenario);
@@ -17,11 +18,14 @@ fn the_same_world_becomes_the_same_bytes() {
             assert_eq!(now, then, "{}, line {}", scenario.name, line + 1);
         }
         assert_eq!(played.lines().count(), kept.lines().count());
+        packets += kept.lines().count();
     }
+    println!("compared: {packets} packets written");
 }
 
 #[test]
 fn the_same_bytes_become_the_same_world() {
+    let mut packets = 0;
     for scenario in SCENARIOS {
         let mut decoder = Decoder::new(schema(), scenario.config());
         let mut last = Vec::new();
@@ -37,12 +41,14 @@ fn the_same_bytes_become_the_same_world() {
                 assert_eq!(done.tick.0.to_string(), tick);
                 assert_eq!(done.full, full == "full");
                 last = bytes;
+                packets += 1;
             }
             assert_eq!(format!("{:016x}", decoder.digest()), model, "{line}");
             assert_eq!(format!("{:016x}", rows_digest(&decoder)), rows, "{line}");
         }
         assert_eq!(decoder.decode(&last), Err(DecodeError::Late));
     }
+    println!("compared: {packets} packets read");
 }
 
 /// The vectors are worth little unless everything happens in them.

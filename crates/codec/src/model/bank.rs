@@ -1,42 +1,54 @@
 //! The learned probabilities of one connection.
 //!
-//! Cells live in groups of 16 (a cache line) that come into being when a context is first met, so memory follows
-//! what was seen and not the size of the schema. A group that does not exist equals a fresh one;
-//! where a group lies is private to each end, what it holds is not.
+//! Every field has a page of cells; a context is hashed to a line of 16 of them within its page,
+//! and nobody keeps the context itself. A page is made when it is first needed, starts small and
+//! grows with what it has learned, each cell handing its knowledge to those that take its place: memory
+//! follows use and not the size of the schema. A page that does not exist equals a fresh one.
 
 use alloc::vec::Vec;
 
 use super::logistic::{squash, stretch};
 
-/// The decisions of one context: 16 cells.
+/// One adaptive probability: a page and a hash within it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Group(u32);
+pub struct Place(u32);
 
-impl Group {
-    /// One cell of the group.
+impl Place {
+    /// The line of a context in a page.
     #[inline]
-    pub fn cell(self, index: usize) -> CellId {
-        CellId(self.0 + (index & (GROUP - 1)) as u32)
+    pub fn line(page: u32, context: u64) -> Self {
+        let mixed = (context ^ context >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = (mixed >> (64 - HASH_BITS)) as u32 & !(LINE - 1);
+        Self((page % MAX_PAGES) << HASH_BITS | hash)
+    }
+
+    /// One of the 16 cells of a line.
+    #[inline]
+    pub fn cell(self, index: usize) -> Self {
+        Self(self.0 | index as u32 & (LINE - 1))
+    }
+
+    #[inline]
+    fn page(self) -> usize {
+        (self.0 >> HASH_BITS) as usize
     }
 }
 
-/// One adaptive probability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CellId(u32);
-
-/// What a decision is predicted from: `N` contexts and the weights that mix them.
+/// What a decision is predicted from: `N` contexts and the set of weights that mixes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Contexts<const N: usize> {
     /// The contexts.
-    pub cells: [CellId; N],
-    /// The first of `N` consecutive weights.
-    pub weights: CellId,
+    pub places: [Place; N],
+    /// The set of weights.
+    pub weights: usize,
 }
 
 /// How a decision is expected to go.
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast<const N: usize> {
     inputs: [i32; N],
+    /// Some context has seen little and learns at once.
+    young: bool,
     /// Probability of `true`, in 1/65536.
     pub probability: u16,
 }
@@ -51,8 +63,10 @@ impl Decisions {
     /// Remembers how a decision went.
     #[inline]
     pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
-        self.words.push(contexts.weights.0 << 1 | u32::from(bit));
-        self.words.extend(contexts.cells.iter().map(|cell| cell.0));
+        self.words
+            .push((contexts.weights as u32) << 1 | u32::from(bit));
+        self.words
+            .extend(contexts.places.iter().map(|place| place.0));
     }
 
     /// How many decisions were remembered.
@@ -85,95 +99,85 @@ impl Decisions {
 #[derive(Clone, Copy, Debug)]
 pub struct Moment(usize);
 
-/// All groups of one model.
+/// All pages of one model.
 #[derive(Clone, Debug)]
 pub struct Bank {
+    pages: Vec<Page>,
+    weights: Vec<[i32; MAX_INPUTS]>,
+    learning: Learning,
+    notes: Notes,
+}
+
+/// When a bank learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learning {
+    /// Never.
+    Off,
+    /// At folds, and inside a packet only where little is known.
+    Folds,
+    /// Inside a packet; nothing outlives it.
+    Inside,
+}
+
+/// The cells of one field; none until they are needed.
+#[derive(Clone, Debug, Default)]
+struct Page {
     cells: Vec<u32>,
-    keys: Vec<u64>,
-    /// Open addressing over `keys`.
-    table: Vec<Entry>,
-    /// Groups by the part of the bank they belong to.
-    slices: Vec<Vec<u32>>,
-    /// What groups held when they were first changed after a moment, oldest first.
-    saved: Vec<(u32, [u32; GROUP])>,
-    /// For each group, the moment at which it was saved last.
-    stamps: Vec<u32>,
-    moment: u32,
-    saving: bool,
-    frozen: bool,
+    /// How many cells were taught, counting repetitions.
+    lessons: u32,
 }
 
-/// A place of the table. The key stands next to the number, so that finding a group touches one
-/// cache line before its own.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: u64,
-    /// Number of the group, plus 1; 0 where the place is free.
-    group: u32,
+/// What it takes to go back.
+#[derive(Clone, Debug, Default)]
+struct Notes {
+    /// Whether notes are taken.
+    taken: bool,
+    /// A cell, where it lies in its page, and what it held.
+    cells: Vec<(Place, u32, u32)>,
+    /// Pages as they were before they grew, with the number of noted cells at that time.
+    grown: Vec<(usize, u32, Page)>,
+    /// Weights as they were, with the number of noted cells at that time.
+    weights: Vec<[i32; MAX_INPUTS]>,
+    weights_at: Option<usize>,
 }
-
-const FREE: Entry = Entry { key: 0, group: 0 };
 
 impl Bank {
-    /// A bank that has seen nothing. A `frozen` one never learns.
-    pub fn new(frozen: bool) -> Self {
-        let mut bank = Self {
-            cells: Vec::new(),
-            keys: Vec::new(),
-            table: alloc::vec![FREE; 512],
-            slices: alloc::vec![Vec::new(); SLICES as usize],
-            saved: Vec::new(),
-            stamps: Vec::new(),
-            moment: 1,
-            saving: true,
-            frozen,
-        };
-        for group in 0..WEIGHT_SETS * 8 / GROUP {
-            bank.insert(WEIGHTS | group as u64);
-        }
-        bank
-    }
-
-    /// The first weight of a set.
-    #[inline]
-    pub fn weights(set: usize) -> CellId {
-        CellId((set % WEIGHT_SETS * 8) as u32)
-    }
-
-    /// The group of a context; made when first asked for.
-    #[inline]
-    pub fn group(&mut self, key: u64) -> Group {
-        let mask = self.table.len() - 1;
-        let mut at = spread(key) as usize & mask;
-        loop {
-            let entry = self.table[at];
-            if entry.group == 0 {
-                return self.insert(key);
-            }
-            if entry.key == key {
-                return Group((entry.group - 1) * GROUP as u32);
-            }
-            at = (at + 1) & mask;
+    /// A bank that has seen nothing.
+    pub fn new(pages: u32, learning: Learning) -> Self {
+        Self {
+            pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
+            weights: alloc::vec![[WEIGHT_FRESH; MAX_INPUTS]; WEIGHT_SETS],
+            learning,
+            notes: Notes::default(),
         }
     }
 
     /// What the contexts say about a decision.
-    #[inline]
-    pub fn forecast<const N: usize>(&self, contexts: &Contexts<N>) -> Forecast<N> {
+    #[inline(always)]
+    pub fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast<N> {
         let mut inputs = [0; N];
-        let mut sum = 0i64;
-        let weights = &self.cells[contexts.weights.0 as usize..][..N];
+        let mut sum = 0i32;
+        let mut young = false;
+        let weights = &self.weights[contexts.weights % WEIGHT_SETS];
         for i in 0..N {
-            inputs[i] = stretch((self.cells[contexts.cells[i].0 as usize] >> 20) as u16);
-            sum += i64::from(inputs[i]) * i64::from(weights[i] as i32);
+            let place = contexts.places[i];
+            let page = &mut self.pages[place.page()];
+            let cell = match page.cells.get(page.index(place)) {
+                Some(&cell) => cell,
+                None => page.open(place),
+            };
+            young |= cell & COUNT < YOUNG;
+            inputs[i] = stretch((cell >> 20) as u16);
+            sum += inputs[i] * weights[i] >> 8;
         }
         Forecast {
             inputs,
-            probability: squash((sum >> 16) as i32),
+            young: young & (self.learning != Learning::Off),
+            probability: squash(sum >> 8),
         }
     }
 
-    /// Learns that a decision went `bit`.
+    /// Learns, inside a packet, that a decision went `bit`.
     #[inline]
     pub fn learn<const N: usize>(
         &mut self,
@@ -181,205 +185,223 @@ impl Bank {
         forecast: &Forecast<N>,
         bit: bool,
     ) {
-        if self.frozen {
-            return;
+        if forecast.young || self.learning == Learning::Inside {
+            self.learn_young(contexts, bit);
         }
-        self.save(contexts.weights);
-        let error = (i32::from(bit) << 16) - i32::from(forecast.probability);
-        for i in 0..N {
-            let cell = CellId(contexts.weights.0 + i as u32);
-            let weight = self.cells[cell.0 as usize] as i32;
-            let moved = weight.saturating_add((forecast.inputs[i] * error + (1 << 17)) >> 18);
-            self.cells[cell.0 as usize] = moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT) as u32;
-        }
-        for cell in contexts.cells {
-            self.save(cell);
-            let cell = &mut self.cells[cell.0 as usize];
-            *cell = adapt(*cell, bit);
+    }
+
+    #[cold]
+    fn learn_young<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
+        for place in contexts.places {
+            let page = &mut self.pages[place.page()];
+            let at = page.index(place);
+            let old = page.cells[at];
+            if old & COUNT < YOUNG || self.learning == Learning::Inside {
+                self.notes.cells.push((place, at as u32, old));
+                page.cells[at] = adapt(old, bit);
+                page.lessons += 1;
+            }
         }
     }
 
     /// Learns the decisions of an earlier packet.
     pub fn replay<const N: usize>(&mut self, decisions: &Decisions) {
+        if self.learning != Learning::Folds {
+            return;
+        }
+        if self.notes.taken && self.notes.weights_at.is_none() {
+            self.notes.weights.clone_from(&self.weights);
+            self.notes.weights_at = Some(self.notes.cells.len());
+        }
         for words in decisions.words.chunks_exact(N + 1) {
             let contexts = Contexts::<N> {
-                cells: core::array::from_fn(|i| CellId(words[i + 1])),
-                weights: CellId(words[0] >> 1),
+                places: core::array::from_fn(|i| Place(words[i + 1])),
+                weights: (words[0] >> 1) as usize,
             };
+            let bit = words[0] & 1 == 1;
             let forecast = self.forecast(&contexts);
-            self.learn(&contexts, &forecast, words[0] & 1 == 1);
+            let error = (i32::from(bit) << 16) - i32::from(forecast.probability);
+            let weights = &mut self.weights[contexts.weights % WEIGHT_SETS];
+            for (weight, input) in weights.iter_mut().zip(forecast.inputs) {
+                let moved = *weight + ((input * error + (1 << 17)) >> 18);
+                *weight = moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
+            }
+            for place in contexts.places {
+                self.teach(place, bit);
+            }
+        }
+    }
+
+    #[inline]
+    fn teach(&mut self, place: Place, bit: bool) {
+        let page = &mut self.pages[place.page()];
+        let at = page.index(place);
+        let old = match page.cells.get(at) {
+            Some(&cell) => cell,
+            None => page.open(place),
+        };
+        let at = page.index(place);
+        if self.notes.taken {
+            self.notes.cells.push((place, at as u32, old));
+        }
+        page.cells[at] = adapt(old, bit);
+        page.lessons += 1;
+        if page.is_crowded() {
+            self.grow(place.page());
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, page: usize) {
+        if self.notes.taken {
+            let old = self.pages[page].clone();
+            self.notes
+                .grown
+                .push((self.notes.cells.len(), page as u32, old));
+        }
+        let cells = &mut self.pages[page].cells;
+        let len = cells.len();
+        for _ in 1..GROWTH {
+            cells.extend_from_within(..len);
         }
     }
 
     /// Remembers this moment.
     pub fn mark(&mut self) -> Moment {
-        self.pass();
-        self.saving = true;
-        Moment(self.saved.len())
+        self.notes.taken = true;
+        Moment(self.notes.cells.len())
     }
 
     /// Forgets everything learned since a moment.
     pub fn rewind(&mut self, to: Moment) {
-        for (group, cells) in self.saved.drain(to.0..).rev() {
-            self.cells[group as usize * GROUP..][..GROUP].copy_from_slice(&cells);
+        while let Some((at, page, old)) = self.notes.grown.pop_if(|(at, ..)| *at >= to.0) {
+            self.take_back(at);
+            self.pages[page as usize] = old;
         }
-        self.pass();
+        self.take_back(to.0);
+        if self.notes.weights_at.is_some_and(|at| at >= to.0) {
+            self.weights.clone_from(&self.notes.weights);
+            self.notes.weights_at = None;
+        }
     }
 
-    /// Every group may be saved again from here on.
-    fn pass(&mut self) {
-        if self.moment == u32::MAX {
-            self.stamps.fill(0);
-            self.moment = 0;
+    fn take_back(&mut self, len: usize) {
+        for (place, at, old) in self.notes.cells.drain(len..).rev() {
+            let page = &mut self.pages[place.page()];
+            page.cells[at as usize] = old;
+            page.lessons -= 1;
         }
-        self.moment += 1;
     }
 
     /// Makes everything learned so far final; there is no way back before the next mark.
     pub fn settle(&mut self) {
-        self.saved.clear();
-        self.saving = false;
+        self.notes.taken = false;
+        self.notes.cells.clear();
+        self.notes.grown.clear();
+        self.notes.weights_at = None;
     }
 
-    /// A group is copied before it changes for the first time after a moment: much less than
-    /// every change of a cell, of which there are several per decision.
-    #[inline]
-    fn save(&mut self, cell: CellId) {
-        let group = cell.0 as usize / GROUP;
-        if self.saving && self.stamps[group] != self.moment {
-            self.stamps[group] = self.moment;
-            let mut cells = [0; GROUP];
-            cells.copy_from_slice(&self.cells[group * GROUP..][..GROUP]);
-            self.saved.push((group as u32, cells));
+    /// Gives up the pages that nothing was learned in.
+    pub fn tidy(&mut self) {
+        for page in self.pages.iter_mut().filter(|page| page.lessons == 0) {
+            page.cells = Vec::new();
         }
     }
 
-    /// How many groups there are.
-    pub fn groups(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Forgets the groups that came into being since there were `keep`; nothing may refer to them.
-    pub fn truncate(&mut self, keep: usize) {
-        let mask = self.table.len() - 1;
-        while self.keys.len() > keep {
-            // The newest key is the last of its probe sequence, so its place can be emptied.
-            let index = self.keys.len() as u32;
-            let key = self.keys.pop().unwrap_or_default();
-            self.slices[(spread(key) % SLICES) as usize].pop();
-            let mut at = spread(key) as usize & mask;
-            while self.table[at].group != index {
-                at = (at + 1) & mask;
-            }
-            self.table[at] = FREE;
-        }
-        self.cells.truncate(keep * GROUP);
-        self.stamps.truncate(keep);
-    }
-
-    /// A digest of one of the [`SLICES`] parts of the bank that does not depend on the order in
-    /// which groups came into being.
+    /// A digest of one of the [`SLICES`] parts of the bank.
     pub fn digest(&self, slice: u32) -> u64 {
-        let groups = &self.slices[(slice % SLICES) as usize];
-        groups.iter().fold(0, |sum: u64, &group| {
-            sum.wrapping_add(self.group_digest(group as usize))
-        })
+        let slice = (slice % SLICES) as usize;
+        let weights = self.weights.iter().skip(slice).step_by(SLICES as usize);
+        let weights = weights.flatten().map(|&weight| weight as u32 as u64);
+        let mut sum = weights.fold(0u64, |sum, weight| {
+            (sum ^ weight)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .rotate_left(29)
+        });
+        for page in self.pages.iter().skip(slice).step_by(SLICES as usize) {
+            sum = sum.rotate_left(7) ^ page.digest();
+        }
+        sum
     }
 
-    /// Zero for a group that equals a fresh one.
-    fn group_digest(&self, group: usize) -> u64 {
-        let key = self.keys[group];
-        let fresh = fresh_cell(key);
-        let cells = &self.cells[group * GROUP..][..GROUP];
-        let mut changed = 0;
-        let mut lanes = [key; 4];
-        for quad in cells.chunks_exact(4) {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let cells: usize = self.pages.iter().map(|page| page.cells.capacity()).sum();
+        4 * cells + size_of::<Page>() * self.pages.len() + size_of_val(&self.weights[..])
+    }
+}
+
+impl Page {
+    #[inline]
+    fn index(&self, place: Place) -> usize {
+        (place.0 as usize & ((1 << HASH_BITS) - 1)) & self.cells.len().wrapping_sub(1)
+    }
+
+    #[cold]
+    fn open(&mut self, place: Place) -> u32 {
+        self.cells.resize(SMALLEST, FRESH);
+        self.cells[self.index(place)]
+    }
+
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        self.lessons as usize >= LESSONS_PER_CELL * self.cells.len() && self.cells.len() < LARGEST
+    }
+
+    /// Zero for a page that equals a fresh one.
+    fn digest(&self) -> u64 {
+        if self.lessons == 0 {
+            return 0;
+        }
+        let mut lanes = [u64::from(self.lessons); 4];
+        for quad in self.cells.chunks_exact(4) {
             for (lane, &cell) in lanes.iter_mut().zip(quad) {
-                changed |= cell ^ fresh;
                 *lane = (*lane ^ u64::from(cell))
                     .wrapping_mul(0x9E37_79B9_7F4A_7C15)
                     .rotate_left(29);
             }
         }
-        if changed == 0 {
-            return 0;
-        }
         let [a, b, c, d] = lanes;
         let mixed = a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47);
         mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93)
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        4 * self.cells.len() + 16 * self.keys.len() + size_of::<Entry>() * self.table.len()
-    }
-
-    #[cold]
-    fn insert(&mut self, key: u64) -> Group {
-        let group = Group(self.cells.len() as u32);
-        let slice = spread(key) % SLICES;
-        self.slices[slice as usize].push(self.keys.len() as u32);
-        self.keys.push(key);
-        self.stamps.push(0);
-        self.cells.extend([fresh_cell(key); GROUP]);
-        if self.keys.len() * 2 > self.table.len() {
-            self.table = alloc::vec![FREE; self.table.len() * 2];
-            for index in 0..self.keys.len() {
-                self.place(index);
-            }
-        } else {
-            self.place(self.keys.len() - 1);
-        }
-        group
-    }
-
-    fn place(&mut self, index: usize) {
-        let mask = self.table.len() - 1;
-        let key = self.keys[index];
-        let mut at = spread(key) as usize & mask;
-        while self.table[at].group != 0 {
-            at = (at + 1) & mask;
-        }
-        self.table[at] = Entry {
-            key,
-            group: index as u32 + 1,
-        };
     }
 }
 
 /// Parts in which a bank is checked, one a packet.
 pub const SLICES: u32 = 64;
-/// Cells in a group.
-pub const GROUP: usize = 16;
-/// Keys with this bit name groups of weights, the others groups of probabilities.
-const WEIGHTS: u64 = 1 << 63;
-/// Sets of weights; each has room for eight.
-const WEIGHT_SETS: usize = 128;
-
-fn fresh_cell(key: u64) -> u32 {
-    if key & WEIGHTS != 0 {
-        WEIGHT_FRESH
-    } else {
-        0x8000_0000
-    }
-}
-
-const WEIGHT_FRESH: u32 = 28000;
-const WEIGHT_LIMIT: i32 = 1 << 20;
+/// Inputs that a set of weights has room for.
+pub const MAX_INPUTS: usize = 6;
+/// Cells in a line.
+pub const LINE: u32 = 16;
+const HASH_BITS: u32 = 14;
+const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
+/// Cells of a page at first, and at most.
+const SMALLEST: usize = 256;
+const LARGEST: usize = 16384;
+const GROWTH: usize = 4;
+/// A page grows when it was taught this often for each of its cells.
+const LESSONS_PER_CELL: usize = 2;
+const WEIGHT_SETS: usize = 256;
+const WEIGHT_FRESH: i32 = 28000;
+const WEIGHT_LIMIT: i32 = 1 << 18;
 
 /// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
 /// it has seen little.
 #[inline]
 fn adapt(cell: u32, bit: bool) -> u32 {
-    let count = cell & 0x3FF;
+    let count = cell & COUNT;
     let probability = cell >> 10;
     let target = if bit { 0x3F_FFFF } else { 0 };
     let step = (target as i64 - i64::from(probability)) * i64::from(RATE[count as usize & 0xFF]);
     let moved = (i64::from(probability) + (step >> 16)) as u32;
-    moved << 10 | if count < LIMIT { count + 1 } else { count }
+    moved << 10 | (count + 1).min(LIMIT)
 }
 
+const FRESH: u32 = 1 << 31;
+const COUNT: u32 = 0x3FF;
 const LIMIT: u32 = 250;
+/// A context that was met less often learns inside a packet, too.
+const YOUNG: u32 = 30;
 static RATE: [u16; 256] = rates();
 
 const fn rates() -> [u16; 256] {
@@ -390,10 +412,4 @@ const fn rates() -> [u16; 256] {
         i += 1;
     }
     table
-}
-
-#[inline]
-fn spread(key: u64) -> u32 {
-    let mixed = (key ^ key >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed >> 32) as u32
 }

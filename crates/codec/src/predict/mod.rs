@@ -1,15 +1,16 @@
 //! What both ends expect of a value before it is known.
 //!
-//! Four predictors compete for every numeric field of every entity: hold the newest value, extend
-//! a line, extend a parabola, or follow what is declared (a user's contract or an explicit rate
-//! of change; halfway between hold and line where nothing is declared). Which one is used follows
-//! from what each would have cost at recent surprises.
+//! Five predictors compete for every numeric field of every entity: hold the newest value, extend
+//! the line through the two newest, extend a line over a wider base (what moves in jerks or by
+//! less than a step), bend halfway from the line towards a parabola, and follow what is declared
+//! (a user's contract or an explicit rate of change; the parabola itself where nothing is
+//! declared). Which one is used follows from what each would have cost at recent surprises.
 
 pub mod polynomial;
 
 use prescient_schema::Shape;
 
-use crate::{twin::Samples, units::Tick};
+use crate::units::Tick;
 
 /// One way to guess a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,46 +20,48 @@ pub enum Predictor {
     Hold,
     /// The line through the two newest.
     Linear,
-    /// The parabola through the three newest.
-    Quadratic,
-    /// A contract, a declared rate of change, or half of the linear step.
+    /// The line over a wider base.
+    Wide,
+    /// The mean of line and parabola.
+    Bent,
+    /// A contract, a declared rate of change, or the parabola.
     Declared,
 }
 
+const PREDICTORS: [Predictor; 5] = [
+    Predictor::Hold,
+    Predictor::Linear,
+    Predictor::Wide,
+    Predictor::Bent,
+    Predictor::Declared,
+];
+
 /// How predictors compare with holding, as a running average of eighths of a bit per surprise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Costs([i8; 3]);
+pub(crate) struct Costs([i8; 4]);
 
 /// What one surprise said about the predictors; see [`Costs`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CostSample([i8; 3]);
+pub(crate) struct CostSample([i8; 4]);
 
 impl Costs {
-    /// The cheapest of the first `count`-sample predictors.
+    /// The cheapest of the predictors that have a say.
     #[inline]
-    pub fn best(self, samples: usize, shape: Shape) -> Predictor {
-        if matches!(shape, Shape::Content | Shape::Reference) {
-            return Predictor::Hold;
+    pub fn best(self, known: u8) -> Predictor {
+        let mut best = 0;
+        let mut cost = 0;
+        for (at, &average) in self.0.iter().enumerate() {
+            if average < cost && known >> (at + 1) & 1 == 1 {
+                (best, cost) = (at + 1, average);
+            }
         }
-        if matches!(shape, Shape::Symbol { .. }) {
-            return if self.0[2] < 0 {
-                Predictor::Declared
-            } else {
-                Predictor::Hold
-            };
-        }
-        let [linear, quadratic, declared] = self.0;
-        let (mut best, mut cost) = (Predictor::Hold, 0);
-        if declared < cost {
-            (best, cost) = (Predictor::Declared, declared);
-        }
-        if samples >= 2 && linear < cost {
-            (best, cost) = (Predictor::Linear, linear);
-        }
-        if samples >= 3 && quadratic < cost {
-            best = Predictor::Quadratic;
-        }
-        best
+        PREDICTORS[best]
+    }
+
+    /// Whether anything but holding is ever chosen.
+    #[inline]
+    pub fn expect_motion(self) -> bool {
+        self.0.iter().any(|&cost| cost < 0)
     }
 
     /// Moves towards a sample by 1/2^`slowness` of the way.
@@ -74,8 +77,7 @@ impl Costs {
     }
 
     pub fn bits(self) -> u64 {
-        let [a, b, c] = self.0.map(|cost| u64::from(cost as u8));
-        a << 16 | b << 8 | c
+        u64::from(u32::from_le_bytes(self.0.map(|cost| cost as u8)))
     }
 }
 
@@ -83,20 +85,14 @@ impl CostSample {
     /// Compares the residuals that each predictor would have left.
     #[inline]
     pub fn new(truth: i64, guesses: &Guesses, shape: Shape) -> Self {
-        if matches!(shape, Shape::Content | Shape::Reference) {
-            return Self([UNKNOWN; 3]);
-        }
         let bits = |guess: i64| i32::from(bit_length(residual(truth, guess, shape)));
-        let hold = bits(guesses.hold);
-        let compare = |guess: Option<i64>| match guess {
-            Some(guess) => (8 * (bits(guess) - hold)).clamp(-120, 120) as i8,
-            None => UNKNOWN,
-        };
-        Self([
-            compare(guesses.linear),
-            compare(guesses.quadratic),
-            compare(guesses.declared),
-        ])
+        let hold = bits(guesses.values[0]);
+        Self(core::array::from_fn(|at| {
+            if guesses.known >> (at + 1) & 1 == 0 {
+                return UNKNOWN;
+            }
+            (8 * (bits(guesses.values[at + 1]) - hold)).clamp(-120, 120) as i8
+        }))
     }
 }
 
@@ -105,30 +101,31 @@ const UNKNOWN: i8 = i8::MIN;
 /// What every predictor says of one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guesses {
-    pub hold: i64,
-    pub linear: Option<i64>,
-    pub quadratic: Option<i64>,
-    pub declared: Option<i64>,
+    /// In the order of [`Predictor`].
+    pub values: [i64; 5],
+    /// Which of them mean anything.
+    pub known: u8,
 }
 
 impl Guesses {
     /// What the other predictors say about a guess.
+    #[inline]
     pub fn dissent(&self, guess: i64, shape: Shape) -> Dissent {
-        let Some(line) = self.linear else {
+        if self.known & LINE == 0 {
             return Dissent::default();
-        };
-        let curve = self.quadratic.unwrap_or(line);
+        }
+        let [hold, line, wide, bent, _] = self.values;
         let size = |value: i64| u32::from(bit_length(value)).min(15);
         let side = |guessed: i64| match residual(guessed, guess, shape) {
             0 => 0,
             1.. => 1,
             _ => 2,
         };
-        let speed = size(residual(line, self.hold, shape));
-        let bend = size(residual(curve, line, shape));
+        let speed = size(residual(line, hold, shape));
+        let bend = size(residual(bent, line, shape));
         Dissent {
             scale: 256 | bend << 4 | speed,
-            side: side(line) * 9 + side(curve) * 3 + side(self.hold),
+            side: side(line) * 27 + side(bent) * 9 + side(wide) * 3 + side(hold),
         }
     }
 }
@@ -140,58 +137,127 @@ pub(crate) struct Dissent {
     pub side: usize,
 }
 
+/// Bits of [`Guesses::known`].
+pub(crate) const HOLD: u8 = 1;
+pub(crate) const LINE: u8 = 1 << 1;
+pub(crate) const WIDE: u8 = 1 << 2;
+pub(crate) const BENT: u8 = 1 << 3;
+pub(crate) const DECLARED: u8 = 1 << 4;
+
+/// The ticks from which an entity is predicted, newest first: the newest, the one before it, the
+/// far end of the wide base, and the middle and far end of the parabola.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Samples {
+    pub ticks: [Tick; ROWS],
+    /// How many ticks of the entity are known, at most [`DEPTH`].
+    pub count: usize,
+}
+
+impl Samples {
+    /// Picks from the newest ticks at which an entity is known, newest first.
+    pub fn pick(now: Tick, known: &[Tick]) -> Self {
+        let Some(&newest) = known.first() else {
+            return Self::default();
+        };
+        let last = known.len() - 1;
+        let at = |back: usize| known[back.min(last)];
+        let (wide, bow) = reach(now.since(newest));
+        let far = (2 * bow).min(last);
+        Self {
+            ticks: [newest, at(1), at(wide), at(far.div_ceil(2)), at(far)],
+            count: known.len(),
+        }
+    }
+}
+
+/// How many samples back the wide base goes, and each half of the parabola.
+fn reach(ahead: u32) -> (usize, usize) {
+    let ahead = ahead.min(8) as usize;
+    (ahead.max(3), ahead.div_ceil(2))
+}
+
+/// Rows that predictions are made from.
+pub(crate) const ROWS: usize = 5;
+/// Ticks of an entity that are looked at.
+pub(crate) const DEPTH: usize = 9;
+
 /// How far ahead the samples lie, worked out once per set of ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     pub ahead: u32,
-    linear: Option<Step>,
-    quadratic: Option<Step>,
+    /// Which predictors have the samples they need.
+    pub known: u8,
+    linear: Step,
+    wide: Step,
+    bow: Step,
 }
 
 impl Plan {
-    pub fn new(now: Tick, samples: &Samples) -> Self {
-        let known = &samples.ticks[..samples.count];
-        let mut offsets = [0i32; 3];
-        for (offset, tick) in offsets.iter_mut().zip(known) {
-            *offset = -(now.since(*tick) as i32);
+    /// Nothing but holding.
+    pub fn resting() -> Self {
+        Self {
+            known: HOLD,
+            ..Self::default()
         }
-        let step = |count: usize| {
-            if samples.count < count {
-                return None;
+    }
+
+    pub fn new(now: Tick, samples: &Samples) -> Self {
+        let offset = |at: usize| -(now.since(samples.ticks[at]) as i32);
+        let step = |ticks: &[usize]| {
+            let mut offsets = [0; 3];
+            for (offset_at, &tick) in offsets.iter_mut().zip(ticks) {
+                *offset_at = offset(tick);
             }
-            let weights = polynomial::fit(&offsets[..count], count, 0).ok()?;
+            let weights = polynomial::fit(&offsets[..ticks.len()], ticks.len(), 0).ok()?;
             Some(Step {
                 first: -weights.numerators.get(1).copied().unwrap_or(0),
                 second: -weights.numerators.get(2).copied().unwrap_or(0),
                 divisor: weights.denominator,
             })
         };
-        Self {
-            ahead: (-offsets[0]) as u32,
-            linear: step(2),
-            quadratic: step(3),
+        let mut plan = Self {
+            ahead: now.since(samples.ticks[0]),
+            known: HOLD,
+            ..Self::default()
+        };
+        if samples.count >= 2
+            && let (Some(linear), Some(wide)) = (step(&[0, 1]), step(&[0, 2]))
+        {
+            (plan.linear, plan.wide) = (linear, wide);
+            // From one tick to the next, a line over more than that is only one more to choose from.
+            plan.known |= if plan.ahead > 1 { LINE | WIDE } else { LINE };
+            if samples.count >= 3
+                && let Some(bow) = step(&[0, 3, 4])
+            {
+                plan.bow = bow;
+                plan.known |= BENT | DECLARED;
+            }
         }
+        plan
     }
 
     #[inline]
-    pub fn linear(&self, shape: Shape, newest: i64, second: i64) -> Option<i64> {
-        let step = self.linear?.apply(residual(newest, second, shape), 0);
-        Some(wrap(newest.wrapping_add(step), shape))
+    pub fn linear(&self, shape: Shape, newest: i64, second: i64) -> i64 {
+        self.linear.apply(residual(newest, second, shape), 0)
     }
 
     #[inline]
-    pub fn quadratic(&self, shape: Shape, newest: i64, second: i64, third: i64) -> Option<i64> {
-        let step = self.quadratic?.apply(
-            residual(newest, second, shape),
-            residual(newest, third, shape),
-        );
-        Some(wrap(newest.wrapping_add(step), shape))
+    pub fn wide(&self, shape: Shape, newest: i64, far: i64) -> i64 {
+        self.wide.apply(residual(newest, far, shape), 0)
+    }
+
+    #[inline]
+    pub fn bow(&self, shape: Shape, newest: i64, middle: i64, far: i64) -> i64 {
+        self.bow.apply(
+            residual(newest, middle, shape),
+            residual(newest, far, shape),
+        )
     }
 }
 
 /// `(first · d₁ + second · d₂) / divisor`, where dᵢ is how far the newest sample is from the
 /// i-th older one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Step {
     first: i64,
     second: i64,
@@ -205,14 +271,14 @@ impl Step {
         let small = |x: i64| x.unsigned_abs() < SMALL;
         if small(d1) && small(d2) && small(self.first) && small(self.second) {
             let sum = self.first * d1 + self.second * d2;
-            if self.divisor == 1 {
+            if self.divisor <= 1 {
                 return sum;
             }
             return (sum + (self.divisor >> 1)).div_euclid(self.divisor);
         }
         let sum =
             i128::from(self.first) * i128::from(d1) + i128::from(self.second) * i128::from(d2);
-        divide(sum, i128::from(self.divisor)) as i64
+        divide(sum, i128::from(self.divisor.max(1))) as i64
     }
 }
 

@@ -7,8 +7,10 @@ mod idle;
 mod particles;
 mod random;
 mod rts;
+mod script;
 mod source;
 mod source_rows;
+mod steady;
 mod view;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -17,7 +19,9 @@ pub use idle::Idle;
 pub use particles::Particles;
 pub use random::Random;
 pub use rts::Rts;
+pub use script::{Scene, Script};
 pub use source::{Recording, Source, SourceError, WorldSpec, open};
+pub use steady::Steady;
 pub use view::View;
 
 /// What happened in one tick, as a source tells it.
