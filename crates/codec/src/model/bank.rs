@@ -97,7 +97,7 @@ impl Decisions {
 
 /// A moment to which a bank can go back; see [`Bank::mark`].
 #[derive(Clone, Copy, Debug)]
-pub struct Moment(usize);
+pub struct Moment(usize, usize);
 
 /// All pages of one model.
 #[derive(Clone, Debug)]
@@ -269,12 +269,14 @@ impl Bank {
     /// Remembers this moment.
     pub fn mark(&mut self) -> Moment {
         self.notes.taken = true;
-        Moment(self.notes.cells.len())
+        Moment(self.notes.cells.len(), self.notes.grown.len())
     }
 
     /// Forgets everything learned since a moment.
     pub fn rewind(&mut self, to: Moment) {
-        while let Some((at, page, old)) = self.notes.grown.pop_if(|(at, ..)| *at >= to.0) {
+        while self.notes.grown.len() > to.1
+            && let Some((at, page, old)) = self.notes.grown.pop()
+        {
             self.take_back(at);
             self.pages[page as usize] = old;
         }
