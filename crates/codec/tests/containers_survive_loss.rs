@@ -144,7 +144,9 @@ impl Edit {
                 let by = by % page.marks.len();
                 page.marks.rotate_left(by);
             }
-            Edit::InsertLine(at, line) => splice(&mut page.lines, *at, 0, &[line.clone()]),
+            Edit::InsertLine(at, line) => {
+                splice(&mut page.lines, *at, 0, std::slice::from_ref(line))
+            }
             Edit::RemoveLine(at) => splice(&mut page.lines, *at, 1, &[]),
             Edit::ChangeLine(at, by) => {
                 if let Some(line) = page.lines.get_mut(*at) {
