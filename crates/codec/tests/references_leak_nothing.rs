@@ -379,7 +379,7 @@ fn packets_are_the_same_with_and_without_the_hidden() {
         one.finish();
         two.finish();
         for (at, &(a, b)) in seen.iter().enumerate() {
-            if (tick as usize / 50 + at) % 5 == 0 {
+            if (tick as usize / 50 + at).is_multiple_of(5) {
                 bare.encoder.hide(a);
                 full.encoder.hide(b);
             } else {
