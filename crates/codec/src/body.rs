@@ -5,8 +5,11 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
+use prescient_schema::Content;
+
 use crate::{
     entity::Subject,
+    kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
     model::bank::Moment,
@@ -152,8 +155,7 @@ impl<const N: usize> Writer<'_, '_, N> {
         let mark = (self.limit != usize::MAX).then(|| self.session.mark());
         let before = self.session.cost;
         write(self);
-        let unfolded = self.session.log.decisions.count::<N>();
-        let padded = least_len(unfolded, self.session.book) + HEADER;
+        let padded = least_len(self.session.unfolded(), self.session.book) + HEADER;
         if let Some(mark) = mark
             && self.session.coder.len_bound().max(padded) + RESERVE > self.limit
             && !self.empty
@@ -262,10 +264,9 @@ impl<const N: usize> Writer<'_, '_, N> {
             return false;
         };
         if samples.count == 0 {
-            let reference = book.classes[usize::from(head.class)].reference.clone();
-            let reference = reference.as_deref().unwrap_or(&[]);
+            let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session
-                .spawn(head.class, Cause::Resend, reference, Some(truth), row);
+                .spawn(id, head.class, Cause::Resend, reference, Some(truth), row);
             self.session.sum.add(u64::from(id));
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
@@ -313,6 +314,8 @@ pub(crate) struct Readout {
     pub values: Vec<i64>,
     /// Ids of entities that were at rest, ascending.
     pub wakes: Vec<u32>,
+    /// What containers of the rows hold, where the archive may not have it.
+    pub contents: Vec<Arc<Content>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -328,6 +331,7 @@ impl Readout {
         self.rows.clear();
         self.values.clear();
         self.wakes.clear();
+        self.contents.clear();
     }
 
     fn push(&mut self, id: u32, class: u16, row: &[i64]) {
@@ -456,6 +460,9 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         self.session.log.covered.push(id);
         self.out.wakes.push(id);
         self.out.push(id, class, row);
+        if let Some(rest) = book.rest_rows.get(&id) {
+            self.hold(class, rest.contents());
+        }
         self.session.verify()
     }
 
@@ -497,14 +504,16 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         } = self.scratch;
         let (samples, plan) = plans.find(book, head, self.now);
         if samples.count == 0 {
-            let reference = book.classes[usize::from(head.class)].reference.clone();
-            let reference = reference.as_deref().unwrap_or(&[]);
+            let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session
-                .spawn(head.class, Cause::Resend, reference, None, row);
+                .spawn(id, head.class, Cause::Resend, reference, None, row);
             self.session.sum.add(u64::from(id));
             self.session.log.levels.push((id, 0));
             self.session.log.moved.push(id);
             self.out.push(id, head.class, row);
+            if let Some(reference) = reference {
+                self.hold(head.class, reference.contents());
+            }
             self.session.verify()?;
             return Ok(true);
         }
@@ -532,9 +541,25 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         let class = self.session.class(0);
         self.session.verify()?;
         let Scratch { row, .. } = self.scratch;
-        self.session.appear(id, class, Cause::Spawn, None, row);
+        let reference = self.session.appear(id, class, Cause::Spawn, None, row);
         self.out.push(id, class, row);
+        if let Some(reference) = reference {
+            self.hold(class, reference.contents());
+        }
         self.session.verify()
+    }
+
+    /// The row that was just read may name contents that only a kept row has.
+    fn hold(&mut self, class: u16, kept: &[Arc<Content>]) {
+        for &field in &self.session.book.layout.classes[usize::from(class)].contents {
+            let cell = self.scratch.row[usize::from(field)];
+            let found = kept.iter().find(|content| content.cell() == cell);
+            if let Some(content) = found
+                && self.side.content(cell).is_none()
+            {
+                self.out.contents.push(content.clone());
+            }
+        }
     }
 }
 
@@ -578,21 +603,17 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         cause: Cause,
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
-    ) {
+    ) -> Option<Arc<KeptRow>> {
         let earlier = self.log.references.iter().rev().find(|(c, _)| *c == class);
         let reference = match earlier {
             Some((_, row)) => Some(row.clone()),
             None => self.book.classes[usize::from(class)].reference.clone(),
         };
         self.sum.add(u64::from(id) << 16 | u64::from(class));
-        self.spawn(
-            class,
-            cause,
-            reference.as_deref().unwrap_or(&[]),
-            truth,
-            row,
-        );
-        let made: Arc<[i64]> = row.as_slice().into();
+        self.spawn(id, class, cause, reference.as_deref(), truth, row);
+        let kept = reference.as_deref().map_or(&[][..], KeptRow::contents);
+        let find = |cell| self.find(cell, kept);
+        let made = Arc::new(KeptRow::with(&self.book.layout, class, row, find));
         match self.log.references.iter_mut().find(|(c, _)| *c == class) {
             Some((_, row)) => *row = made,
             None => self.log.references.push((class, made)),
@@ -600,6 +621,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.log.spawns.push((id, class));
         self.log.moved.push(id);
         self.log.covered.push(id);
+        reference
     }
 }
 
@@ -624,8 +646,7 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
     }
 
     fn verify(&self) -> Result<(), Malformed> {
-        let unfolded = self.log.decisions.count::<N>();
-        if self.invalid || self.coder.overrun() || unfolded > self.allowance {
+        if self.invalid || self.coder.overrun() || self.is_exhausted() {
             Err(Malformed)
         } else {
             Ok(())
@@ -644,7 +665,9 @@ pub(crate) struct Mark {
     despawns: usize,
     covered: usize,
     levels: usize,
-    references: Vec<(u16, Arc<[i64]>)>,
+    references: Vec<(u16, Arc<KeptRow>)>,
+    charged: usize,
+    made: usize,
     sum: crate::check::Checksum,
     cost: u64,
 }
@@ -662,6 +685,8 @@ impl<const N: usize> Session<'_, RangeEncoder, N> {
             covered: self.log.covered.len(),
             levels: self.log.levels.len(),
             references: self.log.references.clone(),
+            charged: self.charged,
+            made: self.made.len(),
             sum: self.sum,
             cost: self.cost,
         }
@@ -678,6 +703,8 @@ impl<const N: usize> Session<'_, RangeEncoder, N> {
         self.log.covered.truncate(to.covered);
         self.log.levels.truncate(to.levels);
         self.log.references = to.references;
+        self.charged = to.charged;
+        self.made.truncate(to.made);
         self.sum = to.sum;
         self.cost = to.cost;
     }
@@ -712,6 +739,7 @@ fn past<'a>(
         plan,
         rows,
         contract: &[],
+        kept: &[],
     };
     if let Some(contract) = &layout.schema.classes[usize::from(head.class)].contract {
         follow_contract(contract, class, rows[0], plan.ahead, &mut buffers.contract);
@@ -730,7 +758,11 @@ fn rest_past<'a>(
     let class = book.entities[id as usize].head.class;
     let class = &book.layout.classes[usize::from(class)];
     let row = book.rest_row(id, side, &mut buffers.rows[0])?;
-    Some(Past::resting(class, row))
+    let mut past = Past::resting(class, row);
+    if let Some(rest) = book.rest_rows.get(&id) {
+        past.kept = rest.contents();
+    }
+    Some(past)
 }
 
 const PRESENCE: Account = Account {

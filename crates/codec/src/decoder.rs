@@ -7,7 +7,7 @@ use alloc::{
 };
 use core::fmt;
 
-use prescient_schema::Schema;
+use prescient_schema::{Content, EntityRef, Schema};
 
 use crate::{
     ack::Ack,
@@ -16,6 +16,7 @@ use crate::{
     encoder::{WINDOW, finish_check, seed},
     header::{self, Header, Known},
     history::Archive,
+    kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
@@ -96,7 +97,7 @@ impl Decoder {
             twin: Twin::new(layout.clone(), &config, true),
             config,
             layout,
-            shown: Archive::new(schema, HISTORY),
+            shown: Archive::mirror(schema, HISTORY),
             epoch: 0,
             newest: Sequence(0),
             applied: 0,
@@ -144,6 +145,13 @@ impl Decoder {
     /// The row of an entity that is shown.
     pub fn row(&self, id: ClientId) -> Option<&[i64]> {
         self.shown.latest(Slot(id.0))
+    }
+
+    /// Whether a reference of a row that is shown refers to an entity that is still to come.
+    /// One that does not is empty, or refers to an entity of [`world`](Self::world); see
+    /// [`Archive::entity`].
+    pub fn is_pending(&self, reference: EntityRef) -> bool {
+        !reference.is_none() && self.shown.entity(reference).is_none()
     }
 
     /// The entities that the last packet covered, ascending; all that are shown, if it was full.
@@ -292,6 +300,7 @@ impl Decoder {
             coder: RangeDecoder::new(body),
             bank: &mut twin.bank,
             book: &twin.book,
+            rows: &rows,
             log: &mut *log,
             ledger: None,
             account: Account {
@@ -302,6 +311,8 @@ impl Decoder {
             sum: seed(header),
             cost: 0,
             allowance: usize::MAX,
+            charged: 0,
+            made: Vec::new(),
             invalid: false,
         };
         let read = read_body(
@@ -314,6 +325,7 @@ impl Decoder {
             &mut self.readout,
         );
         let sum = session.sum;
+        self.readout.contents.append(&mut session.made);
         twin.bank.rewind(moment);
         let error = match read {
             Err(_) => DecodeError::Malformed,
@@ -336,7 +348,7 @@ impl Decoder {
     fn commit(&mut self, header: &Header, log: Log) {
         for &id in &self.readout.wakes {
             if let Some(row) = self.shown.latest(Slot(id)) {
-                self.twin.keep_rest_row(id, row);
+                self.twin.keep_rest_row(id, row, &Shown(&self.shown));
             }
         }
         self.twin.commit();
@@ -362,14 +374,14 @@ impl Decoder {
     fn show(&mut self, header: &Header, log: &Log) {
         let twin = &self.twin;
         let mut gone: Vec<u32> = log.despawns.clone();
-        let mut restored: Vec<(u32, Vec<i64>)> = Vec::new();
+        let mut restored: Vec<(u32, KeptRow)> = Vec::new();
         if header.full {
             let spawned = |id: &u32| log.spawns.binary_search_by_key(id, |&(id, _)| id).is_ok();
             let unknown = |id: &u32| twin.book.phase(*id) == Phase::Absent && !spawned(id);
             gone.extend(self.unconfirmed.iter().filter(|id| unknown(id)));
             for (&id, row) in &twin.book.rest_rows {
                 if self.readout.wakes.binary_search(&id).is_err() {
-                    restored.push((id, row.to_vec()));
+                    restored.push((id, row.clone()));
                 }
             }
         }
@@ -380,6 +392,10 @@ impl Decoder {
         };
         // Refusals below cannot happen for what was read and checked; they would leave the
         // entity as it was, and the next check would find it.
+        let kept = restored.iter().flat_map(|(_, row)| row.contents());
+        for content in self.readout.contents.iter().chain(kept) {
+            let _ = capture.intern_shared(content.clone());
+        }
         for id in gone {
             let _ = capture.despawn(Slot(id));
             self.unconfirmed.remove(&id);
@@ -447,6 +463,10 @@ impl Rows for Shown<'_> {
         self.0
             .last_changed(Slot(id))
             .is_some_and(|changed| changed > tick)
+    }
+
+    fn content(&self, cell: i64) -> Option<&Arc<Content>> {
+        self.0.shared_content(cell)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     ledger::{Account, Cause, Ledger},
     log::Log,
     range::RangeEncoder,
-    roster::{Doom, Roster, Sight, quantise},
+    roster::{Doom, Roster, Sight},
     session::Session,
     twin::{Phase, Rows, Twin},
     units::{ClientId, Sequence, Slot, Tick},
@@ -158,7 +158,14 @@ impl Encoder {
     pub fn show(&mut self, slot: Slot, archive: &Archive) -> Option<ClientId> {
         archive.class(slot)?;
         let since = archive.newest()?;
-        Some(ClientId(self.roster.admit(slot, since)))
+        let known = self.id(slot).is_some();
+        let id = self.roster.admit(slot, since);
+        if self.layout.has_references && !known {
+            let from = self.next_tick();
+            let entity = archive.reference(slot)?;
+            self.roster.sightings.begin(entity, id, from);
+        }
+        Some(ClientId(id))
     }
 
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
@@ -172,11 +179,15 @@ impl Encoder {
         else {
             return;
         };
+        let to = self.next_tick();
+        let active = &self.twin.book.active;
         let roster = &mut self.roster;
+        roster.sightings.end(slot, to);
         roster.slots[id as usize] = None;
         roster.dirty.remove(&id);
         if roster.sent[id as usize] == Sequence(0) {
-            roster.free.insert(id);
+            roster.limbo.insert(id, self.newest);
+            roster.release(self.layout.has_references, active);
         } else {
             roster.doomed.insert(
                 id,
@@ -208,12 +219,12 @@ impl Encoder {
         let sight = Sight {
             archive,
             roster: &self.roster,
-            schema: &self.layout.schema,
+            layout: &self.layout,
         };
         let mut buffer = Vec::new();
         let row = self.twin.book.rest_row(id, &sight, &mut buffer);
         if let Some(row) = row.map(<[i64]>::to_vec) {
-            self.twin.keep_rest_row(id, &row);
+            self.twin.keep_rest_row(id, &row, &sight);
             self.roster.dirty.entry(id).or_default();
         }
     }
@@ -409,8 +420,33 @@ impl Encoder {
         self.roster.ids.get(slot.0 as usize).copied().flatten()
     }
 
+    /// The first tick that no packet tells of yet.
+    fn next_tick(&self) -> Tick {
+        self.encoded
+            .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
+    }
+
+    /// Keeps what an entity at rest said so far, and says that it may no longer be so.
+    fn disturb(&mut self, id: u32, row: Option<&[i64]>, archive: &Archive) {
+        let sight = Sight {
+            archive,
+            roster: &self.roster,
+            layout: &self.layout,
+        };
+        let level = self.twin.book.entities[id as usize].head.level;
+        let told = self.encoded.unwrap_or_default();
+        let mut buffer = Vec::new();
+        if let (Some(slot), Some(row)) = (sight.slot(id), row)
+            && let Some(kept) = sight.told(slot, row, level, told, &mut buffer)
+        {
+            self.twin.keep_rest_row(id, kept, &sight);
+        }
+        self.roster.dirty.entry(id).or_default();
+    }
+
     /// Reads what changed in the archive since the last packet: only that is looked at.
     fn follow(&mut self, archive: &Archive) {
+        let before = self.followed;
         let lost = match (self.followed, archive.ticks().next()) {
             (Some(followed), Some(oldest)) => followed < oldest,
             _ => false,
@@ -432,17 +468,22 @@ impl Encoder {
                 if self.twin.book.phase(id) != Phase::Resting {
                     continue;
                 }
-                if let Some(row) = previous.and_then(|tick| archive.row(slot, tick)) {
-                    let class = &self.layout.schema.classes
-                        [usize::from(self.twin.book.entities[id as usize].head.class)];
-                    let level = self.twin.book.entities[id as usize].head.level;
-                    let mut kept = row.to_vec();
-                    quantise(&mut kept, &class.fields, level);
-                    self.twin.keep_rest_row(id, &kept);
-                }
-                self.roster.dirty.entry(id).or_default();
+                let row = previous.and_then(|tick| archive.row(slot, tick));
+                self.disturb(id, row, archive);
             }
             previous = Some(tick);
+        }
+        // Who refers to something that came into sight or left it says something else from now on.
+        let since = self.next_tick();
+        for slot in self.roster.sightings.take_turned() {
+            for &holder in archive.holders(slot) {
+                let Some(id) = self.id(holder) else { continue };
+                self.roster.sightings.stir(id, since);
+                if self.twin.book.phase(id) == Phase::Resting {
+                    let row = before.and_then(|tick| archive.row(holder, tick));
+                    self.disturb(id, row, archive);
+                }
+            }
         }
         self.followed = previous;
         if lost {
@@ -454,7 +495,7 @@ impl Encoder {
         let sight = Sight {
             archive,
             roster: &self.roster,
-            schema: &self.layout.schema,
+            layout: &self.layout,
         };
         let book = &self.twin.book;
         let (mut rest, mut truth) = (Vec::new(), Vec::new());
@@ -610,18 +651,21 @@ impl Encoder {
         let sight = Sight {
             archive,
             roster: &self.roster,
-            schema: &self.layout.schema,
+            layout: &self.layout,
         };
         let mut session = Session::<_, N> {
             coder: RangeEncoder::new(bytes),
             bank: &mut self.twin.bank,
             book: &self.twin.book,
+            rows: &sight,
             log: &mut log,
             ledger: page.as_mut(),
             account: HEADER,
             sum: seed(&header),
             cost: 0,
             allowance: usize::MAX,
+            charged: 0,
+            made: Vec::new(),
             invalid: false,
         };
         write_body(
@@ -632,6 +676,7 @@ impl Encoder {
             &mut scratch,
             &mut self.bill,
         );
+        let unfolded = session.unfolded();
         let Session {
             coder,
             sum,
@@ -641,7 +686,7 @@ impl Encoder {
         } = session;
         self.twin.bank.rewind(moment);
         let mut bytes = coder.finish();
-        let least = header_len + body::least_len(log.decisions.count::<N>(), &self.twin.book);
+        let least = header_len + body::least_len(unfolded, &self.twin.book);
         if bytes.len() < least {
             bytes.resize(least, 0);
         }
@@ -700,6 +745,7 @@ impl Encoder {
             let back = newest.0 - log.sequence.0;
             if back < 64 && applied >> back & 1 == 1 {
                 self.statistics.applied += 1;
+                self.roster.note_applied(&log);
                 for id in &log.despawns {
                     if let Some(doom) = self.roster.doomed.get_mut(id) {
                         doom.told |= log.sequence > doom.since;
@@ -728,7 +774,7 @@ impl Encoder {
         let sight = Sight {
             archive,
             roster: &self.roster,
-            schema: &self.layout.schema,
+            layout: &self.layout,
         };
         match self.config.profile {
             Profile::Default => self.twin.fold::<3>(log, &sight),
@@ -759,16 +805,14 @@ impl Encoder {
             .waiting
             .retain(|&id, _| book.phase(id) == Phase::Absent);
         let forgotten = |id: u32, doom: &Doom| doom.told && book.phase(id) == Phase::Absent;
-        let gone: Vec<u32> = roster
-            .doomed
-            .iter()
-            .filter_map(|(&id, doom)| forgotten(id, doom).then_some(id))
-            .collect();
-        for id in gone {
-            roster.doomed.remove(&id);
-            roster.sent[id as usize] = Sequence(0);
-            roster.free.insert(id);
-        }
+        roster.doomed.retain(|&id, doom| {
+            let gone = forgotten(id, doom);
+            if gone {
+                roster.limbo.insert(id, doom.since);
+            }
+            !gone
+        });
+        roster.release(self.layout.has_references, &book.active);
         roster
             .dirty
             .retain(|&id, _| book.phase(id) == Phase::Resting);

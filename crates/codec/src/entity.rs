@@ -1,10 +1,11 @@
 //! How one entity's values become decisions: what is expected of it, and how it differs.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::Shape;
+use prescient_schema::{Content, Shape};
 
 use crate::{
+    kept::KeptRow,
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
@@ -129,14 +130,23 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 let repeats = &book.classes[usize::from(class)].fields[at].repeats;
                 let guesses = past.guesses(at, row);
                 let dissent = guesses.dissent(guess, shape);
-                row[at] = self.correct(
-                    key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
-                );
+                row[at] = match shape {
+                    Shape::Content => self.renew(class, field, past.kept, guess, truth),
+                    Shape::Reference => self.refer(key, repeats, guess, actual),
+                    _ => self.correct(
+                        key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
+                    ),
+                };
                 let error = match shape {
                     Shape::Number { .. } => residual(row[at], guess, shape),
-                    Shape::Symbol { .. } => 0,
+                    // Who is referred to often is known by the number itself.
+                    Shape::Reference => row[at],
+                    Shape::Symbol { .. } | Shape::Content => 0,
                 };
-                let last = bit_length(error) | if error < 0 { 0x80 } else { 0 };
+                let last = match shape {
+                    Shape::Number { .. } => bit_length(error) | if error < 0 { 0x80 } else { 0 },
+                    _ => 0,
+                };
                 let costs = CostSample::new(row[at], &guesses, shape);
                 self.log.surprises.push(Surprise {
                     id,
@@ -180,9 +190,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// All values of an entity that appears, as differences from one that appeared before.
     pub fn spawn(
         &mut self,
+        id: u32,
         class: u16,
         cause: Cause,
-        reference: &[i64],
+        reference: Option<&KeptRow>,
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
     ) {
@@ -194,7 +205,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         for &field in &layout.order {
             let at = usize::from(field);
             let shape = layout.shapes[at];
-            let guess = reference.get(at).copied().unwrap_or(0);
+            let guess = reference.map_or(0, |reference| reference[at]);
             let actual = truth.map_or(guess, |truth| truth[at]);
             let key = layout.first_page + u32::from(field);
             self.account = Account {
@@ -241,6 +252,11 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         trail.sign = if error < 0 { 2 } else { 1 };
                         wrap(guess.wrapping_add(error), shape)
                     }
+                    Shape::Content => {
+                        let kept = reference.map_or(&[][..], KeptRow::contents);
+                        self.renew(class, field, kept, guess, truth)
+                    }
+                    Shape::Reference => self.refer_first(key, id, guess, actual),
                 };
             }
             self.sum.add(row[at] as u64);
@@ -293,6 +309,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 let contexts = [from, 0, company, trail.flags as u32 & 63, 0];
                 self.symbol(Topic::Symbol, key, &contexts, values, actual)
             }
+            Shape::Content | Shape::Reference => guess,
             Shape::Number { .. } => {
                 let last = u32::from(state.last & 0x7F);
                 let [newest, second] = state.residuals();
@@ -333,6 +350,78 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 wrap(guess.wrapping_add(error), shape)
             }
         }
+    }
+
+    /// What a container holds that is not what it held.
+    fn renew(
+        &mut self,
+        class: u16,
+        field: u16,
+        kept: &[Arc<Content>],
+        guess: i64,
+        truth: Option<&[i64]>,
+    ) -> i64 {
+        let empty = || Some(Arc::new(Content::Cells([].into())));
+        let find = |cell: i64| match cell {
+            0 => empty(),
+            _ => self.find(cell, kept),
+        };
+        let old = find(guess);
+        let new = truth.map(|truth| find(truth[usize::from(field)]));
+        let (Some(old), Some(new)) = (old, new.map_or(Some(None), |new| new.map(Some))) else {
+            // A content that a row names is gone: the two ends no longer agree.
+            self.invalid = true;
+            return guess;
+        };
+        self.content(class, field, &old, new.as_deref()).cell()
+    }
+
+    /// An entity that a field refers to, by the receiver's number.
+    fn refer(&mut self, key: u32, repeats: &Repeats, guess: i64, actual: i64) -> i64 {
+        if guess != 0 && self.flag(Topic::Sign, key, &[0; 5], actual == 0) {
+            return 0;
+        }
+        let site = NumberSite {
+            exponent: Topic::Exponent,
+            sign: None,
+            mantissa: Topic::Mantissa,
+            field: key,
+            pivot: 4,
+            scale: [0; 5],
+            signs: [0; 5],
+        };
+        let cell = self.number(&site, repeats, actual);
+        self.checked_reference(cell)
+    }
+
+    /// The same for an entity that appears: what it refers to often appeared with it.
+    fn refer_first(&mut self, key: u32, id: u32, guess: i64, actual: i64) -> i64 {
+        if guess != 0 && self.flag(Topic::SpawnSign, key, &[8; 5], actual == 0) {
+            return 0;
+        }
+        let site = NumberSite {
+            exponent: Topic::SpawnExponent,
+            sign: Some(Topic::SpawnSign),
+            mantissa: Topic::SpawnMantissa,
+            field: key,
+            pivot: 0,
+            scale: [0; 5],
+            signs: [9; 5],
+        };
+        let own = i64::from(id) + 1;
+        // The distance may be 0, which no number is.
+        let distance = actual - own;
+        let distance = self.number(&site, &NONE, distance + i64::from(distance >= 0));
+        let distance = distance.wrapping_sub(i64::from(distance > 0));
+        self.checked_reference(own.wrapping_add(distance))
+    }
+
+    fn checked_reference(&mut self, cell: i64) -> i64 {
+        if !(1..=1 << 32).contains(&cell) {
+            self.invalid = true;
+            return 0;
+        }
+        cell
     }
 
     fn class_key(&self, class: u16) -> u32 {

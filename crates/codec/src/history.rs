@@ -9,11 +9,12 @@
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::fmt;
 
-use prescient_schema::{Field, Schema, Shape};
+use prescient_schema::{Content, EntityRef, Field, Kind, Library, Parcel, Schema, Shape};
 
 use crate::{
     chunks::{CHUNK, Chunks, HotSet, Pages},
     predict::wrap,
+    shelf::Shelf,
     units::{Slot, Tick},
 };
 
@@ -27,6 +28,22 @@ pub struct Archive {
     /// Slots of entities that left, oldest first, with the tick they left at.
     vacant: VecDeque<(Tick, Slot)>,
     hot: Vec<HotSet>,
+    /// What containers hold.
+    shelf: Shelf,
+    /// For each class, the columns that name something outside of the row.
+    links: Arc<[Links]>,
+    /// Who refers to each slot: ascending, once for each column.
+    holders: Pages<Vec<Slot>>,
+    /// Slots are numbers of another end: references are taken as they come.
+    mirror: bool,
+}
+
+/// Columns of a class that name something outside of the row.
+#[derive(Clone, Debug, Default)]
+struct Links {
+    contents: Vec<u16>,
+    /// With the classes that it may refer to, if not all.
+    references: Vec<(u16, Option<Vec<u16>>)>,
 }
 
 /// One captured tick.
@@ -35,6 +52,8 @@ pub struct Frame {
     tick: Tick,
     classes: Vec<Chunks>,
     changes: Changes,
+    /// Contents that no newest row names since this tick.
+    released: Vec<i64>,
 }
 
 /// What happened at a tick, each list in the order of the calls.
@@ -76,6 +95,31 @@ pub enum CaptureError {
         /// The value.
         value: i64,
     },
+    /// No content with this cell was interned; see [`Capture::intern`].
+    UnknownContent {
+        /// Number of the field.
+        field: u16,
+        /// The cell.
+        cell: i64,
+    },
+    /// The content cannot stand in this field: of another kind, too long, or with items that are
+    /// out of range or not sorted.
+    WrongContent {
+        /// Number of the field.
+        field: u16,
+        /// Its cell.
+        cell: i64,
+    },
+    /// Another content has the same cell. That is no accident: somebody looked for two. Change
+    /// one of them.
+    Collision(i64),
+    /// There never was such an entity, or it is of another class than the field refers to.
+    WrongReference {
+        /// Number of the field.
+        field: u16,
+        /// The reference.
+        to: EntityRef,
+    },
 }
 
 impl fmt::Display for CaptureError {
@@ -92,6 +136,19 @@ impl fmt::Display for CaptureError {
             Self::OutOfRange { field, value } => {
                 write!(f, "{value} does not fit field {field}")
             }
+            Self::UnknownContent { field, cell } => {
+                write!(
+                    f,
+                    "field {field} names the content {cell}, which nobody interned"
+                )
+            }
+            Self::WrongContent { field, cell } => {
+                write!(f, "the content {cell} cannot stand in field {field}")
+            }
+            Self::Collision(cell) => write!(f, "another content has the cell {cell}"),
+            Self::WrongReference { field, to } => {
+                write!(f, "field {field} cannot refer to entity {to:?}")
+            }
         }
     }
 }
@@ -102,6 +159,9 @@ impl Archive {
     /// An empty archive that can answer for the last `depth` ticks.
     pub fn new(schema: Arc<Schema>, depth: u32) -> Self {
         let hot = schema.classes.iter().map(|_| HotSet::default()).collect();
+        let links = (schema.classes.iter())
+            .map(|class| Links::new(&schema, &class.fields))
+            .collect();
         Self {
             schema,
             depth: depth.max(2),
@@ -109,6 +169,18 @@ impl Archive {
             records: Pages::default(),
             vacant: VecDeque::new(),
             hot,
+            shelf: Shelf::default(),
+            links,
+            holders: Pages::default(),
+            mirror: false,
+        }
+    }
+
+    /// An archive of what another end shows: references in it are that end's numbers.
+    pub(crate) fn mirror(schema: Arc<Schema>, depth: u32) -> Self {
+        Self {
+            mirror: true,
+            ..Self::new(schema, depth)
         }
     }
 
@@ -126,6 +198,7 @@ impl Archive {
             tick,
             classes,
             changes: Changes::default(),
+            released: Vec::new(),
         };
         Ok(Capture {
             archive: self,
@@ -202,6 +275,29 @@ impl Archive {
         self.row(slot, self.newest()?)
     }
 
+    /// What refers to a living entity, and to no other that may come after it in its slot.
+    pub fn reference(&self, slot: Slot) -> Option<EntityRef> {
+        let record = self.living(slot)?;
+        let generation = if self.mirror { 0 } else { record.generation() };
+        Some(EntityRef::new(slot.0, generation))
+    }
+
+    /// The living entity that a reference refers to.
+    pub fn entity(&self, reference: EntityRef) -> Option<Slot> {
+        let slot = Slot(reference.index()?);
+        (self.reference(slot)? == reference).then_some(slot)
+    }
+
+    /// Who refers to a slot in its newest row, ascending; once for each column.
+    pub(crate) fn holders(&self, slot: Slot) -> &[Slot] {
+        self.holders.get(slot.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a container with this cell holds.
+    pub(crate) fn shared_content(&self, cell: i64) -> Option<&Arc<Content>> {
+        self.shelf.get(cell)
+    }
+
     /// All living entities in ascending order of slot.
     pub fn living_slots(&self) -> impl Iterator<Item = Slot> + '_ {
         (0..self.records.len)
@@ -224,7 +320,7 @@ impl Archive {
             }
             previous = Some(frame);
         }
-        seen + self.records.len * size_of::<Record>()
+        seen + self.records.len * size_of::<Record>() + self.shelf.bytes()
     }
 
     fn frame(&self, tick: Tick) -> Option<&Frame> {
@@ -275,6 +371,45 @@ impl Archive {
             }
         }
     }
+}
+
+impl Library for Archive {
+    fn content(&self, cell: i64) -> Option<&Content> {
+        self.shelf.get(cell).map(|content| &**content)
+    }
+}
+
+impl Links {
+    fn new(schema: &Schema, fields: &[Field]) -> Self {
+        let mut links = Self::default();
+        for (at, field) in (0..).zip(fields) {
+            match &field.kind {
+                Kind::Reference { class } => {
+                    let of = class.as_deref().map(|name| classes(schema, name));
+                    links.references.push((at, of));
+                }
+                kind if kind.container().is_some() => links.contents.push(at),
+                _ => {}
+            }
+        }
+        links
+    }
+
+    fn is_empty(&self) -> bool {
+        self.contents.is_empty() && self.references.is_empty()
+    }
+}
+
+/// The classes of a type: its own name, and that with the names of tables behind it.
+fn classes(schema: &Schema, name: &str) -> Vec<u16> {
+    let is_of = |class: &str| match class.strip_prefix(name) {
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        None => false,
+    };
+    let classes = (0..).zip(&schema.classes);
+    classes
+        .filter_map(|(at, class)| is_of(&class.name).then_some(at))
+        .collect()
 }
 
 impl Frame {
@@ -339,6 +474,7 @@ impl Capture<'_> {
             }
             Some(c) => {
                 all_fit(&c.fields, row)?;
+                self.check_links(class, row, None)?;
                 row.len() as u16
             }
         };
@@ -348,7 +484,9 @@ impl Capture<'_> {
         let tick = self.frame.tick;
         let place = self.archive.hot[usize::from(class)].acquire(slot);
         self.archive.records.grow(slot.0 as usize + 1);
-        *self.archive.records.get_mut(slot.0 as usize) = Record {
+        let record = self.archive.records.get_mut(slot.0 as usize);
+        *record = Record {
+            spawns: record.spawns.saturating_add(1),
             class,
             fields,
             alive: true,
@@ -360,6 +498,7 @@ impl Capture<'_> {
             cold: None,
         };
         self.row_mut(class, place, fields).copy_from_slice(row);
+        self.relink(slot, class, None, Some(row));
         self.frame.changes.spawned.push(slot);
         Ok(())
     }
@@ -381,9 +520,21 @@ impl Capture<'_> {
         if meta.only_on_spawn {
             return Ok(());
         }
-        if self.present(record)[usize::from(field)] != value {
-            self.touch(slot)[usize::from(field)] = value;
+        let old = self.present(record);
+        if old[usize::from(field)] == value {
+            return Ok(());
         }
+        let class = record.class;
+        if self.archive.links[usize::from(class)].is_empty() {
+            self.touch(slot)[usize::from(field)] = value;
+            return Ok(());
+        }
+        let old = old.to_vec();
+        let mut new = old.clone();
+        new[usize::from(field)] = value;
+        self.check_links(class, &new, Some(&old))?;
+        self.relink(slot, class, Some(&old), Some(&new));
+        self.touch(slot)[usize::from(field)] = value;
         Ok(())
     }
 
@@ -412,6 +563,17 @@ impl Capture<'_> {
         };
         let old = self.present(record);
         if (0..row.len()).any(|field| changes(old, field)) {
+            if !self.archive.links[usize::from(record.class)].is_empty() {
+                let number = record.class;
+                let old = old.to_vec();
+                let kept = |(at, field): (usize, &Field)| match field.only_on_spawn {
+                    true => old[at],
+                    false => row[at],
+                };
+                let new: Vec<i64> = class.fields.iter().enumerate().map(kept).collect();
+                self.check_links(number, &new, Some(&old))?;
+                self.relink(slot, number, Some(&old), Some(&new));
+            }
             let target = self.touch(slot);
             for field in 0..row.len() {
                 if changes(target, field) {
@@ -429,6 +591,10 @@ impl Capture<'_> {
             .living(slot)
             .ok_or(CaptureError::NotAlive(slot))?;
         let (class, place) = (record.class, record.place);
+        if !self.archive.links[usize::from(class)].is_empty() {
+            let old = self.present(record).to_vec();
+            self.relink(slot, class, Some(&old), None);
+        }
         if let Some(place) = place {
             let hot = &mut self.archive.hot[usize::from(class)];
             self.frame.release(class, hot, place);
@@ -452,9 +618,134 @@ impl Capture<'_> {
             .front()
             .is_some_and(|old| old.tick.0 < horizon)
         {
-            archive.frames.pop_front();
+            let Some(old) = archive.frames.pop_front() else {
+                break;
+            };
+            for &cell in &old.released {
+                archive.shelf.drop_released(cell, old.tick);
+            }
         }
         archive.frames.push_back(Arc::new(frame));
+    }
+
+    /// Takes in what a container holds; the value is what rows name it by. A content that no
+    /// row names by the end of the tick is forgotten after a while.
+    pub fn intern(&mut self, content: Content) -> Result<i64, CaptureError> {
+        self.intern_shared(Arc::new(content))
+    }
+
+    pub(crate) fn intern_shared(&mut self, content: Arc<Content>) -> Result<i64, CaptureError> {
+        let (tick, cell) = (self.frame.tick, content.cell());
+        let shelf = &mut self.archive.shelf;
+        shelf
+            .put(content, tick, &mut self.frame.released)
+            .ok_or(CaptureError::Collision(cell))
+    }
+
+    /// A new entity with what its containers hold, in a slot of the archive's choice.
+    pub fn spawn_parcel(&mut self, class: u16, parcel: &Parcel) -> Result<Slot, CaptureError> {
+        self.intern_all(parcel)?;
+        self.spawn(class, &parcel.row)
+    }
+
+    /// New values for all fields, with what containers hold.
+    pub fn write_parcel(&mut self, slot: Slot, parcel: &Parcel) -> Result<(), CaptureError> {
+        self.intern_all(parcel)?;
+        self.write(slot, &parcel.row)
+    }
+
+    fn intern_all(&mut self, parcel: &Parcel) -> Result<(), CaptureError> {
+        let mut contents = parcel.contents.iter();
+        contents.try_for_each(|content| self.intern(content.clone()).map(drop))
+    }
+
+    /// What refers to an entity that lives at this point of the tick.
+    pub fn reference(&self, slot: Slot) -> Option<EntityRef> {
+        self.archive.reference(slot)
+    }
+
+    /// Whether everything that a row names exists; what was there before is not looked at.
+    fn check_links(
+        &self,
+        class: u16,
+        row: &[i64],
+        old: Option<&[i64]>,
+    ) -> Result<(), CaptureError> {
+        let links = &self.archive.links[usize::from(class)];
+        let is_new = |at: u16| {
+            let at = usize::from(at);
+            row[at] != 0 && old.is_none_or(|old| old[at] != row[at])
+        };
+        for &field in links.contents.iter().filter(|&&at| is_new(at)) {
+            let cell = row[usize::from(field)];
+            let content = self.archive.shelf.get(cell);
+            let content = content.ok_or(CaptureError::UnknownContent { field, cell })?;
+            let kind =
+                &self.archive.schema.classes[usize::from(class)].fields[usize::from(field)].kind;
+            if !kind
+                .container()
+                .is_some_and(|container| container.admits(content))
+            {
+                return Err(CaptureError::WrongContent { field, cell });
+            }
+        }
+        if self.archive.mirror {
+            return Ok(());
+        }
+        for (field, classes) in links.references.iter().filter(|(at, _)| is_new(*at)) {
+            let to = EntityRef::from_cell(row[usize::from(*field)]).unwrap_or_default();
+            let slot = Slot(to.index().unwrap_or(u32::MAX));
+            let record = self.archive.records.get(slot.0 as usize);
+            let was_there = record.is_some_and(|record| record.spawns > to.generation());
+            let is_wrong = |class: u16| classes.as_ref().is_some_and(|of| !of.contains(&class));
+            let is_there = self
+                .archive
+                .entity(to)
+                .and_then(|slot| self.archive.class(slot));
+            if !was_there || is_there.is_some_and(is_wrong) {
+                return Err(CaptureError::WrongReference { field: *field, to });
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps account of what a newest row names.
+    fn relink(&mut self, slot: Slot, class: u16, old: Option<&[i64]>, new: Option<&[i64]>) {
+        let links = self.archive.links.clone();
+        let links = &links[usize::from(class)];
+        let pair = |at: u16| {
+            let cell = |row: Option<&[i64]>| row.map_or(0, |row| row[usize::from(at)]);
+            (cell(old), cell(new))
+        };
+        for &at in &links.contents {
+            let (old, new) = pair(at);
+            if old != new {
+                let (tick, released) = (self.frame.tick, &mut self.frame.released);
+                self.archive.shelf.exchange(old, new, tick, released);
+            }
+        }
+        if self.archive.mirror {
+            return;
+        }
+        for &(at, _) in &links.references {
+            let (old, new) = pair(at);
+            if old == new {
+                continue;
+            }
+            let index = |cell| EntityRef::from_cell(cell).and_then(EntityRef::index);
+            if let Some(index) = index(old) {
+                let holders = self.archive.holders.get_mut(index as usize);
+                if let Ok(at) = holders.binary_search(&slot) {
+                    holders.remove(at);
+                }
+            }
+            if let Some(index) = index(new) {
+                self.archive.holders.grow(index as usize + 1);
+                let holders = self.archive.holders.get_mut(index as usize);
+                let at = holders.partition_point(|&other| other < slot);
+                holders.insert(at, slot);
+            }
+        }
     }
 
     fn present<'s>(&'s self, record: &'s Record) -> &'s [i64] {
@@ -530,6 +821,7 @@ fn all_fit(fields: &[Field], row: &[i64]) -> Result<(), CaptureError> {
 fn fits(field: &Field, value: i64) -> bool {
     match field.kind.shape() {
         Shape::Symbol { values } => (0..i64::from(values)).contains(&value),
+        Shape::Content | Shape::Reference => value >= 0,
         shape => wrap(value, shape) == value,
     }
 }
@@ -547,9 +839,15 @@ struct Record {
     /// Where its rows were before `hot_since`, and since when.
     older: Option<(u32, Tick)>,
     cold: Option<Arc<[i64]>>,
+    /// Entities that were here, this one included.
+    spawns: u32,
 }
 
 impl Record {
+    fn generation(&self) -> u32 {
+        self.spawns.saturating_sub(1)
+    }
+
     /// Where the row of a tick is; `None` if it is the cold row.
     #[inline]
     fn place_at(&self, tick: Tick) -> Option<u32> {

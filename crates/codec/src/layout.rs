@@ -9,8 +9,11 @@ use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
 pub(crate) struct Layout {
     pub schema: Arc<Schema>,
     pub classes: Vec<ClassLayout>,
-    /// Pages of the model: one per field and class, and one for everything else.
+    /// Pages of the model: one per field and class, one per column of a container's items, and
+    /// one for everything else.
     pub pages: u32,
+    /// Whether any field refers to an entity.
+    pub has_references: bool,
 }
 
 /// One class of the schema.
@@ -28,6 +31,19 @@ pub(crate) struct ClassLayout {
     pub has_contract: bool,
     /// For each field, the field that is its declared rate of change.
     pub rates: Vec<Option<Rate>>,
+    /// The fields that are containers, and those that refer to entities.
+    pub contents: Vec<u16>,
+    pub references: Vec<u16>,
+    /// For each field, what its items are made of.
+    pub items: Vec<Items>,
+}
+
+/// The columns of a container's items.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    pub shapes: Vec<Shape>,
+    /// Page of the first of them; they come behind those of all fields.
+    pub first_page: u32,
 }
 
 /// A declared rate of change.
@@ -42,7 +58,7 @@ impl Layout {
     pub fn new(schema: Arc<Schema>) -> Self {
         // Page 0 of the model belongs to no field.
         let mut pages = 1;
-        let classes = schema
+        let mut classes: Vec<ClassLayout> = schema
             .classes
             .iter()
             .map(|class| {
@@ -51,7 +67,12 @@ impl Layout {
                 ClassLayout::new(class, first_page)
             })
             .collect();
+        for items in classes.iter_mut().flat_map(|class| &mut class.items) {
+            items.first_page = pages;
+            pages += items.shapes.len() as u32;
+        }
         Self {
+            has_references: classes.iter().any(|class| !class.references.is_empty()),
             schema,
             classes,
             pages,
@@ -76,7 +97,22 @@ impl ClassLayout {
                 *rate = Some(Rate { field, ratio });
             }
         }
+        let columns = |shape: Shape| {
+            let fields = (0..).zip(&class.fields);
+            let found = fields.filter(move |(_, field)| field.kind.shape() == shape);
+            found.map(|(at, _)| at).collect()
+        };
+        let items = |field: &Field| {
+            let item = field.kind.container().map_or(&[][..], |of| of.item);
+            Items {
+                shapes: item.iter().map(|column| column.kind.shape()).collect(),
+                first_page: 0,
+            }
+        };
         Self {
+            contents: columns(Shape::Content),
+            references: columns(Shape::Reference),
+            items: class.fields.iter().map(items).collect(),
             first_page,
             shapes: class.fields.iter().map(|f| f.kind.shape()).collect(),
             order,

@@ -3,6 +3,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
+    kept::KeptRow,
     model::bank::Decisions,
     predict::CostSample,
     units::{Sequence, Tick},
@@ -29,7 +30,7 @@ pub(crate) struct Log {
     /// Entities whose precision changed.
     pub levels: Vec<(u32, u8)>,
     /// The newest entity of each class that appeared.
-    pub references: Vec<(u16, Arc<[i64]>)>,
+    pub references: Vec<(u16, Arc<KeptRow>)>,
 }
 
 /// A field that was not as predicted.

@@ -1,8 +1,8 @@
 //! What both ends know of an entity's past, and what they expect of it.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::{Contract, Shape};
+use prescient_schema::{Content, Contract, Shape};
 
 use crate::{
     layout::{ClassLayout, Rate},
@@ -23,6 +23,8 @@ pub(crate) struct Past<'a> {
     pub rows: [&'a [i64]; ROWS],
     /// What the class's contract makes of the newest row; empty without one.
     pub contract: &'a [i64],
+    /// What containers of a row hold that an archive may have forgotten.
+    pub kept: &'a [Arc<Content>],
 }
 
 impl<'a> Past<'a> {
@@ -33,6 +35,7 @@ impl<'a> Past<'a> {
             plan: Plan::resting(),
             rows: [row; ROWS],
             contract: &[],
+            kept: &[],
         }
     }
 
@@ -53,6 +56,7 @@ impl<'a> Past<'a> {
             Shape::Symbol { .. } => HOLD | declared,
             Shape::Number { .. } if self.class.rates[at].is_some() => self.plan.known | DECLARED,
             Shape::Number { .. } => self.plan.known | declared,
+            Shape::Content | Shape::Reference => HOLD,
         }
     }
 
@@ -176,10 +180,11 @@ pub(crate) fn follow_contract(
     out.clear();
     out.extend_from_slice(row);
     (contract.fast_forward)(row, ahead, out);
-    for (value, &shape) in out.iter_mut().zip(&class.shapes) {
+    for ((value, &old), &shape) in out.iter_mut().zip(row).zip(&class.shapes) {
         *value = match shape {
             Shape::Number { .. } => wrap(*value, shape),
             Shape::Symbol { values } => (*value).clamp(0, i64::from(values.max(1)) - 1),
+            Shape::Content | Shape::Reference => old,
         };
     }
 }

@@ -2,15 +2,19 @@
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     vec::Vec,
 };
 
-use prescient_schema::{Field, Level, Schema};
+use prescient_schema::{Content, Field, Level};
 
 use crate::{
     body::Truth,
     history::Archive,
+    layout::Layout,
+    log::Log,
     predict::ROWS,
+    sighting::Sightings,
     twin::Rows,
     units::{Sequence, Slot, Tick},
 };
@@ -28,9 +32,16 @@ pub(crate) struct Roster {
     /// Sent but no longer visible. Every packet says so, and the number is not used again, until
     /// one that said so is known to be applied and the model has forgotten it.
     pub doomed: BTreeMap<u32, Doom>,
+    /// Known to nobody, but perhaps still named by a reference that was sent up to a packet.
+    pub limbo: BTreeMap<u32, Sequence>,
     pub free: BTreeSet<u32>,
     /// At rest for the receiver, but not in truth; with the last packet that said so.
     pub dirty: BTreeMap<u32, Sequence>,
+    /// What references mean to the receiver, if the schema has any.
+    pub sightings: Sightings,
+    /// The newest packet covering each id, and the newest full one, that are known to be applied.
+    pub confirmed: Vec<Sequence>,
+    pub whole: Sequence,
 }
 
 /// An entity that is no longer visible.
@@ -56,13 +67,56 @@ impl Roster {
             self.slots.resize(id as usize + 1, None);
             self.levels.resize(id as usize + 1, 0);
             self.sent.resize(id as usize + 1, Sequence(0));
+            self.confirmed.resize(id as usize + 1, Sequence(0));
         }
         self.ids[at] = Some(id);
         self.slots[id as usize] = Some(slot);
         self.levels[id as usize] = 0;
         self.sent[id as usize] = Sequence(0);
+        self.confirmed[id as usize] = Sequence(0);
         self.waiting.insert(id, since);
         id
+    }
+
+    /// A packet is known to be applied.
+    pub fn note_applied(&mut self, log: &Log) {
+        if log.full {
+            self.whole = self.whole.max(log.sequence);
+        }
+        for &id in &log.covered {
+            let confirmed = &mut self.confirmed[id as usize];
+            *confirmed = log.sequence.max(*confirmed);
+        }
+    }
+
+    /// Gives back numbers that nobody can name any more.
+    pub fn release(&mut self, has_references: bool, active: &[u32]) {
+        if self.limbo.is_empty() {
+            return;
+        }
+        let oldest = match has_references {
+            true => self.oldest_word(active),
+            false => Sequence(u32::MAX),
+        };
+        self.limbo.retain(|&id, &mut since| {
+            let named = since >= oldest;
+            if !named {
+                self.sent[id as usize] = Sequence(0);
+                self.free.insert(id);
+            }
+            named
+        });
+    }
+
+    /// All that the receiver shows was said, or confirmed, by this packet or a later one.
+    fn oldest_word(&self, active: &[u32]) -> Sequence {
+        let waiting = self.waiting.keys();
+        let untold = self.doomed.iter().filter(|(_, doom)| !doom.told);
+        let shown = active.iter().chain(self.dirty.keys()).chain(waiting);
+        let shown = shown.chain(untold.map(|(id, _)| id));
+        let sent = shown.filter(|&&id| self.sent[id as usize] > Sequence(0));
+        let oldest = sent.map(|&id| self.confirmed[id as usize]).min();
+        oldest.map_or(Sequence(u32::MAX), |oldest| oldest.max(self.whole))
     }
 
     /// Nothing is confirmed any more.
@@ -80,7 +134,7 @@ impl Roster {
 pub(crate) struct Sight<'a> {
     pub archive: &'a Archive,
     pub roster: &'a Roster,
-    pub schema: &'a Schema,
+    pub layout: &'a Layout,
 }
 
 impl Sight<'_> {
@@ -88,26 +142,32 @@ impl Sight<'_> {
         self.roster.slots.get(id as usize).copied().flatten()
     }
 
-    /// A row at the precision its receiver holds it.
+    /// A row as its receiver was told it at a tick: at the precision that it holds, and with its
+    /// own numbers for what it could see.
     #[inline]
-    fn at_level<'a>(
+    pub fn told<'a>(
         &self,
         slot: Slot,
         row: &'a [i64],
         level: u8,
+        tick: Tick,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
-        if level == 0 {
+        if level == 0 && !self.layout.has_references {
             return Some(row);
         }
-        let class = self.archive.class(slot)?;
+        let class = usize::from(self.archive.class(slot)?);
+        let references = &self.layout.classes[class].references;
+        if level == 0 && references.is_empty() {
+            return Some(row);
+        }
         buffer.clear();
         buffer.extend_from_slice(row);
-        quantise(
-            buffer,
-            &self.schema.classes[usize::from(class)].fields,
-            level,
-        );
+        quantise(buffer, &self.layout.schema.classes[class].fields, level);
+        for &field in references {
+            let cell = &mut buffer[usize::from(field)];
+            *cell = self.roster.sightings.translate(*cell, tick);
+        }
         Some(buffer)
     }
 }
@@ -122,7 +182,7 @@ impl Rows for Sight<'_> {
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
         let slot = self.slot(id)?;
-        self.at_level(slot, self.archive.row(slot, tick)?, level, buffer)
+        self.told(slot, self.archive.row(slot, tick)?, level, tick, buffer)
     }
 
     #[inline]
@@ -135,9 +195,9 @@ impl Rows for Sight<'_> {
     ) -> Option<[&'a [i64]; ROWS]> {
         let slot = self.slot(id)?;
         let mut rows = self.archive.rows(slot, ticks)?;
-        if level != 0 {
-            for (row, buffer) in rows.iter_mut().zip(buffers) {
-                *row = self.at_level(slot, row, level, buffer)?;
+        if level != 0 || self.layout.has_references {
+            for ((row, buffer), &tick) in rows.iter_mut().zip(buffers).zip(ticks) {
+                *row = self.told(slot, row, level, tick, buffer)?;
             }
         }
         Some(rows)
@@ -146,13 +206,19 @@ impl Rows for Sight<'_> {
     #[inline]
     fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]> {
         let slot = self.slot(id)?;
-        self.at_level(slot, self.archive.latest(slot)?, level, buffer)
+        let now = self.archive.newest()?;
+        self.told(slot, self.archive.latest(slot)?, level, now, buffer)
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {
         self.slot(id)
             .and_then(|slot| self.archive.last_changed(slot))
             .is_some_and(|changed| changed > tick)
+            || self.roster.sightings.stirred_after(id, tick)
+    }
+
+    fn content(&self, cell: i64) -> Option<&Arc<Content>> {
+        self.archive.shared_content(cell)
     }
 }
 

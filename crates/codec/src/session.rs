@@ -4,6 +4,10 @@
 //! unchanged; when decoding, what goes in is ignored and what comes back is what was read. One
 //! body cannot disagree with itself.
 
+use alloc::{sync::Arc, vec::Vec};
+
+use prescient_schema::Content;
+
 use crate::{
     check::Checksum,
     ledger::{Account, Ledger},
@@ -14,7 +18,7 @@ use crate::{
         repeats::{NONE, Repeats},
     },
     range::{RangeDecoder, RangeEncoder},
-    twin::Book,
+    twin::{Book, Rows},
 };
 
 /// Something that decisions can be passed through.
@@ -60,6 +64,8 @@ pub(crate) struct Session<'a, C, const N: usize> {
     pub coder: C,
     pub bank: &'a mut Bank,
     pub book: &'a Book,
+    /// Where contents are found.
+    pub rows: &'a dyn Rows,
     pub log: &'a mut Log,
     pub ledger: Option<&'a mut Ledger>,
     pub account: Account,
@@ -68,6 +74,10 @@ pub(crate) struct Session<'a, C, const N: usize> {
     pub cost: u64,
     /// How many decisions a reader takes.
     pub allowance: usize,
+    /// What was unfolded besides decisions, in the same unit.
+    pub charged: usize,
+    /// Contents that were coded in this packet.
+    pub made: Vec<Arc<Content>>,
     /// Set when something was decoded that no encoder writes, or when a row is missing.
     pub invalid: bool,
 }
@@ -160,6 +170,30 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             self.pay(u64::from(logistic::cost(paid)));
         }
         bit
+    }
+
+    /// Decisions so far, and what else is counted like them.
+    pub fn unfolded(&self) -> usize {
+        self.log.decisions.count::<N>() + self.charged
+    }
+
+    /// Whether more was unfolded than a reader takes.
+    pub fn is_exhausted(&self) -> bool {
+        self.unfolded() > self.allowance
+    }
+
+    /// Copying this many integers counts, too.
+    pub fn charge(&mut self, cells: usize) {
+        self.charged += cells / CELLS_PER_DECISION;
+    }
+
+    /// What a container with this cell holds: in a row that was kept, in the archive, or in this
+    /// packet.
+    pub fn find(&self, cell: i64, kept: &[Arc<Content>]) -> Option<Arc<Content>> {
+        let is_it = |content: &&Arc<Content>| content.cell() == cell;
+        let kept = || kept.iter().find(is_it).cloned();
+        let made = || self.made.iter().rev().find(is_it).cloned();
+        self.rows.content(cell).cloned().or_else(kept).or_else(made)
     }
 
     #[inline]
@@ -376,6 +410,9 @@ pub(crate) enum List {
 const SETS: usize = 8;
 
 const MAX_EXPONENT: u32 = 63;
+
+/// Integers that may be copied for as much as one decision.
+const CELLS_PER_DECISION: usize = 16;
 
 /// Residuals below two to this power are modelled to the last bit and need no list.
 const SPELLED: u32 = 5;

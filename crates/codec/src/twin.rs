@@ -12,9 +12,12 @@ use alloc::{
     vec::Vec,
 };
 
+use prescient_schema::Content;
+
 use crate::{
     check::Checksum,
     config::Config,
+    kept::KeptRow,
     layout::Layout,
     log::{Log, Surprise},
     model::{
@@ -50,7 +53,7 @@ pub(crate) struct Book {
     /// Entities whose precision changed, and by which packet, while older ones may follow.
     releveled: Vec<(u32, Sequence)>,
     /// Rows of resting entities that one end has meanwhile seen change.
-    pub rest_rows: BTreeMap<u32, Box<[i64]>>,
+    pub rest_rows: BTreeMap<u32, KeptRow>,
 }
 
 /// One entity of the client's world, confirmed by both ends.
@@ -208,7 +211,7 @@ impl ClassField {
 pub(crate) struct ClassState {
     pub fields: Box<[ClassField]>,
     /// The newest entity that appeared: the best guess for the next one.
-    pub reference: Option<Arc<[i64]>>,
+    pub reference: Option<Arc<KeptRow>>,
 }
 
 impl Twin {
@@ -395,9 +398,10 @@ impl Twin {
     }
 
     /// Keeps the row of a resting entity whose archive is about to say something else.
-    pub fn keep_rest_row(&mut self, id: u32, row: &[i64]) {
+    pub fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
-            entry.insert(row.into());
+            let class = self.book.entities[id as usize].head.class;
+            entry.insert(KeptRow::new(&self.book.layout, class, row, rows));
             self.journal.note(Undo::RestRow { id, old: None });
         }
     }
@@ -523,7 +527,7 @@ impl Twin {
             {
                 let mut buffer = Vec::new();
                 if let Some(row) = rows.row(id, tick, level, &mut buffer) {
-                    self.keep_rest_row(id, row);
+                    self.keep_rest_row(id, row, rows);
                 }
             }
         }
@@ -856,6 +860,8 @@ pub(crate) trait Rows {
     fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
+    /// What a container with this cell holds in any of its rows.
+    fn content(&self, cell: i64) -> Option<&Arc<Content>>;
 }
 
 /// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
@@ -913,7 +919,7 @@ enum Undo {
     },
     RestRow {
         id: u32,
-        old: Option<Box<[i64]>>,
+        old: Option<KeptRow>,
     },
     ClassField {
         class: u16,
@@ -921,7 +927,7 @@ enum Undo {
     },
     Reference {
         class: u16,
-        old: Option<Arc<[i64]>>,
+        old: Option<Arc<KeptRow>>,
     },
 }
 

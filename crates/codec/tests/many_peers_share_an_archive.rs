@@ -38,7 +38,8 @@ impl Peer {
             self.decoder.decode(&packet.bytes).unwrap();
             for id in self.decoder.covered() {
                 let slot: Slot = self.encoder.slot(id).unwrap();
-                assert_eq!(self.decoder.row(id), archive.latest(slot));
+                let told = common::told(archive, &self.encoder, slot);
+                assert_eq!(self.decoder.row(id), told.as_deref());
             }
             let ack = self.decoder.acknowledgement().unwrap();
             self.encoder.acknowledge(&ack, archive).unwrap();

@@ -56,6 +56,8 @@ pub struct FieldAttributes {
     pub float: Option<At<Vec<Format>>>,
     pub bits: Option<At<u8>>,
     pub levels: Option<At<[u8; 4]>>,
+    pub max_len: Option<At<u32>>,
+    pub bytes: Option<At<()>>,
     pub priority: Option<At<u8>>,
     pub only_on_spawn: Option<At<()>>,
     pub optional: Option<At<()>>,
@@ -82,6 +84,8 @@ impl FieldAttributes {
             "float" => set(&mut found.float, &meta, formats(&meta)?),
             "bits" => set(&mut found.bits, &meta, bits(&meta)?),
             "levels" => set(&mut found.levels, &meta, levels(&meta)?),
+            "max_len" => set(&mut found.max_len, &meta, length(&meta)?),
+            "bytes" => set(&mut found.bytes, &meta, ()),
             "priority" => set(&mut found.priority, &meta, priority(&meta)?),
             "only_on_spawn" => set(&mut found.only_on_spawn, &meta, ()),
             "optional" => set(&mut found.optional, &meta, ()),
@@ -94,9 +98,9 @@ impl FieldAttributes {
             "tables" => set(&mut found.tables, &meta, names(&meta)?),
             _ => Err(meta.error(
                 "unknown attribute of a field; there are `step`, `exact`, `float`, `bits`, \
-                     `levels`, `priority`, `only_on_spawn`, `optional`, `velocity_of`, \
-                     `per_tick`, `per_second`, `owner`, `group`, `position`, `tables`, `rename`, \
-                     `skip`",
+                     `levels`, `max_len`, `bytes`, `priority`, `only_on_spawn`, `optional`, \
+                     `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, `position`, \
+                     `tables`, `rename`, `skip`",
             )),
         })?;
         found.check()?;
@@ -159,6 +163,7 @@ impl FieldAttributes {
     fn declares_anything(&self) -> bool {
         let marks = [
             &self.exact,
+            &self.bytes,
             &self.only_on_spawn,
             &self.optional,
             &self.per_tick,
@@ -173,6 +178,7 @@ impl FieldAttributes {
             || self.float.is_some()
             || self.bits.is_some()
             || self.levels.is_some()
+            || self.max_len.is_some()
             || self.priority.is_some()
             || self.velocity_of.is_some()
             || self.tables.is_some()
@@ -266,6 +272,14 @@ fn bits(meta: &ParseNestedMeta<'_>) -> Result<u8> {
     match literal.base10_parse() {
         Ok(value @ 1..=64) => Ok(value),
         _ => Err(Error::new(literal.span(), "a width is 1 to 64 bits")),
+    }
+}
+
+fn length(meta: &ParseNestedMeta<'_>) -> Result<u32> {
+    let literal: LitInt = meta.value()?.parse()?;
+    match literal.base10_parse() {
+        Ok(value @ 1..=65536) => Ok(value),
+        _ => Err(Error::new(literal.span(), "a length is 1 to 65536 items")),
     }
 }
 

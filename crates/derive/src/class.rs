@@ -33,6 +33,7 @@ impl Structure<'_> {
             #[allow(unused_mut, clippy::all)]
             impl #schema::State for #ident {
                 const TABLES: &'static [&'static str] = &[#(#tables),*];
+                const NAME: &'static str = #class;
 
                 fn class(
                     table: &str,

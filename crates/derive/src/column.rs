@@ -89,6 +89,11 @@ impl Column<'_> {
             let levels = at.value;
             quote!([#(#levels),*])
         }));
+        let most = some(attributes.max_len.as_ref().map(|at| {
+            let most = at.value;
+            quote!(#most)
+        }));
+        let bytes = attributes.bytes.is_some();
         let only_on_spawn = attributes.only_on_spawn.is_some();
         let optional = attributes.optional.is_some();
         let real = [
@@ -96,14 +101,15 @@ impl Column<'_> {
             attributes.exact.as_ref().map(|at| at.span),
             attributes.float.as_ref().map(|at| at.span),
         ];
-        let numeric = [
-            attributes.bits.as_ref().map(|at| at.span),
+        let numeric = [attributes.bits.as_ref().map(|at| at.span)];
+        let gradual = [
             attributes.levels.as_ref().map(|at| at.span),
             attributes.velocity_of.as_ref().map(|at| at.span),
         ];
-        let needs = |spans: [Option<Span>; 3], bound: &str| {
+        let buffer = [attributes.bytes.as_ref().map(|at| at.span)];
+        let needs = |spans: &[Option<Span>], bound: &str| {
             let bound = Ident::new(bound, Span::call_site());
-            let checks = spans.into_iter().flatten().map(|span| {
+            let checks = spans.iter().flatten().map(|&span| {
                 let check = Ident::new("check", span);
                 let kind = respan(kind, span);
                 quote_spanned! {span=>
@@ -115,15 +121,21 @@ impl Column<'_> {
             });
             quote!(#(#checks)*)
         };
-        let (real, numeric) = (needs(real, "Real"), needs(numeric, "Numeric"));
+        let checks = [
+            needs(&real, "Real"),
+            needs(&numeric, "Numeric"),
+            needs(&gradual, "Gradual"),
+            needs(&buffer, "Buffer"),
+        ];
         quote! {
-            #real
-            #numeric
+            #(#checks)*
             const #constant: #schema::Declaration = #schema::Declaration {
                 form: #form,
                 bits: #bits,
                 priority: #priority,
                 levels: #levels,
+                most: #most,
+                bytes: #bytes,
                 only_on_spawn: #only_on_spawn,
                 optional: #optional,
             };

@@ -24,6 +24,8 @@
 //! | `float((10, 5, 15))` | floats of (mantissa, exponent, bias) bits; or four, one per level |
 //! | `bits = 12` | a narrower width; values beyond it saturate |
 //! | `levels(0, 1, 2, 4)` | low bits rounded away at each precision level |
+//! | `max_len = 64` | most items of a list, map or set, most bytes of a text; the rest is cut |
+//! | `bytes` | a `Vec<u8>` is a byte buffer and not a list of numbers |
 //! | `priority = 1` | how reluctantly it is degraded, 0 (never) to 3 |
 //! | `only_on_spawn` | sent when the entity appears and never again |
 //! | `optional` | a peer without this field may still connect |
@@ -31,6 +33,19 @@
 //! | `owner`, `group`, `position` | whose it is, what it travels with, where it is |
 //! | `tables(private)` | only in these tables; at its default when read from another |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
+//!
+//! # Types of fields
+//!
+//! | type | columns |
+//! |---|---|
+//! | integers, floats, `bool`, enumerations | one |
+//! | arrays, `Option`, nested structs, vectors of `glam` | those of their parts |
+//! | `String`, `Vec<T>`, `BTreeMap<K, V>`, `BTreeSet<K>` | one, which names the content |
+//! | `Ref<T>`, `EntityRef` | one, which names another entity |
+//!
+//! Attributes about numbers (`step`, `float`, `bits`) on a container are about its items, and on a
+//! map about its values. Containers cannot hold containers or references; levels and velocities
+//! end at containers.
 
 mod attributes;
 mod check;

@@ -143,6 +143,11 @@ impl ClassBuilder {
         self
     }
 
+    /// The fields alone.
+    pub(crate) fn into_fields(self) -> Vec<Field> {
+        self.class.fields
+    }
+
     /// Whether any field has that name or was flattened from something of that name.
     pub fn has(&self, name: &str) -> bool {
         self.leaves(name).next().is_some()

@@ -19,6 +19,11 @@ pub struct Declaration {
     /// Low bits rounded away at each level. Without it `[0, 1, 2, 3]` for stepped floats of a
     /// priority other than 0, and none for everything else.
     pub levels: Option<[u8; 4]>,
+    /// Most items of a container; what is beyond is cut. Without it 4096, or what fits
+    /// [`Content::MAX_CELLS`](crate::Content::MAX_CELLS).
+    pub most: Option<u32>,
+    /// A byte buffer and not a list of numbers.
+    pub bytes: bool,
     /// See [`Field::only_on_spawn`].
     pub only_on_spawn: bool,
     /// See [`Field::optional`].
@@ -32,6 +37,8 @@ impl Declaration {
         bits: None,
         priority: None,
         levels: None,
+        most: None,
+        bytes: false,
         only_on_spawn: false,
         optional: false,
     };

@@ -263,7 +263,24 @@ fn describe(kind: &Kind) -> String {
         Kind::F32 => "exact f32".into(),
         Kind::F64 => "exact f64".into(),
         Kind::Custom(float) => format!("float {}", formats(float)),
+        Kind::Text { most } => format!("text of {most} bytes"),
+        Kind::Bytes { most } => format!("{most} bytes"),
+        Kind::List { item, most } => format!("list of {most} × ({})", columns(item)),
+        Kind::Map { item, key, most } => {
+            let (keys, values) = item.split_at(usize::from(*key).min(item.len()));
+            format!("map of {most} × ({}: {})", columns(keys), columns(values))
+        }
+        Kind::Reference { class: None } => "reference".into(),
+        Kind::Reference { class: Some(class) } => format!("reference to `{class}`"),
     }
+}
+
+fn columns(item: &[Field]) -> String {
+    let columns: Vec<_> = item
+        .iter()
+        .map(|field| format!("`{}` {}", field.name, describe(&field.kind)))
+        .collect();
+    columns.join(", ")
 }
 
 fn formats(float: &CustomFloat) -> String {

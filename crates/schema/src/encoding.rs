@@ -27,7 +27,11 @@ impl Schema {
     /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote; `contracts` are all that this
     /// program knows.
     pub fn from_bytes(bytes: &[u8], contracts: &[Contract]) -> Result<Self, DecodeError> {
-        let mut from = Reader { bytes, contracts };
+        let mut from = Reader {
+            bytes,
+            contracts,
+            inside: false,
+        };
         if from.byte()? != VERSION {
             return Err(DecodeError::Version);
         }
@@ -72,6 +76,8 @@ struct Writer(Vec<u8>);
 struct Reader<'a> {
     bytes: &'a [u8],
     contracts: &'a [Contract],
+    /// What is read are the columns of an item.
+    inside: bool,
 }
 
 impl Writer {
@@ -179,6 +185,26 @@ impl Writer {
                     self.signed(i64::from(format.bias()));
                 }
             }
+            Kind::Text { most } => {
+                self.0.push(8);
+                self.number(u64::from(*most));
+            }
+            Kind::Bytes { most } => {
+                self.0.push(9);
+                self.number(u64::from(*most));
+            }
+            Kind::List { item, most } => {
+                self.0.push(10);
+                self.items(item, *most);
+            }
+            Kind::Map { item, key, most } => {
+                self.0.extend([11, *key]);
+                self.items(item, *most);
+            }
+            Kind::Reference { class } => {
+                self.0.push(12);
+                self.name(class.as_deref().unwrap_or_default());
+            }
         }
     }
 }
@@ -219,8 +245,53 @@ impl Reader<'_> {
                 }
                 Kind::Custom(CustomFloat::new(formats).ok_or(DecodeError::Malformed)?)
             }
+            8 => Kind::Text {
+                most: self.small()?,
+            },
+            9 => Kind::Bytes {
+                most: self.small()?,
+            },
+            10 => {
+                let (item, most) = self.items()?;
+                Kind::List { item, most }
+            }
+            11 => {
+                let key = self.byte()?;
+                let (item, most) = self.items()?;
+                Kind::Map { item, key, most }
+            }
+            12 => {
+                let class = self.name()?;
+                Kind::Reference {
+                    class: (!class.is_empty()).then_some(class),
+                }
+            }
             _ => return Err(DecodeError::Malformed),
         })
+    }
+}
+
+impl Writer {
+    /// Of an item's columns only what may be declared on them.
+    fn items(&mut self, item: &[Field], most: u32) {
+        self.list(item, |out, field| {
+            out.name(&field.name);
+            out.kind(&field.kind);
+        });
+        self.number(u64::from(most));
+    }
+}
+
+impl Reader<'_> {
+    fn items(&mut self) -> Result<(Vec<Field>, u32), DecodeError> {
+        // Containers do not hold containers, however deep a stranger's bytes would go.
+        if core::mem::replace(&mut self.inside, true) {
+            return Err(DecodeError::Malformed);
+        }
+        let column = |from: &mut Self| Ok(Field::new(from.name()?, from.kind()?));
+        let item = self.list(Class::MAX_FIELDS, column)?;
+        self.inside = false;
+        Ok((item, self.small()?))
     }
 }
 

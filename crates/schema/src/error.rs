@@ -98,6 +98,21 @@ pub enum Fault {
     RateWithoutUnits,
     /// The ratio of the two units does not fit a [`Derivative`](crate::Derivative).
     RateOutOfRange,
+    /// A container inside a container.
+    NestedContainer,
+    /// A reference inside a container.
+    ReferenceInContainer,
+    /// Items without columns.
+    EmptyItem,
+    /// A container of no items, or of more than [`Content::MAX_CELLS`](crate::Content::MAX_CELLS)
+    /// integers.
+    BadLength(u32),
+    /// A map whose key has no columns, or more than its items.
+    BadKey(u8),
+    /// A column of an item declares what only columns of a class can.
+    DeclaredOnItem,
+    /// A reference to a class that the schema has not.
+    NoSuchClass(String),
     /// The type has no table of that name.
     NoSuchTable(String),
 }
@@ -127,6 +142,18 @@ impl fmt::Display for Fault {
             Self::RateOfItself => "a field cannot be its own rate of change",
             Self::RateWithoutUnits => "a rate needs integers or stepped floats on both sides",
             Self::RateOutOfRange => "the ratio of the two steps does not fit 32 bits",
+            Self::NestedContainer => "a container cannot hold containers",
+            Self::ReferenceInContainer => "a container cannot hold references to entities",
+            Self::EmptyItem => "items need at least one column",
+            Self::BadLength(most) => {
+                return write!(
+                    f,
+                    "a container of at most {most} items: not in 1 to 65536 integers"
+                );
+            }
+            Self::BadKey(columns) => return write!(f, "a key of {columns} columns"),
+            Self::DeclaredOnItem => "this cannot be declared inside a container",
+            Self::NoSuchClass(class) => return write!(f, "there is no class `{class}`"),
             Self::NoSuchTable(table) => return write!(f, "there is no table `{table}`"),
         };
         f.write_str(text)

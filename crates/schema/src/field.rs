@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{CustomFloat, Step};
 
-/// One scalar of a class.
+/// One column of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// Name, unique within its class; nested fields are joined with dots (`body.velocity.x`).
@@ -52,8 +52,9 @@ impl Field {
             return float.at_level(level, value);
         }
         match (self.coarser[level.index()], self.kind.shape()) {
-            (0, _) | (_, Shape::Symbol { .. }) => value,
+            (0, _) => value,
             (shift, Shape::Number { bits, signed }) => coarsen(value, shift, bits, signed),
+            _ => value,
         }
     }
 }
@@ -108,6 +109,37 @@ pub enum Kind {
     F64,
     /// A float in a chosen format, as an integer in the order of the numbers.
     Custom(CustomFloat),
+    /// UTF-8, as the [cell](crate::Content::cell) of its content.
+    Text {
+        /// Most bytes.
+        most: u32,
+    },
+    /// Bytes, as the cell of their content.
+    Bytes {
+        /// Most bytes.
+        most: u32,
+    },
+    /// Items in an order, as the cell of their content.
+    List {
+        /// The columns of an item.
+        item: Vec<Field>,
+        /// Most items.
+        most: u32,
+    },
+    /// Items sorted by a key that no two of them share, as the cell of their content.
+    Map {
+        /// The columns of an item, those of its key first.
+        item: Vec<Field>,
+        /// How many columns the key has.
+        key: u8,
+        /// Most items.
+        most: u32,
+    },
+    /// An entity, as the cell of an [`EntityRef`](crate::EntityRef).
+    Reference {
+        /// The class it must have; a type's other tables count as well (`car.private` for `car`).
+        class: Option<String>,
+    },
 }
 
 impl Kind {
@@ -132,6 +164,10 @@ impl Kind {
             Kind::F32 => number(32, true),
             Kind::F64 => number(64, true),
             Kind::Custom(float) => number(float.format(Level::EXACT).bits(), true),
+            Kind::Text { .. } | Kind::Bytes { .. } | Kind::List { .. } | Kind::Map { .. } => {
+                Shape::Content
+            }
+            Kind::Reference { .. } => Shape::Reference,
         }
     }
 
@@ -154,11 +190,12 @@ impl Kind {
                 (!most..=most).contains(&value)
             }
             Shape::Number { bits, .. } => value >= 0 && value >> bits == 0,
+            Shape::Content | Shape::Reference => value >= 0,
         }
     }
 }
 
-/// The two ways a field can be modelled.
+/// The ways a field can be modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A point on a line: predicted by arithmetic, corrected by a residual.
@@ -173,6 +210,10 @@ pub enum Shape {
         /// Number of states.
         values: u32,
     },
+    /// Something that is told by what changed in it since a version that both ends have.
+    Content,
+    /// Another entity, by a number that is the receiver's own.
+    Reference,
 }
 
 /// How reluctantly a field or object is degraded: 0 never, 3 first.

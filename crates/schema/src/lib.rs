@@ -39,6 +39,7 @@ extern crate alloc;
 
 mod builder;
 mod class;
+mod content;
 mod declaration;
 mod difference;
 mod encoding;
@@ -47,6 +48,7 @@ mod field;
 mod fingerprint;
 mod float;
 mod projection;
+mod reference;
 mod rules;
 mod state;
 mod step;
@@ -54,6 +56,7 @@ mod value;
 
 pub use builder::{ClassBuilder, Rate, SchemaBuilder};
 pub use class::{Class, Contract, ContractFn, Schema};
+pub use content::{Container, Content, Library, Parcel};
 pub use declaration::{Declaration, Form};
 pub use difference::{Difference, Side};
 pub use encoding::DecodeError;
@@ -66,6 +69,7 @@ pub use float::{
 #[cfg(feature = "derive")]
 pub use prescient_derive::State;
 pub use projection::{ClassProjection, Projection, Tolerance};
+pub use reference::{EntityRef, Ref};
 pub use state::{State, fast_forward};
 pub use step::{Step, StepError};
-pub use value::{Numeric, ReadError, ReadFault, Real, Sink, Source, Value, join};
+pub use value::{Buffer, Gradual, Numeric, ReadError, ReadFault, Real, Sink, Source, Value, join};

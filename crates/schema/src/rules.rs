@@ -6,7 +6,7 @@
 use alloc::collections::BTreeSet;
 
 use crate::error::{Fault, SchemaError};
-use crate::{Class, Field, Kind, Schema, Shape};
+use crate::{Class, Content, Field, Kind, Schema, Shape};
 
 impl Schema {
     /// Most classes a schema may have.
@@ -23,6 +23,16 @@ impl Schema {
                 return Err(SchemaError::class(&class.name, Fault::DuplicateName));
             }
             class.validate()?;
+        }
+        for class in &self.classes {
+            for field in &class.fields {
+                if let Kind::Reference { class: Some(to) } = &field.kind
+                    && !names.contains(to.as_str())
+                {
+                    let fault = Fault::NoSuchClass(to.clone());
+                    return Err(SchemaError::field(&class.name, &field.name, fault));
+                }
+            }
         }
         Ok(())
     }
@@ -103,11 +113,15 @@ impl Field {
             Kind::Custom(float) if self.priority.get() == 0 && !float.is_uniform() => {
                 return Err(Fault::LevelsOnPriorityZero);
             }
+            Kind::Reference { class: Some(class) } if !is_name(class) => {
+                return Err(Fault::BadName);
+            }
             _ => {}
         }
+        self.check_container()?;
         let width = match self.kind.shape() {
             Shape::Symbol { values: 0 } => return Err(Fault::NoValues),
-            Shape::Symbol { .. } => 1,
+            Shape::Symbol { .. } | Shape::Content | Shape::Reference => 1,
             Shape::Number { bits, .. } if (1..=64).contains(&bits) => bits,
             Shape::Number { bits, .. } => return Err(Fault::BadWidth(bits)),
         };
@@ -122,6 +136,44 @@ impl Field {
         } else {
             Ok(())
         }
+    }
+}
+
+impl Field {
+    fn check_container(&self) -> Result<(), Fault> {
+        let Some(container) = self.kind.container() else {
+            return Ok(());
+        };
+        match &self.kind {
+            Kind::List { item, .. } | Kind::Map { item, .. } if item.is_empty() => {
+                return Err(Fault::EmptyItem);
+            }
+            Kind::Map { item, key, .. } if *key == 0 || usize::from(*key) > item.len() => {
+                return Err(Fault::BadKey(*key));
+            }
+            _ => {}
+        }
+        if container.item.len() > Class::MAX_FIELDS {
+            return Err(Fault::TooManyFields);
+        }
+        if !(1..=Content::MAX_CELLS / container.width()).contains(&container.most) {
+            return Err(Fault::BadLength(container.most as u32));
+        }
+        let mut names = BTreeSet::new();
+        for field in container.item {
+            let plain = Self::new(field.name.as_str(), field.kind.clone());
+            if !names.insert(field.name.as_str()) {
+                return Err(Fault::DuplicateName);
+            } else if field.kind.container().is_some() {
+                return Err(Fault::NestedContainer);
+            } else if matches!(field.kind, Kind::Reference { .. }) {
+                return Err(Fault::ReferenceInContainer);
+            } else if *field != plain {
+                return Err(Fault::DeclaredOnItem);
+            }
+            field.check()?;
+        }
+        Ok(())
     }
 }
 

@@ -8,11 +8,12 @@ mod container;
 #[cfg(feature = "glam")]
 mod glam;
 mod scalar;
+mod sequence;
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use crate::{ClassBuilder, Declaration};
+use crate::{ClassBuilder, Content, Declaration, Library, Parcel};
 
 /// A type that is flattened to columns.
 ///
@@ -36,21 +37,41 @@ pub trait Value: Sized {
 /// Types made of floats: those that `step` and `float` may be declared on.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of floats",
-    label = "`step`, `exact` and `float` are for `f32`, `f64`, and arrays, options and vectors of them"
+    label = "`step`, `exact` and `float` are for `f32`, `f64`, and arrays, options, vectors and lists of them"
 )]
 pub trait Real: Numeric {}
 
-/// Types made of numbers: those that `bits`, `levels` and `velocity_of` may be declared on.
+/// Types made of numbers: those that `bits` may be declared on.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of numbers",
-    label = "this is for integers, floats, and arrays, options and vectors of them"
+    label = "this is for integers, floats, and arrays, options, vectors and lists of them"
 )]
 pub trait Numeric: Value {}
+
+/// Types made of numbers that have columns of their own, which items of a container have not:
+/// those that `levels` and `velocity_of` may be declared on.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not made of numbers with columns of their own",
+    label = "this is for integers, floats, and arrays, options and vectors of them"
+)]
+pub trait Gradual: Numeric {}
+
+/// Types that `bytes` may be declared on.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no byte buffer",
+    label = "`bytes` is for `Vec<u8>` and options of it"
+)]
+pub trait Buffer: Value {}
 
 /// Where a row is written to.
 pub trait Sink {
     /// Appends one integer.
     fn put(&mut self, value: i64);
+
+    /// Appends the cell of what a container holds. A sink that keeps contents keeps it.
+    fn put_content(&mut self, content: Content) {
+        self.put(content.cell());
+    }
 }
 
 impl Sink for Vec<i64> {
@@ -59,26 +80,108 @@ impl Sink for Vec<i64> {
     }
 }
 
-/// Overwrites the cells of an existing row; what does not fit is dropped.
+/// Keeps the contents beside the row.
+impl Sink for Parcel {
+    fn put(&mut self, value: i64) {
+        self.row.push(value);
+    }
+
+    fn put_content(&mut self, content: Content) {
+        self.row.push(content.cell());
+        if !content.is_empty() {
+            self.contents.push(content);
+        }
+    }
+}
+
+/// Overwrites the cells of an existing row but those of containers, which stay as they are; what
+/// does not fit is dropped.
 impl Sink for core::slice::IterMut<'_, i64> {
     fn put(&mut self, value: i64) {
         if let Some(cell) = self.next() {
             *cell = value;
         }
     }
+
+    fn put_content(&mut self, _: Content) {
+        self.next();
+    }
 }
 
 /// Where a row is read from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Source<'a> {
     row: &'a [i64],
     column: usize,
+    contents: Contents<'a>,
+}
+
+/// What a source knows of contents.
+#[derive(Clone, Copy)]
+enum Contents<'a> {
+    Nothing,
+    /// Every container is taken to be empty.
+    Blank,
+    In(&'a dyn Library),
 }
 
 impl<'a> Source<'a> {
-    /// Starts at the first column.
+    /// Starts at the first column. Containers cannot be read, unless they are empty.
     pub fn new(row: &'a [i64]) -> Self {
-        Self { row, column: 0 }
+        Self {
+            row,
+            column: 0,
+            contents: Contents::Nothing,
+        }
+    }
+
+    /// Looks into a library for what containers hold.
+    pub fn with(row: &'a [i64], library: &'a dyn Library) -> Self {
+        Self {
+            contents: Contents::In(library),
+            ..Self::new(row)
+        }
+    }
+
+    /// Reads all containers as empty.
+    pub fn blank(row: &'a [i64]) -> Self {
+        Self {
+            contents: Contents::Blank,
+            ..Self::new(row)
+        }
+    }
+
+    /// What the container at the next column holds, as whatever `accept` makes of it; `None` if
+    /// it is empty.
+    pub fn take_content<T>(
+        &mut self,
+        accept: impl FnOnce(&Content) -> Option<T>,
+    ) -> Result<Option<T>, ReadError> {
+        let contents = self.contents;
+        let fail = |fault| ReadError {
+            column: self.column,
+            fault,
+        };
+        let unread = fail(ReadFault::UnknownContent);
+        let wrong = fail(ReadFault::WrongContent);
+        let cell = self.take(|cell| (cell >= 0).then_some(cell))?;
+        let content = match contents {
+            _ if cell == 0 => return Ok(None),
+            Contents::Blank => return Ok(None),
+            Contents::Nothing => return Err(unread),
+            Contents::In(library) => library.content(cell).ok_or(unread)?,
+        };
+        accept(content).map(Some).ok_or(wrong)
+    }
+
+    /// Whether no columns are left.
+    pub(crate) fn is_done(&self) -> bool {
+        self.column >= self.row.len()
+    }
+
+    /// Whether another source of the same row is at the same column.
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
+        self.column == other.column
     }
 
     /// The next integer, as whatever `accept` makes of it.
@@ -132,6 +235,10 @@ pub enum ReadFault {
     TooLong,
     /// The type has no such value.
     OutOfRange(i64),
+    /// Nobody knows what the container holds.
+    UnknownContent,
+    /// What the container holds is not what the type can hold.
+    WrongContent,
 }
 
 impl fmt::Display for ReadError {
@@ -143,11 +250,31 @@ impl fmt::Display for ReadError {
             ReadFault::OutOfRange(value) => {
                 write!(f, "column {column} cannot have the value {value}")
             }
+            ReadFault::UnknownContent => {
+                write!(
+                    f,
+                    "what the container at column {column} holds is not known"
+                )
+            }
+            ReadFault::WrongContent => {
+                write!(
+                    f,
+                    "the container at column {column} cannot hold what it holds"
+                )
+            }
         }
     }
 }
 
 impl core::error::Error for ReadError {}
+
+impl fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Source");
+        debug.field("row", &self.row).field("column", &self.column);
+        debug.finish_non_exhaustive()
+    }
+}
 
 /// The name of a part of something: `body` and `x` make `body.x`.
 pub fn join(container: &str, part: &str) -> String {

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
     Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick,
-    history::Archive,
+    history::{Archive, Capture},
 };
-use prescient_schema::{Class, Field, Kind, Level, Priority, Schema};
+use prescient_schema::{Class, Content, EntityRef, Field, Kind, Level, Library, Priority, Schema};
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -59,8 +59,44 @@ pub fn schema() -> Arc<Schema> {
             Field::new("colour", Kind::Enum { values: 300 }),
         ],
     );
+    let item = vec![
+        Field::new("what", int(16, false)),
+        Field::new("count", int(32, true)),
+        Field::new("rank", Kind::Enum { values: 3 }),
+    ];
+    let skill = vec![
+        Field::new("key", int(8, false)),
+        Field::new("value", int(16, true)),
+    ];
+    let mut origin = Field::new("origin", Kind::Text { most: 20 });
+    origin.only_on_spawn = true;
+    let bearer = Class::new(
+        "bearer",
+        vec![
+            Field::new("x", int(32, true)),
+            Field::new("name", Kind::Text { most: 30 }),
+            Field::new("blob", Kind::Bytes { most: 300 }),
+            Field::new("bag", Kind::List { item, most: 60 }),
+            Field::new(
+                "skills",
+                Kind::Map {
+                    item: skill,
+                    key: 1,
+                    most: 60,
+                },
+            ),
+            Field::new("target", Kind::Reference { class: None }),
+            Field::new(
+                "lamp",
+                Kind::Reference {
+                    class: Some("lamp".into()),
+                },
+            ),
+            origin,
+        ],
+    );
     Arc::new(Schema {
-        classes: vec![mover, lamp],
+        classes: vec![mover, lamp, bearer],
     })
 }
 
@@ -71,6 +107,8 @@ pub struct World {
     random: Random,
     entities: BTreeMap<Slot, Body>,
     tick: u32,
+    /// Everything that any container ever held.
+    pub contents: BTreeMap<i64, Content>,
 }
 
 struct Body {
@@ -78,6 +116,84 @@ struct Body {
     row: Vec<i64>,
     velocity: i64,
     asleep: bool,
+    items: Items,
+}
+
+/// What the containers of a bearer hold.
+#[derive(Default)]
+struct Items {
+    name: String,
+    blob: Vec<u8>,
+    bag: Vec<[i64; 3]>,
+    skills: BTreeMap<i64, i64>,
+}
+
+impl Items {
+    fn stir(&mut self, random: &mut Random) {
+        match random.below(8) {
+            0 => {
+                let words = ["", "Ann", "Anne", "Annemarie", "Zoë", "Zo", "a b c d e f g"];
+                self.name = words[random.below(7) as usize].into();
+            }
+            1 => {
+                let at = random.below(self.blob.len() as u64 + 1) as usize;
+                let end = (at + random.below(9) as usize).min(self.blob.len());
+                let new: Vec<u8> = (0..random.below(30)).map(|_| random.next() as u8).collect();
+                self.blob.splice(at..end, new);
+                self.blob.truncate(300);
+            }
+            2 => {
+                let item = [
+                    random.below(9) as i64,
+                    random.below(50) as i64,
+                    random.below(3) as i64,
+                ];
+                let at = random.below(self.bag.len() as u64 + 1) as usize;
+                self.bag.insert(at, item);
+                self.bag.truncate(60);
+            }
+            3 if !self.bag.is_empty() => {
+                self.bag
+                    .remove(random.below(self.bag.len() as u64) as usize);
+            }
+            4 if random.chance(5) => self.bag.clear(),
+            5 if !self.skills.is_empty() => {
+                let at = random.below(self.skills.len() as u64) as usize;
+                let key = *self.skills.keys().nth(at).unwrap();
+                if random.chance(30) {
+                    self.skills.remove(&key);
+                } else {
+                    self.skills.insert(key, random.below(1000) as i64 - 500);
+                }
+            }
+            6 if self.skills.len() < 60 => {
+                self.skills.insert(random.below(256) as i64, 0);
+            }
+            _ => {
+                for item in &mut self.bag {
+                    if random.chance(10) {
+                        item[1] += random.below(5) as i64 - 2;
+                    }
+                }
+            }
+        }
+    }
+
+    fn contents(&self) -> [Content; 4] {
+        let skills = self.skills.iter().flat_map(|(&key, &value)| [key, value]);
+        [
+            Content::Bytes(self.name.as_bytes().into()),
+            Content::Bytes(self.blob.as_slice().into()),
+            Content::Cells(self.bag.concat().into()),
+            Content::Cells(skills.collect()),
+        ]
+    }
+}
+
+fn intern(capture: &mut Capture<'_>, all: &mut BTreeMap<i64, Content>, content: Content) -> i64 {
+    let cell = capture.intern(content.clone()).unwrap();
+    all.insert(cell, content);
+    cell
 }
 
 impl World {
@@ -89,6 +205,7 @@ impl World {
             random: Random::new(seed),
             entities: BTreeMap::new(),
             tick: 10,
+            contents: BTreeMap::new(),
         }
     }
 
@@ -101,7 +218,7 @@ impl World {
         };
         let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
         if self.entities.len() < population && random.chance(40) {
-            let class = u16::from(random.chance(30));
+            let class = [0, 0, 1, 2][random.below(4) as usize];
             let row = if class == 0 {
                 let huge = if random.chance(10) {
                     random.next() as i64
@@ -116,19 +233,30 @@ impl World {
                     0,
                     random.below(60_000) as i64,
                 ]
-            } else {
+            } else if class == 1 {
                 vec![0, random.below(300) as i64]
+            } else {
+                let origin = Content::Bytes(
+                    ["here", "there"][random.below(2) as usize]
+                        .as_bytes()
+                        .into(),
+                );
+                let origin = intern(&mut capture, &mut self.contents, origin);
+                vec![0, 0, 0, 0, 0, 0, 0, origin]
             };
             let slot = capture.spawn(class, &row).unwrap();
+            let items = Items::default();
             let body = Body {
                 class,
                 row,
                 velocity: random.below(9) as i64 - 4,
                 asleep: false,
+                items,
             };
             self.entities.insert(slot, body);
         }
         let mut left = Vec::new();
+        let alive: Vec<(Slot, u16)> = self.entities.iter().map(|(s, b)| (*s, b.class)).collect();
         for (&slot, body) in &mut self.entities {
             if random.chance(1) && random.chance(30) {
                 capture.despawn(slot).unwrap();
@@ -141,7 +269,25 @@ impl World {
             if body.asleep {
                 continue;
             }
-            if body.class == 1 {
+            if body.class == 2 {
+                if random.chance(20) {
+                    body.items.stir(random);
+                    for (at, content) in (1..).zip(body.items.contents()) {
+                        body.row[at] = intern(&mut capture, &mut self.contents, content);
+                    }
+                }
+                if random.chance(5) {
+                    body.row[0] += 5;
+                }
+                for (at, of) in [(5, None), (6, Some(1))] {
+                    if random.chance(4) {
+                        let slot = alive.get(random.below(alive.len() as u64 + 1) as usize);
+                        let slot = slot.filter(|(_, class)| of.is_none_or(|of| of == *class));
+                        let to = slot.and_then(|(slot, _)| capture.reference(*slot));
+                        body.row[at] = to.unwrap_or_default().cell();
+                    }
+                }
+            } else if body.class == 1 {
                 if random.chance(3) {
                     body.row[0] ^= 1;
                     body.row[1] = (body.row[1] + random.below(3) as i64) % 300;
@@ -168,18 +314,33 @@ impl World {
         }
     }
 
-    pub fn truth(&self, slot: Slot, level: Level) -> Option<Vec<i64>> {
+    pub fn truth(&self, slot: Slot, level: Level, encoder: &Encoder) -> Option<Vec<i64>> {
         let class = &self.schema.classes[usize::from(self.archive.class(slot)?)];
-        let row = self.archive.latest(slot)?;
+        let row = told(&self.archive, encoder, slot)?;
         Some(
             class
                 .fields
                 .iter()
                 .zip(row)
-                .map(|(f, &v)| f.at_level(level, v))
+                .map(|(f, v)| f.at_level(level, v))
                 .collect(),
         )
     }
+}
+
+/// A row with references as a receiver is told them: its own number of what it can see.
+pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>> {
+    let class = &archive.schema().classes[usize::from(archive.class(slot)?)];
+    let fields = class.fields.iter().zip(archive.latest(slot)?);
+    let told = |(field, &cell): (&Field, &i64)| {
+        if !matches!(field.kind, Kind::Reference { .. }) {
+            return cell;
+        }
+        let target = archive.entity(EntityRef::from_cell(cell).unwrap());
+        let id = target.and_then(|slot| encoder.client_id(slot));
+        id.map_or(0, |id| EntityRef::new(id.0, 0).cell())
+    };
+    Some(fields.map(told).collect())
 }
 
 /// What goes wrong on the way.
@@ -288,7 +449,7 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
         };
         if let Some(budget) = trouble.budget {
             assert!(
-                packet.bytes.len() <= budget.max(110),
+                packet.bytes.len() <= budget.max(110) || packet.oversize,
                 "{} bytes",
                 packet.bytes.len()
             );
@@ -297,7 +458,7 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
         let mut truth = BTreeMap::new();
         for slot in world.archive.living_slots() {
             if let Some(id) = encoder.client_id(slot) {
-                let row = world.archive.latest(slot).unwrap().to_vec();
+                let row = told(&world.archive, &encoder, slot).unwrap();
                 truth.insert(id, (world.archive.class(slot).unwrap(), row));
             }
         }
@@ -347,7 +508,7 @@ pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
                         &done,
                         &truths,
                         trouble.levels,
-                        &world.schema,
+                        &world,
                         &digests,
                     );
                     let covered = decoder.covered().collect::<Vec<_>>();
@@ -467,7 +628,7 @@ fn check(
     done: &prescient_codec::Applied,
     truths: &BTreeMap<u32, BTreeMap<ClientId, (u16, Vec<i64>)>>,
     levels: bool,
-    schema: &Schema,
+    world: &World,
     digests: &BTreeMap<u32, u64>,
 ) {
     let sequence = done.sequence.0;
@@ -500,13 +661,25 @@ fn check(
         );
         let got = decoder.row(id).unwrap();
         let exact = |level: Level| -> Vec<i64> {
-            let fields = &schema.classes[usize::from(*class)].fields;
+            let fields = &world.schema.classes[usize::from(*class)].fields;
             fields
                 .iter()
                 .zip(row)
                 .map(|(f, &v)| f.at_level(level, v))
                 .collect()
         };
+        let fields = &world.schema.classes[usize::from(*class)].fields;
+        for (field, cell) in fields.iter().zip(got) {
+            if field.kind.container().is_some() && *cell != 0 {
+                let held = decoder.world().content(*cell);
+                assert_eq!(
+                    held,
+                    world.contents.get(cell),
+                    "seed {seed}, {}",
+                    field.name
+                );
+            }
+        }
         if !levels {
             assert_eq!(got, row, "seed {seed}, packet {sequence}, {id:?}");
         } else {

@@ -2,7 +2,7 @@ use prescient_schema::State;
 
 #[derive(State)]
 struct Car {
-    name: String,
+    race: std::time::Duration,
 }
 
 fn main() {}

@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use super::{Numeric, ReadError, Real, Sink, Source, Value, join};
+use super::{Buffer, Gradual, Numeric, ReadError, Real, Sink, Source, Value, join};
 use crate::{ClassBuilder, Declaration, Kind};
 
 /// `wheels[0]`, `wheels[1]`, …
@@ -33,6 +33,7 @@ impl<T: Value, const N: usize> Value for [T; N] {
 }
 
 impl<T: Numeric, const N: usize> Numeric for [T; N] {}
+impl<T: Gradual, const N: usize> Gradual for [T; N] {}
 impl<T: Real, const N: usize> Real for [T; N] {}
 
 /// A boolean `name.some`, then the value's own columns, which are 0 when there is none: columns
@@ -68,4 +69,6 @@ impl<T: Value> Value for Option<T> {
 }
 
 impl<T: Numeric> Numeric for Option<T> {}
+impl<T: Gradual> Gradual for Option<T> {}
+impl<T: Buffer> Buffer for Option<T> {}
 impl<T: Real> Real for Option<T> {}

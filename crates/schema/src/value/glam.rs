@@ -9,7 +9,7 @@ use glam::{
     Vec4,
 };
 
-use super::{Numeric, ReadError, Real, Sink, Source, Value, join};
+use super::{Gradual, Numeric, ReadError, Real, Sink, Source, Value, join};
 use crate::{ClassBuilder, Declaration, Form, Kind, Step};
 
 macro_rules! components {
@@ -38,6 +38,7 @@ macro_rules! components {
         }
 
         impl Numeric for $vector {}
+        impl Gradual for $vector {}
     )*};
 }
 
@@ -117,6 +118,7 @@ macro_rules! rotations {
         }
 
         impl Numeric for $quaternion {}
+        impl Gradual for $quaternion {}
         impl Real for $quaternion {}
     )*};
 }

@@ -1,6 +1,6 @@
 //! Integers, booleans and floats: one column each.
 
-use super::{Numeric, ReadError, Real, Sink, Source, Value};
+use super::{Gradual, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::float::{exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64};
 use crate::{ClassBuilder, Declaration, Form, Kind, Level};
 
@@ -38,6 +38,7 @@ macro_rules! integers {
         }
 
         impl Numeric for $integer {}
+        impl Gradual for $integer {}
     )*};
 }
 
@@ -107,6 +108,7 @@ macro_rules! floats {
         }
 
         impl Numeric for $float {}
+        impl Gradual for $float {}
     )*};
 }
 

@@ -1,0 +1,417 @@
+//! How what a container holds becomes decisions: operations on the version that both ends have.
+//!
+//! Where there is no such version (an entity appears, a container was empty) everything is
+//! inserted, so that a whole content is the same thing as a difference.
+
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+
+use prescient_schema::{Container, Content, Shape};
+
+use crate::{
+    model::repeats::NONE,
+    predict::{bit_length, residual, wrap},
+    script::{Edit, Grain, edits},
+    session::{Coder, NumberSite, Session, Topic, hash},
+};
+
+/// A container that is being coded.
+struct Site<'a> {
+    container: Container<'a>,
+    shapes: &'a [Shape],
+    /// The page of the container's own field, which its operations are learned in.
+    field: u32,
+    /// The page of its items' first column.
+    first: u32,
+}
+
+/// What was seen so far of the container being coded.
+#[derive(Default)]
+struct Trail {
+    /// 0 at the start, else 1 + the last kind of operation.
+    before: usize,
+    operations: usize,
+    columns: Vec<Column>,
+}
+
+/// What a column did in the item before.
+#[derive(Clone, Copy, Default)]
+struct Column {
+    differed: bool,
+    /// Bit length and sign of the last residual.
+    size: u32,
+    sign: usize,
+}
+
+const CHANGE: i64 = 0;
+const INSERT: i64 = 1;
+const REMOVE: i64 = 2;
+
+impl<C: Coder, const N: usize> Session<'_, C, N> {
+    /// What a container holds now, given what it held. `truth` goes in when encoding.
+    pub fn content(
+        &mut self,
+        class: u16,
+        field: u16,
+        base: &Content,
+        truth: Option<&Content>,
+    ) -> Arc<Content> {
+        let layout = &*self.book.layout;
+        let (class, at) = (usize::from(class), usize::from(field));
+        let kind = &layout.schema.classes[class].fields[at].kind;
+        let Some(container) = kind.container() else {
+            self.invalid = true;
+            return Arc::new(Content::Cells([].into()));
+        };
+        let items = &layout.classes[class].items[at];
+        let site = Site {
+            container,
+            shapes: &items.shapes,
+            field: layout.classes[class].first_page + u32::from(field),
+            first: items.first_page,
+        };
+        // A few decisions could copy a long content: they are charged for its length.
+        self.charge(base.len());
+        if self.is_exhausted() {
+            self.invalid = true;
+            return Arc::new(Content::Cells([].into()));
+        }
+        let old = widen(base);
+        let new = truth.map(widen);
+        let script = new.as_ref().map(|new| {
+            let bytes = container.item.is_empty();
+            let grain = Grain {
+                width: container.width(),
+                key: container.key,
+                worth: if bytes { 4 } else { 1 },
+                changes: !bytes,
+            };
+            edits(&old, new, grain)
+        });
+        let cells = self.edit(&site, &old, script.as_deref(), new.as_deref());
+        let content = if container.item.is_empty() {
+            Content::Bytes(cells.iter().map(|&cell| cell as u8).collect())
+        } else {
+            Content::Cells(cells.into())
+        };
+        let taken = |known: &Arc<Content>| **known != content;
+        if !container.admits(&content) || self.rows.content(content.cell()).is_some_and(taken) {
+            self.invalid = true;
+        }
+        let content = Arc::new(content);
+        self.made.push(content.clone());
+        content
+    }
+
+    fn edit(
+        &mut self,
+        site: &Site<'_>,
+        old: &[i64],
+        script: Option<&[Edit]>,
+        truth: Option<&[i64]>,
+    ) -> Vec<i64> {
+        let width = site.container.width();
+        let count = old.len() / width;
+        let truth = |item: usize| truth.map(|cells| &cells[item * width..][..width]);
+        let mut script = script.unwrap_or_default().iter();
+        let mut trail = Trail {
+            columns: alloc::vec![Column::default(); width],
+            ..Trail::default()
+        };
+        let mut out = Vec::with_capacity(old.len());
+        let mut at = 0;
+        loop {
+            let edit = script.next();
+            if !self.goes_on(site, &trail, edit.is_some()) {
+                break;
+            }
+            let gap = edit.map_or(0, |edit| edit.at() - at);
+            let gap = self.skip(site, &trail, count - at, gap);
+            out.extend_from_slice(&old[at * width..(at + gap) * width]);
+            at += gap;
+            let kind = match edit {
+                Some(Edit::Insert { .. }) => INSERT,
+                Some(Edit::Remove { .. }) => REMOVE,
+                _ => CHANGE,
+            };
+            let kind = self.kind(site, &trail, at < count, kind);
+            match kind {
+                CHANGE => {
+                    let new = match edit {
+                        Some(Edit::Change { new, .. }) => truth(*new),
+                        _ => None,
+                    };
+                    self.change(site, &mut trail, &old[at * width..][..width], new, &mut out);
+                    at += 1;
+                }
+                INSERT => {
+                    let new = match edit {
+                        Some(Edit::Insert { new, .. }) => new.clone(),
+                        _ => 0..0,
+                    };
+                    let room = site.container.most.saturating_sub(out.len() / width);
+                    let run = self.run(site, INSERT, new.len(), room);
+                    for step in 0..run {
+                        let new = truth(new.start + step);
+                        self.insert(site, &mut trail, new, &mut out);
+                        if self.invalid || self.is_exhausted() {
+                            break;
+                        }
+                    }
+                }
+                _ => {
+                    let gone = match edit {
+                        Some(Edit::Remove { old }) => old.len(),
+                        _ => 0,
+                    };
+                    at += self.run(site, REMOVE, gone, count - at);
+                }
+            }
+            trail.before = 1 + kind as usize;
+            trail.operations += 1;
+            if self.invalid || self.is_exhausted() {
+                self.invalid = true;
+                return Vec::new();
+            }
+        }
+        out.extend_from_slice(&old[at * width..]);
+        out
+    }
+
+    /// Whether there is another operation.
+    fn goes_on(&mut self, site: &Site<'_>, trail: &Trail, more: bool) -> bool {
+        let so_far = trail.operations.min(3);
+        let at = trail.before << 2 | so_far;
+        let indices = [at, trail.before, so_far, at, 0];
+        self.flag(Topic::EntityFlag, site.field, &indices, more)
+    }
+
+    /// How many items stay as they are before the next operation, of `left` that there are.
+    fn skip(&mut self, site: &Site<'_>, trail: &Trail, left: usize, gap: usize) -> usize {
+        if left == 0 {
+            return 0;
+        }
+        let flag = |rank: usize| {
+            let at = 16 + (trail.before << 1 | rank);
+            [at, 16 + rank, at, at, 16]
+        };
+        if self.flag(Topic::EntityFlag, site.field, &flag(0), gap == 0) {
+            return 0;
+        }
+        if left == 1 || self.flag(Topic::EntityFlag, site.field, &flag(1), gap == left) {
+            return left;
+        }
+        let before = trail.before as u32;
+        let gap = self.count(site, 5, [before, 0, before, 0, 0], gap);
+        if gap >= left {
+            self.invalid = true;
+            return 0;
+        }
+        gap
+    }
+
+    fn kind(&mut self, site: &Site<'_>, trail: &Trail, any: bool, kind: i64) -> i64 {
+        if !any {
+            return INSERT;
+        }
+        let before = trail.before as u32;
+        let contexts = [before, 0, before, 0, 0];
+        self.symbol(Topic::Symbol, site.field, &contexts, 3, kind)
+    }
+
+    /// How many items are inserted or removed.
+    fn run(&mut self, site: &Site<'_>, kind: i64, run: usize, most: usize) -> usize {
+        let context = 8 + kind as u32;
+        let run = self.count(site, 0, [context; 5], run);
+        if run > most {
+            self.invalid = true;
+            return 0;
+        }
+        run
+    }
+
+    /// A number of at least 1.
+    fn count(&mut self, site: &Site<'_>, pivot: u32, scale: [u32; 5], value: usize) -> usize {
+        let number = NumberSite {
+            exponent: Topic::Exponent,
+            sign: None,
+            mantissa: Topic::Mantissa,
+            field: site.field,
+            pivot,
+            scale,
+            signs: [0; 5],
+        };
+        self.number(&number, &NONE, value as i64) as u64 as usize
+    }
+
+    /// An item that becomes another one: its columns behind the key, as they differ.
+    fn change(
+        &mut self,
+        site: &Site<'_>,
+        trail: &mut Trail,
+        old: &[i64],
+        new: Option<&[i64]>,
+        out: &mut Vec<i64>,
+    ) {
+        let key = site.container.key;
+        if key == old.len() || site.shapes.is_empty() {
+            self.invalid = true;
+            return;
+        }
+        out.extend_from_slice(&old[..key]);
+        let mut differed = 0usize;
+        for at in key..old.len() {
+            let actual = new.map_or(old[at], |new| new[at]);
+            let field = site.first + at as u32;
+            let column = trail.columns[at];
+            let certain = differed == 0 && at + 1 == old.len();
+            let first = usize::from(trail.operations == 0);
+            let last = usize::from(column.differed) << 1 | first;
+            let indices = [
+                (differed & 3) << 2 | last,
+                last,
+                differed & 15,
+                last,
+                differed & 63,
+            ];
+            let differs =
+                certain || self.flag(Topic::FieldFlag, field, &indices, actual != old[at]);
+            differed = differed << 1 | usize::from(differs);
+            trail.columns[at].differed = differs;
+            out.push(old[at]);
+            if !differs {
+                continue;
+            }
+            let value = match site.shapes[at] {
+                Shape::Symbol { values: 2 } => 1 - old[at],
+                Shape::Symbol { values } => {
+                    let from = hash(old[at] as u64);
+                    self.symbol(Topic::Symbol, field, &[from, 0, from, 0, 0], values, actual)
+                }
+                shape => {
+                    let size = column.size;
+                    let number = NumberSite {
+                        exponent: Topic::Exponent,
+                        sign: Some(Topic::Sign),
+                        mantissa: Topic::Mantissa,
+                        field,
+                        pivot: size.max(3) - 1,
+                        scale: [size, 0, size, 0, 0],
+                        signs: [column.sign, 0, column.sign, 0, 0],
+                    };
+                    self.residual(&number, shape, old[at], actual, &mut trail.columns[at])
+                }
+            };
+            if let Some(cell) = out.last_mut() {
+                *cell = value;
+            }
+        }
+    }
+
+    /// An item that was not there: its columns, as they differ from the item before it.
+    fn insert(
+        &mut self,
+        site: &Site<'_>,
+        trail: &mut Trail,
+        new: Option<&[i64]>,
+        out: &mut Vec<i64>,
+    ) {
+        let Some(before) = out.len().checked_sub(site.container.width()) else {
+            return self.insert_after(site, trail, None, new, out);
+        };
+        self.insert_after(site, trail, Some(before), new, out);
+    }
+
+    fn insert_after(
+        &mut self,
+        site: &Site<'_>,
+        trail: &mut Trail,
+        before: Option<usize>,
+        new: Option<&[i64]>,
+        out: &mut Vec<i64>,
+    ) {
+        if site.shapes.is_empty() {
+            let byte = new.map_or(0, |new| new[0]);
+            let byte = self.byte(site, byte, out);
+            out.push(byte);
+            return;
+        }
+        let mut differed = 0usize;
+        for at in 0..site.shapes.len() {
+            let guess = before.map_or(0, |before| out[before + at]);
+            let actual = new.map_or(guess, |new| new[at]);
+            let field = site.first + at as u32;
+            let column = trail.columns[at];
+            let last = usize::from(column.differed);
+            let indices = [
+                (differed & 3) << 1 | last,
+                last,
+                differed & 15,
+                last,
+                differed & 63,
+            ];
+            let differs = self.flag(Topic::SpawnFlag, field, &indices, actual != guess);
+            differed = differed << 1 | usize::from(differs);
+            trail.columns[at].differed = differs;
+            out.push(guess);
+            if !differs {
+                continue;
+            }
+            let value = match site.shapes[at] {
+                Shape::Symbol { values: 2 } => 1 - guess,
+                Shape::Symbol { values } => {
+                    let from = hash(guess as u64);
+                    let contexts = [from, 0, from, 0, 0];
+                    self.symbol(Topic::SpawnSymbol, field, &contexts, values, actual)
+                }
+                shape => {
+                    let number = NumberSite {
+                        exponent: Topic::SpawnExponent,
+                        sign: Some(Topic::SpawnSign),
+                        mantissa: Topic::SpawnMantissa,
+                        field,
+                        pivot: column.size.max(3) - 1,
+                        scale: [column.size, 0, 0, column.size, 0],
+                        signs: [column.sign, 0, 0, column.sign, 0],
+                    };
+                    self.residual(&number, shape, guess, actual, &mut trail.columns[at])
+                }
+            };
+            if let Some(cell) = out.last_mut() {
+                *cell = value;
+            }
+        }
+    }
+
+    fn residual(
+        &mut self,
+        number: &NumberSite,
+        shape: Shape,
+        guess: i64,
+        actual: i64,
+        column: &mut Column,
+    ) -> i64 {
+        let error = self.number(number, &NONE, residual(actual, guess, shape));
+        column.size = u32::from(bit_length(error));
+        column.sign = if error < 0 { 2 } else { 1 };
+        wrap(guess.wrapping_add(error), shape)
+    }
+
+    /// A byte, given those before it.
+    fn byte(&mut self, site: &Site<'_>, byte: i64, before: &[i64]) -> i64 {
+        let back = |count: usize| {
+            let at = before.len().checked_sub(count);
+            at.map_or(256, |at| before[at] as u64)
+        };
+        let (one, two) = (hash(back(1)), hash(back(2) << 16 | back(1) | 1 << 40));
+        let contexts = [one, 0, two, 0, one];
+        self.symbol(Topic::SpawnSymbol, site.field, &contexts, 256, byte)
+    }
+}
+
+/// A content as integers, whatever it is.
+fn widen(content: &Content) -> Cow<'_, [i64]> {
+    match content {
+        Content::Bytes(bytes) => bytes.iter().map(|&byte| i64::from(byte)).collect(),
+        Content::Cells(cells) => Cow::Borrowed(cells),
+    }
+}

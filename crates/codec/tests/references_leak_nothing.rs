@@ -1,0 +1,495 @@
+//! References to other entities: who is hidden is nobody, who is on the way is pending, who comes
+//! into sight or leaves it wakes those who refer to it, and nothing else shows.
+//!
+//! Mutations tried: translating old rows with what is visible now (fails), not disturbing holders
+//! at rest (fails), not stirring active ones (fails), references without a generation (fails),
+//! numbers that are given away while somebody may still refer to them, also if they were never
+//! sent (both fail).
+
+mod common;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use common::{Random, config, told};
+use prescient_codec::{
+    ClientId, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick, history::Archive,
+    history::CaptureError,
+};
+use prescient_schema::{EntityRef, Ref, Schema, SchemaBuilder, State};
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+#[state(rename = "unit")]
+struct Unit {
+    x: i32,
+    target: EntityRef,
+    base: Ref<Base>,
+    note: String,
+}
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+#[state(rename = "base")]
+struct Base {
+    level: u8,
+    guard: Ref<Unit>,
+}
+
+const UNIT: u16 = 0;
+const BASE: u16 = 1;
+
+struct Ends {
+    archive: Archive,
+    encoder: Encoder,
+    decoder: Decoder,
+    tick: u32,
+}
+
+impl Ends {
+    fn new() -> Self {
+        let schema = schema();
+        let config = config(Policy::Confirmed, Profile::Default);
+        Self {
+            archive: Archive::new(schema.clone(), HISTORY),
+            encoder: Encoder::new(schema.clone(), config),
+            decoder: Decoder::new(schema, config),
+            tick: 0,
+        }
+    }
+
+    fn spawn(&mut self, unit: &Unit) -> Slot {
+        self.capture(|capture| capture.spawn_parcel(UNIT, &unit.to_parcel("default")))
+    }
+
+    fn set(&mut self, slot: Slot, unit: &Unit) {
+        self.capture(|capture| capture.write_parcel(slot, &unit.to_parcel("default")));
+    }
+
+    fn capture<T>(
+        &mut self,
+        write: impl FnOnce(&mut prescient_codec::history::Capture<'_>) -> Result<T, CaptureError>,
+    ) -> T {
+        self.tick += 1;
+        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let result = write(&mut capture).unwrap();
+        capture.finish();
+        result
+    }
+
+    fn show(&mut self, slot: Slot) -> ClientId {
+        self.encoder.show(slot, &self.archive).unwrap()
+    }
+
+    /// Captures a tick without changes if the last one was sent, and sends the newest.
+    fn exchange(&mut self) -> usize {
+        self.send(None, true)
+    }
+
+    fn send(&mut self, budget: Option<usize>, arrives: bool) -> usize {
+        let packet = match self.encoder.encode(&self.archive, budget) {
+            Ok(packet) => packet,
+            Err(_) => {
+                self.capture(|_| Ok(()));
+                self.encoder.encode(&self.archive, budget).unwrap()
+            }
+        };
+        if arrives {
+            self.decoder.decode(&packet.bytes).unwrap();
+            for id in self.decoder.covered() {
+                let slot = self.encoder.slot(id).unwrap();
+                let told = told(&self.archive, &self.encoder, slot).unwrap();
+                assert_eq!(self.decoder.row(id), Some(&told[..]));
+            }
+            assert_eq!(self.encoder.digest(), self.decoder.digest());
+            let ack = self.decoder.acknowledgement().unwrap();
+            self.encoder.acknowledge(&ack, &self.archive).unwrap();
+        }
+        packet.bytes.len()
+    }
+
+    fn read(&self, id: ClientId) -> Unit {
+        let row = self.decoder.row(id).unwrap();
+        Unit::from_row_in("default", row, self.decoder.world()).unwrap()
+    }
+
+    fn reference(&self, slot: Slot) -> EntityRef {
+        self.archive.reference(slot).unwrap()
+    }
+}
+
+fn schema() -> Arc<Schema> {
+    let schema = SchemaBuilder::new().state::<Unit>().state::<Base>();
+    Arc::new(schema.build().unwrap())
+}
+
+fn aiming_at(target: EntityRef) -> Unit {
+    Unit {
+        target,
+        ..Unit::default()
+    }
+}
+
+#[test]
+fn a_hidden_target_is_nobody() {
+    let mut ends = Ends::new();
+    let target = ends.spawn(&Unit::default());
+    let holder = ends.spawn(&aiming_at(ends.reference(target)));
+    let id = ends.show(holder);
+    ends.exchange();
+    assert_eq!(ends.read(id).target, EntityRef::NONE);
+    let seen = ends.show(target);
+    ends.exchange();
+    let told = ends.read(id).target;
+    assert_eq!(told, EntityRef::new(seen.0, 0));
+    assert_eq!(ends.decoder.world().entity(told), Some(Slot(seen.0)));
+    assert!(!ends.decoder.is_pending(told));
+    ends.encoder.hide(target);
+    ends.exchange();
+    assert_eq!(ends.read(id).target, EntityRef::NONE);
+}
+
+#[test]
+fn a_target_on_its_way_is_pending() {
+    let mut ends = Ends::new();
+    let holder = ends.spawn(&Unit::default());
+    let id = ends.show(holder);
+    ends.exchange();
+    let mut random = Random::new(3);
+    let crowd = ends.capture(|capture| {
+        let unit = |_| {
+            let unit = Unit {
+                x: random.next() as i32,
+                note: format!("{}", random.next()),
+                ..Unit::default()
+            };
+            capture.spawn_parcel(UNIT, &unit.to_parcel("default"))
+        };
+        (0..300).map(unit).collect::<Result<Vec<_>, _>>()
+    });
+    for &slot in &crowd {
+        ends.show(slot);
+    }
+    let last = *crowd.last().unwrap();
+    ends.set(holder, &aiming_at(ends.reference(last)));
+    let expected = EntityRef::new(ends.encoder.client_id(last).unwrap().0, 0);
+    let mut pending = 0;
+    for _ in 0..200 {
+        ends.send(Some(200), true);
+        let told = ends.read(id).target;
+        if told.is_none() && pending == 0 {
+            continue;
+        }
+        assert_eq!(told, expected);
+        if !ends.decoder.is_pending(told) {
+            assert!(pending > 10);
+            return;
+        }
+        pending += 1;
+    }
+    panic!("it never came");
+}
+
+#[test]
+fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
+    // At rest, active but still, and in motion.
+    for wait in [120, 5, 0] {
+        let mut ends = Ends::new();
+        let target = ends.spawn(&Unit::default());
+        let base = ends.capture(|capture| {
+            let guard = Ref::to(capture.reference(target).unwrap());
+            capture.spawn_parcel(BASE, &Base { level: 1, guard }.to_parcel("default"))
+        });
+        let holder = ends.spawn(&aiming_at(ends.reference(target)));
+        let (unit, building) = (ends.show(holder), ends.show(base));
+        let guard = |ends: &Ends| {
+            let row = ends.decoder.row(building).unwrap();
+            Base::from_row("default", row).unwrap().guard.entity()
+        };
+        ends.exchange();
+        for round in 0..4 {
+            for _ in 0..wait {
+                ends.exchange();
+            }
+            let idle = ends.encoder.estimate(holder, &ends.archive);
+            assert_eq!(idle == Some(0), wait > 100, "{idle:?}");
+            let seen = ends.show(target);
+            if round % 2 == 1 {
+                ends.send(None, false);
+            }
+            ends.exchange();
+            assert_eq!(ends.read(unit).target, EntityRef::new(seen.0, 0));
+            assert_eq!(guard(&ends), EntityRef::new(seen.0, 0));
+            for _ in 0..wait {
+                ends.exchange();
+            }
+            if round % 2 == 1 {
+                // Out of sight and back between two packets: another number, perhaps.
+                ends.encoder.hide(target);
+                ends.show(target);
+                ends.exchange();
+            }
+            ends.encoder.hide(target);
+            if round % 2 == 0 {
+                ends.send(None, false);
+            }
+            ends.exchange();
+            assert_eq!(ends.read(unit).target, EntityRef::NONE);
+            assert_eq!(guard(&ends), EntityRef::NONE);
+        }
+    }
+}
+
+#[test]
+fn whoever_takes_the_place_of_the_dead_is_not_meant() {
+    let mut ends = Ends::new();
+    let first = ends.spawn(&Unit::default());
+    let old = ends.reference(first);
+    let holder = ends.spawn(&aiming_at(old));
+    let still = ends.spawn(&aiming_at(old));
+    let (id, idle) = (ends.show(holder), ends.show(still));
+    ends.show(first);
+    ends.exchange();
+    assert!(!ends.read(id).target.is_none());
+    ends.capture(|capture| capture.despawn(first));
+    for tick in 0..300 {
+        // Whoever holds the old reference may go on writing it.
+        let unit = Unit {
+            x: tick,
+            ..aiming_at(old)
+        };
+        ends.set(holder, &unit);
+        ends.exchange();
+        assert_eq!(ends.read(id).target, EntityRef::NONE);
+    }
+    let heir = ends.spawn(&Unit::default());
+    assert_eq!(heir, first, "the archive gives away its oldest free slot");
+    let seen = ends.show(heir);
+    for _ in 0..100 {
+        ends.exchange();
+        assert!(ends.decoder.row(seen).is_some());
+        assert_eq!(ends.read(id).target, EntityRef::NONE);
+        assert_eq!(ends.read(idle).target, EntityRef::NONE);
+    }
+    assert_eq!(ends.archive.entity(old), None);
+    let new = ends.reference(heir);
+    assert_ne!(new, old);
+    ends.set(holder, &aiming_at(new));
+    ends.exchange();
+    assert_eq!(ends.read(id).target, EntityRef::new(seen.0, 0));
+    assert_eq!(ends.read(idle).target, EntityRef::NONE);
+}
+
+#[test]
+fn only_what_exists_and_fits_can_be_referred_to() {
+    let mut ends = Ends::new();
+    let unit = ends.spawn(&Unit::default());
+    let right = ends.reference(unit);
+    ends.tick += 1;
+    let mut capture = ends.archive.begin(Tick(ends.tick)).unwrap();
+    let wrong = |to| Err(CaptureError::WrongReference { field: 1, to });
+    for to in [EntityRef::new(7, 0), EntityRef::new(unit.0, 1)] {
+        let row = aiming_at(to).to_row("default");
+        assert_eq!(capture.write(unit, &row), wrong(to));
+        assert_eq!(capture.set(unit, 1, to.cell()), wrong(to));
+    }
+    let base = Unit {
+        base: Ref::to(right),
+        ..Unit::default()
+    };
+    let error = CaptureError::WrongReference {
+        field: 2,
+        to: right,
+    };
+    assert_eq!(capture.write(unit, &base.to_row("default")), Err(error));
+    capture
+        .write(unit, &aiming_at(right).to_row("default"))
+        .unwrap();
+    capture.finish();
+}
+
+/// Two worlds that differ in what is hidden, and one link.
+#[test]
+fn packets_are_the_same_with_and_without_the_hidden() {
+    let mut random = Random::new(11);
+    let (mut bare, mut full) = (Ends::new(), Ends::new());
+    // Visible units by their place in `seen`; hidden ones only in the full world.
+    let mut seen: Vec<(Slot, Slot)> = Vec::new();
+    let mut hidden: Vec<Slot> = Vec::new();
+    let mut units: Vec<(Unit, Option<usize>)> = Vec::new();
+    for tick in 1..600 {
+        for ends in [&mut bare, &mut full] {
+            ends.tick = tick;
+        }
+        let mut one = bare.archive.begin(Tick(tick)).unwrap();
+        let mut two = full.archive.begin(Tick(tick)).unwrap();
+        for _ in 0..random.below(3) {
+            if hidden.len() < 60 {
+                let unit = Unit::default().to_parcel("default");
+                hidden.push(two.spawn_parcel(UNIT, &unit).unwrap());
+            }
+        }
+        if hidden.len() > 40 {
+            let at = random.below(hidden.len() as u64) as usize;
+            two.despawn(hidden.swap_remove(at)).unwrap();
+        }
+        if seen.len() < 30 && random.chance(30) {
+            let unit = Unit::default().to_parcel("default");
+            let slots = (
+                one.spawn_parcel(UNIT, &unit).unwrap(),
+                two.spawn_parcel(UNIT, &unit).unwrap(),
+            );
+            seen.push(slots);
+            units.push((Unit::default(), None));
+        }
+        for at in 0..seen.len() {
+            let quiet = at % 3 == 0 && tick > 100;
+            if random.chance(15) && !quiet {
+                units[at].0.x += random.below(9) as i32;
+                units[at].1 = match random.below(3) {
+                    0 => None,
+                    _ => Some(random.below(seen.len() as u64) as usize),
+                };
+            }
+            if random.chance(3) && !quiet {
+                units[at].0.note = format!("number {}", random.below(5));
+            }
+            let (unit, target) = &mut units[at];
+            unit.target = match target {
+                Some(target) => one.reference(seen[*target].0).unwrap(),
+                None => EntityRef::NONE,
+            };
+            one.write_parcel(seen[at].0, &unit.to_parcel("default"))
+                .unwrap();
+            // Where the bare world refers to nobody, the full one often refers to the hidden.
+            let nobody = hidden.get(random.below(90) as usize);
+            unit.target = match (target, nobody) {
+                (Some(target), _) => two.reference(seen[*target].1).unwrap(),
+                (None, Some(hidden)) => two.reference(*hidden).unwrap(),
+                (None, None) => EntityRef::NONE,
+            };
+            two.write_parcel(seen[at].1, &unit.to_parcel("default"))
+                .unwrap();
+        }
+        for &slot in &hidden {
+            let target = seen.first().map(|seen| two.reference(seen.1).unwrap());
+            let unit = Unit {
+                x: random.next() as i32,
+                ..aiming_at(target.unwrap_or_default())
+            };
+            two.write_parcel(slot, &unit.to_parcel("default")).unwrap();
+        }
+        one.finish();
+        two.finish();
+        for (at, &(a, b)) in seen.iter().enumerate() {
+            if (tick as usize / 50 + at).is_multiple_of(5) {
+                bare.encoder.hide(a);
+                full.encoder.hide(b);
+            } else {
+                let ids = (bare.show(a), full.show(b));
+                assert_eq!(ids.0, ids.1);
+            }
+        }
+        let budget = (tick % 100 < 50).then_some(60);
+        let packet = bare.encoder.encode(&bare.archive, budget).unwrap();
+        let other = full.encoder.encode(&full.archive, budget).unwrap();
+        assert_eq!(packet.bytes, other.bytes, "tick {tick}");
+        if random.chance(80) {
+            bare.decoder.decode(&packet.bytes).unwrap();
+            let ack = bare.decoder.acknowledgement().unwrap();
+            if random.chance(80) {
+                bare.encoder.acknowledge(&ack, &bare.archive).unwrap();
+                full.encoder.acknowledge(&ack, &full.archive).unwrap();
+            }
+        }
+    }
+}
+
+/// Whom a receiver takes a reference for is whom it meant when its holder was last told of, also
+/// when numbers are given to others and holders wait for their turn.
+#[test]
+fn stale_references_never_mean_somebody_else() {
+    let mut resolved = 0;
+    for seed in 0..if cfg!(debug_assertions) { 6 } else { 60 } {
+        let mut random = Random::new(seed);
+        let mut ends = Ends::new();
+        let mut alive: BTreeMap<Slot, Unit> = BTreeMap::new();
+        // By packet: who each number is, and whom it refers to.
+        type Told = BTreeMap<u32, (EntityRef, Option<EntityRef>)>;
+        let mut truths: BTreeMap<u32, Told> = BTreeMap::new();
+        let mut shown: Told = BTreeMap::new();
+        for tick in 1..400 {
+            ends.tick = tick;
+            let mut capture = ends.archive.begin(Tick(tick)).unwrap();
+            if alive.len() < 40 && random.chance(70) {
+                let slot = capture.spawn_parcel(UNIT, &Unit::default().to_parcel("default"));
+                alive.insert(slot.unwrap(), Unit::default());
+            }
+            let slots: Vec<Slot> = alive.keys().copied().collect();
+            for &slot in &slots {
+                if random.chance(1) {
+                    capture.despawn(slot).unwrap();
+                    alive.remove(&slot);
+                }
+            }
+            for (&slot, unit) in &mut alive {
+                if random.chance(40) {
+                    unit.x = random.next() as i32;
+                }
+                if random.chance(10) {
+                    let to = slots[random.below(slots.len() as u64) as usize];
+                    unit.target = capture.reference(to).unwrap_or_default();
+                }
+                capture
+                    .write_parcel(slot, &unit.to_parcel("default"))
+                    .unwrap();
+            }
+            capture.finish();
+            for &slot in alive.keys() {
+                match random.below(40) {
+                    0 => ends.encoder.hide(slot),
+                    1..=9 => drop(ends.show(slot)),
+                    _ => {}
+                }
+            }
+            let budget = Some(40 + seed as usize % 5 * 20);
+            let packet = ends.encoder.encode(&ends.archive, budget).unwrap();
+            let mut truth = Told::new();
+            for (&slot, unit) in &alive {
+                if let Some(id) = ends.encoder.client_id(slot) {
+                    let meant = ends.archive.entity(unit.target);
+                    let meant = meant.filter(|&to| ends.encoder.client_id(to).is_some());
+                    truth.insert(
+                        id.0,
+                        (ends.reference(slot), meant.map(|to| ends.reference(to))),
+                    );
+                }
+            }
+            truths.insert(packet.sequence.0, truth);
+            if random.chance(20) {
+                continue;
+            }
+            let done = ends.decoder.decode(&packet.bytes).unwrap();
+            let world = ends.decoder.world();
+            shown.retain(|&id, _| world.class(Slot(id)).is_some());
+            for id in ends.decoder.covered() {
+                shown.insert(id.0, truths[&done.sequence.0][&id.0]);
+            }
+            for (&id, (_, meant)) in &shown {
+                let told = ends.read(ClientId(id)).target;
+                assert_eq!(told.is_none(), meant.is_none(), "seed {seed}, tick {tick}");
+                if let Some(at) = ends.decoder.world().entity(told) {
+                    let is = shown[&at.0].0;
+                    assert_eq!(
+                        Some(is),
+                        *meant,
+                        "seed {seed}, tick {tick}: {id} → {told:?}"
+                    );
+                    resolved += 1;
+                }
+            }
+            if random.chance(80) {
+                let ack = ends.decoder.acknowledgement().unwrap();
+                ends.encoder.acknowledge(&ack, &ends.archive).unwrap();
+            }
+        }
+    }
+    assert!(resolved > 1000, "{resolved}");
+}

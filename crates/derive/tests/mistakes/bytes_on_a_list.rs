@@ -1,0 +1,9 @@
+use prescient_schema::State;
+
+#[derive(State)]
+struct Car {
+    #[state(bytes)]
+    laps: Vec<u32>,
+}
+
+fn main() {}

@@ -1,0 +1,209 @@
+//! What a container holds, apart from the row that names it.
+//!
+//! A row is integers of a fixed number, and a text is not. So the column of a container holds a
+//! *cell*: 63 bits of hash of what it holds, 0 for nothing. Comparing, remembering and
+//! acknowledging rows then works as for any other column; whoever needs the content asks a
+//! [`Library`] for it by its cell.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{Field, Kind};
+
+/// What a text, a byte buffer, a list or a map holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A text or a byte buffer.
+    Bytes(Box<[u8]>),
+    /// The columns of all items of a list or map, one item after the other.
+    Cells(Box<[i64]>),
+}
+
+impl Content {
+    /// Most integers (or bytes) that a content may have.
+    pub const MAX_CELLS: usize = 1 << 16;
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many integers (or bytes) there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Content::Bytes(bytes) => bytes.len(),
+            Content::Cells(cells) => cells.len(),
+        }
+    }
+
+    /// The value of a column that holds this. It guards against accidents, not against people
+    /// who look for two contents with the same cell: an archive refuses the second one.
+    pub fn cell(&self) -> i64 {
+        if self.is_empty() {
+            return 0;
+        }
+        let kind = u64::from(matches!(self, Content::Cells(_)));
+        let mut hash = Hash::new(0);
+        hash.add((self.len() as u64) << 1 | kind);
+        match self {
+            Content::Bytes(bytes) => {
+                for word in bytes.chunks(8) {
+                    let mut wide = [0; 8];
+                    wide[..word.len()].copy_from_slice(word);
+                    hash.add(u64::from_le_bytes(wide));
+                }
+            }
+            Content::Cells(cells) => {
+                cells.iter().for_each(|&cell| hash.add(cell as u64));
+            }
+        }
+        ((hash.value() >> 1) as i64).max(1)
+    }
+}
+
+/// Where contents are found by their cells.
+pub trait Library {
+    /// What the column of a container with this value holds; never asked for 0, which is nothing.
+    fn content(&self, cell: i64) -> Option<&Content>;
+}
+
+/// A row together with what its containers hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parcel {
+    /// The row.
+    pub row: Vec<i64>,
+    /// What its containers hold, in the order of their columns, without empty ones.
+    pub contents: Vec<Content>,
+}
+
+impl Library for Parcel {
+    fn content(&self, cell: i64) -> Option<&Content> {
+        self.contents.iter().find(|content| content.cell() == cell)
+    }
+}
+
+/// What may stand in a container.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Container<'a> {
+    /// The columns of an item; empty for texts and byte buffers, whose items are bytes.
+    pub item: &'a [Field],
+    /// How many of those are the key by which items are sorted; 0 without one.
+    pub key: usize,
+    /// Whether the bytes must be UTF-8.
+    pub text: bool,
+    /// Most items.
+    pub most: usize,
+}
+
+impl Container<'_> {
+    /// Integers (or bytes) of an item.
+    pub fn width(&self) -> usize {
+        self.item.len().max(1)
+    }
+
+    /// Whether `content` may stand in it: right kind, not too long, every column in range, keys
+    /// ascending and different, text in UTF-8.
+    pub fn admits(&self, content: &Content) -> bool {
+        if content.len() > self.most * self.width() {
+            return false;
+        }
+        match content {
+            Content::Bytes(bytes) if self.item.is_empty() => {
+                !self.text || core::str::from_utf8(bytes).is_ok()
+            }
+            Content::Cells(cells) if !self.item.is_empty() => {
+                let mut items = cells.chunks_exact(self.width());
+                let fits = |item: &[i64]| {
+                    let mut fields = item.iter().zip(self.item);
+                    fields.all(|(&value, field)| field.kind.admits(value))
+                };
+                let sorted = |pair: &[&[i64]]| pair[0][..self.key] < pair[1][..self.key];
+                let ascends = || {
+                    let items: Vec<&[i64]> = cells.chunks_exact(self.width()).collect();
+                    items.windows(2).all(sorted)
+                };
+                items.all(fits)
+                    && cells.len().is_multiple_of(self.width())
+                    && (self.key == 0 || ascends())
+            }
+            _ => content.is_empty(),
+        }
+    }
+}
+
+impl Kind {
+    /// What may stand in a column of this kind, if it is a container.
+    pub fn container(&self) -> Option<Container<'_>> {
+        let (item, key, text, most): (&[Field], _, _, _) = match self {
+            Kind::Text { most } => (&[], 0, true, most),
+            Kind::Bytes { most } => (&[], 0, false, most),
+            Kind::List { item, most } => (item, 0, false, most),
+            Kind::Map { item, key, most } => (item, usize::from(*key), false, most),
+            _ => return None,
+        };
+        Some(Container {
+            item,
+            key,
+            text,
+            most: *most as usize,
+        })
+    }
+}
+
+/// The hash behind cells; the same steps as the check of a packet.
+struct Hash(u64);
+
+impl Hash {
+    fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn add(&mut self, value: u64) {
+        self.0 = (self.0 ^ value)
+            .wrapping_mul(0xD6E8_FEB8_6659_FD93)
+            .rotate_left(32);
+    }
+
+    fn value(&self) -> u64 {
+        let mixed = (self.0 ^ self.0 >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed ^ mixed >> 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_tell_contents_apart() {
+        let bytes = |text: &str| Content::Bytes(text.as_bytes().into()).cell();
+        let cells = |cells: &[i64]| Content::Cells(cells.into()).cell();
+        assert_eq!(bytes(""), 0);
+        assert_eq!(cells(&[]), 0);
+        let different = [
+            bytes("a"),
+            bytes("b"),
+            bytes("a\0"),
+            bytes("\0"),
+            bytes("\0\0"),
+            cells(&[0]),
+            cells(&[0, 0]),
+            cells(&[97]),
+            cells(&[97, 1]),
+            cells(&[1, 97]),
+            bytes("\u{1d}"),
+            cells(&[28]),
+            cells(&[29]),
+        ];
+        for (at, cell) in different.iter().enumerate() {
+            assert!(*cell > 0 && !different[..at].contains(cell), "{at}");
+        }
+    }
+
+    #[test]
+    fn cells_are_part_of_the_format() {
+        let text = Content::Bytes(b"Prescient".as_slice().into());
+        let cells = Content::Cells([3, -1].into());
+        assert_eq!(text.cell(), 5_940_961_907_957_468_585);
+        assert_eq!(cells.cell(), 1_177_021_054_916_912_493);
+    }
+}

@@ -1,0 +1,219 @@
+//! Texts, byte buffers, lists, maps and sets: one column, which names what they hold.
+//!
+//! Items are flattened like anything else, but into the content and not into the row. Precision
+//! levels do not reach into containers, and neither do relations between fields.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+
+use super::{Buffer, Numeric, ReadError, Real, Sink, Source, Value};
+use crate::{ClassBuilder, Content, Declaration, Field, Kind, Priority};
+
+/// UTF-8; what is longer than declared is cut at the end of a character.
+impl Value for String {
+    fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
+        class.field(how.column(name, Kind::Text { most: most(how, 1) }));
+    }
+
+    fn width(_: &Declaration, _: &str) -> usize {
+        1
+    }
+
+    fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
+        let mut end = self.len().min(most(how, 1) as usize);
+        while !self.is_char_boundary(end) {
+            end -= 1;
+        }
+        row.put_content(Content::Bytes(self.as_bytes()[..end].into()));
+    }
+
+    fn read(_: &Declaration, _: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+        row.take_content(|content| match content {
+            Content::Bytes(bytes) => core::str::from_utf8(bytes).ok().map(String::from),
+            Content::Cells(_) => None,
+        })
+        .map(Option::unwrap_or_default)
+    }
+}
+
+/// A list, or with `bytes` declared a byte buffer; what is longer than declared is cut.
+impl<T: Value> Value for Vec<T> {
+    fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
+        let kind = if how.bytes {
+            Kind::Bytes { most: most(how, 1) }
+        } else {
+            let item = columns::<T>("", how, table);
+            let most = most(how, item.len());
+            Kind::List { item, most }
+        };
+        class.field(how.column(name, kind));
+    }
+
+    fn width(_: &Declaration, _: &str) -> usize {
+        1
+    }
+
+    fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
+        let width = T::width(how, table);
+        let most = most(how, if how.bytes { 1 } else { width }) as usize;
+        let mut cells = Vec::with_capacity(self.len().min(most) * width);
+        for item in self.iter().take(most) {
+            item.write(how, table, &mut cells);
+        }
+        row.put_content(if how.bytes {
+            Content::Bytes(cells.iter().map(|&cell| cell as u8).collect())
+        } else {
+            Content::Cells(cells.into())
+        });
+    }
+
+    fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+        let items = row.take_content(|content| match content {
+            Content::Bytes(bytes) if how.bytes => {
+                let wide: Vec<i64> = bytes.iter().map(|&byte| i64::from(byte)).collect();
+                items(&wide, |item| T::read(how, table, item))
+            }
+            Content::Cells(cells) if !how.bytes => items(cells, |item| T::read(how, table, item)),
+            _ => None,
+        });
+        items.map(Option::unwrap_or_default)
+    }
+}
+
+impl Buffer for Vec<u8> {}
+impl<T: Numeric> Numeric for Vec<T> {}
+impl<T: Real> Real for Vec<T> {}
+
+/// Items sorted by the columns of their keys; those beyond what is declared are left out. What is
+/// declared about numbers is about the values.
+impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
+    fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
+        let mut item = columns::<K>("key", &Declaration::PLAIN, table);
+        let key = item.len() as u8;
+        item.extend(columns::<V>("value", how, table));
+        let most = most(how, item.len());
+        class.field(how.column(name, Kind::Map { item, key, most }));
+    }
+
+    fn width(_: &Declaration, _: &str) -> usize {
+        1
+    }
+
+    fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
+        let key = K::width(&Declaration::PLAIN, table);
+        let width = key + V::width(how, table);
+        let items = self.iter().map(|(key, value)| {
+            let mut cells = Vec::with_capacity(width);
+            key.write(&Declaration::PLAIN, table, &mut cells);
+            value.write(how, table, &mut cells);
+            cells
+        });
+        put_sorted(items.collect(), key, most(how, width) as usize, row);
+    }
+
+    fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+        let read = |item: &mut Source<'_>| {
+            let key = K::read(&Declaration::PLAIN, table, item)?;
+            Ok((key, V::read(how, table, item)?))
+        };
+        row.take_content(|content| match content {
+            Content::Cells(cells) => items(cells, read),
+            Content::Bytes(_) => None,
+        })
+        .map(|items| items.unwrap_or_default().into_iter().collect())
+    }
+}
+
+impl<K: Value + Ord, V: Numeric> Numeric for BTreeMap<K, V> {}
+impl<K: Value + Ord, V: Real> Real for BTreeMap<K, V> {}
+
+/// A map of keys alone.
+impl<K: Value + Ord> Value for BTreeSet<K> {
+    fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
+        let item = columns::<K>("key", &Declaration::PLAIN, table);
+        let (key, most) = (item.len() as u8, most(how, item.len()));
+        class.field(how.column(name, Kind::Map { item, key, most }));
+    }
+
+    fn width(_: &Declaration, _: &str) -> usize {
+        1
+    }
+
+    fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
+        let width = K::width(&Declaration::PLAIN, table);
+        let items = self.iter().map(|key| {
+            let mut cells = Vec::with_capacity(width);
+            key.write(&Declaration::PLAIN, table, &mut cells);
+            cells
+        });
+        put_sorted(items.collect(), width, most(how, width) as usize, row);
+    }
+
+    fn read(_: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+        row.take_content(|content| match content {
+            Content::Cells(cells) => items(cells, |item| K::read(&Declaration::PLAIN, table, item)),
+            Content::Bytes(_) => None,
+        })
+        .map(|items| items.unwrap_or_default().into_iter().collect())
+    }
+}
+
+/// A key of unsigned 64 bits sorts by its column, which is signed: only the columns count here.
+fn put_sorted(mut items: Vec<Vec<i64>>, key: usize, most: usize, row: &mut impl Sink) {
+    items.sort_by(|a, b| a[..key].cmp(&b[..key]));
+    items.dedup_by(|a, b| a[..key] == b[..key]);
+    items.truncate(most);
+    row.put_content(Content::Cells(items.concat().into()));
+}
+
+/// The columns of an item.
+fn columns<T: Value>(name: &str, how: &Declaration, table: &str) -> Vec<Field> {
+    let how = Declaration {
+        priority: Some(Priority::default()),
+        levels: None,
+        only_on_spawn: false,
+        optional: false,
+        ..*how
+    };
+    let mut class = ClassBuilder::new("item");
+    T::describe(name, &how, table, &mut class);
+    let mut fields = class.into_fields();
+    for field in &mut fields {
+        field.only_on_spawn = false;
+        field.optional = false;
+        if field.name.is_empty() {
+            field.name = "item".into();
+        }
+    }
+    fields
+}
+
+/// Most items of a container whose items have this many columns.
+fn most(how: &Declaration, width: usize) -> u32 {
+    let room = (Content::MAX_CELLS / width.max(1)) as u32;
+    how.most.unwrap_or(USUAL.min(room))
+}
+
+/// Most items where nothing is declared.
+const USUAL: u32 = 4096;
+
+/// All items of a content; `None` if one of them is not what it should be.
+fn items<T>(
+    cells: &[i64],
+    mut read: impl FnMut(&mut Source<'_>) -> Result<T, ReadError>,
+) -> Option<Vec<T>> {
+    let mut source = Source::new(cells);
+    let mut items = Vec::new();
+    while !source.is_done() {
+        let before = source.clone();
+        items.push(read(&mut source).ok()?);
+        // An item without columns would go on for ever.
+        if source.is_at(&before) {
+            return None;
+        }
+    }
+    Some(items)
+}
