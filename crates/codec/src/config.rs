@@ -25,6 +25,14 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// Binary logarithm of the cells that a field may have.
+    pub(crate) const fn page_bits(self) -> u32 {
+        match self {
+            Profile::Default => 14,
+            Profile::Best => 16,
+        }
+    }
+
     /// Contexts that are mixed for a decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {

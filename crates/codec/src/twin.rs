@@ -243,7 +243,12 @@ impl Twin {
             ..Journal::default()
         };
         Self {
-            bank: Bank::new(book.layout.pages, learning, config.profile.contexts()),
+            bank: Bank::new(
+                book.layout.pages,
+                learning,
+                config.profile.contexts(),
+                config.profile.page_bits(),
+            ),
             book,
             learning: learning != Learning::Off,
             journal,

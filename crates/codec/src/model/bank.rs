@@ -113,6 +113,8 @@ pub struct Bank {
     pages: Vec<Page>,
     weights: Vec<[i32; MAX_INPUTS]>,
     learning: Learning,
+    /// Cells that a page may have at most.
+    largest: u32,
     notes: Notes,
     /// Room that pages left behind, by its binary logarithm.
     vacant: [Vec<u32>; HASH_BITS as usize + 1],
@@ -156,13 +158,15 @@ struct Notes {
 }
 
 impl Bank {
-    /// A bank that has seen nothing.
-    pub fn new(pages: u32, learning: Learning, inputs: usize) -> Self {
+    /// A bank that has seen nothing and mixes `inputs` contexts; no page grows beyond
+    /// 2^`largest_bits` cells.
+    pub fn new(pages: u32, learning: Learning, inputs: usize, largest_bits: u32) -> Self {
         Self {
             cells: Vec::new(),
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
             weights: alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS],
             learning,
+            largest: 1 << largest_bits.min(HASH_BITS),
             notes: Notes::default(),
             vacant: Default::default(),
         }
@@ -275,13 +279,16 @@ impl Bank {
     fn grow(&mut self, at: usize) {
         let old = self.pages[at];
         let size = old.mask + 1;
-        if size >= LARGEST {
+        if size >= self.largest {
             return;
         }
         let start = self.room(size * GROWTH);
         for copy in 0..GROWTH {
             let from = old.start as usize..(old.start + size) as usize;
             self.cells.copy_within(from, (start + copy * size) as usize);
+        }
+        for cell in &mut self.cells[start as usize..][..(size * GROWTH) as usize] {
+            *cell = *cell & !COUNT | (*cell & COUNT).min(INHERITED);
         }
         self.pages[at] = Page {
             start,
@@ -411,14 +418,15 @@ pub const SLICES: u32 = 64;
 pub const MAX_INPUTS: usize = 6;
 /// Cells in a line.
 pub const LINE: u32 = 16;
-const HASH_BITS: u32 = 14;
+const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
-/// Cells of a page at first, and at most.
+/// Cells of a page at first.
 const SMALLEST: u32 = 256;
-const LARGEST: u32 = 16384;
 const GROWTH: u32 = 4;
+/// How much of their experience cells keep when their page grows: part of it was that of others.
+const INHERITED: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
-const LESSONS_PER_CELL: u32 = 2;
+const LESSONS_PER_CELL: u32 = 1;
 const WEIGHT_SETS: usize = 256;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
