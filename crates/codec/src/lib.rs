@@ -57,6 +57,7 @@ pub mod model;
 mod past;
 pub mod predict;
 pub mod range;
+mod ranking;
 mod roster;
 mod script;
 mod session;
