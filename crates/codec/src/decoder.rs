@@ -309,6 +309,7 @@ impl Decoder {
                 cause: Cause::Header,
             },
             sum: seed(header),
+            counting: false,
             cost: 0,
             allowance: usize::MAX,
             charged: 0,

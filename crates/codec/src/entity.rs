@@ -386,7 +386,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         (newest * 7 + second as usize) * 8 + predictor as usize,
                     ],
                 };
-                let error = self.number(&site, repeats, residual(actual, guess, shape));
+                let error = residual(actual, guess, shape);
+                let error = match state.last {
+                    1 => self.likely_again(&site, repeats, 1, error),
+                    0x81 => self.likely_again(&site, repeats, -1, error),
+                    _ => self.number(&site, repeats, error),
+                };
                 trail.exponent = u32::from(bit_length(error));
                 trail.largest = trail.largest.max(trail.exponent);
                 trail.sign = if error < 0 { 2 } else { 1 };
@@ -465,6 +470,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return 0;
         }
         cell
+    }
+
+    /// A residual after one of 1 or -1: much that changes changes by that every time.
+    fn likely_again(&mut self, site: &NumberSite, repeats: &Repeats, last: i64, error: i64) -> i64 {
+        if self.flag(Topic::Again, site.field, &site.signs, error == last) {
+            return last;
+        }
+        self.number_but(site, repeats, last, error)
     }
 
     fn class_key(&self, class: u16) -> u32 {

@@ -70,6 +70,8 @@ pub(crate) struct Session<'a, C, const N: usize> {
     pub ledger: Option<&'a mut Ledger>,
     pub account: Account,
     pub sum: Checksum,
+    /// Whether anybody wants to know what is spent.
+    pub counting: bool,
     /// Spent so far, in 1/65536 bit.
     pub cost: u64,
     /// How many decisions a reader takes.
@@ -103,6 +105,7 @@ pub(crate) enum Topic {
     Level,
     Repeat,
     Rest,
+    Again,
 }
 
 impl Topic {
@@ -160,9 +163,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let forecast = self.bank.forecast(contexts);
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
-        self.log.decisions.push(contexts, bit);
+        self.log.decisions.push(contexts, &forecast, bit);
         self.bank.learn(&forecast, bit);
-        if C::PAYS {
+        if C::PAYS && self.counting {
             let paid = if bit {
                 probability
             } else {
@@ -175,7 +178,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// Decisions so far, and what else is counted like them.
     pub fn unfolded(&self) -> usize {
-        self.log.decisions.count::<N>() + self.charged
+        self.log.decisions.count() + self.charged
     }
 
     /// Whether more was unfolded than a reader takes.
@@ -199,6 +202,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     #[inline]
     fn pay(&mut self, cost: u64) {
+        if !self.counting {
+            return;
+        }
         self.cost += cost;
         if let Some(ledger) = &mut self.ledger {
             ledger.add(self.account, cost);
@@ -233,10 +239,22 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// A number other than zero.
     pub fn number(&mut self, site: &NumberSite, repeats: &Repeats, value: i64) -> i64 {
+        self.number_but(site, repeats, 0, value)
+    }
+
+    /// A number that is neither zero nor `excluded`, which is one of -1, 0 and 1.
+    pub fn number_but(
+        &mut self,
+        site: &NumberSite,
+        repeats: &Repeats,
+        excluded: i64,
+        value: i64,
+    ) -> i64 {
         let magnitude = value.unsigned_abs().max(1);
         let exponent = 63 - magnitude.leading_zeros();
         let exponent = self.exponent(site, exponent);
         let negative = match site.sign {
+            _ if exponent == 0 && excluded != 0 => excluded > 0,
             Some(topic) => self.flag(topic, site.field, &site.signs, value < 0),
             None => false,
         };
