@@ -88,7 +88,6 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             id,
             class,
             woken,
-            behind,
             states,
             ..
         } = *entity;
@@ -137,16 +136,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 cause: Cause::Flag,
             };
             let key = layout.first_page + u32::from(field);
-            let differs = certain
-                || self.field_flag(
-                    key,
-                    &state,
-                    behind,
-                    &trail,
-                    predictor,
-                    woken,
-                    actual != guess,
-                );
+            let differs =
+                certain || self.field_flag(key, &state, entity, &trail, predictor, actual != guess);
             trail.flags = trail.flags << 1 | usize::from(differs);
             row[at] = guess;
             if differs {
@@ -310,18 +301,17 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         &mut self,
         key: u32,
         state: &FieldState,
-        behind: u32,
+        entity: &Subject<'_>,
         trail: &Trail,
         predictor: Predictor,
-        woken: bool,
         differs: bool,
     ) -> bool {
-        let (echo, run) = state.echo(behind);
+        let (echo, run) = state.echo(entity.behind);
         let history = usize::from(state.surprised);
         let [newest, second] = state.residuals();
         let so_far = trail.surprises.min(3);
         let indices = [
-            history | usize::from(woken) << 8,
+            history | usize::from(entity.woken) << 8,
             (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
             (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
             (newest * 7 + second) << 3 | predictor as usize,

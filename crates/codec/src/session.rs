@@ -294,7 +294,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// Whether an exponent is at least `least`; `way` says what is known already.
     #[inline]
     fn reaches(&mut self, site: &NumberSite, way: u32, least: u32, bit: bool) -> bool {
-        let context = way << 2 | least / LINE;
+        let context = (way << 2) | (least / LINE);
         let contexts = site.scale.map(|scale| scale << 4 | context);
         let mixed = self.mixed(site.exponent, site.field, &contexts);
         self.decide(&mixed.at(least as usize, way as usize), bit)

@@ -212,7 +212,7 @@ impl Bank {
             let cell = self.cells[cells[i] as usize];
             youngest = youngest.min(cell & COUNT);
             inputs[i] = stretch((cell >> 20) as u16);
-            sum += inputs[i] * weights[i] >> 8;
+            sum += (inputs[i] * weights[i]) >> 8;
         }
         Forecast {
             cells,
