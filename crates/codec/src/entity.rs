@@ -32,6 +32,8 @@ pub(crate) struct Subject<'a> {
 /// What was seen so far of the entity being coded.
 #[derive(Clone, Copy, Default)]
 struct Trail {
+    /// How many ticks ahead of the newest known row this is.
+    ahead: u32,
     flags: usize,
     surprises: usize,
     /// How many of them came before the rare fields.
@@ -96,7 +98,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let changes_level = self.level(entity, level);
         row.clear();
         row.extend_from_slice(past.newest());
-        let mut trail = Trail::default();
+        let mut trail = Trail {
+            ahead: past.plan.ahead.min(15),
+            ..Trail::default()
+        };
         let (common, rare) = book.classes[usize::from(class)].ranking.split();
         // Some field must differ; if none has when the last one is reached, it does.
         let mut due = !woken && !changes_level;
@@ -312,7 +317,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let so_far = trail.surprises.min(3);
         let indices = [
             history | usize::from(entity.woken) << 8,
-            (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
+            (trail.ahead as usize) << 9 | (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
             (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
             (newest * 7 + second) << 3 | predictor as usize,
             trail.flags & 63,
@@ -363,7 +368,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     },
                     scale: [
                         last << 4 | second << 1 | u32::from(state.surprised & 1),
-                        trail.exponent << 3 | predictor as u32,
+                        trail.ahead << 10 | trail.exponent << 3 | predictor as u32,
                         dissent.scale,
                         trail.largest << 6 | last,
                         dissent.scale << 6 | last,
