@@ -574,7 +574,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
 }
 
 impl<C: Coder, const N: usize> Session<'_, C, N> {
-    fn list_item(&mut self, list: List, previous: &mut Option<u32>, id: u32) -> u32 {
+    pub fn list_item(&mut self, list: List, previous: &mut Option<u32>, id: u32) -> u32 {
         self.account = PRESENCE;
         self.more(list, true);
         let base = previous.map_or(0, |p| p + 1);
@@ -589,13 +589,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.sum.add((list as u64) << 32 | u64::from(id));
     }
 
-    fn end(&mut self, list: List) {
+    pub fn end(&mut self, list: List) {
         self.account = PRESENCE;
         self.more(list, false);
     }
 
     /// The class of an entity that appears, given the one before.
-    fn class(&mut self, class: u16) -> u16 {
+    pub fn class(&mut self, class: u16) -> u16 {
         let count = self.book.layout.schema.classes.len() as u32;
         let before = self
             .log
@@ -606,7 +606,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
     }
 
-    fn appear(
+    pub fn appear(
         &mut self,
         id: u32,
         class: u16,

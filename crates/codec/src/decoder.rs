@@ -474,3 +474,85 @@ impl Rows for Shown<'_> {
 /// Packets in a row that may be refused before a new epoch is asked for.
 const PATIENCE: u32 = 3;
 const SPARE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use prescient_schema::{Class, Field, Kind};
+
+    use super::*;
+    use crate::{range::RangeEncoder, session::List};
+
+    #[test]
+    fn far_ids_are_refused_and_near_ones_are_not() {
+        let limit = 1 << 13;
+        for far in (13..32).map(|exponent| 1u32 << exponent) {
+            for id in [far, far + 1, far + far / 2, far + (far - 2)] {
+                assert_eq!(decode(&[id]), Err(DecodeError::Malformed), "{id}");
+            }
+        }
+        assert_eq!(decode(&[limit - 1]), Ok(()));
+        assert_eq!(decode(&[0, limit + 63]), Ok(()));
+        assert_eq!(decode(&[0, limit + 64]), Err(DecodeError::Malformed));
+        assert_eq!(decode(&[7, u32::MAX]), Err(DecodeError::Malformed));
+    }
+
+    /// What a decoder that knows nobody says to a packet that only a forger writes: correct to
+    /// the last bit, with these ids.
+    fn decode(ids: &[u32]) -> Result<(), DecodeError> {
+        let field = Field::new("on", Kind::Bool);
+        let schema = Arc::new(Schema {
+            classes: alloc::vec![Class::new("lamp", alloc::vec![field])],
+        });
+        let mut decoder = Decoder::new(schema, Config::default());
+        let header = Header {
+            epoch: 0,
+            sequence: Sequence(1),
+            tick: Tick(1),
+            cursor: Sequence(0),
+            full: true,
+            excluded: Vec::new(),
+        };
+        let mut log = Log::default();
+        log.begin(header.sequence, header.tick, header.cursor, header.full);
+        let mut bytes = Vec::new();
+        header::write(&header, Tick(0), &mut bytes);
+        let header_len = bytes.len();
+        let mut twin = decoder.twin.clone();
+        let rows = Shown(&decoder.shown);
+        let moment = twin.bank.mark();
+        let mut session = Session::<_, 3> {
+            coder: RangeEncoder::new(bytes),
+            bank: &mut twin.bank,
+            book: &twin.book,
+            rows: &rows,
+            log: &mut log,
+            ledger: None,
+            account: Account {
+                class: None,
+                field: None,
+                cause: Cause::Spawn,
+            },
+            sum: seed(&header),
+            cost: 0,
+            allowance: usize::MAX,
+            charged: 0,
+            made: Vec::new(),
+            invalid: false,
+        };
+        session.end(List::Despawns);
+        session.end(List::Wakes);
+        let mut previous = None;
+        for &id in ids {
+            session.list_item(List::Spawns, &mut previous, id);
+            session.class(0);
+            session.appear(id, 0, Cause::Spawn, Some(&[1]), &mut Vec::new());
+        }
+        session.end(List::Spawns);
+        let Session { coder, sum, .. } = session;
+        twin.bank.rewind(moment);
+        let mut bytes = coder.finish();
+        let check = finish_check(sum, &twin, &log, &rows);
+        header::set_check(&mut bytes, header_len, check);
+        decoder.decode(&bytes).map(|_| ())
+    }
+}

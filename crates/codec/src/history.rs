@@ -558,19 +558,17 @@ impl Capture<'_> {
             });
         }
         all_fit(&class.fields, row)?;
-        let changes = |old: &[i64], field: usize| {
-            old[field] != row[field] && !class.fields[field].only_on_spawn
-        };
+        // What another end shows is taken as it comes.
+        let mirror = self.archive.mirror;
+        let stays = |field: usize| class.fields[field].only_on_spawn && !mirror;
+        let changes = |old: &[i64], field: usize| old[field] != row[field] && !stays(field);
         let old = self.present(record);
         if (0..row.len()).any(|field| changes(old, field)) {
             if !self.archive.links[usize::from(record.class)].is_empty() {
                 let number = record.class;
                 let old = old.to_vec();
-                let kept = |(at, field): (usize, &Field)| match field.only_on_spawn {
-                    true => old[at],
-                    false => row[at],
-                };
-                let new: Vec<i64> = class.fields.iter().enumerate().map(kept).collect();
+                let kept = |at: usize| if stays(at) { old[at] } else { row[at] };
+                let new: Vec<i64> = (0..row.len()).map(kept).collect();
                 self.check_links(number, &new, Some(&old))?;
                 self.relink(slot, number, Some(&old), Some(&new));
             }

@@ -24,7 +24,7 @@ pub(crate) struct ClassLayout {
     pub shapes: Vec<Shape>,
     /// Order in which fields are coded: rates of change before what they change.
     pub order: Vec<u16>,
-    /// The same without the fields that are only sent when an entity appears.
+    /// The same without the fields that stay what they were when the entity appeared.
     pub updates: Vec<u16>,
     /// Whether it can be served at other than full precision.
     pub has_levels: bool,
@@ -84,16 +84,18 @@ impl Layout {
 
 impl ClassLayout {
     fn new(class: &Class, first_page: u32) -> Self {
-        let is_rate = |&f: &u16| class.fields[usize::from(f)].derivative_of.is_some();
-        let all = 0..class.fields.len() as u16;
-        let rest = all.clone().filter(|f| !is_rate(f));
-        let order: Vec<u16> = all.filter(is_rate).chain(rest).collect();
-        let lasting = |f: &u16| !class.fields[usize::from(*f)].only_on_spawn;
-        let updates = order.iter().copied().filter(lasting).collect();
+        let mut order: Vec<u16> = (0..class.fields.len() as u16).collect();
+        order.sort_by_key(|&field| core::cmp::Reverse(rank(class, field)));
+        let updates = order.iter().copied();
+        let updates = updates.filter(|&f| is_updated(&class.fields[usize::from(f)]));
+        let updates = updates.collect();
         let mut rates = alloc::vec![None; class.fields.len()];
         for (field, declared) in class.fields.iter().enumerate() {
             if let Some(ratio) = declared.derivative_of
                 && let Some(rate) = rates.get_mut(usize::from(ratio.of))
+                // In a circle there is one that comes too late.
+                && order.iter().find(|&&f| f == ratio.of || usize::from(f) == field)
+                    != Some(&ratio.of)
             {
                 let field = field as u16;
                 *rate = Some(Rate { field, ratio });
@@ -136,7 +138,24 @@ impl ClassLayout {
     }
 }
 
+/// Whether a field can differ from what was told before. A reference can even if it is only sent
+/// once, because whom it names may leave the receiver's sight, or come into it.
+fn is_updated(field: &Field) -> bool {
+    !field.only_on_spawn || field.kind.shape() == Shape::Reference
+}
+
+/// How many rates of change lead from a field to what is none: 1 for a speed, 2 for an
+/// acceleration. As many as there are fields, if they lead in a circle.
+fn rank(class: &Class, field: u16) -> usize {
+    let of = |field: &u16| {
+        let rate = class.fields.get(usize::from(*field))?.derivative_of?;
+        Some(rate.of)
+    };
+    let chain = core::iter::successors(Some(field), of);
+    chain.take(class.fields.len() + 1).count() - 1
+}
+
 fn knows_levels(field: &Field) -> bool {
     let formats = matches!(&field.kind, Kind::Custom(float) if !float.is_uniform());
-    field.coarser != [0; 4] || formats && field.priority.get() > 0
+    !field.only_on_spawn && (field.coarser != [0; 4] || formats && field.priority.get() > 0)
 }

@@ -24,6 +24,8 @@ struct Unit {
     target: EntityRef,
     base: Ref<Base>,
     note: String,
+    #[state(only_on_spawn)]
+    maker: EntityRef,
 }
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
@@ -124,6 +126,28 @@ fn aiming_at(target: EntityRef) -> Unit {
     Unit {
         target,
         ..Unit::default()
+    }
+}
+
+#[test]
+fn a_reference_that_is_sent_once_follows_who_is_seen() {
+    let mut ends = Ends::new();
+    let target = ends.spawn(&Unit::default());
+    let holder = ends.spawn(&Unit {
+        maker: ends.reference(target),
+        ..Unit::default()
+    });
+    let id = ends.show(holder);
+    for time in 0..400 {
+        let seen = match time / 90 % 2 {
+            0 => ends.show(target).0 + 1,
+            _ => {
+                ends.encoder.hide(target);
+                0
+            }
+        };
+        ends.exchange();
+        assert_eq!(ends.read(id).maker.cell(), i64::from(seen), "{time}");
     }
 }
 

@@ -43,9 +43,10 @@ impl Field {
     /// error never accumulates.
     ///
     /// Integer arithmetic only. The nearest multiple, halves upwards, that the field's width can
-    /// hold; applying a level twice changes nothing. A field of priority 0 is returned as it is.
+    /// hold; applying a level twice changes nothing. A field of priority 0 is returned as it is,
+    /// and so is one that is only sent when an entity appears, which is always at full precision.
     pub fn at_level(&self, level: Level, value: i64) -> i64 {
-        if self.priority.get() == 0 {
+        if self.priority.get() == 0 || self.only_on_spawn {
             return value;
         }
         if let Kind::Custom(float) = &self.kind {

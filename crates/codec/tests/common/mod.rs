@@ -9,7 +9,7 @@ use prescient_codec::{
 };
 use prescient_schema::{Class, Content, EntityRef, Field, Kind, Level, Library, Priority, Schema};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Random(u64);
 
 impl Random {
