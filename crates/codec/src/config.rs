@@ -25,6 +25,14 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// What it is called on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Best => "best",
+        }
+    }
+
     /// Contexts that are mixed for a decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {

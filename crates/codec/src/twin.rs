@@ -12,7 +12,7 @@ use alloc::{
     vec::Vec,
 };
 
-use prescient_schema::Content;
+use prescient_schema::{Class, Content};
 
 use crate::{
     check::Checksum,
@@ -218,15 +218,14 @@ impl Twin {
     /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
     pub fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
         let learning = config.bank_learning();
-        let classes = layout
-            .schema
-            .classes
-            .iter()
-            .map(|class| ClassState {
-                fields: alloc::vec![ClassField::default(); class.fields.len()].into(),
-                reference: None,
-            })
-            .collect();
+        let fresh = |class: &Class| ClassState {
+            fields: alloc::vec![ClassField::default(); class.fields.len()].into(),
+            reference: None,
+        };
+        let (classes, start) = match &layout.beginning {
+            Some(beginning) => (beginning.classes.clone(), Some(beginning.start.clone())),
+            None => (layout.schema.classes.iter().map(fresh).collect(), None),
+        };
         let book = Book {
             layout,
             entities: Vec::new(),
@@ -243,7 +242,7 @@ impl Twin {
             ..Journal::default()
         };
         Self {
-            bank: Bank::new(book.layout.pages, learning, config.profile.contexts()),
+            bank: Bank::new(book.layout.pages, learning, config.profile.contexts(), start),
             book,
             learning: learning != Learning::Off,
             journal,
