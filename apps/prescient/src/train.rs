@@ -25,8 +25,6 @@ pub struct TrainOptions {
     /// The profile of the connections that shall start from it.
     #[arg(long, value_enum, default_value_t = ProfileName::Default)]
     pub profile: ProfileName,
-    #[arg(long, default_value_t = 60)]
-    pub confidence: u32,
     /// Round trip of the connections that shall start from it.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rtt_ticks: u32,
@@ -60,7 +58,7 @@ pub fn train(options: &TrainOptions) -> Result<(), CommandError> {
         let bytes = &measured.bytes;
         table.row([trace.clone(), bytes.len().to_string(), number(bytes.mean())]);
     }
-    let prior = trainer.finish(options.confidence);
+    let prior = trainer.finish();
     let bytes = prior.to_bytes();
     std::fs::write(&options.output, &bytes)?;
     let mut output = std::io::stdout().lock();

@@ -59,6 +59,16 @@ pub(crate) struct Bill {
     pub spawns: Vec<(u32, u64)>,
 }
 
+impl Bill {
+    pub fn clear(&mut self) {
+        self.despawns = 0;
+        self.wakes.clear();
+        self.active.clear();
+        self.silent.clear();
+        self.spawns.clear();
+    }
+}
+
 /// Buffers that live from packet to packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {

@@ -33,6 +33,14 @@ impl Profile {
         }
     }
 
+    /// Binary logarithm of the cells that a field may have.
+    pub(crate) const fn page_bits(self) -> u32 {
+        match self {
+            Profile::Default => 14,
+            Profile::Best => 16,
+        }
+    }
+
     /// Contexts that are mixed for a decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {

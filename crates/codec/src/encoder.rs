@@ -47,6 +47,8 @@ pub struct Encoder {
     encoded: Option<Tick>,
     scratch: Scratch,
     bill: Bill,
+    /// Room to give a packet so that it need not grow.
+    usual_len: usize,
     surcharge: Surcharge,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may not be the one that is sent.
@@ -162,6 +164,7 @@ impl Encoder {
             encoded: None,
             scratch: Scratch::default(),
             bill: Bill::default(),
+            usual_len: 0,
             surcharge: Surcharge::default(),
             ledger: None,
             page: Ledger::default(),
@@ -294,6 +297,7 @@ impl Encoder {
         let (sequence, full) = (log.sequence, log.full);
         let oversize = budget.is_some_and(|limit| bytes.len() > limit);
         self.encoded = Some(now);
+        self.usual_len = (self.usual_len * 7 / 8).max(bytes.len() + 16);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
             ledger.merge(&self.page);
@@ -471,11 +475,10 @@ impl Encoder {
             _ => false,
         };
         let mut previous = self.followed;
-        let ticks: Vec<Tick> = archive
+        for tick in archive
             .ticks()
-            .filter(|&tick| self.followed.is_none_or(|f| tick > f))
-            .collect();
-        for tick in ticks {
+            .filter(|&tick| before.is_none_or(|f| tick > f))
+        {
             let Some(changes) = archive.changes(tick) else {
                 continue;
             };
@@ -658,14 +661,14 @@ impl Encoder {
             full,
             excluded: self.excluded.clone(),
         };
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.usual_len);
         header::write(&header, self.cursor_tick, &mut bytes);
         let header_len = bytes.len();
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, now, header.cursor, full);
         let mut scratch = core::mem::take(&mut self.scratch);
         let moment = self.twin.bank.mark();
-        self.bill = Bill::default();
+        self.bill.clear();
         let mut page = self.ledger.is_some().then(Ledger::default);
         let sight = Sight {
             archive,

@@ -34,6 +34,8 @@ pub(crate) struct Subject<'a> {
 struct Trail {
     flags: usize,
     surprises: usize,
+    /// How many of them came before the rare fields.
+    surprises_before: usize,
     /// Bit length of the last surprise.
     exponent: u32,
     /// The largest so far.
@@ -96,16 +98,38 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         row.clear();
         row.extend_from_slice(past.newest());
         let mut trail = Trail::default();
-        for (step, &field) in layout.updates.iter().enumerate() {
+        let (common, rare) = book.classes[usize::from(class)].ranking.split();
+        // Some field must differ; if none has when the last one is reached, it does.
+        let mut due = !woken && !changes_level;
+        for (step, &field) in common.iter().chain(rare).enumerate() {
+            if step == common.len() {
+                let differs = |&field: &u16| {
+                    let at = usize::from(field);
+                    let state = states.get(at).copied().unwrap_or_default();
+                    let guess = past.guess(past.choose(at, &state), at, row);
+                    truth.is_some_and(|truth| truth[at] != guess)
+                };
+                let surprise = trail.surprises == 0 && due
+                    || self.rest_flag(class, &trail, woken, rare.iter().any(differs));
+                if !surprise {
+                    for &field in rare {
+                        let at = usize::from(field);
+                        let state = states.get(at).copied().unwrap_or_default();
+                        row[at] = past.guess(past.choose(at, &state), at, row);
+                    }
+                    break;
+                }
+                due = true;
+                trail.surprises_before = trail.surprises;
+            }
             let at = usize::from(field);
             let shape = layout.shapes[at];
             let state = states.get(at).copied().unwrap_or_default();
             let predictor = past.choose(at, &state);
             let guess = past.guess(predictor, at, row);
             let actual = truth.map_or(guess, |truth| truth[at]);
-            let certain = !woken
-                && !changes_level
-                && trail.surprises == 0
+            let certain = due
+                && trail.surprises == trail.surprises_before
                 && step + 1 == layout.updates.len();
             self.account = Account {
                 class: Some(class),
@@ -261,6 +285,25 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             }
             self.sum.add(row[at] as u64);
         }
+    }
+
+    /// Whether any of the rare fields differs.
+    fn rest_flag(&mut self, class: u16, trail: &Trail, woken: bool, differs: bool) -> bool {
+        self.account = Account {
+            class: Some(class),
+            field: None,
+            cause: Cause::Flag,
+        };
+        let so_far = trail.surprises.min(7);
+        let indices = [
+            so_far << 1 | usize::from(woken),
+            trail.flags & 255,
+            trail.flags & 31,
+            trail.flags & 0xFFF,
+            so_far,
+        ];
+        let key = self.class_key(class);
+        self.flag(Topic::Rest, key, &indices, differs)
     }
 
     fn field_flag(

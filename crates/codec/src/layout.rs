@@ -38,6 +38,8 @@ pub(crate) struct ClassLayout {
     pub has_contract: bool,
     /// For each field, the field that is its declared rate of change.
     pub rates: Vec<Option<Rate>>,
+    /// For each field, whether it is one itself.
+    pub is_rate: Vec<bool>,
     /// The fields that are containers, and those that refer to entities.
     pub contents: Vec<u16>,
     pub references: Vec<u16>,
@@ -139,6 +141,7 @@ impl ClassLayout {
             has_levels: class.fields.iter().any(knows_levels),
             has_contract: class.contract.is_some(),
             rates,
+            is_rate: class.fields.iter().map(|f| f.derivative_of.is_some()).collect(),
         }
     }
 

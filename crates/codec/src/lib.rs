@@ -58,6 +58,7 @@ mod past;
 pub mod predict;
 mod prior;
 pub mod range;
+mod ranking;
 mod roster;
 mod script;
 mod session;

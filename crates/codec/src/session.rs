@@ -102,6 +102,7 @@ pub(crate) enum Topic {
     Class,
     Level,
     Repeat,
+    Rest,
 }
 
 impl Topic {

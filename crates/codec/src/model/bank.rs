@@ -139,6 +139,8 @@ pub struct Bank {
     pages: Vec<Page>,
     weights: Vec<Weights>,
     learning: Learning,
+    /// Cells that a page may have at most.
+    largest: u32,
     notes: Notes,
     /// Room that pages left behind, by its binary logarithm.
     vacant: [Vec<u32>; HASH_BITS as usize + 1],
@@ -182,8 +184,15 @@ struct Notes {
 }
 
 impl Bank {
-    /// A bank that has seen nothing.
-    pub fn new(pages: u32, learning: Learning, inputs: usize, start: Option<Arc<Start>>) -> Self {
+    /// A bank that has seen nothing and mixes `inputs` contexts; no page grows beyond
+    /// 2^`largest_bits` cells.
+    pub fn new(
+        pages: u32,
+        learning: Learning,
+        inputs: usize,
+        largest_bits: u32,
+        start: Option<Arc<Start>>,
+    ) -> Self {
         let weights = match &start {
             Some(start) => start.weights.to_vec(),
             None => fresh_weights(inputs),
@@ -194,6 +203,7 @@ impl Bank {
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
             weights,
             learning,
+            largest: 1 << largest_bits.min(HASH_BITS),
             notes: Notes::default(),
             vacant: Default::default(),
         }
@@ -314,13 +324,16 @@ impl Bank {
     fn grow(&mut self, at: usize) {
         let old = self.pages[at];
         let size = old.mask + 1;
-        if size >= LARGEST {
+        if size >= self.largest {
             return;
         }
         let start = self.room(size * GROWTH);
         for copy in 0..GROWTH {
             let from = old.start as usize..(old.start + size) as usize;
             self.cells.copy_within(from, (start + copy * size) as usize);
+        }
+        for cell in &mut self.cells[start as usize..][..(size * GROWTH) as usize] {
+            *cell = *cell & !COUNT | (*cell & COUNT).min(INHERITED);
         }
         self.pages[at] = Page {
             start,
@@ -489,30 +502,38 @@ impl Taught {
         self.lessons
     }
 
-    /// The same with less confidence: no cell stands for more than `count` decisions, and none
-    /// says more than 16 bits.
-    pub fn humbled(&self, count: u32) -> Self {
-        let humble = |&cell: &u32| {
-            let seen = cell & COUNT;
-            match seen {
-                0 => FRESH,
-                _ => cell & !0xFFFF | seen.min(count),
-            }
-        };
+    /// The same with less confidence, so that what comes next can change it soon: each cell as
+    /// little as [`Taught::cell`] makes of it.
+    pub fn humbled(&self) -> Self {
+        let humble = |&cell: &u32| Self::cell(Self::brief(cell));
         Self {
             cells: self.cells.iter().map(humble).collect(),
             lessons: self.lessons,
+        }
+    }
+
+    /// A cell in 16 bits: its probability in the upper 13, and below that how often it was taught,
+    /// as far as that counts.
+    pub fn brief(cell: u32) -> u16 {
+        let count = (cell & COUNT).min(CONFIDENCE);
+        ((cell >> 19) << 3 | count) as u16
+    }
+
+    /// The cell that a brief one stands for.
+    pub fn cell(brief: u16) -> u32 {
+        match u32::from(brief & 7) {
+            0 => FRESH,
+            count => u32::from(brief >> 3) << 19 | 1 << 18 | count,
         }
     }
 }
 
 /// Whether a page can have so many cells.
 pub fn is_size(cells: usize) -> bool {
-    let mut size = SMALLEST;
-    while size < LARGEST && cells != size as usize {
-        size *= GROWTH;
-    }
-    cells == size as usize
+    let most = 1 << HASH_BITS;
+    let sizes = core::iter::successors(Some(SMALLEST), |size| size.checked_mul(GROWTH));
+    let mut sizes = sizes.take_while(|&size| size <= most);
+    sizes.any(|size| size as usize == cells)
 }
 
 /// What contexts are worth before anything is learned.
@@ -531,15 +552,16 @@ pub const SLICES: u32 = 64;
 pub const MAX_INPUTS: usize = 6;
 /// Cells in a line.
 pub const LINE: u32 = 16;
-const HASH_BITS: u32 = 14;
+const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
-/// Cells of a page at first, and at most.
+/// Cells of a page at first.
 const SMALLEST: u32 = 256;
-const LARGEST: u32 = 16384;
 /// How many times larger a page is after it grew.
 pub const GROWTH: u32 = 4;
+/// How much of their experience cells keep when their page grows: part of it was that of others.
+const INHERITED: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
-const LESSONS_PER_CELL: u32 = 2;
+const LESSONS_PER_CELL: u32 = 1;
 const WEIGHT_SETS: usize = 256;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
@@ -558,6 +580,8 @@ fn adapt(cell: u32, bit: bool) -> u32 {
     moved << 10 | (count + 1).min(LIMIT)
 }
 
+/// Decisions that a cell stands for at most where another match begins.
+const CONFIDENCE: u32 = 4;
 /// A cell that was taught nothing.
 pub const FRESH: u32 = 1 << 31;
 const COUNT: u32 = 0x3FF;

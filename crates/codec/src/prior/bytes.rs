@@ -166,8 +166,7 @@ impl Writer {
             self.number(run as u64);
             self.number(new as u64);
             for cell in &cells[at..at + new] {
-                let [count, _, low, high] = cell.to_le_bytes();
-                self.0.extend([low, high, count]);
+                self.0.extend(Taught::brief(*cell).to_le_bytes());
             }
             at += new;
         }
@@ -195,8 +194,7 @@ impl Reader<'_> {
                 cells.push(before.map_or(FRESH, |at| cells[at]));
             }
             for _ in 0..new {
-                let [low, high, count] = *self.take()?;
-                cells.push(u32::from_le_bytes([count, 0, low, high]));
+                cells.push(Taught::cell(u16::from_le_bytes(*self.take()?)));
             }
         }
         Taught::new(cells, lessons)
@@ -207,6 +205,7 @@ impl Writer {
     fn class(&mut self, class: &ClassPrior) {
         self.name(&class.name);
         self.number(u64::from(class.own));
+        self.number(u64::from(class.surprises));
         self.0.push(u8::from(class.has_newcomer));
         self.number(class.fields.len() as u64);
         for field in &class.fields {
@@ -220,6 +219,7 @@ impl Reader<'_> {
         Some(ClassPrior {
             name: self.name()?,
             own: self.page_number()?,
+            surprises: self.small()?,
             has_newcomer: match self.byte()? {
                 0 => false,
                 1 => true,
@@ -244,6 +244,7 @@ impl Writer {
             self.signed(value);
             self.0.push(count);
         }
+        self.number(u64::from(field.surprises));
         self.signed(field.newcomer);
     }
 }
@@ -257,6 +258,7 @@ impl Reader<'_> {
             columns: self.list(Reader::page_number)?,
             costs: Costs(self.take()?.map(|cost: u8| cost as i8)),
             repeats: self.repeats()?,
+            surprises: self.small()?,
             newcomer: self.signed()?,
         })
     }

@@ -25,6 +25,7 @@ use crate::{
         repeats::Repeats,
     },
     predict::Costs,
+    ranking::Ranking,
     twin::{ClassField, ClassState},
 };
 
@@ -48,6 +49,8 @@ type PageNumber = u32;
 struct ClassPrior {
     name: String,
     own: PageNumber,
+    /// How often its entities surprised.
+    surprises: u32,
     fields: Vec<FieldPrior>,
     /// Whether a newcomer of the class was seen.
     has_newcomer: bool,
@@ -63,6 +66,8 @@ struct FieldPrior {
     columns: Vec<PageNumber>,
     costs: Costs,
     repeats: Repeats,
+    /// In how many of its class's surprises it had a part.
+    surprises: u32,
     /// What the last newcomer had.
     newcomer: i64,
 }
@@ -131,10 +136,12 @@ impl Prior {
             pages[of.own_page() as usize] = known.map_or(0, |known| known.own);
             let mut fields = Vec::with_capacity(class.fields.len());
             let mut newcomer = Vec::with_capacity(class.fields.len());
+            let mut surprises = Vec::with_capacity(class.fields.len());
             for (at, field) in class.fields.iter().enumerate() {
                 let Some(known) = known_field(known, class, field) else {
                     fields.push(ClassField::default());
                     newcomer.push(0);
+                    surprises.push(None);
                     continue;
                 };
                 pages[of.first_page as usize + at] = known.page;
@@ -147,11 +154,13 @@ impl Prior {
                     repeats: known.repeats,
                 });
                 let admitted = Some(known.newcomer).filter(|&value| field.kind.admits(value));
+                surprises.push(Some(known.surprises));
                 newcomer.push(admitted.filter(|_| is_plain(field)).unwrap_or(0));
             }
             let seen = known.is_some_and(|known| known.has_newcomer);
             classes.push(ClassState {
                 fields: fields.into(),
+                ranking: Ranking::with(of, known.map_or(0, |known| known.surprises), &surprises),
                 reference: seen.then(|| Arc::new(KeptRow::bare(newcomer))),
             });
         }

@@ -66,13 +66,13 @@ impl Trainer {
     }
 
     /// What was learned, with so little confidence that another match can change it soon.
-    pub fn finish(self, confidence: u32) -> Prior {
+    pub fn finish(self) -> Prior {
         let Some(learned) = self.learned else {
             let nothing = Encoder::new(Arc::new(Schema::default()), self.config);
             return collect(self.config.profile, nothing.twin(), &mut Pages::default()).sealed();
         };
         let mut prior = Prior::clone(&learned);
-        prior.taught = prior.taught.iter().map(|page| page.humbled(confidence)).collect();
+        prior.taught = prior.taught.iter().map(|page| page.humbled()).collect();
         prior.sealed()
     }
 }
@@ -94,6 +94,7 @@ fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
     let common = pages.add(twin.bank.taught(0));
     let classes = layout.schema.classes.iter().zip(&layout.classes);
     let classes = classes.zip(&twin.book.classes).map(|((class, of), state)| {
+        let (surprises, parts) = state.ranking.counts();
         let fields = class.fields.iter().zip(&state.fields).enumerate();
         let fields = fields.map(|(at, (field, learned))| {
             let items = &of.items[at];
@@ -106,12 +107,14 @@ fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
                 columns: columns.map(|page| pages.add(twin.bank.taught(page))).collect(),
                 costs: learned.costs,
                 repeats: learned.repeats,
+                surprises: parts[at],
                 newcomer: if is_plain(field) { newcomer } else { 0 },
             }
         });
         ClassPrior {
             name: class.name.clone(),
             fields: fields.collect(),
+            surprises,
             own: pages.add(twin.bank.taught(of.own_page())),
             has_newcomer: state.reference.is_some(),
         }
@@ -157,6 +160,3 @@ fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut Pages) {
         }
     }
 }
-
-/// Decisions that a cell of a finished prior stands for at most.
-const CONFIDENCE: u32 = 60;
