@@ -141,7 +141,11 @@ impl ClassLayout {
             has_levels: class.fields.iter().any(knows_levels),
             has_contract: class.contract.is_some(),
             rates,
-            is_rate: class.fields.iter().map(|f| f.derivative_of.is_some()).collect(),
+            is_rate: class
+                .fields
+                .iter()
+                .map(|f| f.derivative_of.is_some())
+                .collect(),
         }
     }
 

@@ -24,8 +24,8 @@ use crate::{
         bank::{Bank, Learning, Moment, SLICES},
         repeats::Repeats,
     },
-    ranking::Ranking,
     predict::{Costs, DEPTH, ROWS, Samples, bit_length},
+    ranking::Ranking,
     units::{Sequence, Tick},
 };
 

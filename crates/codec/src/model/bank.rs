@@ -420,7 +420,10 @@ impl Bank {
     /// What a page was taught, here or before.
     pub fn taught(&self, at: u32) -> Option<Taught> {
         let page = self.pages.get(at as usize)?;
-        let known = self.start.as_ref().and_then(|start| start.page(at as usize));
+        let known = self
+            .start
+            .as_ref()
+            .and_then(|start| start.page(at as usize));
         if page.lessons == 0 {
             return known.cloned();
         }

@@ -138,7 +138,10 @@ impl Writer {
 impl Reader<'_> {
     fn weights(&mut self, inputs: usize) -> Option<Vec<Weights>> {
         let mut weights = fresh_weights(inputs);
-        for weight in weights.iter_mut().flat_map(|set| &mut set[..inputs.min(MAX_INPUTS)]) {
+        for weight in weights
+            .iter_mut()
+            .flat_map(|set| &mut set[..inputs.min(MAX_INPUTS)])
+        {
             let moved = i64::from(*weight).checked_add(self.signed()?)?;
             *weight = i32::try_from(moved).ok()?;
             if weight.abs() > WEIGHT_LIMIT {
@@ -157,7 +160,8 @@ impl Writer {
         self.number(u64::from(cells.len().ilog2()));
         self.number(u64::from(page.lessons()));
         let quarter = cells.len() / GROWTH as usize;
-        let repeats = |at: usize| cells[at] == at.checked_sub(quarter).map_or(FRESH, |at| cells[at]);
+        let repeats =
+            |at: usize| cells[at] == at.checked_sub(quarter).map_or(FRESH, |at| cells[at]);
         let mut at = 0;
         while at < cells.len() {
             let run = (at..cells.len()).take_while(|&at| repeats(at)).count();

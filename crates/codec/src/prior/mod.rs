@@ -115,13 +115,19 @@ impl Prior {
         let known = |class: &Class| {
             let fields = class.fields.iter();
             let of = self.class(class);
-            fields.filter(|field| known_field(of, class, field).is_some()).count()
+            fields
+                .filter(|field| known_field(of, class, field).is_some())
+                .count()
         };
         schema.classes.iter().map(known).sum()
     }
 
     /// Looks up everything that a connection's schema has.
-    pub(crate) fn bind(&self, layout: &Layout, profile: Profile) -> Result<Beginning, PriorMismatch> {
+    pub(crate) fn bind(
+        &self,
+        layout: &Layout,
+        profile: Profile,
+    ) -> Result<Beginning, PriorMismatch> {
         if profile != self.profile {
             return Err(PriorMismatch::Profile {
                 trained: self.profile,
@@ -196,7 +202,10 @@ fn known_field<'a>(
     class: &Class,
     field: &Field,
 ) -> Option<&'a FieldPrior> {
-    let known = known?.fields.iter().find(|known| known.name == field.name)?;
+    let known = known?
+        .fields
+        .iter()
+        .find(|known| known.name == field.name)?;
     (known.kind == identity(class, field)).then_some(known)
 }
 

@@ -104,7 +104,9 @@ fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
                 name: field.name.clone(),
                 kind: identity(class, field),
                 page: pages.add(twin.bank.taught(of.first_page + at as u32)),
-                columns: columns.map(|page| pages.add(twin.bank.taught(page))).collect(),
+                columns: columns
+                    .map(|page| pages.add(twin.bank.taught(page)))
+                    .collect(),
                 costs: learned.costs,
                 repeats: learned.repeats,
                 surprises: parts[at],
@@ -132,14 +134,17 @@ fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
 /// Classes and fields that only earlier recordings had.
 fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut Pages) {
     let mut carry = |page: PageNumber| {
-        let known = page.checked_sub(1).and_then(|at| old.taught.get(at as usize));
+        let known = page
+            .checked_sub(1)
+            .and_then(|at| old.taught.get(at as usize));
         pages.add(known.cloned())
     };
-    let carry_field = |field: &FieldPrior, carry: &mut dyn FnMut(PageNumber) -> PageNumber| FieldPrior {
-        page: carry(field.page),
-        columns: field.columns.iter().map(|&page| carry(page)).collect(),
-        ..field.clone()
-    };
+    let carry_field =
+        |field: &FieldPrior, carry: &mut dyn FnMut(PageNumber) -> PageNumber| FieldPrior {
+            page: carry(field.page),
+            columns: field.columns.iter().map(|&page| carry(page)).collect(),
+            ..field.clone()
+        };
     for class in &old.classes {
         match prior.classes.iter_mut().find(|new| new.name == class.name) {
             Some(new) => {

@@ -24,6 +24,7 @@ pub use prescient_codec::Profile;
 use prescient_codec::{Config, Decoder, Encoder, Prior, PriorMismatch};
 use prescient_schema::Schema;
 
+pub use self::ours::{OurReceiver, OurSender};
 use self::{
     archive::{Decode, Encode, SnapshotReceiver, SnapshotSender},
     byte_difference::{DifferenceDecoder, DifferenceEncoder},
@@ -33,7 +34,6 @@ use self::{
     stream::{Unzlib, Unzstd, Zlib, Zstd},
     xor::{XorDecoder, XorEncoder},
 };
-pub use self::ours::{OurReceiver, OurSender};
 use crate::harness::{Receiver, Sender};
 
 /// The two halves of a method.
