@@ -77,7 +77,10 @@ impl Prior {
         if Fingerprint::of_bytes(body) != fingerprint {
             return Err(PriorError::Damaged);
         }
-        Reader::read(&body[MAGIC.len() + 1..], fingerprint).ok_or(PriorError::Malformed)
+        let prior = Reader::read(&body[MAGIC.len() + 1..], fingerprint);
+        // Only one way to say something is right, or the fingerprints of equal priors would differ.
+        let canonical = prior.filter(|prior| prior.to_bytes() == bytes);
+        canonical.ok_or(PriorError::Malformed)
     }
 
     /// The same with its own fingerprint.
