@@ -12,7 +12,7 @@ use crate::{
     kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
-    model::bank::Moment,
+    model::bank::{Length, Moment},
     past::{Past, PlanCache, follow_contract},
     predict::{Plan, ROWS, Samples},
     range::{Checkpoint, RangeDecoder, RangeEncoder},
@@ -668,7 +668,7 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
 pub(crate) struct Mark {
     coder: Checkpoint,
     bank: Moment,
-    decisions: usize,
+    decisions: Length,
     surprises: usize,
     moved: usize,
     spawns: usize,

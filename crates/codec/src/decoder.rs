@@ -324,6 +324,7 @@ impl Decoder {
                 cause: Cause::Header,
             },
             sum: seed(header, &self.layout),
+            counting: false,
             cost: 0,
             allowance: usize::MAX,
             charged: 0,

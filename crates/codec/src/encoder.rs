@@ -47,6 +47,8 @@ pub struct Encoder {
     encoded: Option<Tick>,
     scratch: Scratch,
     bill: Bill,
+    /// Whether the bill has to be right.
+    counting: bool,
     /// Room to give a packet so that it need not grow.
     usual_len: usize,
     surcharge: Surcharge,
@@ -164,6 +166,7 @@ impl Encoder {
             encoded: None,
             scratch: Scratch::default(),
             bill: Bill::default(),
+            counting: false,
             usual_len: 0,
             surcharge: Surcharge::default(),
             ledger: None,
@@ -274,6 +277,7 @@ impl Encoder {
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
         }
+        self.counting = budget.is_some() || self.ledger.is_some();
         self.follow(archive);
         let mut contents = self.contents(archive);
         let mut packet = self.write(archive, &contents, now);
@@ -420,6 +424,7 @@ impl Encoder {
         }
         let kept = (core::mem::take(&mut self.bill), self.ledger.take());
         self.ledger = Some(Ledger::default());
+        self.counting = true;
         let written = self.write(archive, &contents, now);
         let bill = core::mem::replace(&mut self.bill, kept.0);
         self.ledger = kept.1;
@@ -684,6 +689,7 @@ impl Encoder {
             ledger: page.as_mut(),
             account: HEADER,
             sum: seed(&header, &self.layout),
+            counting: self.counting,
             cost: 0,
             allowance: usize::MAX,
             charged: 0,

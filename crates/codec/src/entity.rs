@@ -88,7 +88,6 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             id,
             class,
             woken,
-            behind,
             states,
             ..
         } = *entity;
@@ -137,16 +136,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 cause: Cause::Flag,
             };
             let key = layout.first_page + u32::from(field);
-            let differs = certain
-                || self.field_flag(
-                    key,
-                    &state,
-                    behind,
-                    &trail,
-                    predictor,
-                    woken,
-                    actual != guess,
-                );
+            let differs =
+                certain || self.field_flag(key, &state, entity, &trail, predictor, actual != guess);
             trail.flags = trail.flags << 1 | usize::from(differs);
             row[at] = guess;
             if differs {
@@ -310,18 +301,17 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         &mut self,
         key: u32,
         state: &FieldState,
-        behind: u32,
+        entity: &Subject<'_>,
         trail: &Trail,
         predictor: Predictor,
-        woken: bool,
         differs: bool,
     ) -> bool {
-        let (echo, run) = state.echo(behind);
+        let (echo, run) = state.echo(entity.behind);
         let history = usize::from(state.surprised);
         let [newest, second] = state.residuals();
         let so_far = trail.surprises.min(3);
         let indices = [
-            history | usize::from(woken) << 8,
+            history | usize::from(entity.woken) << 8,
             (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
             (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
             (newest * 7 + second) << 3 | predictor as usize,
@@ -386,7 +376,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         (newest * 7 + second as usize) * 8 + predictor as usize,
                     ],
                 };
-                let error = self.number(&site, repeats, residual(actual, guess, shape));
+                let error = residual(actual, guess, shape);
+                let error = match state.last {
+                    1 => self.likely_again(&site, repeats, 1, error),
+                    0x81 => self.likely_again(&site, repeats, -1, error),
+                    _ => self.number(&site, repeats, error),
+                };
                 trail.exponent = u32::from(bit_length(error));
                 trail.largest = trail.largest.max(trail.exponent);
                 trail.sign = if error < 0 { 2 } else { 1 };
@@ -465,6 +460,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return 0;
         }
         cell
+    }
+
+    /// A residual after one of 1 or -1: much that changes changes by that every time.
+    fn likely_again(&mut self, site: &NumberSite, repeats: &Repeats, last: i64, error: i64) -> i64 {
+        if self.flag(Topic::Again, site.field, &site.signs, error == last) {
+            return last;
+        }
+        self.number_but(site, repeats, last, error)
     }
 
     fn class_key(&self, class: u16) -> u32 {

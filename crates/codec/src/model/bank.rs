@@ -61,41 +61,63 @@ pub struct Forecast<const N: usize> {
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     words: Vec<u32>,
+    taken: usize,
+}
+
+/// A length of [`Decisions`] to come back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    words: usize,
+    taken: usize,
 }
 
 impl Decisions {
-    /// Remembers how a decision went.
-    #[inline]
-    pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
-        self.words
-            .push((contexts.weights as u32) << 1 | u32::from(bit));
-        self.words
-            .extend(contexts.places.iter().map(|place| place.0));
+    /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
+    /// from what everybody knew.
+    #[inline(always)]
+    pub fn push<const N: usize>(
+        &mut self,
+        contexts: &Contexts<N>,
+        forecast: &Forecast<N>,
+        bit: bool,
+    ) {
+        self.taken += 1;
+        let expected = if bit {
+            forecast.probability
+        } else {
+            !forecast.probability
+        };
+        if expected < CERTAIN || forecast.young {
+            self.words
+                .push((contexts.weights as u32) << 1 | u32::from(bit));
+            self.words
+                .extend_from_slice(&contexts.places.map(|place| place.0));
+        }
     }
 
-    /// How many decisions were remembered.
-    pub fn count<const N: usize>(&self) -> usize {
-        self.words.len() / (N + 1)
+    /// How many decisions were taken.
+    pub fn count(&self) -> usize {
+        self.taken
     }
 
     /// A length to come back to.
-    pub fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    /// Whether nothing was decided.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+    pub fn len(&self) -> Length {
+        Length {
+            words: self.words.len(),
+            taken: self.taken,
+        }
     }
 
     /// Forgets what came after a length taken earlier.
-    pub fn truncate(&mut self, len: usize) {
-        self.words.truncate(len);
+    pub fn truncate(&mut self, len: Length) {
+        self.words.truncate(len.words);
+        self.taken = len.taken;
     }
 
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();
+        self.taken = 0;
     }
 }
 
@@ -227,7 +249,7 @@ impl Bank {
             let cell = self.cells[cells[i] as usize];
             youngest = youngest.min(cell & COUNT);
             inputs[i] = stretch((cell >> 20) as u16);
-            sum += inputs[i] * weights[i] >> 8;
+            sum += (inputs[i] * weights[i]) >> 8;
         }
         Forecast {
             cells,
@@ -583,6 +605,8 @@ fn adapt(cell: u32, bit: bool) -> u32 {
     moved << 10 | (count + 1).min(LIMIT)
 }
 
+/// A decision that was expected with at least this probability, in 1/65536, teaches nothing.
+const CERTAIN: u16 = 65536u32.wrapping_sub(256) as u16;
 /// Decisions that a cell stands for at most where another match begins.
 const CONFIDENCE: u32 = 4;
 /// A cell that was taught nothing.
