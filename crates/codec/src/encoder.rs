@@ -16,6 +16,7 @@ use crate::{
     layout::Layout,
     ledger::{Account, Cause, Ledger},
     log::Log,
+    prior::{Prior, PriorMismatch},
     range::RangeEncoder,
     roster::{Doom, Roster, Sight},
     session::Session,
@@ -132,7 +133,21 @@ impl core::error::Error for AckError {}
 impl Encoder {
     /// An encoder for a receiver that knows nothing yet.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        let layout = Arc::new(Layout::new(schema));
+        Self::with_layout(Layout::new(schema), config)
+    }
+
+    /// An encoder for a receiver that knows a prior, and nothing else yet.
+    pub fn with_prior(
+        schema: Arc<Schema>,
+        config: Config,
+        prior: &Prior,
+    ) -> Result<Self, PriorMismatch> {
+        let layout = Layout::with_prior(schema, prior, config.profile)?;
+        Ok(Self::with_layout(layout, config))
+    }
+
+    fn with_layout(layout: Layout, config: Config) -> Self {
+        let layout = Arc::new(layout);
         Self {
             twin: Twin::new(layout.clone(), &config, false),
             config,
@@ -331,7 +346,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Starts a new epoch: the model forgets, the receiver's entities keep their numbers.
+    /// Starts a new epoch: the model returns to the prior or to nothing, the receiver's entities keep their numbers.
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
@@ -423,6 +438,10 @@ impl Encoder {
         }
         let items = bill.wakes.iter().chain(&bill.spawns);
         Some(items.map(|(_, cost)| cost).sum())
+    }
+
+    pub(crate) fn twin(&self) -> &Twin {
+        &self.twin
     }
 
     fn id(&self, slot: Slot) -> Option<u32> {
@@ -669,7 +688,7 @@ impl Encoder {
             log: &mut log,
             ledger: page.as_mut(),
             account: HEADER,
-            sum: seed(&header),
+            sum: seed(&header, &self.layout),
             counting: self.counting,
             cost: 0,
             allowance: usize::MAX,
@@ -834,8 +853,13 @@ impl Encoder {
 }
 
 /// Where the check of a packet starts from.
-pub(crate) fn seed(header: &Header) -> Checksum {
+pub(crate) fn seed(header: &Header, layout: &Layout) -> Checksum {
     let mut sum = Checksum::new(u64::from(header.epoch));
+    if let Some(beginning) = &layout.beginning {
+        for half in beginning.check {
+            sum.add(half);
+        }
+    }
     sum.add(u64::from(header.sequence.0) << 32 | u64::from(header.cursor.0));
     sum.add(u64::from(header.tick.0) << 1 | u64::from(header.full));
     sum

@@ -4,6 +4,11 @@ use alloc::{sync::Arc, vec::Vec};
 
 use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
 
+use crate::{
+    config::Profile,
+    prior::{Beginning, Prior, PriorMismatch},
+};
+
 /// What does not change during a connection.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -14,6 +19,8 @@ pub(crate) struct Layout {
     pub pages: u32,
     /// Whether any field refers to an entity.
     pub has_references: bool,
+    /// What is known before anything was seen.
+    pub beginning: Option<Beginning>,
 }
 
 /// One class of the schema.
@@ -78,7 +85,19 @@ impl Layout {
             schema,
             classes,
             pages,
+            beginning: None,
         }
+    }
+
+    /// The same for a connection that starts from a prior.
+    pub fn with_prior(
+        schema: Arc<Schema>,
+        prior: &Prior,
+        profile: Profile,
+    ) -> Result<Self, PriorMismatch> {
+        let mut layout = Self::new(schema);
+        layout.beginning = Some(prior.bind(&layout, profile)?);
+        Ok(layout)
     }
 }
 

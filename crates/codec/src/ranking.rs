@@ -33,6 +33,26 @@ impl Ranking {
         }
     }
 
+    /// What is known beforehand: the surprises of entities of the class, and in how many of them
+    /// each field had a part. A field of which nothing is known is not rare.
+    pub fn with(class: &ClassLayout, total: u32, parts: &[Option<u32>]) -> Self {
+        let mut ranking = Self::new(class);
+        ranking.total = total.min(REMEMBERED);
+        let scale = |part: u32| {
+            let share = u64::from(part.min(total)) * u64::from(ranking.total);
+            (share / u64::from(total.max(1))) as u32
+        };
+        let hits = parts.iter().map(|part| part.map_or(ranking.total, scale));
+        ranking.hits = hits.collect();
+        ranking.arrange(class);
+        ranking
+    }
+
+    /// What [`with`](Self::with) takes.
+    pub fn counts(&self) -> (u32, &[u32]) {
+        (self.total, &self.hits)
+    }
+
     /// The fields to ask about one by one, and those behind a question of their own.
     #[inline]
     pub fn split(&self) -> (&[u16], &[u16]) {
@@ -129,5 +149,7 @@ const RARITY: u32 = 32;
 const ENOUGH: u32 = 64;
 /// Surprises after which older ones count for less.
 const MEMORY: u32 = 1 << 13;
+/// Surprises that count of what is known beforehand.
+const REMEMBERED: u32 = 256;
 /// Rare fields that are worth a question of their own.
 const WORTHWHILE: usize = 3;

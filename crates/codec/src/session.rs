@@ -106,6 +106,7 @@ pub(crate) enum Topic {
     Repeat,
     Rest,
     Again,
+    SpawnTail,
 }
 
 impl Topic {
@@ -113,7 +114,11 @@ impl Topic {
     fn is_about_newcomers(self) -> bool {
         matches!(
             self,
-            Topic::SpawnFlag | Topic::SpawnExponent | Topic::SpawnSign | Topic::SpawnMantissa
+            Topic::SpawnFlag
+                | Topic::SpawnExponent
+                | Topic::SpawnSign
+                | Topic::SpawnMantissa
+                | Topic::SpawnTail
         )
     }
 }
@@ -141,6 +146,13 @@ impl<const N: usize> Mixed<N> {
             weights: self.weights + weights,
         }
     }
+}
+
+/// The lowest bits of a number.
+#[derive(Clone, Copy, Default)]
+struct Tail {
+    bits: u32,
+    value: u64,
 }
 
 /// How a number is coded: whose it is and what its size and sign are expected to follow.
@@ -332,15 +344,45 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let groups = self.mixed(site.mantissa, site.field, &contexts);
         let mut below = exponent - modelled;
         let mut result = self.tree(&groups, modelled, value >> below);
+        let tail = match site.mantissa {
+            Topic::SpawnMantissa => self.tail(site, below, value),
+            _ => Tail::default(),
+        };
+        below -= tail.bits;
         while below > 0 {
             let chunk = below.min(16);
             below -= chunk;
-            let piece = (value >> below) as u32 & ((1 << chunk) - 1);
+            let piece = (value >> (below + tail.bits)) as u32 & ((1 << chunk) - 1);
             let piece = self.coder.raw(piece, chunk);
             self.pay(u64::from(chunk) << 16);
             result = result << chunk | u64::from(piece);
         }
-        result
+        result << tail.bits | tail.value
+    }
+
+    /// The zeros at the end of a number of so many bits, and the one before them: what appears is
+    /// often placed on a grid.
+    fn tail(&mut self, site: &NumberSite, below: u32, value: u64) -> Tail {
+        for bit in 0..below {
+            let at = bit as usize;
+            let by_size = (site.scale[1] as usize) << 6 | at;
+            let indices = [at, by_size, at, by_size, at];
+            if self.flag(
+                Topic::SpawnTail,
+                site.field,
+                &indices,
+                value >> bit & 1 == 1,
+            ) {
+                return Tail {
+                    bits: bit + 1,
+                    value: 1 << bit,
+                };
+            }
+        }
+        Tail {
+            bits: below,
+            value: 0,
+        }
     }
 
     /// A value of `bits` bits (at most 4), from the highest down.

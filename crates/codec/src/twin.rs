@@ -18,7 +18,7 @@ use crate::{
     check::Checksum,
     config::Config,
     kept::KeptRow,
-    layout::Layout,
+    layout::{ClassLayout, Layout},
     log::{Log, Surprise},
     model::{
         bank::{Bank, Learning, Moment, SLICES},
@@ -220,15 +220,15 @@ impl Twin {
     /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
     pub fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
         let learning = config.bank_learning();
-        let classes = layout
-            .classes
-            .iter()
-            .map(|class| ClassState {
-                fields: alloc::vec![ClassField::default(); class.shapes.len()].into(),
-                ranking: Ranking::new(class),
-                reference: None,
-            })
-            .collect();
+        let fresh = |class: &ClassLayout| ClassState {
+            fields: alloc::vec![ClassField::default(); class.shapes.len()].into(),
+            ranking: Ranking::new(class),
+            reference: None,
+        };
+        let (classes, start) = match &layout.beginning {
+            Some(beginning) => (beginning.classes.clone(), Some(beginning.start.clone())),
+            None => (layout.classes.iter().map(fresh).collect(), None),
+        };
         let book = Book {
             layout,
             entities: Vec::new(),
@@ -250,6 +250,7 @@ impl Twin {
                 learning,
                 config.profile.contexts(),
                 config.profile.page_bits(),
+                start,
             ),
             book,
             learning: learning != Learning::Off,

@@ -38,7 +38,7 @@ const PREDICTORS: [Predictor; 5] = [
 
 /// How predictors compare with holding, as a running average of eighths of a bit per surprise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Costs([i8; 4]);
+pub(crate) struct Costs(pub [i8; 4]);
 
 /// What one surprise said about the predictors; see [`Costs`].
 #[derive(Clone, Copy, Debug)]
