@@ -162,9 +162,7 @@ pub fn run(
             }
             result.oversize += 1;
         }
-        let counted = options
-            .ticks
-            .is_none_or(|range| since_start >= range.start);
+        let counted = options.ticks.is_none_or(|range| since_start >= range.start);
         if counted {
             result.bytes.push(packet.len() as f64);
             result.encode_us.push(encode_us);
