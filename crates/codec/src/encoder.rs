@@ -231,10 +231,24 @@ impl Encoder {
             return;
         }
         self.follow(archive);
-        if core::mem::replace(&mut self.roster.levels[id as usize], level.index() as u8)
-            == level.index() as u8
-            || self.twin.book.phase(id) != Phase::Resting
-        {
+        let wanted = level.index() as u8;
+        if core::mem::replace(&mut self.roster.levels[id as usize], wanted) != wanted {
+            self.follow_level(id, archive);
+        }
+    }
+
+    /// Wakes an entity that rests at another precision than it shall have, and remembers one that
+    /// may still come to rest like that.
+    fn follow_level(&mut self, id: u32, archive: &Archive) {
+        let book = &self.twin.book;
+        let phase = book.phase(id);
+        let known = phase != Phase::Absent
+            && book.entities[id as usize].head.level == self.roster.levels[id as usize];
+        if known || self.roster.slots[id as usize].is_none() {
+            return;
+        }
+        if phase != Phase::Resting {
+            self.roster.releveled.insert(id);
             return;
         }
         let sight = Sight {
@@ -243,7 +257,7 @@ impl Encoder {
             layout: &self.layout,
         };
         let mut buffer = Vec::new();
-        let row = self.twin.book.rest_row(id, &sight, &mut buffer);
+        let row = book.rest_row(id, &sight, &mut buffer);
         if let Some(row) = row.map(<[i64]>::to_vec) {
             self.twin.keep_rest_row(id, &row, &sight);
             self.roster.dirty.entry(id).or_default();
@@ -795,6 +809,9 @@ impl Encoder {
         self.cursor = newest;
         let base = self.cursor_base;
         self.excluded.retain(|(_, to)| *to > base);
+        for id in core::mem::take(&mut self.roster.releveled) {
+            self.follow_level(id, archive);
+        }
         self.settle_roster();
     }
 
@@ -809,6 +826,8 @@ impl Encoder {
             Profile::Best => self.twin.fold::<5>(log, &sight),
         }
         self.twin.commit();
+        let levels = log.levels.iter().map(|&(id, _)| id);
+        self.roster.releveled.extend(levels);
     }
 
     /// What a lost packet covered waits already for as long as anything may.

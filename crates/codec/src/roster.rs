@@ -25,6 +25,8 @@ pub(crate) struct Roster {
     pub ids: Vec<Option<u32>>,
     pub slots: Vec<Option<Slot>>,
     pub levels: Vec<u8>,
+    /// Ids whose level may not be the one that both ends know them at.
+    pub releveled: BTreeSet<u32>,
     /// The last packet that covered each id.
     pub sent: Vec<Sequence>,
     /// Visible but not yet confirmed, with the tick since when.
@@ -125,6 +127,9 @@ impl Roster {
         for (id, slot) in self.slots.iter().enumerate() {
             if slot.is_some() {
                 self.waiting.entry(id as u32).or_insert(now);
+                if self.levels[id] != 0 {
+                    self.releveled.insert(id as u32);
+                }
             }
         }
     }
