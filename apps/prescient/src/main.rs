@@ -9,6 +9,7 @@ mod progress;
 mod receive;
 mod report;
 mod table;
+mod train;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// Replays worlds through replication methods, verifies what arrives and counts the bytes.
     Measure(options::MeasureOptions),
+    /// Learns from worlds what connections may start from.
+    Train(train::TrainOptions),
     /// Reproduces published tables next to their printed numbers.
     Report {
         #[command(subcommand)]
@@ -38,6 +41,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Some(Command::Measure(options)) => measure::measure(&options),
+        Some(Command::Train(options)) => train::train(&options),
         Some(Command::Report { what }) => report::report(&what),
         Some(Command::Receive(options)) => receive::receive(&options),
         None => measure::introduce(),
@@ -81,10 +85,29 @@ pub enum CommandError {
     Prior {
         /// Its path as it was given.
         path: String,
-        /// What the system said.
-        error: std::io::Error,
+        /// What is wrong with it.
+        error: PriorFileError,
+    },
+    /// A world could not be learned from.
+    #[error("{name}: {error}")]
+    Training {
+        /// The world.
+        name: String,
+        /// What happened.
+        error: Box<prescient_sim::training::TrainingError>,
     },
     /// Standard output is gone.
     #[error("cannot write: {0}")]
     Write(#[from] std::io::Error),
+}
+
+/// What may be wrong with a file that shall be a prior.
+#[derive(Debug, thiserror::Error)]
+pub enum PriorFileError {
+    /// The system has a problem with it.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// It is no prior.
+    #[error(transparent)]
+    Prior(#[from] prescient_codec::PriorError),
 }

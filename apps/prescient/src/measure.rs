@@ -26,12 +26,11 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
             let measured = measure_one(trace, method, &run_options, &method_options)?;
             let mut output = std::io::stdout().lock();
             if options.json {
-                let ledger = options.ledger;
-                writeln!(
-                    output,
-                    "{}",
-                    to_json(trace, method, &run_options, &measured, ledger)
-                )?;
+                let mut object = to_json(trace, method, &run_options, &measured, options.ledger);
+                if let Some(prior) = method_options.prior.as_ref().filter(|_| method == OURS) {
+                    object["prior"] = json!(prior.fingerprint().to_string());
+                }
+                writeln!(output, "{object}")?;
             } else {
                 table.row(table_row(method, &measured));
                 if options.ledger {
@@ -107,6 +106,9 @@ pub fn measure_one(
         error: Box::new(error),
     })
 }
+
+/// The one method that can start from a prior.
+const OURS: &str = "prescient";
 
 fn headline(trace: &str, options: &RunOptions) -> String {
     let mut line = format!("{trace}, RTT {} ticks", options.rtt_ticks);

@@ -1,8 +1,13 @@
 //! The options of `measure`, and their translation into the harness's terms.
 
-use std::{path::PathBuf, str::FromStr, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
 
 use clap::{Args, ValueEnum};
+use prescient_codec::Prior;
 use prescient_sim::{
     baseline::{METHODS, MethodOptions, Profile},
     harness::{RunOptions, TickRange},
@@ -35,7 +40,7 @@ pub struct MeasureOptions {
     /// No packet may be longer than this.
     #[arg(long, value_name = "BYTES")]
     pub budget: Option<usize>,
-    /// Start from a trained model.
+    /// Start from what `prescient train` learned; method `prescient` only.
     #[arg(long, value_name = "FILE")]
     pub prior: Option<PathBuf>,
     /// Freeze the models, for comparison.
@@ -70,22 +75,11 @@ impl MeasureOptions {
 
     /// What the methods are told.
     pub fn method_options(&self) -> Result<MethodOptions, CommandError> {
-        let read = |path: &PathBuf| {
-            std::fs::read(path)
-                .map(Arc::from)
-                .map_err(|error| CommandError::Prior {
-                    path: path.display().to_string(),
-                    error,
-                })
-        };
         Ok(MethodOptions {
             learning: !self.no_learning,
             ledger: self.ledger,
-            prior: self.prior.as_ref().map(read).transpose()?,
-            profile: match self.profile {
-                ProfileName::Default => Profile::Default,
-                ProfileName::Best => Profile::Best,
-            },
+            prior: self.prior.as_deref().map(read_prior).transpose()?,
+            profile: self.profile.into(),
         })
     }
 }
@@ -97,6 +91,26 @@ pub enum ProfileName {
     Default,
     /// Slower and smaller.
     Best,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Self {
+        match name {
+            ProfileName::Default => Profile::Default,
+            ProfileName::Best => Profile::Best,
+        }
+    }
+}
+
+/// Reads what `prescient train` wrote.
+pub fn read_prior(path: &Path) -> Result<Arc<Prior>, CommandError> {
+    let failed = |error| CommandError::Prior {
+        path: path.display().to_string(),
+        error,
+    };
+    let bytes = std::fs::read(path).map_err(|error| failed(error.into()))?;
+    let prior = Prior::from_bytes(&bytes).map_err(|error| failed(error.into()))?;
+    Ok(Arc::new(prior))
 }
 
 /// `A..B` on the command line.

@@ -1,6 +1,6 @@
 //! The hidden `receive` command: a receiver that provably sees nothing but schema and packets.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use prescient_sim::{
@@ -9,7 +9,7 @@ use prescient_sim::{
     trace::Header,
 };
 
-use crate::CommandError;
+use crate::{CommandError, options::read_prior};
 
 /// Options of `prescient receive`.
 #[derive(Args, Clone, Debug)]
@@ -20,12 +20,19 @@ pub struct ReceiveOptions {
     /// The header line of a trace.
     #[arg(long)]
     pub header: String,
+    /// What the sender started from.
+    #[arg(long, value_name = "FILE")]
+    pub prior: Option<PathBuf>,
 }
 
 /// Serves until standard input ends.
 pub fn receive(options: &ReceiveOptions) -> Result<(), CommandError> {
     let schema = Arc::new(Header::parse(&options.header)?.schema()?);
-    let (_, mut receiver) = build(&options.method, &MethodOptions::default(), schema)?;
+    let method_options = MethodOptions {
+        prior: options.prior.as_deref().map(read_prior).transpose()?,
+        ..MethodOptions::default()
+    };
+    let (_, mut receiver) = build(&options.method, &method_options, schema)?;
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     Ok(serve_receiver(receiver.as_mut(), &mut input, &mut output)?)
 }

@@ -125,3 +125,43 @@ fn unknown_methods_and_worlds_are_refused_by_name() {
         );
     }
 }
+
+#[test]
+fn a_trained_prior_is_named_by_its_hash() {
+    let file = std::env::temp_dir().join(format!("prescient-contract-{}", std::process::id()));
+    let path = file.to_str().expect("a plain path");
+    let worlds = ["world:rts?seed=2&ticks=40", "world:particles?ticks=10"];
+    let trained = prescient(&["train", worlds[0], worlds[1], "-o", path]);
+    let said = String::from_utf8(trained.stdout).expect("text");
+    assert!(trained.status.success() && worlds.iter().all(|world| said.contains(world)));
+    let hash = said.trim_end().rsplit(' ').next().expect("a word");
+    let measure = |further: &[&str]| {
+        let common = [
+            "measure",
+            "world:rts?ticks=20",
+            "--json",
+            "--methods",
+            "raw,prescient",
+        ];
+        objects(&[&common, further].concat())
+    };
+    let with = measure(&["--prior", path]);
+    let without = measure(&[]);
+    assert_eq!(with[1]["prior"], hash);
+    assert!(with[0].get("prior").is_none() && without[1].get("prior").is_none());
+    let mean = |object: &Value| object["bytes_per_tick"]["mean"].as_f64().expect("a number");
+    assert!(mean(&with[1]) < mean(&without[1]));
+
+    let refused = |arguments: &[&str]| {
+        let output = prescient(arguments);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let best = ["measure", worlds[0], "--prior", path, "--profile", "best"];
+    assert!(refused(&best).contains("trained for profile default"));
+    let bytes = std::fs::read(&file).expect("it was just written");
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).expect("it can be written");
+    assert!(refused(&["measure", worlds[0], "--prior", path]).contains("damaged"));
+    std::fs::remove_file(&file).expect("it is there");
+    assert!(refused(&["measure", worlds[0], "--prior", path]).contains("cannot read"));
+}

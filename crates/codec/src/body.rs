@@ -12,7 +12,7 @@ use crate::{
     kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
-    model::bank::Moment,
+    model::bank::{Length, Moment},
     past::{Past, PlanCache, follow_contract},
     predict::{Plan, ROWS, Samples},
     range::{Checkpoint, RangeDecoder, RangeEncoder},
@@ -57,6 +57,16 @@ pub(crate) struct Bill {
     pub active: Vec<(u32, u64)>,
     pub silent: Vec<u32>,
     pub spawns: Vec<(u32, u64)>,
+}
+
+impl Bill {
+    pub fn clear(&mut self) {
+        self.despawns = 0;
+        self.wakes.clear();
+        self.active.clear();
+        self.silent.clear();
+        self.spawns.clear();
+    }
 }
 
 /// Buffers that live from packet to packet.
@@ -658,7 +668,7 @@ impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
 pub(crate) struct Mark {
     coder: Checkpoint,
     bank: Moment,
-    decisions: usize,
+    decisions: Length,
     surprises: usize,
     moved: usize,
     spawns: usize,

@@ -25,6 +25,22 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// What it is called on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Best => "best",
+        }
+    }
+
+    /// Binary logarithm of the cells that a field may have.
+    pub(crate) const fn page_bits(self) -> u32 {
+        match self {
+            Profile::Default => 14,
+            Profile::Best => 16,
+        }
+    }
+
     /// Contexts that are mixed for a decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {

@@ -21,6 +21,7 @@ use crate::{
     ledger::{Account, Cause},
     log::Log,
     predict::ROWS,
+    prior::{Prior, PriorMismatch},
     range::RangeDecoder,
     session::Session,
     twin::{HISTORY, Phase, Rows, Twin},
@@ -92,12 +93,26 @@ impl core::error::Error for DecodeError {}
 impl Decoder {
     /// A decoder that knows nothing but the schema.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        let layout = Arc::new(Layout::new(schema.clone()));
+        Self::with_layout(Layout::new(schema), config)
+    }
+
+    /// A decoder that knows the schema and the sender's prior.
+    pub fn with_prior(
+        schema: Arc<Schema>,
+        config: Config,
+        prior: &Prior,
+    ) -> Result<Self, PriorMismatch> {
+        let layout = Layout::with_prior(schema, prior, config.profile)?;
+        Ok(Self::with_layout(layout, config))
+    }
+
+    fn with_layout(layout: Layout, config: Config) -> Self {
+        let layout = Arc::new(layout);
         Self {
+            shown: Archive::mirror(layout.schema.clone(), HISTORY),
             twin: Twin::new(layout.clone(), &config, true),
             config,
             layout,
-            shown: Archive::mirror(schema, HISTORY),
             epoch: 0,
             newest: Sequence(0),
             applied: 0,
@@ -308,7 +323,8 @@ impl Decoder {
                 field: None,
                 cause: Cause::Header,
             },
-            sum: seed(header),
+            sum: seed(header, &self.layout),
+            counting: false,
             cost: 0,
             allowance: usize::MAX,
             charged: 0,
@@ -531,7 +547,8 @@ mod tests {
                 field: None,
                 cause: Cause::Spawn,
             },
-            sum: seed(&header),
+            sum: seed(&header, &decoder.layout),
+            counting: false,
             cost: 0,
             allowance: usize::MAX,
             charged: 0,

@@ -16,6 +16,7 @@ use crate::{
     layout::Layout,
     ledger::{Account, Cause, Ledger},
     log::Log,
+    prior::{Prior, PriorMismatch},
     range::RangeEncoder,
     roster::{Doom, Roster, Sight},
     session::Session,
@@ -46,6 +47,10 @@ pub struct Encoder {
     encoded: Option<Tick>,
     scratch: Scratch,
     bill: Bill,
+    /// Whether the bill has to be right.
+    counting: bool,
+    /// Room to give a packet so that it need not grow.
+    usual_len: usize,
     surcharge: Surcharge,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may not be the one that is sent.
@@ -128,7 +133,21 @@ impl core::error::Error for AckError {}
 impl Encoder {
     /// An encoder for a receiver that knows nothing yet.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        let layout = Arc::new(Layout::new(schema));
+        Self::with_layout(Layout::new(schema), config)
+    }
+
+    /// An encoder for a receiver that knows a prior, and nothing else yet.
+    pub fn with_prior(
+        schema: Arc<Schema>,
+        config: Config,
+        prior: &Prior,
+    ) -> Result<Self, PriorMismatch> {
+        let layout = Layout::with_prior(schema, prior, config.profile)?;
+        Ok(Self::with_layout(layout, config))
+    }
+
+    fn with_layout(layout: Layout, config: Config) -> Self {
+        let layout = Arc::new(layout);
         Self {
             twin: Twin::new(layout.clone(), &config, false),
             config,
@@ -147,6 +166,8 @@ impl Encoder {
             encoded: None,
             scratch: Scratch::default(),
             bill: Bill::default(),
+            counting: false,
+            usual_len: 0,
             surcharge: Surcharge::default(),
             ledger: None,
             page: Ledger::default(),
@@ -270,6 +291,7 @@ impl Encoder {
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
         }
+        self.counting = budget.is_some() || self.ledger.is_some();
         self.follow(archive);
         let mut contents = self.contents(archive);
         let mut packet = self.write(archive, &contents, now);
@@ -293,6 +315,7 @@ impl Encoder {
         let (sequence, full) = (log.sequence, log.full);
         let oversize = budget.is_some_and(|limit| bytes.len() > limit);
         self.encoded = Some(now);
+        self.usual_len = (self.usual_len * 7 / 8).max(bytes.len() + 16);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
             ledger.merge(&self.page);
@@ -337,7 +360,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Starts a new epoch: the model forgets, the receiver's entities keep their numbers.
+    /// Starts a new epoch: the model returns to the prior or to nothing, the receiver's entities keep their numbers.
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
@@ -415,6 +438,7 @@ impl Encoder {
         }
         let kept = (core::mem::take(&mut self.bill), self.ledger.take());
         self.ledger = Some(Ledger::default());
+        self.counting = true;
         let written = self.write(archive, &contents, now);
         let bill = core::mem::replace(&mut self.bill, kept.0);
         self.ledger = kept.1;
@@ -428,6 +452,10 @@ impl Encoder {
         }
         let items = bill.wakes.iter().chain(&bill.spawns);
         Some(items.map(|(_, cost)| cost).sum())
+    }
+
+    pub(crate) fn twin(&self) -> &Twin {
+        &self.twin
     }
 
     fn id(&self, slot: Slot) -> Option<u32> {
@@ -466,11 +494,10 @@ impl Encoder {
             _ => false,
         };
         let mut previous = self.followed;
-        let ticks: Vec<Tick> = archive
+        for tick in archive
             .ticks()
-            .filter(|&tick| self.followed.is_none_or(|f| tick > f))
-            .collect();
-        for tick in ticks {
+            .filter(|&tick| before.is_none_or(|f| tick > f))
+        {
             let Some(changes) = archive.changes(tick) else {
                 continue;
             };
@@ -653,14 +680,14 @@ impl Encoder {
             full,
             excluded: self.excluded.clone(),
         };
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.usual_len);
         header::write(&header, self.cursor_tick, &mut bytes);
         let header_len = bytes.len();
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, now, header.cursor, full);
         let mut scratch = core::mem::take(&mut self.scratch);
         let moment = self.twin.bank.mark();
-        self.bill = Bill::default();
+        self.bill.clear();
         let mut page = self.ledger.is_some().then(Ledger::default);
         let sight = Sight {
             archive,
@@ -675,7 +702,8 @@ impl Encoder {
             log: &mut log,
             ledger: page.as_mut(),
             account: HEADER,
-            sum: seed(&header),
+            sum: seed(&header, &self.layout),
+            counting: self.counting,
             cost: 0,
             allowance: usize::MAX,
             charged: 0,
@@ -844,8 +872,13 @@ impl Encoder {
 }
 
 /// Where the check of a packet starts from.
-pub(crate) fn seed(header: &Header) -> Checksum {
+pub(crate) fn seed(header: &Header, layout: &Layout) -> Checksum {
     let mut sum = Checksum::new(u64::from(header.epoch));
+    if let Some(beginning) = &layout.beginning {
+        for half in beginning.check {
+            sum.add(half);
+        }
+    }
     sum.add(u64::from(header.sequence.0) << 32 | u64::from(header.cursor.0));
     sum.add(u64::from(header.tick.0) << 1 | u64::from(header.full));
     sum

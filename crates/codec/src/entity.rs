@@ -32,8 +32,12 @@ pub(crate) struct Subject<'a> {
 /// What was seen so far of the entity being coded.
 #[derive(Clone, Copy, Default)]
 struct Trail {
+    /// How many ticks ahead of the newest known row this is.
+    ahead: u32,
     flags: usize,
     surprises: usize,
+    /// How many of them came before the rare fields.
+    surprises_before: usize,
     /// Bit length of the last surprise.
     exponent: u32,
     /// The largest so far.
@@ -86,7 +90,6 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             id,
             class,
             woken,
-            behind,
             states,
             ..
         } = *entity;
@@ -95,17 +98,42 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let changes_level = self.level(entity, level);
         row.clear();
         row.extend_from_slice(past.newest());
-        let mut trail = Trail::default();
-        for (step, &field) in layout.updates.iter().enumerate() {
+        let mut trail = Trail {
+            ahead: past.plan.ahead.min(15),
+            ..Trail::default()
+        };
+        let (common, rare) = book.classes[usize::from(class)].ranking.split();
+        // Some field must differ; if none has when the last one is reached, it does.
+        let mut due = !woken && !changes_level;
+        for (step, &field) in common.iter().chain(rare).enumerate() {
+            if step == common.len() {
+                let differs = |&field: &u16| {
+                    let at = usize::from(field);
+                    let state = states.get(at).copied().unwrap_or_default();
+                    let guess = past.guess(past.choose(at, &state), at, row);
+                    truth.is_some_and(|truth| truth[at] != guess)
+                };
+                let surprise = trail.surprises == 0 && due
+                    || self.rest_flag(class, &trail, woken, rare.iter().any(differs));
+                if !surprise {
+                    for &field in rare {
+                        let at = usize::from(field);
+                        let state = states.get(at).copied().unwrap_or_default();
+                        row[at] = past.guess(past.choose(at, &state), at, row);
+                    }
+                    break;
+                }
+                due = true;
+                trail.surprises_before = trail.surprises;
+            }
             let at = usize::from(field);
             let shape = layout.shapes[at];
             let state = states.get(at).copied().unwrap_or_default();
             let predictor = past.choose(at, &state);
             let guess = past.guess(predictor, at, row);
             let actual = truth.map_or(guess, |truth| truth[at]);
-            let certain = !woken
-                && !changes_level
-                && trail.surprises == 0
+            let certain = due
+                && trail.surprises == trail.surprises_before
                 && step + 1 == layout.updates.len();
             self.account = Account {
                 class: Some(class),
@@ -113,16 +141,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 cause: Cause::Flag,
             };
             let key = layout.first_page + u32::from(field);
-            let differs = certain
-                || self.field_flag(
-                    key,
-                    &state,
-                    behind,
-                    &trail,
-                    predictor,
-                    woken,
-                    actual != guess,
-                );
+            let differs =
+                certain || self.field_flag(key, &state, entity, &trail, predictor, actual != guess);
             trail.flags = trail.flags << 1 | usize::from(differs);
             row[at] = guess;
             if differs {
@@ -263,23 +283,41 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         }
     }
 
+    /// Whether any of the rare fields differs.
+    fn rest_flag(&mut self, class: u16, trail: &Trail, woken: bool, differs: bool) -> bool {
+        self.account = Account {
+            class: Some(class),
+            field: None,
+            cause: Cause::Flag,
+        };
+        let so_far = trail.surprises.min(7);
+        let indices = [
+            so_far << 1 | usize::from(woken),
+            trail.flags & 255,
+            trail.flags & 31,
+            trail.flags & 0xFFF,
+            so_far,
+        ];
+        let key = self.class_key(class);
+        self.flag(Topic::Rest, key, &indices, differs)
+    }
+
     fn field_flag(
         &mut self,
         key: u32,
         state: &FieldState,
-        behind: u32,
+        entity: &Subject<'_>,
         trail: &Trail,
         predictor: Predictor,
-        woken: bool,
         differs: bool,
     ) -> bool {
-        let (echo, run) = state.echo(behind);
+        let (echo, run) = state.echo(entity.behind);
         let history = usize::from(state.surprised);
         let [newest, second] = state.residuals();
         let so_far = trail.surprises.min(3);
         let indices = [
-            history | usize::from(woken) << 8,
-            (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
+            history | usize::from(entity.woken) << 8,
+            (trail.ahead as usize) << 9 | (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
             (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
             (newest * 7 + second) << 3 | predictor as usize,
             trail.flags & 63,
@@ -330,7 +368,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     },
                     scale: [
                         last << 4 | second << 1 | u32::from(state.surprised & 1),
-                        trail.exponent << 3 | predictor as u32,
+                        trail.ahead << 10 | trail.exponent << 3 | predictor as u32,
                         dissent.scale,
                         trail.largest << 6 | last,
                         dissent.scale << 6 | last,
@@ -343,7 +381,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         (newest * 7 + second as usize) * 8 + predictor as usize,
                     ],
                 };
-                let error = self.number(&site, repeats, residual(actual, guess, shape));
+                let error = residual(actual, guess, shape);
+                let error = match state.last {
+                    1 => self.likely_again(&site, repeats, 1, error),
+                    0x81 => self.likely_again(&site, repeats, -1, error),
+                    _ => self.number(&site, repeats, error),
+                };
                 trail.exponent = u32::from(bit_length(error));
                 trail.largest = trail.largest.max(trail.exponent);
                 trail.sign = if error < 0 { 2 } else { 1 };
@@ -422,6 +465,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return 0;
         }
         cell
+    }
+
+    /// A residual after one of 1 or -1: much that changes changes by that every time.
+    fn likely_again(&mut self, site: &NumberSite, repeats: &Repeats, last: i64, error: i64) -> i64 {
+        if self.flag(Topic::Again, site.field, &site.signs, error == last) {
+            return last;
+        }
+        self.number_but(site, repeats, last, error)
     }
 
     fn class_key(&self, class: u16) -> u32 {

@@ -34,6 +34,14 @@ impl KeptRow {
         }
     }
 
+    /// Keeps a row without contents.
+    pub fn bare(row: Vec<i64>) -> Self {
+        Self {
+            row: row.into(),
+            contents: Vec::new(),
+        }
+    }
+
     /// What its containers hold.
     pub fn contents(&self) -> &[Arc<Content>] {
         &self.contents

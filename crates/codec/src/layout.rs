@@ -4,6 +4,11 @@ use alloc::{sync::Arc, vec::Vec};
 
 use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
 
+use crate::{
+    config::Profile,
+    prior::{Beginning, Prior, PriorMismatch},
+};
+
 /// What does not change during a connection.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -14,6 +19,8 @@ pub(crate) struct Layout {
     pub pages: u32,
     /// Whether any field refers to an entity.
     pub has_references: bool,
+    /// What is known before anything was seen.
+    pub beginning: Option<Beginning>,
 }
 
 /// One class of the schema.
@@ -31,6 +38,8 @@ pub(crate) struct ClassLayout {
     pub has_contract: bool,
     /// For each field, the field that is its declared rate of change.
     pub rates: Vec<Option<Rate>>,
+    /// For each field, whether it is one itself.
+    pub is_rate: Vec<bool>,
     /// The fields that are containers, and those that refer to entities.
     pub contents: Vec<u16>,
     pub references: Vec<u16>,
@@ -76,7 +85,19 @@ impl Layout {
             schema,
             classes,
             pages,
+            beginning: None,
         }
+    }
+
+    /// The same for a connection that starts from a prior.
+    pub fn with_prior(
+        schema: Arc<Schema>,
+        prior: &Prior,
+        profile: Profile,
+    ) -> Result<Self, PriorMismatch> {
+        let mut layout = Self::new(schema);
+        layout.beginning = Some(prior.bind(&layout, profile)?);
+        Ok(layout)
     }
 }
 
@@ -122,6 +143,11 @@ impl ClassLayout {
             has_levels: class.fields.iter().any(knows_levels),
             has_contract: class.contract.is_some(),
             rates,
+            is_rate: class
+                .fields
+                .iter()
+                .map(|f| f.derivative_of.is_some())
+                .collect(),
         }
     }
 

@@ -52,11 +52,12 @@ impl RangeEncoder {
     #[inline]
     pub fn bit(&mut self, bit: bool, probability: Probability) {
         let bound = (self.range >> 16) * u32::from(probability);
+        let rest = self.range - bound;
         if bit {
+            self.low += u64::from(rest);
             self.range = bound;
         } else {
-            self.low += u64::from(bound);
-            self.range -= bound;
+            self.range = rest;
         }
         while self.range < TOP {
             self.range <<= 8;
@@ -171,12 +172,13 @@ impl<'a> RangeDecoder<'a> {
     #[inline]
     pub fn bit(&mut self, probability: Probability) -> bool {
         let bound = (self.range >> 16) * u32::from(probability);
-        let bit = self.code < bound;
+        let rest = self.range - bound;
+        let bit = self.code >= rest;
         if bit {
+            self.code = self.code.wrapping_sub(rest);
             self.range = bound;
         } else {
-            self.code = self.code.wrapping_sub(bound);
-            self.range -= bound;
+            self.range = rest;
         }
         self.refill();
         bit

@@ -70,6 +70,8 @@ pub(crate) struct Session<'a, C, const N: usize> {
     pub ledger: Option<&'a mut Ledger>,
     pub account: Account,
     pub sum: Checksum,
+    /// Whether anybody wants to know what is spent.
+    pub counting: bool,
     /// Spent so far, in 1/65536 bit.
     pub cost: u64,
     /// How many decisions a reader takes.
@@ -102,6 +104,9 @@ pub(crate) enum Topic {
     Class,
     Level,
     Repeat,
+    Rest,
+    Again,
+    SpawnTail,
 }
 
 impl Topic {
@@ -109,7 +114,11 @@ impl Topic {
     fn is_about_newcomers(self) -> bool {
         matches!(
             self,
-            Topic::SpawnFlag | Topic::SpawnExponent | Topic::SpawnSign | Topic::SpawnMantissa
+            Topic::SpawnFlag
+                | Topic::SpawnExponent
+                | Topic::SpawnSign
+                | Topic::SpawnMantissa
+                | Topic::SpawnTail
         )
     }
 }
@@ -139,6 +148,13 @@ impl<const N: usize> Mixed<N> {
     }
 }
 
+/// The lowest bits of a number.
+#[derive(Clone, Copy, Default)]
+struct Tail {
+    bits: u32,
+    value: u64,
+}
+
 /// How a number is coded: whose it is and what its size and sign are expected to follow.
 #[derive(Clone, Copy)]
 pub(crate) struct NumberSite {
@@ -159,9 +175,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let forecast = self.bank.forecast(contexts);
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
-        self.log.decisions.push(contexts, bit);
+        self.log.decisions.push(contexts, &forecast, bit);
         self.bank.learn(&forecast, bit);
-        if C::PAYS {
+        if C::PAYS && self.counting {
             let paid = if bit {
                 probability
             } else {
@@ -174,7 +190,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// Decisions so far, and what else is counted like them.
     pub fn unfolded(&self) -> usize {
-        self.log.decisions.count::<N>() + self.charged
+        self.log.decisions.count() + self.charged
     }
 
     /// Whether more was unfolded than a reader takes.
@@ -198,6 +214,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     #[inline]
     fn pay(&mut self, cost: u64) {
+        if !self.counting {
+            return;
+        }
         self.cost += cost;
         if let Some(ledger) = &mut self.ledger {
             ledger.add(self.account, cost);
@@ -232,10 +251,22 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// A number other than zero.
     pub fn number(&mut self, site: &NumberSite, repeats: &Repeats, value: i64) -> i64 {
+        self.number_but(site, repeats, 0, value)
+    }
+
+    /// A number that is neither zero nor `excluded`, which is one of -1, 0 and 1.
+    pub fn number_but(
+        &mut self,
+        site: &NumberSite,
+        repeats: &Repeats,
+        excluded: i64,
+        value: i64,
+    ) -> i64 {
         let magnitude = value.unsigned_abs().max(1);
         let exponent = 63 - magnitude.leading_zeros();
         let exponent = self.exponent(site, exponent);
         let negative = match site.sign {
+            _ if exponent == 0 && excluded != 0 => excluded > 0,
             Some(topic) => self.flag(topic, site.field, &site.signs, value < 0),
             None => false,
         };
@@ -275,7 +306,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// Whether an exponent is at least `least`; `way` says what is known already.
     #[inline]
     fn reaches(&mut self, site: &NumberSite, way: u32, least: u32, bit: bool) -> bool {
-        let context = way << 2 | least / LINE;
+        let context = (way << 2) | (least / LINE);
         let contexts = site.scale.map(|scale| scale << 4 | context);
         let mixed = self.mixed(site.exponent, site.field, &contexts);
         self.decide(&mixed.at(least as usize, way as usize), bit)
@@ -313,15 +344,45 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let groups = self.mixed(site.mantissa, site.field, &contexts);
         let mut below = exponent - modelled;
         let mut result = self.tree(&groups, modelled, value >> below);
+        let tail = match site.mantissa {
+            Topic::SpawnMantissa => self.tail(site, below, value),
+            _ => Tail::default(),
+        };
+        below -= tail.bits;
         while below > 0 {
             let chunk = below.min(16);
             below -= chunk;
-            let piece = (value >> below) as u32 & ((1 << chunk) - 1);
+            let piece = (value >> (below + tail.bits)) as u32 & ((1 << chunk) - 1);
             let piece = self.coder.raw(piece, chunk);
             self.pay(u64::from(chunk) << 16);
             result = result << chunk | u64::from(piece);
         }
-        result
+        result << tail.bits | tail.value
+    }
+
+    /// The zeros at the end of a number of so many bits, and the one before them: what appears is
+    /// often placed on a grid.
+    fn tail(&mut self, site: &NumberSite, below: u32, value: u64) -> Tail {
+        for bit in 0..below {
+            let at = bit as usize;
+            let by_size = (site.scale[1] as usize) << 6 | at;
+            let indices = [at, by_size, at, by_size, at];
+            if self.flag(
+                Topic::SpawnTail,
+                site.field,
+                &indices,
+                value >> bit & 1 == 1,
+            ) {
+                return Tail {
+                    bits: bit + 1,
+                    value: 1 << bit,
+                };
+            }
+        }
+        Tail {
+            bits: below,
+            value: 0,
+        }
     }
 
     /// A value of `bits` bits (at most 4), from the highest down.

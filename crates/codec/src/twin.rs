@@ -18,13 +18,14 @@ use crate::{
     check::Checksum,
     config::Config,
     kept::KeptRow,
-    layout::Layout,
+    layout::{ClassLayout, Layout},
     log::{Log, Surprise},
     model::{
         bank::{Bank, Learning, Moment, SLICES},
         repeats::Repeats,
     },
     predict::{Costs, DEPTH, ROWS, Samples, bit_length},
+    ranking::Ranking,
     units::{Sequence, Tick},
 };
 
@@ -207,9 +208,10 @@ impl ClassField {
 }
 
 /// What is known about a class.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClassState {
     pub fields: Box<[ClassField]>,
+    pub ranking: Ranking,
     /// The newest entity that appeared: the best guess for the next one.
     pub reference: Option<Arc<KeptRow>>,
 }
@@ -218,15 +220,15 @@ impl Twin {
     /// Only an `undoable` twin can roll back; the other end is spared the copies that this takes.
     pub fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
         let learning = config.bank_learning();
-        let classes = layout
-            .schema
-            .classes
-            .iter()
-            .map(|class| ClassState {
-                fields: alloc::vec![ClassField::default(); class.fields.len()].into(),
-                reference: None,
-            })
-            .collect();
+        let fresh = |class: &ClassLayout| ClassState {
+            fields: alloc::vec![ClassField::default(); class.shapes.len()].into(),
+            ranking: Ranking::new(class),
+            reference: None,
+        };
+        let (classes, start) = match &layout.beginning {
+            Some(beginning) => (beginning.classes.clone(), Some(beginning.start.clone())),
+            None => (layout.classes.iter().map(fresh).collect(), None),
+        };
         let book = Book {
             layout,
             entities: Vec::new(),
@@ -243,7 +245,13 @@ impl Twin {
             ..Journal::default()
         };
         Self {
-            bank: Bank::new(book.layout.pages, learning, config.profile.contexts()),
+            bank: Bank::new(
+                book.layout.pages,
+                learning,
+                config.profile.contexts(),
+                config.profile.page_bits(),
+                start,
+            ),
             book,
             learning: learning != Learning::Off,
             journal,
@@ -303,6 +311,7 @@ impl Twin {
         self.journal.steps.clear();
         self.journal.fields.clear();
         self.journal.class_fields.clear();
+        self.journal.rankings.clear();
     }
 
     /// Takes back everything since the last [`commit`](Self::commit).
@@ -389,6 +398,9 @@ impl Twin {
         for class in &self.book.classes {
             for field in &class.fields {
                 field.add_to(&mut sum);
+            }
+            for word in class.ranking.words() {
+                sum.add(word);
             }
             if let Some(row) = &class.reference {
                 sum.add_row(row);
@@ -604,6 +616,14 @@ impl Twin {
             head.surprised = past | 1;
             head.surprised_at = fold;
             let class = usize::from(head.class);
+            let ranking = &mut self.book.classes[class].ranking;
+            if ranking.begins(fold) && self.journal.kept {
+                ranking.save(&mut self.journal.rankings);
+                self.journal.note(Undo::Ranking {
+                    class: class as u16,
+                });
+            }
+            ranking.note(group.iter().map(|surprise| surprise.field));
             let states = &mut self.book.entities[id as usize].fields;
             if self.journal.kept {
                 self.journal.fields.extend_from_slice(states);
@@ -637,6 +657,11 @@ impl Twin {
             let fields = &self.book.entities[id as usize].fields;
             let expects_motion = self.book.expects_motion(class as u16, fields);
             self.book.entities[id as usize].head.expects_motion = expects_motion;
+        }
+        for (state, class) in self.book.classes.iter_mut().zip(&self.book.layout.classes) {
+            if state.ranking.is_touched(fold) {
+                state.ranking.sort(class);
+            }
         }
     }
 
@@ -707,6 +732,11 @@ impl Twin {
                     Some(row) => self.book.rest_rows.insert(id, row),
                     None => self.book.rest_rows.remove(&id),
                 };
+            }
+            Undo::Ranking { class } => {
+                let layout = &self.book.layout.classes[usize::from(class)];
+                let ranking = &mut self.book.classes[usize::from(class)].ranking;
+                ranking.restore(layout, &mut self.journal.rankings);
             }
             Undo::ClassField { class, field } => {
                 if let Some(old) = self.journal.class_fields.pop() {
@@ -876,6 +906,8 @@ struct Journal {
     fields: Vec<FieldState>,
     /// What [`Undo::ClassField`] goes back to.
     class_fields: Vec<ClassField>,
+    /// What [`Undo::Ranking`] goes back to.
+    rankings: Vec<u32>,
 }
 
 impl Journal {
@@ -920,6 +952,9 @@ enum Undo {
     RestRow {
         id: u32,
         old: Option<KeptRow>,
+    },
+    Ranking {
+        class: u16,
     },
     ClassField {
         class: u16,

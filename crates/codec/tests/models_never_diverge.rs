@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{Random, Trouble, config, is_chance, quiet, run, setting};
+use common::{Random, Trouble, config, is_chance, quiet, run, run_from, setting, trained};
 use prescient_codec::{Policy, Profile};
 
 #[test]
@@ -28,6 +28,7 @@ fn any_trouble_leaves_both_models_identical() {
     );
     let first = setting("PRESCIENT_SEED", 0);
     let (mut checked, mut fooled) = (0, 0);
+    let priors = [Profile::Default, Profile::Best].map(|profile| trained(1 << 40, 300, profile));
     for seed in first..first + seeds {
         let trouble = Trouble::random(&mut Random::new(seed));
         let profile = if seed % 5 == 4 {
@@ -35,7 +36,10 @@ fn any_trouble_leaves_both_models_identical() {
         } else {
             Profile::Default
         };
-        let run = run(seed, 400, trouble, config(Policy::Confirmed, profile));
+        let prior = priors.iter().find(|prior| prior.profile() == profile);
+        let prior = prior.filter(|_| seed % 3 == 1);
+        let config = config(Policy::Confirmed, profile);
+        let run = run_from(prior, seed, 400, trouble, config);
         assert!(
             run.applied > 0 || run.fooled > 0 || trouble.loss > 40,
             "seed {seed}: nothing arrived, {trouble:?}"
@@ -80,4 +84,23 @@ fn stateless_packets_serve_anybody_in_any_company() {
         assert_eq!(run.encoder.statistics().folded, 0);
         assert!(run.applied > 20);
     }
+}
+
+#[test]
+fn stateless_packets_may_rest_on_a_prior() {
+    let prior = trained(77, 300, Profile::Default);
+    let config = config(Policy::Stateless, Profile::Default);
+    let trouble = Trouble {
+        loss: 50,
+        ..quiet()
+    };
+    let (mut with, mut without) = (0, 0);
+    for seed in 0..5 {
+        let prior_run = run_from(Some(&prior), seed, 200, trouble, config);
+        assert!(prior_run.applied > 20);
+        with += prior_run.bytes;
+        without += run(seed, 200, trouble, config).bytes;
+    }
+    println!("{with} bytes with a prior, {without} without");
+    assert!(with < without, "{with} of {without} bytes");
 }

@@ -10,4 +10,5 @@ pub mod baseline;
 pub mod harness;
 pub mod rig;
 pub mod trace;
+pub mod training;
 pub mod world;

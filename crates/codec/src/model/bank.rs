@@ -3,9 +3,10 @@
 //! Every field has a page of cells; a context is hashed to a line of 16 of them within its page,
 //! and nobody keeps the context itself. A page is made when it is first needed, starts small and
 //! grows with what it has learned, each cell handing its knowledge to those that take its place: memory
-//! follows use and not the size of the schema. A page that does not exist equals a fresh one.
+//! follows use and not the size of the schema. A page that does not exist equals a fresh one, or
+//! the one that a [`Start`] has for it.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 use core::num::NonZeroU32;
 
 use super::logistic::{squash, stretch};
@@ -60,41 +61,63 @@ pub struct Forecast<const N: usize> {
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     words: Vec<u32>,
+    taken: usize,
+}
+
+/// A length of [`Decisions`] to come back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    words: usize,
+    taken: usize,
 }
 
 impl Decisions {
-    /// Remembers how a decision went.
-    #[inline]
-    pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
-        self.words
-            .push((contexts.weights as u32) << 1 | u32::from(bit));
-        self.words
-            .extend(contexts.places.iter().map(|place| place.0));
+    /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
+    /// from what everybody knew.
+    #[inline(always)]
+    pub fn push<const N: usize>(
+        &mut self,
+        contexts: &Contexts<N>,
+        forecast: &Forecast<N>,
+        bit: bool,
+    ) {
+        self.taken += 1;
+        let expected = if bit {
+            forecast.probability
+        } else {
+            !forecast.probability
+        };
+        if expected < CERTAIN || forecast.young {
+            self.words
+                .push((contexts.weights as u32) << 1 | u32::from(bit));
+            self.words
+                .extend_from_slice(&contexts.places.map(|place| place.0));
+        }
     }
 
-    /// How many decisions were remembered.
-    pub fn count<const N: usize>(&self) -> usize {
-        self.words.len() / (N + 1)
+    /// How many decisions were taken.
+    pub fn count(&self) -> usize {
+        self.taken
     }
 
     /// A length to come back to.
-    pub fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    /// Whether nothing was decided.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+    pub fn len(&self) -> Length {
+        Length {
+            words: self.words.len(),
+            taken: self.taken,
+        }
     }
 
     /// Forgets what came after a length taken earlier.
-    pub fn truncate(&mut self, len: usize) {
-        self.words.truncate(len);
+    pub fn truncate(&mut self, len: Length) {
+        self.words.truncate(len.words);
+        self.taken = len.taken;
     }
 
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();
+        self.taken = 0;
     }
 }
 
@@ -105,14 +128,41 @@ pub struct Moment {
     grown: usize,
 }
 
+/// What one page was taught.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taught {
+    /// The cells; one of four sizes.
+    cells: Arc<[u32]>,
+    /// How many decisions it was taught.
+    lessons: u32,
+}
+
+/// What a bank knows before it has seen anything. Pages are shared by all banks that start from
+/// them; a bank copies one when it first touches it.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Everything there is to start from.
+    pub taught: Arc<[Taught]>,
+    /// For each page of the bank, one more than its place in there; 0 for none.
+    pub pages: Vec<u32>,
+    /// Sets of weights.
+    pub weights: Arc<[Weights]>,
+}
+
+/// What the contexts of a decision are worth.
+pub type Weights = [i32; MAX_INPUTS];
+
 /// All pages of one model.
 #[derive(Clone, Debug)]
 pub struct Bank {
+    start: Option<Arc<Start>>,
     /// The cells of all pages; where a page lies is private to each end.
     cells: Vec<u32>,
     pages: Vec<Page>,
-    weights: Vec<[i32; MAX_INPUTS]>,
+    weights: Vec<Weights>,
     learning: Learning,
+    /// Cells that a page may have at most.
+    largest: u32,
     notes: Notes,
     /// Room that pages left behind, by its binary logarithm.
     vacant: [Vec<u32>; HASH_BITS as usize + 1],
@@ -135,7 +185,7 @@ struct Page {
     start: u32,
     /// One less than the number of cells, which is a power of two; 0 without any.
     mask: u32,
-    /// How many decisions it was taught.
+    /// How many decisions it was taught here.
     lessons: u32,
     /// At how many it grows.
     limit: u32,
@@ -151,18 +201,31 @@ struct Notes {
     /// Pages as they were before they grew, with the number of noted cells at that time.
     grown: Vec<(usize, u32, Page)>,
     /// Weights as they were, with the number of noted cells at that time.
-    weights: Vec<[i32; MAX_INPUTS]>,
+    weights: Vec<Weights>,
     weights_at: Option<usize>,
 }
 
 impl Bank {
-    /// A bank that has seen nothing.
-    pub fn new(pages: u32, learning: Learning, inputs: usize) -> Self {
+    /// A bank that has seen nothing and mixes `inputs` contexts; no page grows beyond
+    /// 2^`largest_bits` cells.
+    pub fn new(
+        pages: u32,
+        learning: Learning,
+        inputs: usize,
+        largest_bits: u32,
+        start: Option<Arc<Start>>,
+    ) -> Self {
+        let weights = match &start {
+            Some(start) => start.weights.to_vec(),
+            None => fresh_weights(inputs),
+        };
         Self {
+            start,
             cells: Vec::new(),
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
-            weights: alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS],
+            weights,
             learning,
+            largest: 1 << largest_bits.min(HASH_BITS),
             notes: Notes::default(),
             vacant: Default::default(),
         }
@@ -186,7 +249,7 @@ impl Bank {
             let cell = self.cells[cells[i] as usize];
             youngest = youngest.min(cell & COUNT);
             inputs[i] = stretch((cell >> 20) as u16);
-            sum += inputs[i] * weights[i] >> 8;
+            sum += (inputs[i] * weights[i]) >> 8;
         }
         Forecast {
             cells,
@@ -259,13 +322,21 @@ impl Bank {
 
     #[cold]
     fn open(&mut self, at: usize) -> Page {
+        let known = self.start.clone();
+        let known = known.as_ref().and_then(|start| start.page(at));
+        let size = known.map_or(SMALLEST, |taught| taught.cells.len() as u32);
+        let before = known.map_or(0, |taught| taught.lessons);
         let page = Page {
-            start: self.room(SMALLEST),
-            mask: SMALLEST - 1,
+            start: self.room(size),
+            mask: size - 1,
             lessons: 0,
-            limit: SMALLEST * LESSONS_PER_CELL,
+            limit: (size * LESSONS_PER_CELL).saturating_sub(before).max(1),
         };
-        self.cells[page.start as usize..][..SMALLEST as usize].fill(FRESH);
+        let cells = &mut self.cells[page.start as usize..][..size as usize];
+        match known {
+            Some(taught) => cells.copy_from_slice(&taught.cells),
+            None => cells.fill(FRESH),
+        }
         self.pages[at] = page;
         page
     }
@@ -275,7 +346,7 @@ impl Bank {
     fn grow(&mut self, at: usize) {
         let old = self.pages[at];
         let size = old.mask + 1;
-        if size >= LARGEST {
+        if size >= self.largest {
             return;
         }
         let start = self.room(size * GROWTH);
@@ -283,10 +354,13 @@ impl Bank {
             let from = old.start as usize..(old.start + size) as usize;
             self.cells.copy_within(from, (start + copy * size) as usize);
         }
+        for cell in &mut self.cells[start as usize..][..(size * GROWTH) as usize] {
+            *cell = *cell & !COUNT | (*cell & COUNT).min(INHERITED);
+        }
         self.pages[at] = Page {
             start,
             mask: size * GROWTH - 1,
-            limit: size * GROWTH * LESSONS_PER_CELL,
+            limit: old.limit + size * (GROWTH - 1) * LESSONS_PER_CELL,
             ..old
         };
         if self.notes.taken {
@@ -365,6 +439,28 @@ impl Bank {
         }
     }
 
+    /// What a page was taught, here or before.
+    pub fn taught(&self, at: u32) -> Option<Taught> {
+        let page = self.pages.get(at as usize)?;
+        let known = self
+            .start
+            .as_ref()
+            .and_then(|start| start.page(at as usize));
+        if page.lessons == 0 {
+            return known.cloned();
+        }
+        let before = known.map_or(0, |taught| taught.lessons);
+        Some(Taught {
+            cells: self.cells[page.start as usize..][..page.mask as usize + 1].into(),
+            lessons: page.lessons.saturating_add(before),
+        })
+    }
+
+    /// What the contexts of decisions are worth by now.
+    pub fn weights(&self) -> &[Weights] {
+        &self.weights
+    }
+
     /// A digest of one of the [`SLICES`] parts of the bank.
     pub fn digest(&self, slice: u32) -> u64 {
         let slice = (slice % SLICES) as usize;
@@ -377,7 +473,7 @@ impl Bank {
         sum
     }
 
-    /// Zero for a page that equals a fresh one.
+    /// Zero for a page that is what it was at the start.
     fn page_digest(&self, page: &Page) -> u64 {
         if page.lessons == 0 {
             return 0;
@@ -396,8 +492,78 @@ impl Bank {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.cells[..]) + size_of_val(&self.pages[..]) + size_of_val(&self.weights[..])
+        let start = self.start.as_ref();
+        size_of_val(&self.cells[..])
+            + size_of_val(&self.pages[..])
+            + size_of_val(&self.weights[..])
+            + start.map_or(0, |start| size_of_val(&start.pages[..]))
     }
+}
+
+impl Start {
+    fn page(&self, at: usize) -> Option<&Taught> {
+        let place = self.pages.get(at)?.checked_sub(1)?;
+        self.taught.get(place as usize)
+    }
+}
+
+impl Taught {
+    /// A page of these cells, if there can be one.
+    pub fn new(cells: Vec<u32>, lessons: u32) -> Option<Self> {
+        let valid = is_size(cells.len()) && cells.iter().all(|&cell| cell & COUNT <= LIMIT);
+        valid.then(|| Self {
+            cells: cells.into(),
+            lessons,
+        })
+    }
+
+    /// The cells.
+    pub fn cells(&self) -> &[u32] {
+        &self.cells
+    }
+
+    /// How many decisions it was taught.
+    pub fn lessons(&self) -> u32 {
+        self.lessons
+    }
+
+    /// The same with less confidence, so that what comes next can change it soon: each cell as
+    /// little as [`Taught::cell`] makes of it.
+    pub fn humbled(&self) -> Self {
+        let humble = |&cell: &u32| Self::cell(Self::brief(cell));
+        Self {
+            cells: self.cells.iter().map(humble).collect(),
+            lessons: self.lessons,
+        }
+    }
+
+    /// A cell in 16 bits: its probability in the upper 13, and below that how often it was taught,
+    /// as far as that counts.
+    pub fn brief(cell: u32) -> u16 {
+        let count = (cell & COUNT).min(CONFIDENCE);
+        ((cell >> 19) << 3 | count) as u16
+    }
+
+    /// The cell that a brief one stands for.
+    pub fn cell(brief: u16) -> u32 {
+        match u32::from(brief & 7) {
+            0 => FRESH,
+            count => u32::from(brief >> 3) << 19 | 1 << 18 | count,
+        }
+    }
+}
+
+/// Whether a page can have so many cells.
+pub fn is_size(cells: usize) -> bool {
+    let most = 1 << HASH_BITS;
+    let sizes = core::iter::successors(Some(SMALLEST), |size| size.checked_mul(GROWTH));
+    let mut sizes = sizes.take_while(|&size| size <= most);
+    sizes.any(|size| size as usize == cells)
+}
+
+/// What contexts are worth before anything is learned.
+pub fn fresh_weights(inputs: usize) -> Vec<Weights> {
+    alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS]
 }
 
 #[inline]
@@ -411,18 +577,21 @@ pub const SLICES: u32 = 64;
 pub const MAX_INPUTS: usize = 6;
 /// Cells in a line.
 pub const LINE: u32 = 16;
-const HASH_BITS: u32 = 14;
+const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
-/// Cells of a page at first, and at most.
+/// Cells of a page at first.
 const SMALLEST: u32 = 256;
-const LARGEST: u32 = 16384;
-const GROWTH: u32 = 4;
+/// How many times larger a page is after it grew.
+pub const GROWTH: u32 = 4;
+/// How much of their experience cells keep when their page grows: part of it was that of others.
+const INHERITED: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
-const LESSONS_PER_CELL: u32 = 2;
+const LESSONS_PER_CELL: u32 = 1;
 const WEIGHT_SETS: usize = 256;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
-const WEIGHT_LIMIT: i32 = 1 << 18;
+/// No weight is larger.
+pub const WEIGHT_LIMIT: i32 = 1 << 18;
 
 /// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
 /// it has seen little.
@@ -436,7 +605,12 @@ fn adapt(cell: u32, bit: bool) -> u32 {
     moved << 10 | (count + 1).min(LIMIT)
 }
 
-const FRESH: u32 = 1 << 31;
+/// A decision that was expected with at least this probability, in 1/65536, teaches nothing.
+const CERTAIN: u16 = 65536u32.wrapping_sub(256) as u16;
+/// Decisions that a cell stands for at most where another match begins.
+const CONFIDENCE: u32 = 4;
+/// A cell that was taught nothing.
+pub const FRESH: u32 = 1 << 31;
 const COUNT: u32 = 0x3FF;
 const LIMIT: u32 = 250;
 /// A context that was met less often learns inside a packet, too.

@@ -5,7 +5,7 @@
 //! out. The front of the list is ordered by how often a residual was met; the back takes new ones.
 
 /// Residuals in the list.
-const REPEATS: usize = 8;
+pub(crate) const REPEATS: usize = 8;
 /// New residuals enter here.
 const ENTRANCE: usize = 5;
 
@@ -18,8 +18,8 @@ pub(crate) static NONE: Repeats = Repeats {
 /// The list of one field of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repeats {
-    values: [i64; REPEATS],
-    counts: [u8; REPEATS],
+    pub values: [i64; REPEATS],
+    pub counts: [u8; REPEATS],
 }
 
 impl Repeats {

@@ -38,7 +38,7 @@ const PREDICTORS: [Predictor; 5] = [
 
 /// How predictors compare with holding, as a running average of eighths of a bit per surprise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Costs([i8; 4]);
+pub(crate) struct Costs(pub [i8; 4]);
 
 /// What one surprise said about the predictors; see [`Costs`].
 #[derive(Clone, Copy, Debug)]
@@ -202,34 +202,20 @@ impl Plan {
     }
 
     pub fn new(now: Tick, samples: &Samples) -> Self {
-        let offset = |at: usize| -(now.since(samples.ticks[at]) as i32);
-        let step = |ticks: &[usize]| {
-            let mut offsets = [0; 3];
-            for (offset_at, &tick) in offsets.iter_mut().zip(ticks) {
-                *offset_at = offset(tick);
-            }
-            let weights = polynomial::fit(&offsets[..ticks.len()], ticks.len(), 0).ok()?;
-            Some(Step {
-                first: -weights.numerators.get(1).copied().unwrap_or(0),
-                second: -weights.numerators.get(2).copied().unwrap_or(0),
-                divisor: weights.denominator,
-            })
-        };
+        let ages = samples.ticks.map(|tick| i64::from(now.since(tick)));
+        let [newest, second, wide, middle, far] = ages;
         let mut plan = Self {
             ahead: now.since(samples.ticks[0]),
             known: HOLD,
             ..Self::default()
         };
-        if samples.count >= 2
-            && let (Some(linear), Some(wide)) = (step(&[0, 1]), step(&[0, 2]))
-        {
-            (plan.linear, plan.wide) = (linear, wide);
+        if samples.count >= 2 {
+            plan.linear = Step::along_line(newest, second);
+            plan.wide = Step::along_line(newest, wide);
             // From one tick to the next, a line over more than that is only one more to choose from.
             plan.known |= if plan.ahead > 1 { LINE | WIDE } else { LINE };
-            if samples.count >= 3
-                && let Some(bow) = step(&[0, 3, 4])
-            {
-                plan.bow = bow;
+            if samples.count >= 3 {
+                plan.bow = Step::along_parabola([newest, middle, far]);
                 plan.known |= BENT | DECLARED;
             }
         }
@@ -265,6 +251,28 @@ struct Step {
 }
 
 impl Step {
+    /// Along the line through two samples that are this many ticks old.
+    fn along_line(newest: i64, second: i64) -> Self {
+        Self::reduced(newest, 0, second - newest)
+    }
+
+    /// Along the parabola through three.
+    fn along_parabola([a, b, c]: [i64; 3]) -> Self {
+        let first = a * c * (c - a);
+        let second = -a * b * (b - a);
+        Self::reduced(first, second, (b - a) * (c - b) * (c - a))
+    }
+
+    fn reduced(first: i64, second: i64, divisor: i64) -> Self {
+        let common = polynomial::gcd(polynomial::gcd(first.into(), second.into()), divisor.into());
+        let common = (common as i64).max(1);
+        Self {
+            first: first / common,
+            second: second / common,
+            divisor: divisor / common,
+        }
+    }
+
     #[inline]
     fn apply(self, d1: i64, d2: i64) -> i64 {
         const SMALL: u64 = 1 << 30;

@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick,
+    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Prior, Profile, Slot,
+    Tick, Trainer,
     history::{Archive, Capture},
 };
 use prescient_schema::{Class, Content, EntityRef, Field, Kind, Level, Library, Priority, Schema};
@@ -395,12 +396,51 @@ pub struct Run {
     pub fooled: u64,
 }
 
-/// Digests of the sender's model by fold cursor, against which the receiver is compared.
 pub fn run(seed: u64, ticks: usize, trouble: Trouble, config: Config) -> Run {
+    run_from(None, seed, ticks, trouble, config)
+}
+
+/// Two ends that start from a prior, or from nothing.
+pub fn ends(prior: Option<&Prior>, schema: &Arc<Schema>, config: Config) -> (Encoder, Decoder) {
+    match prior {
+        Some(prior) => (
+            Encoder::with_prior(schema.clone(), config, prior).unwrap(),
+            Decoder::with_prior(schema.clone(), config, prior).unwrap(),
+        ),
+        None => (
+            Encoder::new(schema.clone(), config),
+            Decoder::new(schema.clone(), config),
+        ),
+    }
+}
+
+/// What a world of this seed teaches.
+pub fn trained(seed: u64, ticks: usize, profile: Profile) -> Prior {
+    let mut trainer = Trainer::new(config(Policy::Immediate, profile));
+    let mut world = World::new(seed);
+    let mut encoder = trainer.encoder(world.schema.clone()).unwrap();
+    for _ in 0..ticks {
+        world.step(20);
+        for slot in world.archive.living_slots() {
+            encoder.show(slot, &world.archive);
+        }
+        encoder.encode(&world.archive, None).unwrap();
+    }
+    trainer.learn(&encoder);
+    trainer.finish()
+}
+
+/// Digests of the sender's model by fold cursor, against which the receiver is compared.
+pub fn run_from(
+    prior: Option<&Prior>,
+    seed: u64,
+    ticks: usize,
+    trouble: Trouble,
+    config: Config,
+) -> Run {
     let mut world = World::new(seed);
     let mut random = Random::new(seed ^ 0xF00D);
-    let mut encoder = Encoder::new(world.schema.clone(), config);
-    let mut decoder = Decoder::new(world.schema.clone(), config);
+    let (mut encoder, mut decoder) = ends(prior, &world.schema, config);
     let mut down: Vec<Flight> = Vec::new();
     let mut up: Vec<(u64, u64, Ack)> = Vec::new();
     let mut digests: BTreeMap<u32, u64> = BTreeMap::new();

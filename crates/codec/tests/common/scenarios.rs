@@ -40,7 +40,7 @@ impl Scenario {
     /// Where its bytes are kept.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("../../vectors/codec/v1")
+            .join("../../vectors/codec/v2")
             .join(self.name)
             .with_extension("txt")
     }

@@ -20,14 +20,15 @@ mod xor;
 
 use std::sync::Arc;
 
-use prescient_codec::Config;
+pub use prescient_codec::Profile;
+use prescient_codec::{Config, Decoder, Encoder, Prior, PriorMismatch};
 use prescient_schema::Schema;
 
+pub use self::ours::{OurReceiver, OurSender};
 use self::{
     archive::{Decode, Encode, SnapshotReceiver, SnapshotSender},
     byte_difference::{DifferenceDecoder, DifferenceEncoder},
     learned::{LearnedDecoder, LearnedEncoder, PredictionDecoder, PredictionEncoder},
-    ours::{OurReceiver, OurSender},
     quake::{QuakeDecoder, QuakeEncoder},
     raw::{RawDecoder, RawEncoder},
     stream::{Unzlib, Unzstd, Zlib, Zstd},
@@ -59,8 +60,8 @@ pub const FURTHER_METHODS: &[&str] = &["pd-z9"];
 pub struct MethodOptions {
     /// Whether models learn; `false` freezes them for comparison.
     pub learning: bool,
-    /// A trained starting point, as bytes of a prior file.
-    pub prior: Option<Arc<[u8]>>,
+    /// A trained starting point.
+    pub prior: Option<Arc<Prior>>,
     /// How much time to spend on better predictions.
     pub profile: Profile,
     /// Whether to keep an account of bits, which takes a little time.
@@ -78,25 +79,15 @@ impl Default for MethodOptions {
     }
 }
 
-/// How much time to spend on better predictions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// Fast.
-    #[default]
-    Default,
-    /// Slower and smaller.
-    Best,
-}
-
-/// There is no method of this name.
+/// There is no method of this name, or not with these options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMethod {
     /// Nothing is called so.
     #[error("unknown method {0:?}; there are {list}", list = [METHODS, FURTHER_METHODS].concat().join(", "))]
     Name(String),
-    /// There are no trained priors yet, so one that was asked for cannot be honoured.
-    #[error("the method {0:?} cannot start from a prior yet; measure without --prior")]
-    Prior(String),
+    /// The prior does not fit the options.
+    #[error(transparent)]
+    Prior(#[from] PriorMismatch),
 }
 
 /// Builds both halves of a method; they share nothing but the schema.
@@ -123,26 +114,30 @@ pub fn build(
             LearnedEncoder::new(schema.clone(), learning, options.ledger),
             LearnedDecoder::new(schema, learning),
         ),
-        "prescient" if options.prior.is_some() => {
-            return Err(UnknownMethod::Prior(name.to_owned()));
-        }
-        "prescient" => ours(schema, options),
+        "prescient" => ours(schema, options)?,
         _ => return Err(UnknownMethod::Name(name.to_owned())),
     })
 }
 
-fn ours(schema: Arc<Schema>, options: &MethodOptions) -> Method {
-    let profile = match options.profile {
-        Profile::Default => prescient_codec::Profile::Default,
-        Profile::Best => prescient_codec::Profile::Best,
-    };
+fn ours(schema: Arc<Schema>, options: &MethodOptions) -> Result<Method, PriorMismatch> {
     let config = Config {
         learning: options.learning,
-        profile,
+        profile: options.profile,
         ..Config::default()
     };
-    let sender = OurSender::new(schema.clone(), config, options.ledger);
-    (Box::new(sender), Box::new(OurReceiver::new(schema, config)))
+    let (mut encoder, decoder) = match &options.prior {
+        Some(prior) => (
+            Encoder::with_prior(schema.clone(), config, prior)?,
+            Decoder::with_prior(schema.clone(), config, prior)?,
+        ),
+        None => (
+            Encoder::new(schema.clone(), config),
+            Decoder::new(schema.clone(), config),
+        ),
+    };
+    encoder.keep_ledger(options.ledger);
+    let sender = OurSender::new(schema, encoder);
+    Ok((Box::new(sender), Box::new(OurReceiver::new(decoder))))
 }
 
 fn zlib_difference(schema: Arc<Schema>, level: u32) -> Method {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive,
+    Ack, ClientId, DecodeError, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive,
 };
 use prescient_schema::Schema;
 
@@ -23,10 +23,8 @@ pub struct OurSender {
 }
 
 impl OurSender {
-    /// A sender whose receiver knows nothing yet.
-    pub fn new(schema: Arc<Schema>, config: Config, ledger: bool) -> Self {
-        let mut encoder = Encoder::new(schema.clone(), config);
-        encoder.keep_ledger(ledger);
+    /// A sender with an encoder that has sent nothing yet.
+    pub fn new(schema: Arc<Schema>, encoder: Encoder) -> Self {
         Self {
             archive: Archive::new(schema.clone(), HISTORY),
             schema,
@@ -35,6 +33,11 @@ impl OurSender {
             ids: BTreeMap::new(),
             oversize: false,
         }
+    }
+
+    /// What it encodes with.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
     }
 }
 
@@ -135,17 +138,15 @@ impl Sender for OurSender {
     }
 }
 
-/// Decodes packets; knows nothing but the schema.
+/// Decodes packets; knows nothing but the schema, and the prior if there is one.
 pub struct OurReceiver {
     decoder: Decoder,
 }
 
 impl OurReceiver {
-    /// A receiver of what [`OurSender`] with the same configuration sends.
-    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        Self {
-            decoder: Decoder::new(schema, config),
-        }
+    /// A receiver of what an [`OurSender`] with an encoder of the same configuration sends.
+    pub fn new(decoder: Decoder) -> Self {
+        Self { decoder }
     }
 
     fn visit(&self, id: ClientId, visit: &mut dyn FnMut(u64, u16, &[i64])) {

@@ -16,7 +16,7 @@ pub struct RunOptions {
     pub loss: u32,
     /// Shows only what this owner may see.
     pub viewer: Option<i64>,
-    /// Counts only these ticks and stops behind them.
+    /// Counts only these ticks, from the first one of the recording, and stops behind them.
     pub ticks: Option<TickRange>,
     /// No packet may be longer.
     pub budget: Option<usize>,
@@ -134,9 +134,11 @@ pub fn run(
     };
 
     let mut now = 0;
+    let mut first = None;
     while let Some(update) = source.next_tick()? {
         let tick = update.tick;
-        if options.ticks.is_some_and(|range| tick >= range.end) {
+        let since_start = tick - *first.get_or_insert(tick);
+        if options.ticks.is_some_and(|range| since_start >= range.end) {
             break;
         }
         progress(tick);
@@ -160,7 +162,7 @@ pub fn run(
             }
             result.oversize += 1;
         }
-        let counted = options.ticks.is_none_or(|range| tick >= range.start);
+        let counted = options.ticks.is_none_or(|range| since_start >= range.start);
         if counted {
             result.bytes.push(packet.len() as f64);
             result.encode_us.push(encode_us);

@@ -1,0 +1,237 @@
+//! What was learned from recordings, as a starting point for connections.
+//!
+//! A prior knows classes and fields by their names and kinds and not by their numbers, so it
+//! survives a change of the schema: a field that is new, or is no longer what it was, starts from
+//! nothing, and all others keep what is known of them. Connections share the pages of a prior and
+//! copy those that they touch. Two ends need the same one, which the check of every packet covers.
+
+mod bytes;
+mod trainer;
+
+use alloc::{string::String, sync::Arc, vec::Vec};
+use core::fmt;
+
+use prescient_schema::{Class, Field, Fingerprint, Schema, Shape};
+
+pub use bytes::PriorError;
+pub use trainer::Trainer;
+
+use crate::{
+    config::Profile,
+    kept::KeptRow,
+    layout::Layout,
+    model::{
+        bank::{Start, Taught, Weights},
+        repeats::Repeats,
+    },
+    predict::Costs,
+    ranking::Ranking,
+    twin::{ClassField, ClassState},
+};
+
+/// A trained starting point; see [`Trainer`].
+#[derive(Clone, Debug)]
+pub struct Prior {
+    profile: Profile,
+    weights: Arc<[Weights]>,
+    taught: Arc<[Taught]>,
+    /// What belongs to no field.
+    common: PageNumber,
+    classes: Vec<ClassPrior>,
+    fingerprint: Fingerprint,
+}
+
+/// One more than a place among the pages of a prior; 0 for none.
+type PageNumber = u32;
+
+/// What is known of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ClassPrior {
+    name: String,
+    own: PageNumber,
+    /// How often its entities surprised.
+    surprises: u32,
+    fields: Vec<FieldPrior>,
+    /// Whether a newcomer of the class was seen.
+    has_newcomer: bool,
+}
+
+/// What is known of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FieldPrior {
+    name: String,
+    kind: u64,
+    page: PageNumber,
+    /// Pages of the columns of a container's items.
+    columns: Vec<PageNumber>,
+    costs: Costs,
+    repeats: Repeats,
+    /// In how many of its class's surprises it had a part.
+    surprises: u32,
+    /// What the last newcomer had.
+    newcomer: i64,
+}
+
+/// A connection cannot start from a prior.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PriorMismatch {
+    /// It was trained for another profile. Train one for this.
+    Profile {
+        /// What it was trained for.
+        trained: Profile,
+        /// What the connection has.
+        wanted: Profile,
+    },
+}
+
+impl fmt::Display for PriorMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Profile { trained, wanted } = self;
+        write!(
+            f,
+            "the prior was trained for profile {}, but the connection has {}",
+            trained.name(),
+            wanted.name()
+        )
+    }
+}
+
+impl core::error::Error for PriorMismatch {}
+
+impl Prior {
+    /// A number that is equal exactly when two priors are; peers compare it before they talk.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// What it was trained for.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// How many of a schema's fields it knows.
+    pub fn known_fields(&self, schema: &Schema) -> usize {
+        let known = |class: &Class| {
+            let fields = class.fields.iter();
+            let of = self.class(class);
+            fields
+                .filter(|field| known_field(of, class, field).is_some())
+                .count()
+        };
+        schema.classes.iter().map(known).sum()
+    }
+
+    /// Looks up everything that a connection's schema has.
+    pub(crate) fn bind(
+        &self,
+        layout: &Layout,
+        profile: Profile,
+    ) -> Result<Beginning, PriorMismatch> {
+        if profile != self.profile {
+            return Err(PriorMismatch::Profile {
+                trained: self.profile,
+                wanted: profile,
+            });
+        }
+        let mut pages = alloc::vec![0; layout.pages as usize];
+        pages[0] = self.common;
+        let mut classes = Vec::with_capacity(layout.classes.len());
+        for (class, of) in layout.schema.classes.iter().zip(&layout.classes) {
+            let known = self.class(class);
+            pages[of.own_page() as usize] = known.map_or(0, |known| known.own);
+            let mut fields = Vec::with_capacity(class.fields.len());
+            let mut newcomer = Vec::with_capacity(class.fields.len());
+            let mut surprises = Vec::with_capacity(class.fields.len());
+            for (at, field) in class.fields.iter().enumerate() {
+                let Some(known) = known_field(known, class, field) else {
+                    fields.push(ClassField::default());
+                    newcomer.push(0);
+                    surprises.push(None);
+                    continue;
+                };
+                pages[of.first_page as usize + at] = known.page;
+                let columns = of.items[at].first_page as usize..;
+                for (page, &column) in pages[columns].iter_mut().zip(&known.columns) {
+                    *page = column;
+                }
+                fields.push(ClassField {
+                    costs: known.costs,
+                    repeats: known.repeats,
+                });
+                let admitted = Some(known.newcomer).filter(|&value| field.kind.admits(value));
+                surprises.push(Some(known.surprises));
+                newcomer.push(admitted.filter(|_| is_plain(field)).unwrap_or(0));
+            }
+            let seen = known.is_some_and(|known| known.has_newcomer);
+            classes.push(ClassState {
+                fields: fields.into(),
+                ranking: Ranking::with(of, known.map_or(0, |known| known.surprises), &surprises),
+                reference: seen.then(|| Arc::new(KeptRow::bare(newcomer))),
+            });
+        }
+        let [high, low] = halves(self.fingerprint);
+        Ok(Beginning {
+            check: [high, low],
+            start: Arc::new(Start {
+                taught: self.taught.clone(),
+                pages,
+                weights: self.weights.clone(),
+            }),
+            classes,
+        })
+    }
+
+    fn class(&self, class: &Class) -> Option<&ClassPrior> {
+        self.classes.iter().find(|known| known.name == class.name)
+    }
+}
+
+/// What a connection's model begins with.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    /// The fingerprint of the prior, as numbers for the check.
+    pub check: [u64; 2],
+    pub start: Arc<Start>,
+    pub classes: Vec<ClassState>,
+}
+
+/// What is known of a field, if it still is what it was.
+fn known_field<'a>(
+    known: Option<&'a ClassPrior>,
+    class: &Class,
+    field: &Field,
+) -> Option<&'a FieldPrior> {
+    let known = known?
+        .fields
+        .iter()
+        .find(|known| known.name == field.name)?;
+    (known.kind == identity(class, field)).then_some(known)
+}
+
+/// A hash of what makes a field's past worth knowing: its name, its kind, and what it is the rate
+/// of.
+fn identity(class: &Class, field: &Field) -> u64 {
+    let mut bare = Field::new(field.name.clone(), field.kind.clone());
+    let mut rate_of = "";
+    if let Some(mut rate) = field.derivative_of {
+        let of = class.fields.get(usize::from(rate.of));
+        rate_of = of.map_or("", |of| &of.name);
+        rate.of = 0;
+        bare.derivative_of = Some(rate);
+    }
+    let alone = Schema {
+        classes: alloc::vec![Class::new(rate_of, alloc::vec![bare])],
+    };
+    halves(alone.fingerprint())[1]
+}
+
+/// Whether a value of the field means the same in every match.
+fn is_plain(field: &Field) -> bool {
+    !matches!(field.kind.shape(), Shape::Content | Shape::Reference)
+}
+
+fn halves(fingerprint: Fingerprint) -> [u64; 2] {
+    let number = u128::from_be_bytes(fingerprint.to_be_bytes());
+    [(number >> 64) as u64, number as u64]
+}

@@ -1,0 +1,167 @@
+//! Learns a prior from one recording after another.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use prescient_schema::Schema;
+
+use super::{ClassPrior, FieldPrior, PageNumber, Prior, PriorMismatch, identity, is_plain};
+use crate::{
+    config::{Config, Profile},
+    decoder::Decoder,
+    encoder::Encoder,
+    model::bank::Taught,
+    twin::Twin,
+};
+
+/// Collects what encoders learned.
+///
+/// Every recording is played through an encoder of [`encoder`](Self::encoder), which knows what
+/// the ones before taught, and is handed back to [`learn`](Self::learn).
+#[derive(Clone, Debug)]
+pub struct Trainer {
+    config: Config,
+    learned: Option<Arc<Prior>>,
+}
+
+impl Trainer {
+    /// A trainer for connections with this profile; how the encoders are acknowledged follows
+    /// from the policy.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            learned: None,
+        }
+    }
+
+    /// An encoder for the next recording.
+    pub fn encoder(&self, schema: Arc<Schema>) -> Result<Encoder, PriorMismatch> {
+        match &self.learned {
+            Some(prior) => Encoder::with_prior(schema, self.config, prior),
+            None => Ok(Encoder::new(schema, self.config)),
+        }
+    }
+
+    /// What understands that encoder.
+    pub fn decoder(&self, schema: Arc<Schema>) -> Result<Decoder, PriorMismatch> {
+        match &self.learned {
+            Some(prior) => Decoder::with_prior(schema, self.config, prior),
+            None => Ok(Decoder::new(schema, self.config)),
+        }
+    }
+
+    /// Takes over what an encoder learned. Where recordings disagree about what a field is, the
+    /// last one is right.
+    pub fn learn(&mut self, encoder: &Encoder) {
+        let mut pages = Pages::default();
+        let prior = collect(self.config.profile, encoder.twin(), &mut pages);
+        let mut prior = Prior {
+            taught: [].into(),
+            ..prior
+        };
+        if let Some(old) = &self.learned {
+            keep_older(old, &mut prior, &mut pages);
+        }
+        prior.taught = pages.0.into();
+        self.learned = Some(Arc::new(prior.sealed()));
+    }
+
+    /// What was learned, with so little confidence that another match can change it soon.
+    pub fn finish(self) -> Prior {
+        let Some(learned) = self.learned else {
+            let nothing = Encoder::new(Arc::new(Schema::default()), self.config);
+            return collect(self.config.profile, nothing.twin(), &mut Pages::default()).sealed();
+        };
+        let mut prior = Prior::clone(&learned);
+        prior.taught = prior.taught.iter().map(|page| page.humbled()).collect();
+        prior.sealed()
+    }
+}
+
+/// Pages as they are found.
+#[derive(Default)]
+struct Pages(Vec<Taught>);
+
+impl Pages {
+    fn add(&mut self, page: Option<Taught>) -> PageNumber {
+        let Some(page) = page else { return 0 };
+        self.0.push(page);
+        self.0.len() as PageNumber
+    }
+}
+
+fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
+    let layout = &twin.book.layout;
+    let common = pages.add(twin.bank.taught(0));
+    let classes = layout.schema.classes.iter().zip(&layout.classes);
+    let classes = classes.zip(&twin.book.classes).map(|((class, of), state)| {
+        let (surprises, parts) = state.ranking.counts();
+        let fields = class.fields.iter().zip(&state.fields).enumerate();
+        let fields = fields.map(|(at, (field, learned))| {
+            let items = &of.items[at];
+            let columns = items.first_page..items.first_page + items.shapes.len() as u32;
+            let newcomer = state.reference.as_ref().map_or(0, |row| row[at]);
+            FieldPrior {
+                name: field.name.clone(),
+                kind: identity(class, field),
+                page: pages.add(twin.bank.taught(of.first_page + at as u32)),
+                columns: columns
+                    .map(|page| pages.add(twin.bank.taught(page)))
+                    .collect(),
+                costs: learned.costs,
+                repeats: learned.repeats,
+                surprises: parts[at],
+                newcomer: if is_plain(field) { newcomer } else { 0 },
+            }
+        });
+        ClassPrior {
+            name: class.name.clone(),
+            fields: fields.collect(),
+            surprises,
+            own: pages.add(twin.bank.taught(of.own_page())),
+            has_newcomer: state.reference.is_some(),
+        }
+    });
+    Prior {
+        profile,
+        weights: twin.bank.weights().into(),
+        classes: classes.collect(),
+        taught: [].into(),
+        common,
+        fingerprint: prescient_schema::Fingerprint::of_bytes(&[]),
+    }
+}
+
+/// Classes and fields that only earlier recordings had.
+fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut Pages) {
+    let mut carry = |page: PageNumber| {
+        let known = page
+            .checked_sub(1)
+            .and_then(|at| old.taught.get(at as usize));
+        pages.add(known.cloned())
+    };
+    let carry_field =
+        |field: &FieldPrior, carry: &mut dyn FnMut(PageNumber) -> PageNumber| FieldPrior {
+            page: carry(field.page),
+            columns: field.columns.iter().map(|&page| carry(page)).collect(),
+            ..field.clone()
+        };
+    for class in &old.classes {
+        match prior.classes.iter_mut().find(|new| new.name == class.name) {
+            Some(new) => {
+                for field in &class.fields {
+                    if new.fields.iter().all(|new| new.name != field.name) {
+                        new.fields.push(carry_field(field, &mut carry));
+                    }
+                }
+            }
+            None => {
+                let fields = class.fields.iter();
+                prior.classes.push(ClassPrior {
+                    own: carry(class.own),
+                    fields: fields.map(|field| carry_field(field, &mut carry)).collect(),
+                    ..class.clone()
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Which fields of a class are worth asking about one by one.
+//!
+//! Most fields of a large class hardly ever change. Those are put behind a single question, so
+//! that an update costs what changes often and not what the class could say.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::layout::ClassLayout;
+
+/// The fields of a class, those that surprise often before the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranking {
+    /// Surprises of entities of this class.
+    total: u32,
+    /// How many of them each field had a part in.
+    hits: Box<[u32]>,
+    /// The fields of an update, rare ones last.
+    order: Box<[u16]>,
+    /// How many of them are not rare.
+    common: usize,
+    /// The fold that changed it last.
+    touched: u32,
+}
+
+impl Ranking {
+    pub fn new(class: &ClassLayout) -> Self {
+        Self {
+            total: 0,
+            hits: alloc::vec![0; class.shapes.len()].into(),
+            order: class.updates.clone().into(),
+            common: class.updates.len(),
+            touched: 0,
+        }
+    }
+
+    /// What is known beforehand: the surprises of entities of the class, and in how many of them
+    /// each field had a part. A field of which nothing is known is not rare.
+    pub fn with(class: &ClassLayout, total: u32, parts: &[Option<u32>]) -> Self {
+        let mut ranking = Self::new(class);
+        ranking.total = total.min(REMEMBERED);
+        let scale = |part: u32| {
+            let share = u64::from(part.min(total)) * u64::from(ranking.total);
+            (share / u64::from(total.max(1))) as u32
+        };
+        let hits = parts.iter().map(|part| part.map_or(ranking.total, scale));
+        ranking.hits = hits.collect();
+        ranking.arrange(class);
+        ranking
+    }
+
+    /// What [`with`](Self::with) takes.
+    pub fn counts(&self) -> (u32, &[u32]) {
+        (self.total, &self.hits)
+    }
+
+    /// The fields to ask about one by one, and those behind a question of their own.
+    #[inline]
+    pub fn split(&self) -> (&[u16], &[u16]) {
+        self.order.split_at(self.common)
+    }
+
+    /// Whether this is the first change of a fold, before which a copy has to be made.
+    #[inline]
+    pub fn begins(&mut self, fold: u32) -> bool {
+        core::mem::replace(&mut self.touched, fold) != fold
+    }
+
+    pub fn is_touched(&self, fold: u32) -> bool {
+        self.touched == fold
+    }
+
+    /// Notes a surprise in which these fields had a part.
+    #[inline]
+    pub fn note(&mut self, fields: impl Iterator<Item = u16>) {
+        self.total += 1;
+        for field in fields {
+            if let Some(hits) = self.hits.get_mut(usize::from(field)) {
+                *hits += 1;
+            }
+        }
+    }
+
+    /// Decides anew who is rare.
+    pub fn sort(&mut self, class: &ClassLayout) {
+        if self.total >= MEMORY {
+            self.total /= 2;
+            for hits in &mut self.hits {
+                *hits /= 2;
+            }
+        }
+        self.arrange(class);
+    }
+
+    /// Puts the fields in the order that follows from the counts.
+    pub fn arrange(&mut self, class: &ClassLayout) {
+        let is_rare = |&field: &u16| {
+            // A rate of change is told before what it changes.
+            let at = usize::from(field);
+            !class.is_rate[at] && self.total >= ENOUGH && self.hits[at] * RARITY < self.total
+        };
+        let mut common = 0;
+        let mut rare = class.updates.iter().filter(|f| is_rare(f)).count();
+        if rare < WORTHWHILE {
+            rare = 0;
+        }
+        self.common = self.order.len() - rare;
+        let mut late = self.common;
+        for &field in &class.updates {
+            let place = if rare > 0 && is_rare(&field) {
+                &mut late
+            } else {
+                &mut common
+            };
+            self.order[*place] = field;
+            *place += 1;
+        }
+    }
+
+    /// Everything it follows from, to come back to.
+    pub fn save(&self, out: &mut Vec<u32>) {
+        out.extend_from_slice(&self.hits);
+        out.push(self.total);
+    }
+
+    /// Goes back to what was saved last.
+    pub fn restore(&mut self, class: &ClassLayout, saved: &mut Vec<u32>) {
+        let start = saved.len().saturating_sub(self.hits.len() + 1);
+        if let Some((&total, hits)) = saved[start..].split_last()
+            && hits.len() == self.hits.len()
+        {
+            self.total = total;
+            self.hits.copy_from_slice(hits);
+        }
+        saved.truncate(start);
+        self.touched = 0;
+        self.arrange(class);
+    }
+
+    /// Everything, as numbers to be hashed.
+    pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let hits = self.hits.iter().map(|&hits| u64::from(hits));
+        hits.chain([u64::from(self.total)])
+    }
+}
+
+/// A field is rare if it has a part in fewer than one of this many surprises.
+const RARITY: u32 = 32;
+/// Surprises before anybody is called rare.
+const ENOUGH: u32 = 64;
+/// Surprises after which older ones count for less.
+const MEMORY: u32 = 1 << 13;
+/// Surprises that count of what is known beforehand.
+const REMEMBERED: u32 = 256;
+/// Rare fields that are worth a question of their own.
+const WORTHWHILE: usize = 3;
