@@ -5,8 +5,9 @@
 #[path = "common/scenarios.rs"]
 mod scenarios;
 
-use prescient_codec::{DecodeError, Decoder};
-use scenarios::{SCENARIOS, Scenario, rows_digest, schema, unhex};
+use prescient_codec::{ClientId, DecodeError, Decoder, HISTORY, Policy, Slot, history::Archive};
+use prescient_schema::{Level, Library};
+use scenarios::{SCENARIOS, Scenario, World, rows_digest, unhex};
 
 #[test]
 fn the_same_world_becomes_the_same_bytes() {
@@ -27,7 +28,7 @@ fn the_same_world_becomes_the_same_bytes() {
 fn the_same_bytes_become_the_same_world() {
     let mut packets = 0;
     for scenario in SCENARIOS {
-        let mut decoder = Decoder::new(schema(), scenario.config());
+        let mut decoder = Decoder::new(scenario.schema(), scenario.config());
         let mut last = Vec::new();
         for line in kept(&scenario).lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -54,16 +55,78 @@ fn the_same_bytes_become_the_same_world() {
 /// The vectors are worth little unless everything happens in them.
 #[test]
 fn everything_happens_in_the_vectors() {
-    let confirmed = kept(&SCENARIOS[0]);
-    for mark in [" full kept ", " part kept ", " full lost "] {
-        assert!(confirmed.contains(mark), "{mark}");
+    for scenario in SCENARIOS {
+        let text = kept(&scenario);
+        let name = scenario.name;
+        assert!(text.contains(" full kept "), "{name}");
+        let lossy = scenario.policy != Policy::Immediate;
+        assert_eq!(text.contains(" full lost "), lossy, "{name}");
+        // A long header, apart from the first ones, is a new epoch.
+        let epochs = text.lines().filter(|line| {
+            let bytes = unhex(line.split(' ').next_back().unwrap());
+            bytes[0] == 0 && bytes[1] == 1
+        });
+        let confirmed = scenario.policy == Policy::Confirmed;
+        assert_eq!(epochs.count() > 0, confirmed, "{name}");
+        if scenario.world == World::Crew {
+            let cut = scenario.policy != Policy::Stateless;
+            assert_eq!(text.contains(" part kept "), cut, "{name}");
+            all_of_a_crew_is_shown(&scenario, &text);
+        }
     }
-    // A long header, apart from the first ones, is a new epoch.
-    let epochs = confirmed.lines().filter(|line| {
+    assert!(kept(&SCENARIOS[0]).contains(" part kept "));
+}
+
+/// Containers of every kind hold something and nothing, references name somebody and nobody, and
+/// the first rocket is seen at every level.
+fn all_of_a_crew_is_shown(scenario: &Scenario, text: &str) {
+    let schema = scenario.schema();
+    let mut decoder = Decoder::new(schema.clone(), scenario.config());
+    let mut archive = Archive::new(schema.clone(), HISTORY);
+    let [sailor, rocket] = [0, 1].map(|class| &schema.classes[class].fields);
+    let mut held = vec![[false; 2]; sailor.len()];
+    let mut levels = [false; 4];
+    for (time, line) in (1..).zip(text.lines()) {
+        scenario.capture(&mut archive, time);
+        if !line.contains(" kept ") {
+            continue;
+        }
         let bytes = unhex(line.split(' ').next_back().unwrap());
-        bytes[0] == 0 && bytes[1] == 1
-    });
-    assert!(epochs.count() > 0);
+        decoder.decode(&bytes).unwrap();
+        let world = decoder.world();
+        for slot in world
+            .living_slots()
+            .filter(|slot| world.class(*slot) == Some(0))
+        {
+            for (at, &cell) in world.latest(slot).unwrap().iter().enumerate() {
+                held[at][usize::from(cell != 0)] = true;
+                if sailor[at].kind.container().is_some() && cell != 0 {
+                    assert_eq!(world.content(cell).unwrap().cell(), cell);
+                }
+            }
+        }
+        let truth = archive.latest(Slot(3)).unwrap();
+        let shown = decoder.row(ClientId(3)).unwrap();
+        let at = |level: &usize| -> Vec<i64> {
+            let level = Level::new(*level as u8).unwrap();
+            let cells = rocket.iter().zip(truth);
+            cells
+                .map(|(field, &cell)| field.at_level(level, cell))
+                .collect()
+        };
+        levels[(0..4).find(|level| at(level) == shown).unwrap_or(0)] = true;
+    }
+    for (field, [nothing, something]) in sailor.iter().zip(held) {
+        let always = ["origin", "crew"].contains(&&*field.name);
+        assert!(
+            something && (nothing || always),
+            "{}: {}",
+            scenario.name,
+            field.name
+        );
+    }
+    let coarse = scenario.policy != Policy::Stateless;
+    assert_eq!(levels, [true, coarse, coarse, coarse], "{}", scenario.name);
 }
 
 fn kept(scenario: &Scenario) -> String {

@@ -1,6 +1,8 @@
 //! Small deterministic connections whose bytes are kept in `vectors/codec`.
 #![allow(dead_code, reason = "the test and the generator each use a part")]
 
+mod crew;
+
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
 
 use prescient_codec::{
@@ -15,24 +17,47 @@ use prescient_schema::{
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     pub name: &'static str,
+    pub world: World,
     pub policy: Policy,
     pub profile: Profile,
 }
 
-pub const SCENARIOS: [Scenario; 6] = [
-    scenario("confirmed", Policy::Confirmed, Profile::Default),
-    scenario("confirmed_best", Policy::Confirmed, Profile::Best),
-    scenario("immediate", Policy::Immediate, Profile::Default),
-    scenario("immediate_best", Policy::Immediate, Profile::Best),
-    scenario("stateless", Policy::Stateless, Profile::Default),
-    scenario("stateless_best", Policy::Stateless, Profile::Best),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// Numbers, symbols, a contract and groups.
+    Things,
+    /// Containers, references, all levels and rates of rates.
+    Crew,
+}
+
+pub const SCENARIOS: [Scenario; 12] = [
+    things("confirmed", Policy::Confirmed, Profile::Default),
+    things("confirmed_best", Policy::Confirmed, Profile::Best),
+    things("immediate", Policy::Immediate, Profile::Default),
+    things("immediate_best", Policy::Immediate, Profile::Best),
+    things("stateless", Policy::Stateless, Profile::Default),
+    things("stateless_best", Policy::Stateless, Profile::Best),
+    crew("crew_confirmed", Policy::Confirmed, Profile::Default),
+    crew("crew_confirmed_best", Policy::Confirmed, Profile::Best),
+    crew("crew_immediate", Policy::Immediate, Profile::Default),
+    crew("crew_immediate_best", Policy::Immediate, Profile::Best),
+    crew("crew_stateless", Policy::Stateless, Profile::Default),
+    crew("crew_stateless_best", Policy::Stateless, Profile::Best),
 ];
 
-const fn scenario(name: &'static str, policy: Policy, profile: Profile) -> Scenario {
+const fn things(name: &'static str, policy: Policy, profile: Profile) -> Scenario {
     Scenario {
         name,
+        world: World::Things,
         policy,
         profile,
+    }
+}
+
+const fn crew(name: &'static str, policy: Policy, profile: Profile) -> Scenario {
+    Scenario {
+        world: World::Crew,
+        ..things(name, policy, profile)
     }
 }
 
@@ -53,28 +78,46 @@ impl Scenario {
         }
     }
 
+    pub fn schema(&self) -> Arc<Schema> {
+        match self.world {
+            World::Things => schema(),
+            World::Crew => crew::schema(),
+        }
+    }
+
+    /// What is true at a time that follows the last one.
+    pub fn capture(&self, archive: &mut Archive, time: u32) {
+        match self.world {
+            World::Things => capture(archive, time),
+            World::Crew => crew::capture(archive, time),
+        }
+    }
+
     /// Plays the connection. One line per packet: number, tick, whether it was full, whether it
     /// arrived, the digests of the receiver's model and rows after that, and the bytes.
     pub fn play(&self) -> String {
-        let schema = schema();
+        let schema = self.schema();
         let mut archive = Archive::new(schema.clone(), HISTORY);
         let mut encoder = Encoder::new(schema.clone(), self.config());
         let mut decoder = Decoder::new(schema, self.config());
         let mut text = String::new();
-        for time in 1..=LAST {
-            capture(&mut archive, time);
-            for slot in archive.living_slots() {
-                encoder.show(slot, &archive);
-            }
-            match time {
-                30 => encoder.hide(Slot(3)),
-                40 => encoder.set_level(Slot(0), Level::new(2).unwrap(), &archive),
-                80 => encoder.set_level(Slot(0), Level::EXACT, &archive),
-                90 if self.policy == Policy::Confirmed => encoder.resync(),
-                _ => {}
-            }
-            let budget = (84..=87).contains(&time).then_some(10);
-            let budget = budget.filter(|_| self.policy == Policy::Confirmed);
+        let last = match self.world {
+            World::Things => LAST,
+            World::Crew => crew::LAST,
+        };
+        for time in 1..=last {
+            self.capture(&mut archive, time);
+            let tick = archive.newest().unwrap();
+            let budget = match self.world {
+                World::Things => {
+                    direct(time, self.policy, &archive, &mut encoder);
+                    budget(time, self.policy)
+                }
+                World::Crew => {
+                    crew::direct(time, self.policy, &archive, &mut encoder);
+                    crew::budget(time, self.policy)
+                }
+            };
             let packet = encoder.encode(&archive, budget).unwrap();
             let lost = self.policy != Policy::Immediate && time % 11 == 5;
             if !lost {
@@ -91,7 +134,7 @@ impl Scenario {
                 text,
                 "{} {} {} {} {:016x} {:016x} {}",
                 packet.sequence.0,
-                tick(time).0,
+                tick.0,
                 if packet.full { "full" } else { "part" },
                 if lost { "lost" } else { "kept" },
                 decoder.digest(),
@@ -104,11 +147,30 @@ impl Scenario {
     }
 }
 
+/// What is asked of the sender at a time, before it encodes.
+fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encoder) {
+    for slot in archive.living_slots() {
+        encoder.show(slot, archive);
+    }
+    match time {
+        30 => encoder.hide(Slot(3)),
+        40 => encoder.set_level(Slot(0), Level::new(2).unwrap(), archive),
+        80 => encoder.set_level(Slot(0), Level::EXACT, archive),
+        90 if policy == Policy::Confirmed => encoder.resync(),
+        _ => {}
+    }
+}
+
+/// Bytes that a packet may have.
+fn budget(time: u32, policy: Policy) -> Option<usize> {
+    ((84..=87).contains(&time) && policy == Policy::Confirmed).then_some(10)
+}
+
 const LAST: u32 = 100;
 
-/// Every kind of field, levels, a rate of change, a contract, a group, and values that are only
-/// sent once.
-pub fn schema() -> Arc<Schema> {
+/// Every kind of number and symbol, levels, a rate of change, a contract, a group, and values that
+/// are only sent once.
+fn schema() -> Arc<Schema> {
     let int = |bits, signed| Kind::Int { bits, signed };
     let mut rate = Field::new("rate", int(16, true));
     rate.derivative_of = Some(Derivative {
