@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_codec::{Ack, Decoder, Encoder, Sequence};
-use prescient_fuzz::{World, config, schema};
+use prescient_fuzz::{World, config, holds_contents, schema, told};
 
 #[derive(Arbitrary, Debug)]
 struct Claim {
@@ -49,11 +49,15 @@ fuzz_target!(|claims: Vec<Claim>| {
     world.show(&mut encoder);
     let packet = encoder.encode(&world.archive, None).expect("a new tick");
     let mut decoder = Decoder::new(schema, config(false));
-    let done = decoder.decode(&packet.bytes).expect("a new epoch is understood by anybody");
+    let done = decoder
+        .decode(&packet.bytes)
+        .expect("a new epoch is understood by anybody");
     assert!(done.full && done.sequence.0 > newest);
     assert_eq!(decoder.digest(), encoder.digest());
     for slot in world.archive.living_slots() {
         let id = encoder.client_id(slot).expect("shown");
-        assert_eq!(decoder.row(id), world.archive.latest(slot));
+        let row = told(&world.archive, &encoder, slot);
+        assert_eq!(decoder.row(id), row.as_deref());
+        assert!(holds_contents(&decoder, id));
     }
 });

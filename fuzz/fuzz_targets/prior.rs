@@ -23,8 +23,12 @@ static REAL: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| [false, true].map(real));
 fn real(best: bool) -> Vec<u8> {
     let mut trainer = Trainer::new(config(best));
     let mut world = World::new(schema());
-    let mut encoder = trainer.encoder(world.archive.schema().clone()).expect("first");
-    let mut decoder = trainer.decoder(world.archive.schema().clone()).expect("first");
+    let mut encoder = trainer
+        .encoder(world.archive.schema().clone())
+        .expect("first");
+    let mut decoder = trainer
+        .decoder(world.archive.schema().clone())
+        .expect("first");
     play(&mut world, &mut encoder, &mut decoder, 60);
     trainer.learn(&encoder);
     trainer.finish().to_bytes()

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_codec::{Ack, ClientId, DecodeError, Decoder, Encoder, Slot};
-use prescient_fuzz::{World, config, schema, state};
+use prescient_fuzz::{World, config, holds_contents, schema, state, told};
 
 #[derive(Arbitrary, Debug)]
 enum Step {
     /// A tick passes and is encoded.
-    Encode { whim: u8, budget: Option<u8> },
+    Encode {
+        whim: u8,
+        budget: Option<u8>,
+    },
     /// Several quiet ticks, each delivered and confirmed: the world comes to rest.
     Calm(u8),
     /// The packet on its way that is this many behind the newest arrives and stays in the queue.
@@ -20,7 +23,11 @@ enum Step {
     /// It is lost.
     Drop(u8),
     /// It arrives damaged.
-    Corrupt { which: u8, at: u16, flip: u8 },
+    Corrupt {
+        which: u8,
+        at: u16,
+        flip: u8,
+    },
     /// The receiver says what it has.
     Report,
     /// What it said arrives.
@@ -109,7 +116,7 @@ impl Pair {
         let truth = archive
             .living_slots()
             .filter_map(|slot| {
-                let row = archive.latest(slot)?.to_vec();
+                let row = told(archive, &self.encoder, slot)?;
                 Some((self.encoder.client_id(slot)?, row))
             })
             .collect();
@@ -139,11 +146,19 @@ impl Pair {
                 assert_eq!(done.sequence.0, sent.sequence);
                 assert_eq!(self.decoder.digest(), sent.digest, "models differ");
                 for id in self.decoder.covered() {
-                    assert_eq!(self.decoder.row(id), sent.truth.get(&id).map(|row| &row[..]));
+                    assert_eq!(
+                        self.decoder.row(id),
+                        sent.truth.get(&id).map(|row| &row[..])
+                    );
+                    assert!(holds_contents(&self.decoder, id));
                 }
                 if done.full {
                     let shown = self.decoder.world().living_slots();
-                    assert!(shown.map(|slot| ClientId(slot.0)).eq(sent.truth.keys().copied()));
+                    assert!(
+                        shown
+                            .map(|slot| ClientId(slot.0))
+                            .eq(sent.truth.keys().copied())
+                    );
                 }
             }
             Err(error) => {

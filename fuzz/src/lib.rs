@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use prescient_codec::{
-    ClientId, Config, Decoder, Encoder, HISTORY, Profile, Slot, Tick, history::Archive,
+    ClientId, Config, Decoder, Encoder, HISTORY, Profile, Slot, Tick,
+    history::{Archive, Capture},
 };
-use prescient_schema::{Class, Derivative, Field, Kind, Priority, Schema};
+use prescient_schema::{
+    Class, Content, Derivative, EntityRef, Field, Kind, Library, Priority, Schema,
+};
 
-/// A class with everything, and one with next to nothing.
+/// A class with numbers and symbols, one with next to nothing, and one with containers and
+/// references.
 pub fn schema() -> Arc<Schema> {
     let int = |bits, signed| Kind::Int { bits, signed };
     let mut fine = Field::new("fine", int(32, true));
@@ -33,8 +37,36 @@ pub fn schema() -> Arc<Schema> {
         Field::new("on", Kind::Bool),
         Field::new("colour", Kind::Enum { values: 300 }),
     ];
+    let item = vec![
+        Field::new("what", int(16, false)),
+        Field::new("count", int(32, true)),
+        Field::new("rank", Kind::Enum { values: 3 }),
+    ];
+    let skill = vec![
+        Field::new("key", int(8, false)),
+        Field::new("value", int(16, true)),
+    ];
+    let lamp_only = Some("lamp".into());
+    let bearer = vec![
+        Field::new("name", Kind::Text { most: 20 }),
+        Field::new("blob", Kind::Bytes { most: 60 }),
+        Field::new("bag", Kind::List { item, most: 12 }),
+        Field::new(
+            "skills",
+            Kind::Map {
+                item: skill,
+                key: 1,
+                most: 12,
+            },
+        ),
+        Field::new("target", Kind::Reference { class: None }),
+        Field::new("lamp", Kind::Reference { class: lamp_only }),
+    ];
+    let classes = [("mover", mover), ("lamp", lamp), ("bearer", bearer)];
     Arc::new(Schema {
-        classes: vec![Class::new("mover", mover), Class::new("lamp", lamp)],
+        classes: classes
+            .map(|(name, fields)| Class::new(name, fields))
+            .into(),
     })
 }
 
@@ -50,11 +82,15 @@ pub fn config(best: bool) -> Config {
     }
 }
 
-/// An archive with movers and lamps.
+/// An archive with movers, lamps and bearers.
 pub struct World {
     pub archive: Archive,
     tick: u32,
 }
+
+const MOVER: u16 = 0;
+const LAMP: u16 = 1;
+const BEARER: u16 = 2;
 
 impl World {
     pub fn new(schema: Arc<Schema>) -> Self {
@@ -67,31 +103,54 @@ impl World {
     /// One tick, in which `whim` decides what is out of the ordinary.
     pub fn step(&mut self, whim: u8) {
         self.tick += 1 + u32::from(whim >> 6 == 3);
+        let number = i64::from(self.tick);
         let slots: Vec<Slot> = self.archive.living_slots().collect();
-        let rows: Vec<Vec<i64>> = slots
+        let entities: Vec<(Slot, u16, Vec<i64>)> = slots
             .iter()
-            .map(|&slot| self.archive.latest(slot).unwrap_or(&[]).to_vec())
+            .filter_map(|&slot| {
+                let row = self.archive.latest(slot)?.to_vec();
+                Some((slot, self.archive.class(slot)?, row))
+            })
             .collect();
+        let mut contents = Vec::new();
+        for (.., row) in entities.iter().filter(|(_, class, _)| *class == BEARER) {
+            contents.push([0, 1, 2, 3].map(|at| self.archive.content(row[at]).cloned()));
+        }
+        let mut contents = contents.into_iter();
         let mut capture = self.archive.begin(Tick(self.tick)).expect("ticks increase");
-        for (index, (&slot, mut row)) in slots.iter().zip(rows).enumerate() {
+        for (index, (slot, class, mut row)) in entities.into_iter().enumerate() {
             let hit = index == usize::from(whim >> 2 & 15);
-            if row.len() == 2 {
-                row[0] ^= i64::from(hit);
-                row[1] = (row[1] + i64::from(hit)) % 300;
-            } else {
-                row[1] += i64::from(hit) * i64::from(whim as i8) % 7;
-                row[0] += row[1] / 2;
-                row[4] = row[0] * 9;
-                row[2] = (row[2] + i64::from(hit && whim & 1 == 1)) % 5;
+            match class {
+                LAMP => {
+                    row[0] ^= i64::from(hit);
+                    row[1] = (row[1] + i64::from(hit)) % 300;
+                }
+                MOVER => {
+                    row[1] += i64::from(hit) * i64::from(whim as i8) % 7;
+                    row[0] += row[1] / 2;
+                    row[4] = row[0] * 9;
+                    row[2] = (row[2] + i64::from(hit && whim & 1 == 1)) % 5;
+                }
+                _ => {
+                    let held = contents.next().unwrap_or_default();
+                    if hit {
+                        stir(
+                            &mut capture,
+                            &mut row,
+                            held,
+                            number ^ i64::from(whim),
+                            &slots,
+                        );
+                    }
+                }
             }
             capture.write(slot, &row).expect("fits");
         }
         if whim & 3 == 1 && slots.len() < 24 {
-            let number = i64::from(self.tick);
-            let made = if whim & 4 == 0 {
-                capture.spawn(0, &[number, 3, 1, number << 40, 0, number & 0xFFFF])
-            } else {
-                capture.spawn(1, &[1, number % 300])
+            let made = match whim >> 2 & 3 {
+                0 | 1 => capture.spawn(MOVER, &[number, 3, 1, number << 40, 0, number & 0xFFFF]),
+                2 => capture.spawn(LAMP, &[1, number % 300]),
+                _ => capture.spawn(BEARER, &[0; 6]),
             };
             made.expect("fits");
         }
@@ -109,6 +168,108 @@ impl World {
             encoder.show(slot, &self.archive);
         }
     }
+}
+
+/// Changes what a bearer holds and whom it refers to.
+fn stir(
+    capture: &mut Capture<'_>,
+    row: &mut [i64],
+    held: [Option<Content>; 4],
+    number: i64,
+    slots: &[Slot],
+) {
+    let [name, blob, bag, skills] = held;
+    let bytes = |content: Option<Content>| match content {
+        Some(Content::Bytes(bytes)) => bytes.into_vec(),
+        _ => Vec::new(),
+    };
+    let cells = |content: Option<Content>| match content {
+        Some(Content::Cells(cells)) => cells.into_vec(),
+        _ => Vec::new(),
+    };
+    let content = match number & 3 {
+        0 => {
+            let name = format!("{}{}", String::from_utf8_lossy(&bytes(name)), number & 63);
+            Content::Bytes(name.bytes().rev().take(20).collect())
+        }
+        1 => {
+            let mut blob = bytes(blob);
+            let at = number as usize % (blob.len() + 1);
+            blob.splice(at..at, number.to_le_bytes());
+            blob.truncate(60);
+            Content::Bytes(blob.into())
+        }
+        2 => {
+            let mut bag = cells(bag);
+            let at = number as usize / 4 % (bag.len() / 3 + 1) * 3;
+            match number >> 4 & 3 {
+                0 if at < bag.len() => drop(bag.drain(at..at + 3)),
+                1 if at < bag.len() => bag[at + 1] += number,
+                _ => drop(bag.splice(at..at, [number & 0xFFFF, 1, number & 1])),
+            }
+            bag.truncate(36);
+            Content::Cells(bag.into())
+        }
+        _ => {
+            let skills = cells(skills);
+            let pairs = skills.chunks(2).map(|pair| (pair[0], pair[1]));
+            let mut skills: std::collections::BTreeMap<i64, i64> = pairs.collect();
+            if skills.len() < 12 {
+                skills.insert(number >> 2 & 15, number & 0x7FFF);
+            } else {
+                skills.pop_first();
+            }
+            Content::Cells(
+                skills
+                    .into_iter()
+                    .flat_map(|(key, value)| [key, value])
+                    .collect(),
+            )
+        }
+    };
+    row[(number & 3) as usize] = capture.intern(content).expect("no two alike");
+    let to = slots.get(number as usize >> 2 & 31).copied();
+    let to = to.filter(|slot| capture.class(*slot).is_some());
+    let is_lamp = to.is_some_and(|slot| capture.class(slot) == Some(LAMP));
+    let to = to
+        .and_then(|slot| capture.reference(slot))
+        .unwrap_or_default();
+    row[4] = to.cell();
+    if is_lamp {
+        row[5] = to.cell();
+    }
+}
+
+/// A row as a receiver is told it: references are its own numbers of those it sees.
+pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>> {
+    let class = &archive.schema().classes[usize::from(archive.class(slot)?)];
+    let cells = class.fields.iter().zip(archive.latest(slot)?);
+    let told = cells.map(|(field, &cell)| {
+        if !matches!(field.kind, Kind::Reference { .. }) {
+            return cell;
+        }
+        let target = EntityRef::from_cell(cell).and_then(|target| archive.entity(target));
+        let id = target.and_then(|slot| encoder.client_id(slot));
+        id.map_or(0, |id| EntityRef::new(id.0, 0).cell())
+    });
+    Some(told.collect())
+}
+
+/// Whether everything that the containers of a row hold is there.
+pub fn holds_contents(decoder: &Decoder, id: ClientId) -> bool {
+    let world = decoder.world();
+    let Some((class, row)) = world.class(Slot(id.0)).zip(decoder.row(id)) else {
+        return false;
+    };
+    let fields = world.schema().classes[usize::from(class)].fields.iter();
+    fields
+        .zip(row)
+        .all(|(field, &cell)| match field.kind.container() {
+            Some(container) if cell != 0 => world
+                .content(cell)
+                .is_some_and(|content| container.admits(content)),
+            _ => true,
+        })
 }
 
 /// A decoder that has applied some packets, and the next packet of its connection.

@@ -29,6 +29,9 @@ pub enum TraceError {
 /// What is wrong with a line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
+    /// The line does not end where any sensible one would have.
+    #[error("the line is too long")]
+    TooLong,
     /// The line starts with none of `T`, `+`, `=`, `-`.
     #[error("expected a line that starts with T, +, = or -")]
     Unknown,

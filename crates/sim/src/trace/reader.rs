@@ -33,9 +33,7 @@ impl<R: Read> Reader<R> {
             zstd::Decoder::new(input).map_err(|error| TraceError::Io { line: 1, error })?;
         let mut lines = BufReader::with_capacity(1 << 16, decoder);
         let mut line = String::new();
-        lines
-            .read_line(&mut line)
-            .map_err(|error| TraceError::Io { line: 1, error })?;
+        read_line(&mut lines, 1, &mut line)?;
         let header = Header::parse(&line)?;
         let schema = Arc::new(header.schema()?);
         let names = schema.classes.iter().enumerate();
@@ -76,12 +74,7 @@ impl<R: Read> Reader<R> {
         loop {
             self.line.clear();
             self.number += 1;
-            let read = self.lines.read_line(&mut self.line);
-            let length = read.map_err(|error| TraceError::Io {
-                line: self.number,
-                error,
-            })?;
-            if length == 0 {
+            if read_line(&mut self.lines, self.number, &mut self.line)? == 0 {
                 return Ok(started.map(|_| update));
             }
             let line = std::mem::take(&mut self.line);
@@ -107,7 +100,7 @@ impl<R: Read> Reader<R> {
     fn start(&mut self, tick: u64, update: &mut TickUpdate) {
         update.tick = tick;
         while let Some(&(left, id)) = self.resting.front() {
-            if left + ID_REST_TICKS > tick {
+            if tick.saturating_sub(left) < ID_REST_TICKS {
                 break;
             }
             self.resting.pop_front();
@@ -215,6 +208,29 @@ impl<R: Read> Reader<R> {
         Ok(Change { id, values })
     }
 }
+
+/// Reads a line and returns its length. A few bytes may unfold into a line without an end.
+fn read_line(
+    lines: &mut impl BufRead,
+    number: u64,
+    line: &mut String,
+) -> Result<usize, TraceError> {
+    let mut some = lines.take(LONGEST_LINE);
+    let length = some.read_line(line).map_err(|error| TraceError::Io {
+        line: number,
+        error,
+    })?;
+    if length as u64 == LONGEST_LINE && !line.ends_with('\n') {
+        return Err(TraceError::Line {
+            line: number,
+            reason: LineError::TooLong,
+        });
+    }
+    Ok(length)
+}
+
+/// Bytes of a line, at most.
+const LONGEST_LINE: u64 = 1 << 24;
 
 fn unsigned(what: &'static str, word: Option<&str>) -> Result<u64, LineError> {
     let word = word.ok_or(LineError::Missing(what))?;
@@ -382,6 +398,26 @@ mod tests {
             assert_eq!(refused(body), (line, reason), "{body}");
         }
         assert!(read("T 1\n+ 1 car 1 1 1\n- 1\nT 1001\n+ 1 car 1 1 1").is_ok());
+    }
+
+    #[test]
+    fn the_last_ticks_there_are_are_ticks() {
+        let last = u64::MAX;
+        let body = format!(
+            "T {}\n+ 1 car 1 1 1\n- 1\nT {last}\n+ 2 car 1 1 1",
+            last - 1
+        );
+        assert_eq!(read(&body).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_and_not_held() {
+        let endless = "9".repeat(LONGEST_LINE as usize);
+        assert_eq!(refused(&format!("T {endless}")), (2, LineError::TooLong));
+        let packed = zstd::encode_all(endless.as_bytes(), 1).unwrap();
+        assert!(packed.len() < 2000);
+        let refused = Reader::new(packed.as_slice()).map(|_| ());
+        assert!(matches!(refused, Err(TraceError::Line { line: 1, .. })));
     }
 
     #[test]
