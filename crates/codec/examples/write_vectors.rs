@@ -1,4 +1,4 @@
-//! Writes `vectors/codec/v2`. Only for a change of the wire format that is meant:
+//! Writes `vectors/codec/v3`. Only for a change of the wire format that is meant:
 //! `cargo run -p prescient-codec --example write_vectors`. No test runs this.
 
 #[path = "../tests/common/scenarios.rs"]

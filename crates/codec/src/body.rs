@@ -9,15 +9,16 @@ use prescient_schema::Content;
 
 use crate::{
     entity::Subject,
+    history::Window,
     kept::KeptRow,
-    layout::Layout,
     ledger::{Account, Cause},
     model::bank::{Length, Moment},
     past::{Past, PlanCache, follow_contract},
+    population::{Entity, Phase},
     predict::{Plan, ROWS, Samples},
     range::{Checkpoint, RangeDecoder, RangeEncoder},
     session::{Coder, List, Session, Topic},
-    twin::{Book, Entity, Head, Phase, Rows},
+    twin::{Book, Head, Rows},
     units::Tick,
 };
 
@@ -109,6 +110,7 @@ pub(crate) fn write_body<const N: usize>(
         side,
         now,
         scratch,
+        window: Window::default(),
         limit,
         empty: true,
     };
@@ -152,6 +154,7 @@ struct Writer<'w, 's, const N: usize> {
     side: &'w dyn Truth,
     now: Tick,
     scratch: &'w mut Scratch,
+    window: Window<'w>,
     limit: usize,
     /// Nothing was written yet: the first item goes out even if it breaks the limit, because an
     /// update is never cut in two.
@@ -180,7 +183,6 @@ impl<const N: usize> Writer<'_, '_, N> {
     fn wake(&mut self, id: u32, previous: &mut Option<u32>) {
         let book = self.session.book;
         self.session.list_item(List::Wakes, previous, id);
-        let entity = &book.entities[id as usize];
         let Scratch {
             pasts, truth, row, ..
         } = self.scratch;
@@ -192,11 +194,7 @@ impl<const N: usize> Writer<'_, '_, N> {
             self.session.invalid = true;
             return;
         };
-        let subject = Subject {
-            woken: true,
-            states: &[],
-            ..subject(book, id, entity)
-        };
+        let subject = sleeper(book, id);
         self.session
             .fields(&subject, &past, level, Some(truth), row);
         self.session.log.covered.push(id);
@@ -251,7 +249,9 @@ impl<const N: usize> Writer<'_, '_, N> {
     /// One active entity. Returns whether it differed from what was expected.
     fn active(&mut self, id: u32, neighbour: bool) -> bool {
         let book = self.session.book;
-        let entity = &book.entities[id as usize];
+        let Some(entity) = book.population.active(id) else {
+            return false;
+        };
         let head = &entity.head;
         let level = self.side.level(id);
         let Scratch {
@@ -260,7 +260,7 @@ impl<const N: usize> Writer<'_, '_, N> {
             truth,
             row,
         } = self.scratch;
-        let (samples, plan) = plans.find(book, head, self.now);
+        let (_, samples, plan) = plans.find(book, head, self.now, self.side);
         if samples.count > 0
             && level == head.level
             && !head.expects_motion
@@ -268,12 +268,11 @@ impl<const N: usize> Writer<'_, '_, N> {
         {
             return self.session.entity_flag(head, neighbour, false);
         }
-        let now_level = if samples.count == 0 { 0 } else { level };
-        let Some(truth) = self.side.latest(id, now_level, truth) else {
-            self.session.invalid = true;
-            return false;
-        };
         if samples.count == 0 {
+            let Some(truth) = self.side.latest(id, 0, truth) else {
+                self.session.invalid = true;
+                return false;
+            };
             let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session
                 .spawn(id, head.class, Cause::Resend, reference, Some(truth), row);
@@ -282,7 +281,14 @@ impl<const N: usize> Writer<'_, '_, N> {
             self.session.log.moved.push(id);
             return true;
         }
-        let Some(past) = past(&book.layout, id, head, self.side, &samples, plan, pasts) else {
+        let window = &mut self.window;
+        let found = past(book, (id, head), self.side, (samples, plan), pasts, window);
+        let Some((past, present)) = found else {
+            self.session.invalid = true;
+            return false;
+        };
+        let present = present.filter(|_| level == 0);
+        let Some(truth) = present.or_else(|| self.side.latest(id, level, truth)) else {
             self.session.invalid = true;
             return false;
         };
@@ -375,6 +381,7 @@ pub(crate) fn read_body<const N: usize>(
         side,
         now,
         scratch,
+        window: Window::default(),
         out,
     };
     let mut previous = None;
@@ -440,7 +447,7 @@ pub(crate) fn retain_nearby(spawns: &mut Vec<Spawn>, book: &Book) {
 /// Whether an id is near enough to those in use to be given to the `nth` entity that appears in a
 /// packet: tables grow with the highest id, so a single far one must not make them huge.
 fn may_appear(id: u32, nth: usize, book: &Book) -> bool {
-    (id as usize) < NEARBY + 2 * book.entities.len() + 64 * nth
+    (id as usize) < NEARBY + 2 * book.population.len() + 64 * nth
 }
 
 struct Reader<'r, 's, 'i, const N: usize> {
@@ -448,6 +455,7 @@ struct Reader<'r, 's, 'i, const N: usize> {
     side: &'r dyn Rows,
     now: Tick,
     scratch: &'r mut Scratch,
+    window: Window<'r>,
     out: &'r mut Readout,
 }
 
@@ -457,15 +465,10 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         if book.phase(id) != Phase::Resting {
             return Err(Malformed);
         }
-        let entity = &book.entities[id as usize];
-        let class = entity.head.class;
+        let class = book.population.seat(id).class;
         let Scratch { pasts, row, .. } = self.scratch;
         let past = rest_past(book, id, self.side, pasts).ok_or(Malformed)?;
-        let subject = Subject {
-            woken: true,
-            states: &[],
-            ..subject(book, id, entity)
-        };
+        let subject = sleeper(book, id);
         self.session.fields(&subject, &past, 0, None, row);
         self.session.log.covered.push(id);
         self.out.wakes.push(id);
@@ -507,12 +510,12 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
 
     fn active(&mut self, id: u32, neighbour: bool) -> Result<bool, Malformed> {
         let book = self.session.book;
-        let entity = &book.entities[id as usize];
+        let entity = book.population.active(id).ok_or(Malformed)?;
         let head = &entity.head;
         let Scratch {
             pasts, plans, row, ..
         } = self.scratch;
-        let (samples, plan) = plans.find(book, head, self.now);
+        let (_, samples, plan) = plans.find(book, head, self.now, self.side);
         if samples.count == 0 {
             let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session
@@ -531,8 +534,9 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         if !differs && !head.expects_motion && !self.side.changed_after(id, samples.ticks[0]) {
             return Ok(false);
         }
-        let past = past(&book.layout, id, head, self.side, &samples, plan, pasts);
-        let past = past.ok_or(Malformed)?;
+        let window = &mut self.window;
+        let found = past(book, (id, head), self.side, (samples, plan), pasts, window);
+        let (past, _) = found.ok_or(Malformed)?;
         if differs {
             self.session
                 .fields(&subject(book, id, entity), &past, 0, None, row);
@@ -732,30 +736,46 @@ fn subject<'a>(book: &Book, id: u32, entity: &'a Entity) -> Subject<'a> {
     }
 }
 
-/// The rows that an active entity is predicted from.
-fn past<'a>(
-    layout: &'a Layout,
-    id: u32,
-    head: &Head,
-    side: &'a (impl Rows + ?Sized),
-    samples: &Samples,
-    plan: Plan,
+/// An entity that was at rest.
+fn sleeper(book: &Book, id: u32) -> Subject<'static> {
+    let seat = book.population.seat(id);
+    Subject {
+        id,
+        class: seat.class,
+        level: seat.level,
+        woken: true,
+        behind: 0,
+        states: &[],
+    }
+}
+
+/// What an active entity is predicted from, and its newest row if that was at hand.
+#[inline]
+fn past<'a, 's: 'a>(
+    book: &'a Book,
+    (id, head): (u32, &Head),
+    side: &'s (impl Rows + ?Sized),
+    (samples, plan): (&Samples, &'a Plan),
     buffers: &'a mut PastBuffers,
-) -> Option<Past<'a>> {
-    let class = &layout.classes[usize::from(head.class)];
-    let rows = side.rows(id, &samples.ticks, head.level, &mut buffers.rows)?;
+    window: &mut Window<'s>,
+) -> Option<(Past<'a>, Option<&'a [i64]>)> {
+    let class = &book.layout.classes[usize::from(head.class)];
+    let views = side.rows(id, samples, head.level, &mut buffers.rows, window)?;
     let mut past = Past {
         class,
         plan,
-        rows,
+        rows: views.rows,
         contract: &[],
         kept: &[],
     };
-    if let Some(contract) = &layout.schema.classes[usize::from(head.class)].contract {
-        follow_contract(contract, class, rows[0], plan.ahead, &mut buffers.contract);
+    if class.has_contract
+        && let Some(contract) = &book.layout.schema.classes[usize::from(head.class)].contract
+    {
+        let newest = past.newest();
+        follow_contract(contract, class, newest, plan.ahead, &mut buffers.contract);
         past.contract = &buffers.contract;
     }
-    Some(past)
+    Some((past, views.present))
 }
 
 /// The past of an entity at rest: it held one row.
@@ -765,7 +785,7 @@ fn rest_past<'a>(
     side: &'a dyn Rows,
     buffers: &'a mut PastBuffers,
 ) -> Option<Past<'a>> {
-    let class = book.entities[id as usize].head.class;
+    let class = book.population.seat(id).class;
     let class = &book.layout.classes[usize::from(class)];
     let row = book.rest_row(id, side, &mut buffers.rows[0])?;
     let mut past = Past::resting(class, row);

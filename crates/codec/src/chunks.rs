@@ -1,42 +1,249 @@
 //! Rows and records in shared pieces: a copy of a tick costs a word per page, not a row.
 
-use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
+use alloc::{collections::BinaryHeap, sync::Arc, vec::Vec};
+use core::{cmp::Reverse, mem};
 
-use crate::units::Slot;
+use crate::units::{Slot, Tick};
 
 /// Places in the frames of one class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HotSet {
-    pub owners: Vec<Option<Slot>>,
-    pub free: BTreeSet<u32>,
+    /// The last one is taken: what is swept each tick is no longer than it has to be.
+    pub places: Vec<Place>,
+    /// Lowest first. Those behind the last place are no places any more.
+    free: BinaryHeap<Reverse<u32>>,
     pub sweep: usize,
+    draft: Draft,
+}
+
+/// Where rows of an entity are, or of nobody.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub owner: Option<Slot>,
+    /// When the owner last changed. Kept here because records are shared with snapshots: to write
+    /// to one costs more than to write a row.
+    pub changed: Tick,
+}
+
+impl Place {
+    /// The owner changes: whether for the first time at this tick.
+    #[inline]
+    pub fn change(&mut self, tick: Tick) -> bool {
+        let is_first = self.changed < tick;
+        self.changed = tick;
+        is_first
+    }
 }
 
 impl HotSet {
-    pub fn acquire(&mut self, slot: Slot) -> u32 {
-        let place = self.free.pop_first().unwrap_or(self.owners.len() as u32);
-        if place as usize == self.owners.len() {
-            self.owners.push(None);
+    pub fn acquire(&mut self, slot: Slot, changed: Tick) -> u32 {
+        let owned = Place {
+            owner: Some(slot),
+            changed,
+        };
+        let free = self.free.pop().map(|Reverse(place)| place);
+        match free.filter(|&place| (place as usize) < self.places.len()) {
+            Some(place) => {
+                self.places[place as usize] = owned;
+                place
+            }
+            None => {
+                self.free.clear();
+                self.places.push(owned);
+                self.places.len() as u32 - 1
+            }
         }
-        self.owners[place as usize] = Some(slot);
-        place
     }
 
+    /// Gives up a place, and its chunk with the last one.
     pub fn release(&mut self, place: u32) {
-        self.owners[place as usize] = None;
-        self.free.insert(place);
+        self.places[place as usize].owner = None;
+        self.free.push(Reverse(place));
+        let chunk = place as usize / CHUNK;
+        if is_vacant(&self.places, chunk) {
+            self.draft.mark(chunk);
+        }
+        while self.places.pop_if(|last| last.owner.is_none()).is_some() {}
+    }
+
+    #[inline]
+    pub fn has_room_well_before(&self, place: u32) -> bool {
+        let first = self.free.peek();
+        first.is_some_and(|&Reverse(free)| free < place / 2)
     }
 }
 
+/// A tick being written.
 impl HotSet {
-    pub fn has_room_well_before(&self, place: u32) -> bool {
-        self.free.first().is_some_and(|&free| free < place / 2)
+    /// A row as it is by now; `shared` are the chunks of the tick before.
+    #[inline]
+    pub fn row<'a>(&'a self, shared: &'a Chunks, place: u32, fields: u16) -> &'a [i64] {
+        let fields = usize::from(fields);
+        let (chunk, at) = split(place, fields);
+        let rows = match self.draft.copies.get(chunk) {
+            Some(&Some(start)) => &self.draft.rows[start..],
+            _ => match shared.get(chunk) {
+                Some(chunk) => chunk,
+                None => return &[],
+            },
+        };
+        &rows[at..][..fields]
     }
 
-    pub fn is_vacant(&self, chunk: usize) -> bool {
-        let end = self.owners.len().min((chunk + 1) * CHUNK);
-        self.owners[chunk * CHUNK..end].iter().all(Option::is_none)
+    #[inline]
+    pub fn row_mut(&mut self, shared: &Chunks, place: u32, fields: u16) -> &mut [i64] {
+        let fields = usize::from(fields);
+        let (chunk, at) = split(place, fields);
+        let start = match self.draft.copies.get(chunk) {
+            Some(&Some(start)) => start,
+            _ => self.draft.copy(shared, chunk, CHUNK * fields),
+        };
+        &mut self.draft.rows[start + at..][..fields]
     }
+
+    /// Writes a row, and says whether that changes it.
+    #[inline]
+    pub fn write(&mut self, shared: &Chunks, place: u32, row: &[i64]) -> bool {
+        let fields = row.len();
+        let (chunk, at) = split(place, fields);
+        let is_same = |old: &[i64]| old.iter().zip(row).all(|(old, new)| old == new);
+        let start = match self.draft.copies.get(chunk) {
+            Some(&Some(start)) => start,
+            _ => {
+                let old = shared.get(chunk).and_then(|rows| rows.get(at..at + fields));
+                if old.is_some_and(is_same) {
+                    return false;
+                }
+                self.draft.copy(shared, chunk, CHUNK * fields)
+            }
+        };
+        let old = &mut self.draft.rows[start + at..][..fields];
+        let is_new = !is_same(old);
+        if is_new {
+            old.copy_from_slice(row);
+        }
+        is_new
+    }
+
+    /// Forgets what was written.
+    pub fn discard(&mut self) {
+        if self.draft.pages.contains(&true) {
+            self.draft = Draft::default();
+        }
+    }
+
+    /// Takes the chunks of a tick that nobody reads any more, to write the next ones into.
+    pub fn salvage(&mut self, old: Chunks, fields: usize) {
+        let Draft { rows, spare, .. } = &mut self.draft;
+        let wanted = rows.len() / (CHUNK * fields).max(1);
+        let pages = old.pages.into_iter().flatten();
+        for chunk in pages.filter_map(Arc::into_inner).flatten().flatten() {
+            if spare.len() < wanted && Arc::strong_count(&chunk) == 1 {
+                spare.push(chunk);
+            }
+        }
+    }
+
+    /// Turns the chunks of the tick before into those of this one.
+    pub fn publish(&mut self, chunks: &mut Chunks, fields: usize) {
+        let draft = &mut self.draft;
+        if chunks.pages.len() < draft.pages.len() {
+            chunks.pages.resize(draft.pages.len(), None);
+        }
+        for (number, page) in chunks.pages.iter_mut().enumerate() {
+            if !draft.pages.get_mut(number).is_some_and(mem::take) {
+                continue;
+            }
+            let old = page.take();
+            let first = number * PAGE_CHUNKS;
+            let copies = draft.copies[first..].iter_mut().map(Option::take);
+            let new = copies.take(PAGE_CHUNKS).enumerate().map(|(at, copy)| {
+                if is_vacant(&self.places, first + at) {
+                    return None;
+                }
+                match copy {
+                    Some(start) => {
+                        let rows = &draft.rows[start..][..CHUNK * fields];
+                        Some(chunk(rows, &mut draft.spare))
+                    }
+                    None => old.as_ref()?.get(at)?.clone(),
+                }
+            });
+            let new: Page = new.collect();
+            *page = new.iter().any(Option::is_some).then(|| Arc::new(new));
+        }
+        draft.clear();
+    }
+}
+
+/// The chunks that a tick writes to, in memory of their own until it is finished: what sharing
+/// costs is paid once for a chunk, and not for each of its rows.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    /// For each chunk, where in `rows` its copy starts.
+    copies: Vec<Option<usize>>,
+    /// For each page of chunks, whether any of them is another than at the tick before.
+    pages: Vec<bool>,
+    rows: Vec<i64>,
+    /// Chunks to be written over.
+    spare: Vec<Arc<[i64]>>,
+}
+
+impl Draft {
+    fn mark(&mut self, chunk: usize) {
+        let page = chunk / PAGE_CHUNKS;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, false);
+            self.copies.resize((page + 1) * PAGE_CHUNKS, None);
+        }
+        self.pages[page] = true;
+    }
+
+    #[inline(never)]
+    fn copy(&mut self, shared: &Chunks, chunk: usize, len: usize) -> usize {
+        self.mark(chunk);
+        let start = self.rows.len();
+        match shared.get(chunk) {
+            Some(rows) => self.rows.extend_from_slice(rows),
+            None => self.rows.resize(start + len, 0),
+        }
+        self.copies[chunk] = Some(start);
+        start
+    }
+
+    /// Room is kept for a tick like this one, and given back by and by after a burst.
+    fn clear(&mut self) {
+        let (used, room) = (self.rows.len(), self.rows.capacity());
+        self.rows.clear();
+        self.spare.clear();
+        if room / 4 > used {
+            self.rows.shrink_to(room / 2);
+            self.spare.shrink_to(self.spare.capacity() / 2);
+        }
+    }
+}
+
+fn is_vacant(places: &[Place], chunk: usize) -> bool {
+    let mut places = places.iter().skip(chunk * CHUNK).take(CHUNK);
+    places.all(|place| place.owner.is_none())
+}
+
+/// The chunk of a row and where in it the row starts.
+fn split(place: u32, fields: usize) -> (usize, usize) {
+    let place = place as usize;
+    (place / CHUNK, place % CHUNK * fields)
+}
+
+fn chunk(rows: &[i64], spare: &mut Vec<Arc<[i64]>>) -> Arc<[i64]> {
+    while let Some(mut chunk) = spare.pop() {
+        if let Some(room) = Arc::get_mut(&mut chunk)
+            && room.len() == rows.len()
+        {
+            room.copy_from_slice(rows);
+            return chunk;
+        }
+    }
+    rows.into()
 }
 
 /// The rows of one class at one tick, in chunks that ticks share. Most of a large world is cold
@@ -56,30 +263,6 @@ impl Chunks {
             .as_ref()?
             .get(at % PAGE_CHUNKS)?
             .as_ref()
-    }
-
-    pub fn get_mut(&mut self, at: usize, len: usize) -> &mut [i64] {
-        let page = at / PAGE_CHUNKS;
-        if self.pages.len() <= page {
-            self.pages.resize(page + 1, None);
-        }
-        let page = self.pages[page].get_or_insert_with(|| Arc::new(alloc::vec![None; PAGE_CHUNKS]));
-        let chunk =
-            Arc::make_mut(page)[at % PAGE_CHUNKS].get_or_insert_with(|| alloc::vec![0; len].into());
-        Arc::make_mut(chunk)
-    }
-
-    pub fn clear(&mut self, at: usize) {
-        let Some(slot) = self.pages.get_mut(at / PAGE_CHUNKS) else {
-            return;
-        };
-        if let Some(page) = slot {
-            let page = Arc::make_mut(page);
-            page[at % PAGE_CHUNKS] = None;
-            if page.iter().all(Option::is_none) {
-                *slot = None;
-            }
-        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Arc<[i64]>)> {

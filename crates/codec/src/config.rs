@@ -44,11 +44,16 @@ impl Profile {
     /// Contexts that are mixed for a decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {
-            Profile::Default => 3,
-            Profile::Best => 5,
+            Profile::Default => FEW,
+            Profile::Best => MANY,
         }
     }
 }
+
+/// Contexts that [`Profile::Default`] mixes.
+pub(crate) const FEW: usize = 2;
+/// Contexts that [`Profile::Best`] mixes.
+pub(crate) const MANY: usize = 5;
 
 /// The settings of a connection. Both ends need the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use prescient_schema::{Container, Content, Shape};
 
 use crate::{
     model::repeats::NONE,
-    predict::{bit_length, residual, wrap},
+    predict::{Width, bit_length},
     script::{Edit, Grain, edits},
-    session::{Coder, NumberSite, Session, Topic, hash},
+    session::{Coder, NumberSite, Session, Topic, first, hash},
 };
 
 /// A container that is being coded.
@@ -201,7 +201,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return left;
         }
         let before = trail.before as u32;
-        let gap = self.count(site, 5, [before, 0, before, 0, 0], gap);
+        let gap = self.count(site, 5, first([before, 0, before, 0, 0]), gap);
         if gap >= left {
             self.invalid = true;
             return 0;
@@ -221,7 +221,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// How many items are inserted or removed.
     fn run(&mut self, site: &Site<'_>, kind: i64, run: usize, most: usize) -> usize {
         let context = 8 + kind as u32;
-        let run = self.count(site, 0, [context; 5], run);
+        let run = self.count(site, 0, [context; N], run);
         if run > most {
             self.invalid = true;
             return 0;
@@ -230,7 +230,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     /// A number of at least 1.
-    fn count(&mut self, site: &Site<'_>, pivot: u32, scale: [u32; 5], value: usize) -> usize {
+    fn count(&mut self, site: &Site<'_>, pivot: u32, scale: [u32; N], value: usize) -> usize {
         let number = NumberSite {
             exponent: Topic::Exponent,
             sign: None,
@@ -238,7 +238,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             field: site.field,
             pivot,
             scale,
-            signs: [0; 5],
+            signs: [0; N],
         };
         self.number(&number, &NONE, value as i64) as u64 as usize
     }
@@ -264,8 +264,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             let field = site.first + at as u32;
             let column = trail.columns[at];
             let certain = differed == 0 && at + 1 == old.len();
-            let first = usize::from(trail.operations == 0);
-            let last = usize::from(column.differed) << 1 | first;
+            let is_first = usize::from(trail.operations == 0);
+            let last = usize::from(column.differed) << 1 | is_first;
             let indices = [
                 (differed & 3) << 2 | last,
                 last,
@@ -295,8 +295,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         mantissa: Topic::Mantissa,
                         field,
                         pivot: size.max(3) - 1,
-                        scale: [size, 0, size, 0, 0],
-                        signs: [column.sign, 0, column.sign, 0, 0],
+                        scale: first([size, 0, size, 0, 0]),
+                        signs: first([column.sign, 0, column.sign, 0, 0]),
                     };
                     self.residual(&number, shape, old[at], actual, &mut trail.columns[at])
                 }
@@ -370,8 +370,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         mantissa: Topic::SpawnMantissa,
                         field,
                         pivot: column.size.max(3) - 1,
-                        scale: [column.size, 0, 0, column.size, 0],
-                        signs: [column.sign, 0, 0, column.sign, 0],
+                        scale: first([column.size, 0, 0, column.size, 0]),
+                        signs: first([column.sign, 0, 0, column.sign, 0]),
                     };
                     self.residual(&number, shape, guess, actual, &mut trail.columns[at])
                 }
@@ -384,16 +384,17 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     fn residual(
         &mut self,
-        number: &NumberSite,
+        number: &NumberSite<N>,
         shape: Shape,
         guess: i64,
         actual: i64,
         column: &mut Column,
     ) -> i64 {
-        let error = self.number(number, &NONE, residual(actual, guess, shape));
+        let width = Width::new(shape);
+        let error = self.number(number, &NONE, width.difference(actual, guess));
         column.size = u32::from(bit_length(error));
         column.sign = if error < 0 { 2 } else { 1 };
-        wrap(guess.wrapping_add(error), shape)
+        width.wrap(guess.wrapping_add(error))
     }
 
     /// A byte, given those before it.

@@ -12,19 +12,20 @@ use prescient_schema::{Content, EntityRef, Schema};
 use crate::{
     ack::Ack,
     body::{self, ReadLimits, Readout, Scratch, read_body},
-    config::{Config, Profile},
+    config::{Config, FEW, MANY, Profile},
     encoder::{WINDOW, finish_check, seed},
     header::{self, Header, Known},
-    history::Archive,
+    history::{Archive, Window},
     kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
-    predict::ROWS,
+    population::Phase,
+    predict::{ROWS, Samples},
     prior::{Prior, PriorMismatch},
     range::RangeDecoder,
     session::Session,
-    twin::{HISTORY, Phase, Rows, Twin},
+    twin::{HISTORY, Rows, Twin, Views},
     units::{ClientId, Sequence, Slot, Tick},
 };
 
@@ -130,8 +131,8 @@ impl Decoder {
     /// Applies a packet, wholly or not at all.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
         let result = match self.config.profile {
-            Profile::Default => self.decode_with::<3>(bytes),
-            Profile::Best => self.decode_with::<5>(bytes),
+            Profile::Default => self.decode_with::<FEW>(bytes),
+            Profile::Best => self.decode_with::<MANY>(bytes),
         };
         match result {
             Ok(_) => self.refusals = 0,
@@ -460,14 +461,19 @@ impl Rows for Shown<'_> {
     }
 
     #[inline]
-    fn rows<'a>(
-        &'a self,
+    fn rows<'a, 's: 'a>(
+        &'s self,
         id: u32,
-        ticks: &[Tick; ROWS],
+        samples: &Samples,
         _: u8,
         _: &'a mut [Vec<i64>; ROWS],
-    ) -> Option<[&'a [i64]; ROWS]> {
-        self.0.rows(Slot(id), ticks)
+        window: &mut Window<'s>,
+    ) -> Option<Views<'a>> {
+        self.0.rows(Slot(id), samples, window)
+    }
+
+    fn frame(&self, tick: Tick) -> u32 {
+        self.0.frame_number(tick)
     }
 
     #[inline]
@@ -535,7 +541,7 @@ mod tests {
         let mut twin = decoder.twin.clone();
         let rows = Shown(&decoder.shown);
         let moment = twin.bank.mark();
-        let mut session = Session::<_, 3> {
+        let mut session = Session::<_, FEW> {
             coder: RangeEncoder::new(bytes),
             bank: &mut twin.bank,
             book: &twin.book,

@@ -10,17 +10,18 @@ use crate::{
     body::{self, Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
     budget::{self, Surcharge},
     check::Checksum,
-    config::{Config, Policy, Profile},
+    config::{Config, FEW, MANY, Policy, Profile},
     header::{self, Header, MAX_EXCLUDED},
     history::Archive,
     layout::Layout,
     ledger::{Account, Cause, Ledger},
     log::Log,
+    population::Phase,
     prior::{Prior, PriorMismatch},
     range::RangeEncoder,
     roster::{Doom, Roster, Sight},
     session::Session,
-    twin::{Phase, Rows, Twin},
+    twin::{Rows, Twin},
     units::{ClientId, Sequence, Slot, Tick},
 };
 
@@ -242,8 +243,7 @@ impl Encoder {
     fn follow_level(&mut self, id: u32, archive: &Archive) {
         let book = &self.twin.book;
         let phase = book.phase(id);
-        let known = phase != Phase::Absent
-            && book.entities[id as usize].head.level == self.roster.levels[id as usize];
+        let known = phase != Phase::Absent && book.level(id) == self.roster.levels[id as usize];
         if known || self.roster.slots[id as usize].is_none() {
             return;
         }
@@ -475,7 +475,7 @@ impl Encoder {
             roster: &self.roster,
             layout: &self.layout,
         };
-        let level = self.twin.book.entities[id as usize].head.level;
+        let level = self.twin.book.level(id);
         let told = self.encoded.unwrap_or_default();
         let mut buffer = Vec::new();
         if let (Some(slot), Some(row)) = (sight.slot(id), row)
@@ -544,7 +544,7 @@ impl Encoder {
         let mut settled = Vec::new();
         for (&id, &told) in &self.roster.dirty {
             let level = sight.level(id);
-            let same = level == book.entities[id as usize].head.level
+            let same = level == book.level(id)
                 && book
                     .rest_row(id, &sight, &mut rest)
                     .is_some_and(|row| sight.latest(id, level, &mut truth) == Some(row));
@@ -660,8 +660,8 @@ impl Encoder {
         now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
-            Profile::Default => self.write_with::<3>(archive, contents, now),
-            Profile::Best => self.write_with::<5>(archive, contents, now),
+            Profile::Default => self.write_with::<FEW>(archive, contents, now),
+            Profile::Best => self.write_with::<MANY>(archive, contents, now),
         }
     }
 
@@ -822,8 +822,8 @@ impl Encoder {
             layout: &self.layout,
         };
         match self.config.profile {
-            Profile::Default => self.twin.fold::<3>(log, &sight),
-            Profile::Best => self.twin.fold::<5>(log, &sight),
+            Profile::Default => self.twin.fold::<FEW>(log, &sight),
+            Profile::Best => self.twin.fold::<MANY>(log, &sight),
         }
         self.twin.commit();
         let levels = log.levels.iter().map(|&(id, _)| id);

@@ -10,8 +10,8 @@ use crate::{
     log::Surprise,
     model::repeats::{NONE, Repeats},
     past::Past,
-    predict::{CostSample, Dissent, Predictor, bit_length, residual, wrap},
-    session::{Coder, NumberSite, Session, Topic, hash, hash_pair},
+    predict::{CostSample, Dissent, Predictor, bit_length},
+    session::{Coder, NumberSite, Session, Topic, first, hash, hash_pair},
     twin::{FieldState, Head},
 };
 
@@ -36,14 +36,20 @@ struct Trail {
     ahead: u32,
     flags: usize,
     surprises: usize,
-    /// How many of them came before the rare fields.
-    surprises_before: usize,
     /// Bit length of the last surprise.
     exponent: u32,
     /// The largest so far.
     largest: u32,
     /// 0 without a surprise, 1 if it was positive, 2 if negative.
     sign: usize,
+}
+
+/// What was expected of a field.
+struct Expected<'a> {
+    field: u16,
+    state: &'a FieldState,
+    predictor: Predictor,
+    guess: i64,
 }
 
 impl<C: Coder, const N: usize> Session<'_, C, N> {
@@ -67,17 +73,20 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             bucket << 1 | usize::from(neighbour),
             history.count_ones() as usize,
         ];
-        self.account = Account {
-            class: Some(head.class),
-            field: None,
-            cause: Cause::Flag,
-        };
+        if self.counting {
+            self.account = Account {
+                class: Some(head.class),
+                field: None,
+                cause: Cause::Flag,
+            };
+        }
         let key = self.class_key(head.class);
         self.flag(Topic::EntityFlag, key, &indices, differs)
     }
 
     /// The fields of an entity that differs from what is expected of it (or was at rest).
-    /// `truth` goes in when encoding, at the precision `level`; `row` comes out either way.
+    /// `truth` goes in when encoding, at the precision `level`, and with it what is expected in
+    /// `row`; what is true comes out there either way.
     pub fn fields(
         &mut self,
         entity: &Subject<'_>,
@@ -86,103 +95,178 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
     ) {
-        let Subject {
-            id,
-            class,
-            woken,
-            states,
-            ..
-        } = *entity;
-        let book = self.book;
-        let layout = past.class;
+        let Subject { woken, states, .. } = *entity;
         let changes_level = self.level(entity, level);
-        row.clear();
-        row.extend_from_slice(past.newest());
+        if truth.is_none() || woken {
+            row.clear();
+            row.extend_from_slice(past.newest());
+        }
         let mut trail = Trail {
             ahead: past.plan.ahead.min(15),
             ..Trail::default()
         };
-        let (common, rare) = book.classes[usize::from(class)].ranking.split();
+        let class = &self.book.classes[usize::from(entity.class)];
+        let (common, rare) = class.ranking.split();
         // Some field must differ; if none has when the last one is reached, it does.
         let mut due = !woken && !changes_level;
-        for (step, &field) in common.iter().chain(rare).enumerate() {
-            if step == common.len() {
-                let differs = |&field: &u16| {
-                    let at = usize::from(field);
-                    let state = states.get(at).copied().unwrap_or_default();
-                    let guess = past.guess(past.choose(at, &state), at, row);
-                    truth.is_some_and(|truth| truth[at] != guess)
-                };
-                let surprise = trail.surprises == 0 && due
-                    || self.rest_flag(class, &trail, woken, rare.iter().any(differs));
-                if !surprise {
-                    for &field in rare {
-                        let at = usize::from(field);
-                        let state = states.get(at).copied().unwrap_or_default();
-                        row[at] = past.guess(past.choose(at, &state), at, row);
-                    }
-                    break;
-                }
-                due = true;
-                trail.surprises_before = trail.surprises;
-            }
-            let at = usize::from(field);
-            let shape = layout.shapes[at];
-            let state = states.get(at).copied().unwrap_or_default();
-            let predictor = past.choose(at, &state);
-            let guess = past.guess(predictor, at, row);
-            let actual = truth.map_or(guess, |truth| truth[at]);
-            let certain = due
-                && trail.surprises == trail.surprises_before
-                && step + 1 == layout.updates.len();
-            self.account = Account {
-                class: Some(class),
-                field: Some(field),
-                cause: Cause::Flag,
+        self.some_fields(
+            entity,
+            past,
+            common,
+            due && rare.is_empty(),
+            &mut trail,
+            truth,
+            row,
+        );
+        if !rare.is_empty() {
+            due &= trail.surprises == 0;
+            let differs = |&field: &u16| {
+                let at = usize::from(field);
+                truth.is_some_and(|truth| truth[at] != row[at])
             };
-            let key = layout.first_page + u32::from(field);
-            let differs =
-                certain || self.field_flag(key, &state, entity, &trail, predictor, actual != guess);
-            trail.flags = trail.flags << 1 | usize::from(differs);
-            row[at] = guess;
-            if differs {
-                self.account.cause = Cause::Surprise;
-                let repeats = &book.classes[usize::from(class)].fields[at].repeats;
-                let guesses = past.guesses(at, row);
-                let dissent = guesses.dissent(guess, shape);
-                row[at] = match shape {
-                    Shape::Content => self.renew(class, field, past.kept, guess, truth),
-                    Shape::Reference => self.refer(key, repeats, guess, actual),
-                    _ => self.correct(
-                        key, shape, &state, &mut trail, predictor, dissent, repeats, guess, actual,
-                    ),
-                };
-                let error = match shape {
-                    Shape::Number { .. } => residual(row[at], guess, shape),
-                    // Who is referred to often is known by the number itself.
-                    Shape::Reference => row[at],
-                    Shape::Symbol { .. } | Shape::Content => 0,
-                };
-                let last = match shape {
-                    Shape::Number { .. } => bit_length(error) | if error < 0 { 0x80 } else { 0 },
-                    _ => 0,
-                };
-                let costs = CostSample::new(row[at], &guesses, shape);
-                self.log.surprises.push(Surprise {
-                    id,
-                    field,
-                    last,
-                    residual: error,
-                    costs,
-                });
-                self.sum.add(u64::from(id) << 16 | u64::from(field));
-                self.sum.add(row[at] as u64);
-                trail.surprises += 1;
+            let differs = rare.iter().any(differs);
+            if due || self.rest_flag(entity.class, &trail, woken, differs) {
+                self.some_fields(entity, past, rare, true, &mut trail, truth, row);
+            } else if truth.is_none() {
+                for &field in rare {
+                    let at = usize::from(field);
+                    let state = states.get(at).unwrap_or(&FieldState::NEW);
+                    if state.favourite() != Predictor::Hold {
+                        row[at] = past.guess(past.choose(at, state), at, row);
+                    }
+                }
             }
         }
         if row != past.newest() {
-            self.log.moved.push(id);
+            self.log.moved.push(entity.id);
         }
+    }
+
+    /// Some of the fields of an entity; if one of them is `due`, the last one differs if no other
+    /// does.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments)]
+    fn some_fields(
+        &mut self,
+        entity: &Subject<'_>,
+        past: &Past<'_>,
+        fields: &[u16],
+        due: bool,
+        trail: &mut Trail,
+        truth: Option<&[i64]>,
+        row: &mut [i64],
+    ) {
+        let before = trail.surprises;
+        for (step, &field) in fields.iter().enumerate() {
+            let at = usize::from(field);
+            let state = entity.states.get(at).unwrap_or(&FieldState::NEW);
+            let predictor = past.choose(at, state);
+            let (guess, actual) = match truth {
+                Some(truth) => (row[at], truth[at]),
+                None => {
+                    if predictor != Predictor::Hold {
+                        row[at] = past.guess(predictor, at, row);
+                    }
+                    (row[at], row[at])
+                }
+            };
+            if self.counting {
+                self.account = Account {
+                    class: Some(entity.class),
+                    field: Some(field),
+                    cause: Cause::Flag,
+                };
+            }
+            let key = past.class.first_page + u32::from(field);
+            let certain = due && step + 1 == fields.len() && trail.surprises == before;
+            let differs =
+                certain || self.field_flag(key, state, entity, trail, predictor, actual != guess);
+            trail.flags = trail.flags << 1 | usize::from(differs);
+            if differs {
+                self.account.cause = Cause::Surprise;
+                let surprise = Expected {
+                    field,
+                    state,
+                    predictor,
+                    guess,
+                };
+                row[at] = self.surprise(entity, past, &surprise, trail, truth, row);
+            }
+        }
+    }
+
+    /// A field that is not what was guessed.
+    #[inline]
+    fn surprise(
+        &mut self,
+        entity: &Subject<'_>,
+        past: &Past<'_>,
+        expected: &Expected<'_>,
+        trail: &mut Trail,
+        truth: Option<&[i64]>,
+        row: &[i64],
+    ) -> i64 {
+        let Expected { field, guess, .. } = *expected;
+        let at = usize::from(field);
+        let key = past.class.first_page + u32::from(field);
+        let actual = truth.map_or(guess, |truth| truth[at]);
+        let repeats = &self.book.classes[usize::from(entity.class)].fields[at].repeats;
+        let mut surprise = Surprise {
+            id: entity.id,
+            field,
+            last: 0,
+            residual: 0,
+            costs: None,
+        };
+        let value = match past.class.shapes[at] {
+            Shape::Content => self.renew(entity.class, field, past.kept, guess, truth),
+            Shape::Reference => {
+                let value = self.refer(key, repeats, guess, actual);
+                // Who is referred to often is known by the number itself.
+                surprise.residual = value;
+                value
+            }
+            Shape::Symbol { values } => {
+                let value = self.switch(key, values, trail, guess, actual);
+                if past.class.has_contract {
+                    let guesses = past.guesses(at, row);
+                    let width = past.class.widths[at];
+                    surprise.costs = Some(CostSample::new(value, &guesses, width));
+                }
+                value
+            }
+            Shape::Number { .. } => {
+                let width = past.class.widths[at];
+                let error = width.difference(actual, guess);
+                let likely = match expected.state.last {
+                    1 => 1,
+                    0x81 => -1,
+                    _ => 0,
+                };
+                // What others would have guessed says little about an error of one.
+                let error = if likely != 0 && self.again(key, expected, trail, error == likely) {
+                    likely
+                } else {
+                    let guesses = past.guesses(at, row);
+                    let dissent = guesses.dissent(guess, width);
+                    let error = self.correct(key, expected, trail, dissent, repeats, likely, error);
+                    let value = guess.wrapping_add(error);
+                    surprise.costs = Some(CostSample::new(value, &guesses, width));
+                    error
+                };
+                trail.exponent = u32::from(bit_length(error));
+                trail.largest = trail.largest.max(trail.exponent);
+                trail.sign = if error < 0 { 2 } else { 1 };
+                surprise.residual = error;
+                surprise.last = trail.exponent as u8 | if error < 0 { 0x80 } else { 0 };
+                width.wrap(guess.wrapping_add(error))
+            }
+        };
+        self.log.surprises.push(surprise);
+        self.sum.add(u64::from(entity.id) << 16 | u64::from(field));
+        self.sum.add(value as u64);
+        trail.surprises += 1;
+        value
     }
 
     /// Whether the precision of an entity changes with this update, and to what.
@@ -264,13 +348,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                             } else {
                                 6
                             },
-                            scale: [0, trail.exponent, 0, trail.exponent, 0],
-                            signs: [0, trail.sign, 0, trail.sign, 0],
+                            scale: first([0, trail.exponent, 0, trail.exponent, 0]),
+                            signs: first([0, trail.sign, 0, trail.sign, 0]),
                         };
-                        let error = self.number(&site, &NONE, residual(actual, guess, shape));
+                        let width = layout.widths[at];
+                        let error = self.number(&site, &NONE, width.difference(actual, guess));
                         trail.exponent = u32::from(bit_length(error));
                         trail.sign = if error < 0 { 2 } else { 1 };
-                        wrap(guess.wrapping_add(error), shape)
+                        width.wrap(guess.wrapping_add(error))
                     }
                     Shape::Content => {
                         let kept = reference.map_or(&[][..], KeptRow::contents);
@@ -302,6 +387,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.flag(Topic::Rest, key, &indices, differs)
     }
 
+    #[inline(always)]
     fn field_flag(
         &mut self,
         key: u32,
@@ -313,86 +399,92 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     ) -> bool {
         let (echo, run) = state.echo(entity.behind);
         let history = usize::from(state.surprised);
-        let [newest, second] = state.residuals();
         let so_far = trail.surprises.min(3);
         let indices = [
+            usize::from(entity.woken) << 13
+                | (history & 63) << 5
+                | usize::from(echo) << 4
+                | run.min(15) as usize,
+            (trail.ahead as usize) << 10 | (trail.flags & 63) << 4 | (history & 3) << 2 | so_far,
             history | usize::from(entity.woken) << 8,
-            (trail.ahead as usize) << 9 | (trail.flags & 31) << 4 | (history & 3) << 2 | so_far,
-            (history & 7) << 5 | usize::from(echo) << 4 | run.min(15) as usize,
-            (newest * 7 + second) << 3 | predictor as usize,
+            usize::from(state.recent) << 3 | predictor as usize,
             trail.flags & 63,
         ];
         self.flag(Topic::FieldFlag, key, &indices, differs)
     }
 
-    /// The value of a field that is not what was guessed.
+    /// Another state than the one that was guessed.
+    fn switch(&mut self, key: u32, values: u32, trail: &Trail, guess: i64, actual: i64) -> i64 {
+        if values == 2 {
+            return 1 - guess;
+        }
+        let from = hash(guess as u64);
+        let company = hash_pair(from, trail.flags as u32 & 15);
+        let contexts = [from, 0, company, trail.flags as u32 & 63, 0];
+        self.symbol(Topic::Symbol, key, &contexts, values, actual)
+    }
+
+    /// Whether a residual is one of 1 or -1 again: much that changes changes by that every time.
+    #[inline]
+    fn again(&mut self, key: u32, expected: &Expected<'_>, trail: &Trail, again: bool) -> bool {
+        let recent = usize::from(expected.state.recent);
+        let indices = [
+            recent * 3 + trail.sign,
+            (trail.flags & 31) << 4
+                | usize::from(expected.state.last >> 7) << 3
+                | expected.predictor as usize,
+            recent,
+            trail.flags & 63,
+            0,
+        ];
+        self.flag(Topic::Again, key, &indices, again)
+    }
+
+    /// How far off a guess was, which is not `excluded`.
     #[expect(clippy::too_many_arguments)]
     fn correct(
         &mut self,
         key: u32,
-        shape: Shape,
-        state: &FieldState,
-        trail: &mut Trail,
-        predictor: Predictor,
+        expected: &Expected<'_>,
+        trail: &Trail,
         dissent: Dissent,
         repeats: &Repeats,
-        guess: i64,
-        actual: i64,
+        excluded: i64,
+        error: i64,
     ) -> i64 {
-        match shape {
-            Shape::Symbol { values: 2 } => 1 - guess,
-            Shape::Symbol { values } => {
-                let from = hash(guess as u64);
-                let company = hash_pair(from, trail.flags as u32 & 15);
-                let contexts = [from, 0, company, trail.flags as u32 & 63, 0];
-                self.symbol(Topic::Symbol, key, &contexts, values, actual)
-            }
-            Shape::Content | Shape::Reference => guess,
-            Shape::Number { .. } => {
-                let last = u32::from(state.last & 0x7F);
-                let [newest, second] = state.residuals();
-                let second = second as u32;
-                let last_sign = match state.last {
-                    0 => 0,
-                    byte if byte & 0x80 != 0 => 2,
-                    _ => 1,
-                };
-                let site = NumberSite {
-                    exponent: Topic::Exponent,
-                    sign: Some(Topic::Sign),
-                    mantissa: Topic::Mantissa,
-                    field: key,
-                    pivot: match last {
-                        0 => trail.exponent.saturating_sub(1),
-                        bits => bits - 1,
-                    },
-                    scale: [
-                        last << 4 | second << 1 | u32::from(state.surprised & 1),
-                        trail.ahead << 10 | trail.exponent << 3 | predictor as u32,
-                        dissent.scale,
-                        trail.largest << 6 | last,
-                        dissent.scale << 6 | last,
-                    ],
-                    signs: [
-                        (newest * 7 + second as usize) * 3 + trail.sign,
-                        last_sign * 8 + predictor as usize,
-                        dissent.side,
-                        dissent.side * 3 + trail.sign,
-                        (newest * 7 + second as usize) * 8 + predictor as usize,
-                    ],
-                };
-                let error = residual(actual, guess, shape);
-                let error = match state.last {
-                    1 => self.likely_again(&site, repeats, 1, error),
-                    0x81 => self.likely_again(&site, repeats, -1, error),
-                    _ => self.number(&site, repeats, error),
-                };
-                trail.exponent = u32::from(bit_length(error));
-                trail.largest = trail.largest.max(trail.exponent);
-                trail.sign = if error < 0 { 2 } else { 1 };
-                wrap(guess.wrapping_add(error), shape)
-            }
-        }
+        let (state, predictor) = (expected.state, expected.predictor);
+        let last = u32::from(state.last & 0x7F);
+        let recent = usize::from(state.recent);
+        let last_sign = match state.last {
+            0 => 0,
+            byte if byte & 0x80 != 0 => 2,
+            _ => 1,
+        };
+        let site = NumberSite::<N> {
+            exponent: Topic::Exponent,
+            sign: Some(Topic::Sign),
+            mantissa: Topic::Mantissa,
+            field: key,
+            pivot: match last {
+                0 => trail.exponent.saturating_sub(1),
+                bits => bits - 1,
+            },
+            scale: first([
+                last << 4 | (recent as u32 & 15) << 1 | u32::from(state.surprised & 1),
+                dissent.scale << 8 | trail.largest,
+                trail.ahead << 10 | trail.exponent << 3 | predictor as u32,
+                trail.largest << 6 | last,
+                dissent.scale << 6 | last,
+            ]),
+            signs: first([
+                recent * 3 + trail.sign,
+                dissent.side,
+                last_sign * 8 + predictor as usize,
+                dissent.side * 3 + trail.sign,
+                recent * 8 + predictor as usize,
+            ]),
+        };
+        self.number_but(&site, repeats, excluded, error)
     }
 
     /// What a container holds that is not what it held.
@@ -430,8 +522,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             mantissa: Topic::Mantissa,
             field: key,
             pivot: 4,
-            scale: [0; 5],
-            signs: [0; 5],
+            scale: [0; N],
+            signs: [0; N],
         };
         let cell = self.number(&site, repeats, actual);
         self.checked_reference(cell)
@@ -448,8 +540,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             mantissa: Topic::SpawnMantissa,
             field: key,
             pivot: 0,
-            scale: [0; 5],
-            signs: [9; 5],
+            scale: [0; N],
+            signs: [9; N],
         };
         let own = i64::from(id) + 1;
         // The distance may be 0, which no number is.
@@ -465,14 +557,6 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return 0;
         }
         cell
-    }
-
-    /// A residual after one of 1 or -1: much that changes changes by that every time.
-    fn likely_again(&mut self, site: &NumberSite, repeats: &Repeats, last: i64, error: i64) -> i64 {
-        if self.flag(Topic::Again, site.field, &site.signs, error == last) {
-            return last;
-        }
-        self.number_but(site, repeats, last, error)
     }
 
     fn class_key(&self, class: u16) -> u32 {

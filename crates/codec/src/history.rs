@@ -9,12 +9,13 @@
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::fmt;
 
-use prescient_schema::{Content, EntityRef, Field, Kind, Library, Parcel, Schema, Shape};
+use prescient_schema::{Class, Content, EntityRef, Field, Kind, Library, Parcel, Schema, Shape};
 
 use crate::{
-    chunks::{CHUNK, Chunks, HotSet, Pages},
-    predict::wrap,
+    chunks::{CHUNK, Chunks, HotSet, Pages, Place},
+    predict::{ROWS, Samples},
     shelf::Shelf,
+    twin::Views,
     units::{Slot, Tick},
 };
 
@@ -30,12 +31,28 @@ pub struct Archive {
     hot: Vec<HotSet>,
     /// What containers hold.
     shelf: Shelf,
-    /// For each class, the columns that name something outside of the row.
-    links: Arc<[Links]>,
+    /// For each class, what its rows may hold.
+    rules: Arc<[Rules]>,
     /// Who refers to each slot: ascending, once for each column.
     holders: Pages<Vec<Slot>>,
     /// Slots are numbers of another end: references are taken as they come.
     mirror: bool,
+}
+
+/// What rows of a class may hold.
+#[derive(Clone, Debug)]
+struct Rules {
+    ranges: Vec<Range>,
+    /// Columns that keep what their entity was spawned with.
+    fixed: Vec<u16>,
+    links: Links,
+}
+
+/// Values of a field.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    least: i64,
+    most: i64,
 }
 
 /// Columns of a class that name something outside of the row.
@@ -44,6 +61,15 @@ struct Links {
     contents: Vec<u16>,
     /// With the classes that it may refer to, if not all.
     references: Vec<(u16, Option<Vec<u16>>)>,
+}
+
+/// The chunks that were looked at last: neighbours in a list are mostly neighbours there, too.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window<'a> {
+    /// The samples, class and chunk that they belong to.
+    at: (u32, u16, u32),
+    chunks: [&'a [i64]; ROWS],
+    present: &'a [i64],
 }
 
 /// One captured tick.
@@ -159,8 +185,8 @@ impl Archive {
     /// An empty archive that can answer for the last `depth` ticks.
     pub fn new(schema: Arc<Schema>, depth: u32) -> Self {
         let hot = schema.classes.iter().map(|_| HotSet::default()).collect();
-        let links = (schema.classes.iter())
-            .map(|class| Links::new(&schema, &class.fields))
+        let rules = (schema.classes.iter())
+            .map(|class| Rules::new(&schema, class))
             .collect();
         Self {
             schema,
@@ -170,7 +196,7 @@ impl Archive {
             vacant: VecDeque::new(),
             hot,
             shelf: Shelf::default(),
-            links,
+            rules,
             holders: Pages::default(),
             mirror: false,
         }
@@ -186,6 +212,7 @@ impl Archive {
 
     /// Starts the next tick.
     pub fn begin(&mut self, tick: Tick) -> Result<Capture<'_>, CaptureError> {
+        self.hot.iter_mut().for_each(HotSet::discard);
         let previous = self.frames.back();
         if previous.is_some_and(|frame| frame.tick >= tick) {
             return Err(CaptureError::TickNotAfter(tick));
@@ -197,7 +224,10 @@ impl Archive {
         let frame = Frame {
             tick,
             classes,
-            changes: Changes::default(),
+            changes: Changes {
+                changed: Vec::with_capacity(previous.map_or(0, |old| old.changes.changed.len())),
+                ..Changes::default()
+            },
             released: Vec::new(),
         };
         Ok(Capture {
@@ -233,7 +263,11 @@ impl Archive {
 
     /// When a living entity last changed (or appeared).
     pub fn last_changed(&self, slot: Slot) -> Option<Tick> {
-        self.living(slot).map(|record| record.last_changed)
+        let record = self.living(slot)?;
+        Some(match record.place {
+            Some(place) => self.hot[usize::from(record.class)].places[place as usize].changed,
+            None => record.last_changed,
+        })
     }
 
     /// The row of a living entity at a captured tick.
@@ -249,30 +283,76 @@ impl Archive {
         }
     }
 
-    /// The rows of a living entity at several captured ticks.
+    /// The rows of a living entity at the ticks it is predicted from, and its newest.
     #[inline]
-    pub(crate) fn rows<const N: usize>(
-        &self,
+    pub(crate) fn rows<'a>(
+        &'a self,
         slot: Slot,
-        ticks: &[Tick; N],
-    ) -> Option<[&[i64]; N]> {
+        samples: &Samples,
+        window: &mut Window<'a>,
+    ) -> Option<Views<'a>> {
         let record = self.living(slot)?;
-        let mut rows = [&[][..]; N];
-        for at in 0..N {
-            let tick = ticks[at];
-            rows[at] = match record.place_at(tick) {
-                _ if tick < record.born => return None,
-                _ if at > 0 && tick == ticks[at - 1] => rows[at - 1],
-                Some(place) => self.frame(tick)?.row(record.class, place, record.fields),
-                None => record.cold.as_deref()?,
+        let Some(place) = record
+            .place
+            .filter(|_| record.hot_since <= samples.frames.oldest)
+        else {
+            let mut rows = [&[][..]; ROWS];
+            for (row, &tick) in rows.iter_mut().zip(&samples.ticks) {
+                *row = self.row(slot, tick)?;
+            }
+            let present = self.latest(slot);
+            return Some(Views { rows, present });
+        };
+        let chunk = place / CHUNK as u32;
+        let at = (samples.frames.serial, record.class, chunk);
+        if window.at != at {
+            window.at = at;
+            self.open(window, samples);
+        }
+        let fields = usize::from(record.fields);
+        let start = place as usize % CHUNK * fields;
+        let row = |chunk: &'a [i64]| chunk.get(start..start + fields).unwrap_or_default();
+        let mut rows = [&[][..]; ROWS];
+        for (view, chunk) in rows.iter_mut().zip(window.chunks) {
+            *view = row(chunk);
+        }
+        let present = Some(row(window.present));
+        Some(Views { rows, present })
+    }
+
+    fn open<'a>(&'a self, window: &mut Window<'a>, samples: &Samples) {
+        let (_, class, chunk) = window.at;
+        let find = |frame: Option<&'a Arc<Frame>>| {
+            let chunks = frame.and_then(|frame| frame.classes.get(usize::from(class)));
+            let chunk = chunks.and_then(|chunks| chunks.get(chunk as usize));
+            chunk.map_or(&[][..], |chunk| &**chunk)
+        };
+        let frames = &samples.frames;
+        for at in 0..ROWS {
+            let first = usize::from(frames.first[at]);
+            window.chunks[at] = if first < at {
+                window.chunks[first]
+            } else {
+                find(self.frames.get(frames.numbers[at] as usize))
             };
         }
-        Some(rows)
+        window.present = find(self.frames.back());
+    }
+
+    /// What [`rows`](Self::rows) finds a tick by, until another one is captured.
+    pub(crate) fn frame_number(&self, tick: Tick) -> u32 {
+        let at = self.frames.binary_search_by_key(&tick, |frame| frame.tick);
+        at.map_or(u32::MAX, |at| at as u32)
     }
 
     /// The newest row of a living entity.
+    #[inline]
     pub fn latest(&self, slot: Slot) -> Option<&[i64]> {
-        self.row(slot, self.newest()?)
+        let record = self.living(slot)?;
+        match record.place {
+            Some(place) => Some(self.frames.back()?.row(record.class, place, record.fields)),
+            None => record.cold.as_deref(),
+        }
     }
 
     /// What refers to a living entity, and to no other that may come after it in its slot.
@@ -337,6 +417,7 @@ impl Archive {
         self.frames.get(at).map(|frame| &**frame)
     }
 
+    #[inline]
     fn living(&self, slot: Slot) -> Option<&Record> {
         self.records
             .get(slot.0 as usize)
@@ -345,29 +426,26 @@ impl Archive {
 
     /// Entities that held still for the whole depth leave the frames. A part of the places is
     /// looked at per tick, so that this, too, costs nothing.
-    fn cool(&mut self, frame: &mut Frame) {
-        for (class, hot) in self.hot.iter_mut().enumerate() {
-            let share = hot.owners.len() / 32 + 1;
+    fn cool(&mut self, frame: &Frame) {
+        for (chunks, hot) in frame.classes.iter().zip(&mut self.hot) {
+            let share = hot.places.len() / 32 + 1;
             for _ in 0..share {
-                let Some(owner) = hot.owners.get(hot.sweep).copied() else {
+                let Some(&Place { owner, changed }) = hot.places.get(hot.sweep) else {
                     hot.sweep = 0;
                     break;
                 };
                 let place = hot.sweep as u32;
                 hot.sweep += 1;
                 let Some(slot) = owner else { continue };
-                let Some(record) = self.records.get(slot.0 as usize) else {
-                    continue;
-                };
-                if frame.tick.since(record.last_changed) < self.depth {
+                if frame.tick.since(changed) < self.depth {
                     continue;
                 }
-                let row = frame.row(class as u16, place, record.fields).into();
                 let record = self.records.get_mut(slot.0 as usize);
-                record.cold = Some(row);
+                record.cold = Some(hot.row(chunks, place, record.fields).into());
+                record.last_changed = changed;
                 record.place = None;
                 record.older = None;
-                frame.release(class as u16, hot, place);
+                hot.release(place);
             }
         }
     }
@@ -376,6 +454,57 @@ impl Archive {
 impl Library for Archive {
     fn content(&self, cell: i64) -> Option<&Content> {
         self.shelf.get(cell).map(|content| &**content)
+    }
+}
+
+impl Rules {
+    fn new(schema: &Schema, class: &Class) -> Self {
+        let columns = (0..).zip(&class.fields);
+        let fixed = columns.filter_map(|(at, field)| field.only_on_spawn.then_some(at));
+        Self {
+            ranges: class.fields.iter().map(Range::new).collect(),
+            fixed: fixed.collect(),
+            links: Links::new(schema, &class.fields),
+        }
+    }
+
+    #[inline]
+    fn admit(&self, row: &[i64]) -> Result<(), CaptureError> {
+        if self.ranges.len() != row.len() {
+            return Err(CaptureError::WrongLength {
+                expected: self.ranges.len(),
+                found: row.len(),
+            });
+        }
+        let mut pairs = self.ranges.iter().zip(row);
+        match pairs.position(|(range, &value)| !range.admits(value)) {
+            Some(at) => Err(CaptureError::OutOfRange {
+                field: at as u16,
+                value: row[at],
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Range {
+    fn new(field: &Field) -> Self {
+        let (least, most) = match field.kind.shape() {
+            Shape::Symbol { values } => (0, i64::from(values) - 1),
+            Shape::Content | Shape::Reference => (0, i64::MAX),
+            Shape::Number { bits: 64.., .. } => (i64::MIN, i64::MAX),
+            Shape::Number { bits, signed } => {
+                let digits = u32::from(bits).saturating_sub(u32::from(signed));
+                let most = (1i64 << digits).wrapping_sub(1);
+                (if signed { !most } else { 0 }, most)
+            }
+        };
+        Self { least, most }
+    }
+
+    #[inline]
+    fn admits(self, value: i64) -> bool {
+        self.least <= value && value <= self.most
     }
 }
 
@@ -416,18 +545,12 @@ impl Frame {
     #[inline]
     fn row(&self, class: u16, place: u32, fields: u16) -> &[i64] {
         let fields = usize::from(fields);
-        match self.classes[usize::from(class)].get(place as usize / CHUNK) {
-            Some(chunk) => &chunk[place as usize % CHUNK * fields..][..fields],
-            None => &[],
-        }
-    }
-
-    /// Gives up a place, and its chunk with the last one.
-    fn release(&mut self, class: u16, hot: &mut HotSet, place: u32) {
-        hot.release(place);
-        if hot.is_vacant(place as usize / CHUNK) {
-            self.classes[usize::from(class)].clear(place as usize / CHUNK);
-        }
+        let start = place as usize % CHUNK * fields;
+        self.classes
+            .get(usize::from(class))
+            .and_then(|chunks| chunks.get(place as usize / CHUNK))
+            .and_then(|chunk| chunk.get(start..start + fields))
+            .unwrap_or_default()
     }
 }
 
@@ -464,25 +587,19 @@ impl Capture<'_> {
 
     /// A new entity in a given free slot.
     pub fn spawn_at(&mut self, slot: Slot, class: u16, row: &[i64]) -> Result<(), CaptureError> {
-        let fields = match self.archive.schema.classes.get(usize::from(class)) {
-            None => return Err(CaptureError::UnknownClass(class)),
-            Some(c) if c.fields.len() != row.len() => {
-                return Err(CaptureError::WrongLength {
-                    expected: c.fields.len(),
-                    found: row.len(),
-                });
-            }
-            Some(c) => {
-                all_fit(&c.fields, row)?;
-                self.check_links(class, row, None)?;
-                row.len() as u16
-            }
-        };
+        let rules = self.archive.rules.get(usize::from(class));
+        let rules = rules.ok_or(CaptureError::UnknownClass(class))?;
+        rules.admit(row)?;
+        let has_links = !rules.links.is_empty();
+        if has_links {
+            self.check_links(class, row, None)?;
+        }
         if self.archive.living(slot).is_some() {
             return Err(CaptureError::Occupied(slot));
         }
         let tick = self.frame.tick;
-        let place = self.archive.hot[usize::from(class)].acquire(slot);
+        let fields = row.len() as u16;
+        let place = self.archive.hot[usize::from(class)].acquire(slot, tick);
         self.archive.records.grow(slot.0 as usize + 1);
         let record = self.archive.records.get_mut(slot.0 as usize);
         *record = Record {
@@ -498,7 +615,9 @@ impl Capture<'_> {
             cold: None,
         };
         self.row_mut(class, place, fields).copy_from_slice(row);
-        self.relink(slot, class, None, Some(row));
+        if has_links {
+            self.relink(slot, class, None, Some(row));
+        }
         self.frame.changes.spawned.push(slot);
         Ok(())
     }
@@ -509,23 +628,21 @@ impl Capture<'_> {
             .archive
             .living(slot)
             .ok_or(CaptureError::NotAlive(slot))?;
-        let class = &self.archive.schema.classes[usize::from(record.class)];
-        let meta = class
-            .fields
-            .get(usize::from(field))
-            .ok_or(CaptureError::UnknownField(field))?;
-        if !fits(meta, value) {
+        let rules = &self.archive.rules[usize::from(record.class)];
+        let range = rules.ranges.get(usize::from(field));
+        let range = range.ok_or(CaptureError::UnknownField(field))?;
+        if !range.admits(value) {
             return Err(CaptureError::OutOfRange { field, value });
         }
-        if meta.only_on_spawn {
+        if rules.fixed.contains(&field) {
             return Ok(());
         }
         let old = self.present(record);
-        if old[usize::from(field)] == value {
+        if old.get(usize::from(field)) == Some(&value) {
             return Ok(());
         }
         let class = record.class;
-        if self.archive.links[usize::from(class)].is_empty() {
+        if rules.links.is_empty() {
             self.touch(slot)[usize::from(field)] = value;
             return Ok(());
         }
@@ -545,38 +662,56 @@ impl Capture<'_> {
 
     /// New values for all fields.
     pub fn write(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
-        let record = self
-            .archive
-            .living(slot)
-            .ok_or(CaptureError::NotAlive(slot))?;
-        let schema = self.archive.schema.clone();
-        let class = &schema.classes[usize::from(record.class)];
-        if class.fields.len() != row.len() {
-            return Err(CaptureError::WrongLength {
-                expected: class.fields.len(),
-                found: row.len(),
-            });
+        let archive = &mut *self.archive;
+        let record = archive.records.get(slot.0 as usize);
+        let record = record.filter(|record| record.alive);
+        let record = record.ok_or(CaptureError::NotAlive(slot))?;
+        let class = usize::from(record.class);
+        let rules = &archive.rules[class];
+        rules.admit(row)?;
+        let takes_all = rules.links.is_empty() && (rules.fixed.is_empty() || archive.mirror);
+        let hot = &mut archive.hot[class];
+        let tick = self.frame.tick;
+        let is_settled = || tick.since(record.hot_since) > archive.depth;
+        match record.place {
+            Some(place) if takes_all && !(hot.has_room_well_before(place) && is_settled()) => {
+                if hot.write(&self.frame.classes[class], place, row)
+                    && hot.places[place as usize].change(tick)
+                {
+                    self.frame.changes.changed.push(slot);
+                }
+                Ok(())
+            }
+            _ => self.rewrite(slot, row),
         }
-        all_fit(&class.fields, row)?;
+    }
+
+    /// New values for a living entity that is cold, has to move, or has more than plain numbers.
+    #[inline(never)]
+    fn rewrite(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
+        let record = self.archive.living(slot);
+        let record = record.ok_or(CaptureError::NotAlive(slot))?;
+        let (class, rules) = (record.class, self.archive.rules.clone());
+        let rules = &rules[usize::from(class)];
         // What another end shows is taken as it comes.
-        let mirror = self.archive.mirror;
-        let stays = |field: usize| class.fields[field].only_on_spawn && !mirror;
+        let takes_all = rules.fixed.is_empty() || self.archive.mirror;
+        let stays = |field: usize| !takes_all && rules.fixed.contains(&(field as u16));
         let changes = |old: &[i64], field: usize| old[field] != row[field] && !stays(field);
         let old = self.present(record);
-        if (0..row.len()).any(|field| changes(old, field)) {
-            if !self.archive.links[usize::from(record.class)].is_empty() {
-                let number = record.class;
-                let old = old.to_vec();
-                let kept = |at: usize| if stays(at) { old[at] } else { row[at] };
-                let new: Vec<i64> = (0..row.len()).map(kept).collect();
-                self.check_links(number, &new, Some(&old))?;
-                self.relink(slot, number, Some(&old), Some(&new));
-            }
-            let target = self.touch(slot);
-            for field in 0..row.len() {
-                if changes(target, field) {
-                    target[field] = row[field];
-                }
+        if !(0..row.len()).any(|field| changes(old, field)) {
+            return Ok(());
+        }
+        if !rules.links.is_empty() {
+            let old = old.to_vec();
+            let kept = |at: usize| if stays(at) { old[at] } else { row[at] };
+            let new: Vec<i64> = (0..row.len()).map(kept).collect();
+            self.check_links(class, &new, Some(&old))?;
+            self.relink(slot, class, Some(&old), Some(&new));
+        }
+        let target = self.touch(slot);
+        for field in 0..row.len() {
+            if changes(target, field) {
+                target[field] = row[field];
             }
         }
         Ok(())
@@ -589,13 +724,12 @@ impl Capture<'_> {
             .living(slot)
             .ok_or(CaptureError::NotAlive(slot))?;
         let (class, place) = (record.class, record.place);
-        if !self.archive.links[usize::from(class)].is_empty() {
+        if !self.archive.rules[usize::from(class)].links.is_empty() {
             let old = self.present(record).to_vec();
             self.relink(slot, class, Some(&old), None);
         }
         if let Some(place) = place {
-            let hot = &mut self.archive.hot[usize::from(class)];
-            self.frame.release(class, hot, place);
+            self.archive.hot[usize::from(class)].release(place);
         }
         let record = self.archive.records.get_mut(slot.0 as usize);
         record.alive = false;
@@ -609,7 +743,7 @@ impl Capture<'_> {
     /// Makes the tick part of the archive.
     pub fn finish(self) {
         let Self { archive, mut frame } = self;
-        archive.cool(&mut frame);
+        archive.cool(&frame);
         let horizon = frame.tick.0.saturating_sub(archive.depth);
         while archive
             .frames
@@ -622,6 +756,15 @@ impl Capture<'_> {
             for &cell in &old.released {
                 archive.shelf.drop_released(cell, old.tick);
             }
+            let unread = Arc::into_inner(old).into_iter();
+            let chunks = unread.flat_map(|old| old.classes);
+            for ((hot, rules), chunks) in archive.hot.iter_mut().zip(&*archive.rules).zip(chunks) {
+                hot.salvage(chunks, rules.ranges.len());
+            }
+        }
+        let drafts = archive.hot.iter_mut().zip(&*archive.rules);
+        for ((hot, rules), chunks) in drafts.zip(&mut frame.classes) {
+            hot.publish(chunks, rules.ranges.len());
         }
         archive.frames.push_back(Arc::new(frame));
     }
@@ -669,7 +812,7 @@ impl Capture<'_> {
         row: &[i64],
         old: Option<&[i64]>,
     ) -> Result<(), CaptureError> {
-        let links = &self.archive.links[usize::from(class)];
+        let links = &self.archive.rules[usize::from(class)].links;
         let is_new = |at: u16| {
             let at = usize::from(at);
             row[at] != 0 && old.is_none_or(|old| old[at] != row[at])
@@ -709,8 +852,8 @@ impl Capture<'_> {
 
     /// Keeps account of what a newest row names.
     fn relink(&mut self, slot: Slot, class: u16, old: Option<&[i64]>, new: Option<&[i64]>) {
-        let links = self.archive.links.clone();
-        let links = &links[usize::from(class)];
+        let rules = self.archive.rules.clone();
+        let links = &rules[usize::from(class)].links;
         let pair = |at: u16| {
             let cell = |row: Option<&[i64]>| row.map_or(0, |row| row[usize::from(at)]);
             (cell(old), cell(new))
@@ -747,8 +890,11 @@ impl Capture<'_> {
     }
 
     fn present<'s>(&'s self, record: &'s Record) -> &'s [i64] {
+        let class = usize::from(record.class);
         match (record.place, &record.cold) {
-            (Some(place), _) => self.frame.row(record.class, place, record.fields),
+            (Some(place), _) => {
+                self.archive.hot[class].row(&self.frame.classes[class], place, record.fields)
+            }
             (None, Some(row)) => row,
             (None, None) => &[],
         }
@@ -756,71 +902,57 @@ impl Capture<'_> {
 
     /// The row of a living entity, about to change.
     fn touch(&mut self, slot: Slot) -> &mut [i64] {
-        let tick = self.frame.tick;
-        let record = self.archive.records.get_mut(slot.0 as usize);
-        if record.last_changed < tick {
-            record.last_changed = tick;
+        let (class, fields, place) = self.warm(slot);
+        let hot = &mut self.archive.hot[usize::from(class)];
+        if hot.places[place as usize].change(self.frame.tick) {
             self.frame.changes.changed.push(slot);
         }
+        self.row_mut(class, place, fields)
+    }
+
+    /// Where an entity that is about to change shall have its rows.
+    fn warm(&mut self, slot: Slot) -> (u16, u16, u32) {
+        let tick = self.frame.tick;
+        let archive = &mut *self.archive;
+        // Most stay where they are, and a record that is only read need not be copied.
+        if let Some(record) = archive.records.get(slot.0 as usize)
+            && let Some(place) = record.place
+            && !(archive.hot[usize::from(record.class)].has_room_well_before(place)
+                && tick.since(record.hot_since) > archive.depth)
+        {
+            return (record.class, record.fields, place);
+        }
+        let record = archive.records.get_mut(slot.0 as usize);
         let (class, fields) = (record.class, record.fields);
-        let settled = tick.since(record.hot_since) > self.archive.depth;
-        let hot = &mut self.archive.hot[usize::from(class)];
-        let previous = match record.place {
+        let hot = &mut archive.hot[usize::from(class)];
+        let chunks = &self.frame.classes[usize::from(class)];
+        let place = match record.place {
             // A world that fell asleep around an entity leaves it far out: it moves inwards.
-            Some(place) if settled && hot.has_room_well_before(place) => {
-                record.older = Some((place, record.hot_since));
-                Some(place)
+            Some(old) => {
+                let row = hot.row(chunks, old, fields).to_vec();
+                let place = hot.acquire(slot, hot.places[old as usize].changed);
+                hot.row_mut(chunks, place, fields).copy_from_slice(&row);
+                hot.release(old);
+                record.older = Some((old, record.hot_since));
+                place
             }
-            Some(place) => return self.row_mut(class, place, fields),
             None => {
+                let place = hot.acquire(slot, record.last_changed);
+                if let Some(row) = &record.cold {
+                    hot.row_mut(chunks, place, fields).copy_from_slice(row);
+                }
                 record.older = None;
-                None
+                place
             }
         };
-        let place = hot.acquire(slot);
         record.place = Some(place);
         record.hot_since = tick;
-        let row: Arc<[i64]> = match (previous, &record.cold) {
-            (Some(place), _) => self.frame.row(class, place, fields).into(),
-            (None, Some(cold)) => cold.clone(),
-            (None, None) => return self.row_mut(class, place, fields),
-        };
-        if let Some(old) = previous {
-            let hot = &mut self.archive.hot[usize::from(class)];
-            self.frame.release(class, hot, old);
-        }
-        let target = self.row_mut(class, place, fields);
-        target.copy_from_slice(&row);
-        target
+        (class, fields, place)
     }
 
     fn row_mut(&mut self, class: u16, place: u32, fields: u16) -> &mut [i64] {
-        let fields = usize::from(fields);
-        let chunks = &mut self.frame.classes[usize::from(class)];
-        let chunk = chunks.get_mut(place as usize / CHUNK, CHUNK * fields);
-        &mut chunk[place as usize % CHUNK * fields..][..fields]
-    }
-}
-
-fn all_fit(fields: &[Field], row: &[i64]) -> Result<(), CaptureError> {
-    match fields
-        .iter()
-        .zip(row)
-        .position(|(field, &value)| !fits(field, value))
-    {
-        Some(at) => Err(CaptureError::OutOfRange {
-            field: at as u16,
-            value: row[at],
-        }),
-        None => Ok(()),
-    }
-}
-
-fn fits(field: &Field, value: i64) -> bool {
-    match field.kind.shape() {
-        Shape::Symbol { values } => (0..i64::from(values)).contains(&value),
-        Shape::Content | Shape::Reference => value >= 0,
-        shape => wrap(value, shape) == value,
+        let class = usize::from(class);
+        self.archive.hot[class].row_mut(&self.frame.classes[class], place, fields)
     }
 }
 
@@ -832,6 +964,7 @@ struct Record {
     alive: bool,
     born: Tick,
     hot_since: Tick,
+    /// Before it lost its place; a place says it for its owner.
     last_changed: Tick,
     place: Option<u32>,
     /// Where its rows were before `hot_since`, and since when.
@@ -928,6 +1061,79 @@ mod tests {
             }
             assert!(archive.living_slots().eq(truth.keys().copied()));
         }
+    }
+
+    #[test]
+    fn a_range_admits_what_its_kind_admits() {
+        let mut kinds = alloc::vec![
+            Kind::Bool,
+            Kind::F32,
+            Kind::F64,
+            Kind::Reference { class: None }
+        ];
+        kinds.extend([0, 1, 2, 255, u32::MAX].map(|values| Kind::Enum { values }));
+        for signed in [false, true] {
+            kinds.extend((1..=64).map(|bits| Kind::Int { bits, signed }));
+        }
+        let edges = (0..64).flat_map(|bits| [1i64 << bits, !0 << bits]);
+        let values = edges
+            .chain([0, 255])
+            .flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]);
+        let values: Vec<i64> = values.collect();
+        for kind in kinds {
+            let range = Range::new(&Field::new("a", kind.clone()));
+            for &value in &values {
+                assert_eq!(
+                    range.admits(value),
+                    kind.admits(value),
+                    "{value} as {kind:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_was_while_the_archive_goes_on() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(1)).unwrap();
+        let slots = [0; 40].map(|value| capture.spawn(0, &[value, 0]).unwrap());
+        capture.finish();
+        let mut snapshots: Vec<Archive> = Vec::new();
+        for tick in 2..60 {
+            let mut capture = archive.begin(Tick(tick)).unwrap();
+            for &slot in &slots {
+                capture.write(slot, &[i64::from(tick + slot.0), 0]).unwrap();
+            }
+            capture.finish();
+            if tick % 3 == 0 {
+                snapshots.push(archive.clone());
+            }
+            for snapshot in snapshots.iter().chain([&archive]) {
+                for at in snapshot.ticks().filter(|at| at.0 > 1) {
+                    for &slot in &slots {
+                        let row = [i64::from(at.0 + slot.0), 0];
+                        assert_eq!(snapshot.row(slot, at), Some(&row[..]));
+                    }
+                }
+                assert_eq!(snapshot.last_changed(slots[0]), snapshot.newest());
+            }
+            if tick % 7 == 0 {
+                snapshots.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn a_tick_that_was_not_finished_leaves_no_rows() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(1)).unwrap();
+        let slot = capture.spawn(0, &[1, 2]).unwrap();
+        capture.finish();
+        let mut capture = archive.begin(Tick(2)).unwrap();
+        capture.write(slot, &[3, 4]).unwrap();
+        drop(capture);
+        archive.begin(Tick(3)).unwrap().finish();
+        assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
 
 use crate::{
     config::Profile,
+    predict::{ALL, DECLARED, HOLD, Width},
     prior::{Beginning, Prior, PriorMismatch},
 };
 
@@ -29,6 +30,10 @@ pub(crate) struct ClassLayout {
     /// Page of the first field; the one behind the last field is the class's own.
     pub first_page: u32,
     pub shapes: Vec<Shape>,
+    pub widths: Vec<Width>,
+    /// For each field, the predictors that can say something about it, and those of them that
+    /// need no more than one sample.
+    pub predictors: Vec<(u8, u8)>,
     /// Order in which fields are coded: rates of change before what they change.
     pub order: Vec<u16>,
     /// The same without the fields that stay what they were when the entity appeared.
@@ -36,6 +41,8 @@ pub(crate) struct ClassLayout {
     /// Whether it can be served at other than full precision.
     pub has_levels: bool,
     pub has_contract: bool,
+    /// Nothing is declared about what its fields do.
+    pub is_plain: bool,
     /// For each field, the field that is its declared rate of change.
     pub rates: Vec<Option<Rate>>,
     /// For each field, whether it is one itself.
@@ -132,16 +139,33 @@ impl ClassLayout {
                 first_page: 0,
             }
         };
+        let predictors = |(field, rate): (&Field, &Option<Rate>)| {
+            let contract = if class.contract.is_some() {
+                DECLARED
+            } else {
+                0
+            };
+            match field.kind.shape() {
+                Shape::Number { .. } if rate.is_some() => (ALL, DECLARED),
+                Shape::Number { .. } => (ALL, contract),
+                Shape::Symbol { .. } => (HOLD | contract, contract),
+                Shape::Content | Shape::Reference => (HOLD, 0),
+            }
+        };
+        let shapes: Vec<Shape> = class.fields.iter().map(|f| f.kind.shape()).collect();
         Self {
+            widths: shapes.iter().map(|&shape| Width::new(shape)).collect(),
+            predictors: class.fields.iter().zip(&rates).map(predictors).collect(),
             contents: columns(Shape::Content),
             references: columns(Shape::Reference),
             items: class.fields.iter().map(items).collect(),
             first_page,
-            shapes: class.fields.iter().map(|f| f.kind.shape()).collect(),
+            shapes,
             order,
             updates,
             has_levels: class.fields.iter().any(knows_levels),
             has_contract: class.contract.is_some(),
+            is_plain: class.contract.is_none() && rates.iter().all(Option::is_none),
             rates,
             is_rate: class
                 .fields

@@ -55,6 +55,7 @@ pub mod ledger;
 mod log;
 pub mod model;
 mod past;
+mod population;
 pub mod predict;
 mod prior;
 pub mod range;

@@ -42,7 +42,8 @@ pub(crate) struct Surprise {
     pub last: u8,
     /// What had to be added; for enumerations zero.
     pub residual: i64,
-    pub costs: CostSample,
+    /// What the predictors would have cost, if that was asked.
+    pub costs: Option<CostSample>,
 }
 
 impl Log {

@@ -7,10 +7,9 @@ use prescient_schema::{Content, Contract, Shape};
 use crate::{
     layout::{ClassLayout, Rate},
     predict::{
-        BENT, DECLARED, DEPTH, Guesses, HOLD, LINE, Plan, Predictor, ROWS, Samples, WIDE, divide,
-        wrap,
+        BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
     },
-    twin::{Book, FieldState, Head},
+    twin::{Book, FieldState, Head, Rows},
     units::Tick,
 };
 
@@ -18,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past<'a> {
     pub class: &'a ClassLayout,
-    pub plan: Plan,
+    pub plan: &'a Plan,
     /// In the order of [`Samples::ticks`].
     pub rows: [&'a [i64]; ROWS],
     /// What the class's contract makes of the newest row; empty without one.
@@ -32,7 +31,7 @@ impl<'a> Past<'a> {
     pub fn resting(class: &'a ClassLayout, row: &'a [i64]) -> Self {
         Self {
             class,
-            plan: Plan::resting(),
+            plan: &Plan::RESTING,
             rows: [row; ROWS],
             contract: &[],
             kept: &[],
@@ -46,83 +45,79 @@ impl<'a> Past<'a> {
 
     /// Which predictors have a say about a field.
     #[inline]
-    fn known(&self, at: usize, shape: Shape) -> u8 {
-        let declared = if !self.contract.is_empty() {
-            DECLARED
-        } else {
-            0
-        };
-        match shape {
-            Shape::Symbol { .. } => HOLD | declared,
-            Shape::Number { .. } if self.class.rates[at].is_some() => self.plan.known | DECLARED,
-            Shape::Number { .. } => self.plan.known | declared,
-            Shape::Content | Shape::Reference => HOLD,
-        }
+    fn known(&self, at: usize) -> u8 {
+        let (any, declared) = self.class.predictors[at];
+        self.plan.known & any | self.plan.declared & declared
     }
 
     /// The predictor of a field.
     #[inline]
     pub fn choose(&self, at: usize, state: &FieldState) -> Predictor {
-        state.costs.best(self.known(at, self.class.shapes[at]))
+        let favourite = state.favourite();
+        if favourite == Predictor::Hold || self.known(at) >> favourite as u8 & 1 == 1 {
+            return favourite;
+        }
+        state.costs.best(self.known(at))
     }
 
     /// What one predictor says. `now` holds the fields of the present row that were coded before.
     #[inline]
     pub fn guess(&self, predictor: Predictor, at: usize, now: &[i64]) -> i64 {
-        let shape = self.class.shapes[at];
+        let width = self.class.widths[at];
         let newest = self.rows[0][at];
         let step = match predictor {
             Predictor::Hold => return newest,
-            Predictor::Linear => self.line(at, shape),
-            Predictor::Wide => self.plan.wide(shape, newest, self.rows[2][at]),
-            Predictor::Bent => between(self.line(at, shape), self.bow(at, shape)),
+            Predictor::Linear => self.line(at, width),
+            Predictor::Wide => self.plan.wide(width, newest, self.rows[2][at]),
+            Predictor::Bent => between(self.line(at, width), self.bow(at, width)),
             Predictor::Declared => match self.declared(at, now) {
                 Some(Declared::Value(value)) => return value,
                 Some(Declared::Step(step)) => step,
-                None => self.bow(at, shape),
+                None => self.bow(at, width),
             },
         };
-        wrap(newest.wrapping_add(step), shape)
+        width.wrap(newest.wrapping_add(step))
     }
 
     /// What all of them say.
     #[inline]
     pub fn guesses(&self, at: usize, now: &[i64]) -> Guesses {
-        let shape = self.class.shapes[at];
-        let known = self.known(at, shape);
+        let width = self.class.widths[at];
+        let known = self.known(at);
         let newest = self.rows[0][at];
-        let reached = |step: i64| wrap(newest.wrapping_add(step), shape);
         let mut values = [newest; 5];
         if known & LINE != 0 {
-            let line = self.line(at, shape);
-            values[Predictor::Linear as usize] = reached(line);
+            let line = self.line(at, width);
+            values[Predictor::Linear as usize] = newest.wrapping_add(line);
             if known & WIDE != 0 {
-                let wide = self.plan.wide(shape, newest, self.rows[2][at]);
-                values[Predictor::Wide as usize] = reached(wide);
+                let wide = self.plan.wide(width, newest, self.rows[2][at]);
+                values[Predictor::Wide as usize] = newest.wrapping_add(wide);
             }
             if known & BENT != 0 {
-                let bow = self.bow(at, shape);
-                values[Predictor::Bent as usize] = reached(between(line, bow));
-                values[Predictor::Declared as usize] = reached(bow);
+                let bow = self.bow(at, width);
+                values[Predictor::Bent as usize] = newest.wrapping_add(between(line, bow));
+                values[Predictor::Declared as usize] = newest.wrapping_add(bow);
             }
         }
         match self.declared(at, now) {
             Some(Declared::Value(value)) => values[Predictor::Declared as usize] = value,
-            Some(Declared::Step(step)) => values[Predictor::Declared as usize] = reached(step),
+            Some(Declared::Step(step)) => {
+                values[Predictor::Declared as usize] = newest.wrapping_add(step);
+            }
             None => {}
         }
         Guesses { values, known }
     }
 
     #[inline]
-    fn line(&self, at: usize, shape: Shape) -> i64 {
-        self.plan.linear(shape, self.rows[0][at], self.rows[1][at])
+    fn line(&self, at: usize, width: Width) -> i64 {
+        self.plan.linear(width, self.rows[0][at], self.rows[1][at])
     }
 
     #[inline]
-    fn bow(&self, at: usize, shape: Shape) -> i64 {
+    fn bow(&self, at: usize, width: Width) -> i64 {
         let [newest, _, _, middle, far] = self.rows;
-        self.plan.bow(shape, newest[at], middle[at], far[at])
+        self.plan.bow(width, newest[at], middle[at], far[at])
     }
 
     /// What a contract or a declared rate of change says.
@@ -145,14 +140,35 @@ impl<'a> Past<'a> {
     pub fn expect(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
         row.clear();
         row.extend_from_slice(self.newest());
+        if states.len() < row.len() {
+            return;
+        }
+        if self.class.is_plain && self.plan.known & LINE != 0 {
+            self.expect_plainly(states, row);
+            return;
+        }
         for &field in &self.class.updates {
             let at = usize::from(field);
-            let Some(state) = states.get(at) else {
-                continue;
-            };
-            let predictor = self.choose(at, state);
-            if predictor != Predictor::Hold {
-                row[at] = self.guess(predictor, at, truth.unwrap_or(row));
+            let state = &states[at];
+            if state.favourite() != Predictor::Hold {
+                row[at] = self.guess(self.choose(at, state), at, truth.unwrap_or(row));
+            }
+        }
+    }
+
+    /// The same where no field depends on another.
+    fn expect_plainly(&self, states: &[FieldState], row: &mut [i64]) {
+        let n = row.len();
+        let (second, states) = (&self.rows[1][..n], &states[..n]);
+        let widths = &self.class.widths[..n];
+        for at in 0..n {
+            match states[at].favourite() {
+                Predictor::Hold => {}
+                Predictor::Linear => {
+                    let step = self.plan.linear(widths[at], row[at], second[at]);
+                    row[at] = widths[at].wrap(row[at].wrapping_add(step));
+                }
+                _ => row[at] = self.guess(self.choose(at, &states[at]), at, &[]),
             }
         }
     }
@@ -180,9 +196,10 @@ pub(crate) fn follow_contract(
     out.clear();
     out.extend_from_slice(row);
     (contract.fast_forward)(row, ahead, out);
-    for ((value, &old), &shape) in out.iter_mut().zip(row).zip(&class.shapes) {
+    let columns = class.shapes.iter().zip(&class.widths);
+    for ((value, &old), (&shape, &width)) in out.iter_mut().zip(row).zip(columns) {
         *value = match shape {
-            Shape::Number { .. } => wrap(*value, shape),
+            Shape::Number { .. } => width.wrap(*value),
             Shape::Symbol { values } => (*value).clamp(0, i64::from(values.max(1)) - 1),
             Shape::Content | Shape::Reference => old,
         };
@@ -194,34 +211,75 @@ pub(crate) fn follow_contract(
 pub(crate) struct PlanCache {
     now: Tick,
     folds: u32,
-    entries: Vec<(u16, Samples, Plan)>,
+    entries: Vec<(u64, Samples, Plan)>,
+    /// The one that was asked for last.
+    latest: usize,
+    /// How many were worked out.
+    made: u32,
 }
 
 impl PlanCache {
     /// From which ticks an entity is predicted, and how.
     #[inline]
-    pub fn find(&mut self, book: &Book, head: &Head, now: Tick) -> (Samples, Plan) {
+    pub fn find(
+        &mut self,
+        book: &Book,
+        head: &Head,
+        now: Tick,
+        side: &(impl Rows + ?Sized),
+    ) -> &(u64, Samples, Plan) {
         if self.now != now || self.folds != book.fold_count {
             self.now = now;
             self.folds = book.fold_count;
             self.entries.clear();
+            self.made = 0;
         }
         let known = book.folds_known(head);
-        let newest = (known & ((1 << DEPTH) - 1)) as u16;
-        if newest.count_ones() as usize == DEPTH {
-            if let Some((_, samples, plan)) = self.entries.iter().find(|(k, ..)| *k == newest) {
-                return (*samples, *plan);
-            }
-            let found = self.work_out(book, known, now);
-            self.entries.push((newest, found.0, found.1));
-            return found;
+        // Of more than so many in a row, older ones do not matter.
+        let key = if known & RECENT == RECENT {
+            RECENT
+        } else {
+            known
+        };
+        if self
+            .entries
+            .get(self.latest)
+            .is_none_or(|(k, ..)| *k != key)
+        {
+            self.latest = self.search(book, known, key, side);
         }
-        self.work_out(book, known, now)
+        &self.entries[self.latest]
+    }
+
+    fn search(&mut self, book: &Book, known: u64, key: u64, side: &(impl Rows + ?Sized)) -> usize {
+        match self.entries.iter().position(|(k, ..)| *k == key) {
+            Some(at) => at,
+            None => self.work_out(book, known, key, side),
+        }
     }
 
     #[cold]
-    fn work_out(&self, book: &Book, known: u64, now: Tick) -> (Samples, Plan) {
-        let samples = book.samples(known, now);
-        (samples, Plan::new(now, &samples))
+    fn work_out(
+        &mut self,
+        book: &Book,
+        known: u64,
+        key: u64,
+        side: &(impl Rows + ?Sized),
+    ) -> usize {
+        let mut samples = book.samples(known, self.now);
+        let plan = Plan::new(self.now, &samples);
+        self.made += 1;
+        samples.frames = Frames::new(self.made, &samples, plan.known, |tick| side.frame(tick));
+        // Under heavy loss every entity may have a past of its own.
+        let at = self.entries.len().min(MOST_PLANS - 1);
+        if at == self.entries.len() {
+            self.entries.push((key, samples, plan));
+        } else {
+            self.entries[at] = (key, samples, plan);
+        }
+        at
     }
 }
+
+const RECENT: u64 = (1 << DEPTH) - 1;
+const MOST_PLANS: usize = 16;

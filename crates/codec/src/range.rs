@@ -59,9 +59,8 @@ impl RangeEncoder {
         } else {
             self.range = rest;
         }
-        while self.range < TOP {
-            self.range <<= 8;
-            self.shift();
+        if self.range < TOP {
+            self.renew();
         }
     }
 
@@ -71,6 +70,13 @@ impl RangeEncoder {
         debug_assert!(count <= 16 && value >> count == 0);
         self.range >>= count;
         self.low += u64::from(self.range) * u64::from(value);
+        if self.range < TOP {
+            self.renew();
+        }
+    }
+
+    #[inline(never)]
+    fn renew(&mut self) {
         while self.range < TOP {
             self.range <<= 8;
             self.shift();

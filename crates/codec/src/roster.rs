@@ -10,12 +10,12 @@ use prescient_schema::{Content, Field, Level};
 
 use crate::{
     body::Truth,
-    history::Archive,
+    history::{Archive, Window},
     layout::Layout,
     log::Log,
-    predict::ROWS,
+    predict::{ROWS, Samples},
     sighting::Sightings,
-    twin::Rows,
+    twin::{Rows, Views},
     units::{Sequence, Slot, Tick},
 };
 
@@ -191,21 +191,28 @@ impl Rows for Sight<'_> {
     }
 
     #[inline]
-    fn rows<'a>(
-        &'a self,
+    fn rows<'a, 's: 'a>(
+        &'s self,
         id: u32,
-        ticks: &[Tick; ROWS],
+        samples: &Samples,
         level: u8,
         buffers: &'a mut [Vec<i64>; ROWS],
-    ) -> Option<[&'a [i64]; ROWS]> {
+        window: &mut Window<'s>,
+    ) -> Option<Views<'a>> {
         let slot = self.slot(id)?;
-        let mut rows = self.archive.rows(slot, ticks)?;
+        let mut views: Views<'a> = self.archive.rows(slot, samples, window)?;
         if level != 0 || self.layout.has_references {
-            for ((row, buffer), &tick) in rows.iter_mut().zip(buffers).zip(ticks) {
+            let rows = views.rows.iter_mut().zip(&samples.ticks);
+            for ((row, &tick), buffer) in rows.zip(buffers) {
                 *row = self.told(slot, row, level, tick, buffer)?;
             }
+            views.present = None;
         }
-        Some(rows)
+        Some(views)
+    }
+
+    fn frame(&self, tick: Tick) -> u32 {
+        self.archive.frame_number(tick)
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use crate::{
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        bank::{Bank, Contexts, LINE, Place},
+        bank::{self, Bank, Contexts, LINE},
         logistic,
         repeats::{NONE, Repeats},
     },
@@ -96,31 +96,19 @@ pub(crate) enum Topic {
     Symbol,
     List,
     ListMantissa,
-    SpawnFlag,
-    SpawnExponent,
-    SpawnSign,
-    SpawnMantissa,
     SpawnSymbol,
     Class,
     Level,
     Repeat,
     Rest,
     Again,
+    /// From here on about entities that appear: what is new to one field may be old to another,
+    /// so a part of what is learned is common to all of them.
+    SpawnFlag = bank::SHARING as u32 / SETS as u32,
+    SpawnExponent,
+    SpawnSign,
+    SpawnMantissa,
     SpawnTail,
-}
-
-impl Topic {
-    /// Entities that appear have no history: fields learn from each other.
-    fn is_about_newcomers(self) -> bool {
-        matches!(
-            self,
-            Topic::SpawnFlag
-                | Topic::SpawnExponent
-                | Topic::SpawnSign
-                | Topic::SpawnMantissa
-                | Topic::SpawnTail
-        )
-    }
 }
 
 /// The page of what belongs to no field.
@@ -132,18 +120,20 @@ pub(crate) const MAX_CONTEXTS: usize = 5;
 /// The lines of all contexts of a decision.
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed<const N: usize> {
-    lines: [Place; N],
+    page: u16,
+    lines: [u16; N],
     /// The first of its sets of weights.
-    weights: usize,
+    set: u8,
 }
 
 impl<const N: usize> Mixed<N> {
     /// The same cell of every line.
     #[inline]
-    fn at(&self, index: usize, weights: usize) -> Contexts<N> {
+    fn at(&self, index: usize, set: usize) -> Contexts<N> {
         Contexts {
-            places: self.lines.map(|line| line.cell(index)),
-            weights: self.weights + weights,
+            page: self.page,
+            set: self.set + set as u8,
+            cells: self.lines.map(|line| line | (index % LINE) as u16),
         }
     }
 }
@@ -157,35 +147,49 @@ struct Tail {
 
 /// How a number is coded: whose it is and what its size and sign are expected to follow.
 #[derive(Clone, Copy)]
-pub(crate) struct NumberSite {
+pub(crate) struct NumberSite<const N: usize> {
     pub exponent: Topic,
     pub sign: Option<Topic>,
     pub mantissa: Topic,
     pub field: u32,
     /// The exponent that is most likely.
     pub pivot: u32,
-    pub scale: [u32; MAX_CONTEXTS],
-    pub signs: [usize; MAX_CONTEXTS],
+    pub scale: [u32; N],
+    pub signs: [usize; N],
+}
+
+/// As many of the contexts as a profile uses.
+#[inline(always)]
+pub(crate) fn first<T: Copy, const N: usize>(contexts: [T; MAX_CONTEXTS]) -> [T; N] {
+    core::array::from_fn(|i| contexts[i])
 }
 
 impl<C: Coder, const N: usize> Session<'_, C, N> {
+    /// Bits below the leading one that are modelled, if there are no more; else one less.
+    const SPELLED_BITS: u32 = if N > 2 { 4 } else { 2 };
+
     /// Codes, learns and logs one decision.
-    #[inline]
+    #[inline(never)]
     pub fn decide(&mut self, contexts: &Contexts<N>, bit: bool) -> bool {
         let forecast = self.bank.forecast(contexts);
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
-        self.log.decisions.push(contexts, &forecast, bit);
-        self.bank.learn(&forecast, bit);
+        self.log.decisions.push(contexts, forecast, bit);
+        self.bank.learn(contexts, forecast, bit);
         if C::PAYS && self.counting {
-            let paid = if bit {
-                probability
-            } else {
-                (65536 - u32::from(probability)) as u16
-            };
-            self.pay(u64::from(logistic::cost(paid)));
+            self.pay_for(bit, probability);
         }
         bit
+    }
+
+    #[cold]
+    fn pay_for(&mut self, bit: bool, probability: u16) {
+        let paid = if bit {
+            probability
+        } else {
+            (65536 - u32::from(probability)) as u16
+        };
+        self.pay(u64::from(logistic::cost(paid)));
     }
 
     /// Decisions so far, and what else is counted like them.
@@ -224,16 +228,17 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     /// The lines of a decision, one per context.
-    #[inline]
-    pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; MAX_CONTEXTS]) -> Mixed<N> {
+    #[inline(always)]
+    pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; N]) -> Mixed<N> {
         Mixed {
-            lines: core::array::from_fn(|i| line(topic, field, i, contexts[i])),
-            weights: topic as usize * SETS,
+            page: field as u16,
+            lines: core::array::from_fn(|i| line(topic, i, contexts[i])),
+            set: (topic as usize * SETS) as u8,
         }
     }
 
     /// One yes or no with a cell of its own in each context.
-    #[inline]
+    #[inline(always)]
     pub fn flag(
         &mut self,
         topic: Topic,
@@ -241,23 +246,33 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         indices: &[usize; MAX_CONTEXTS],
         bit: bool,
     ) -> bool {
-        let places = core::array::from_fn(|i| {
-            let context = indices[i] as u32 / LINE;
-            line(topic, field, i, context).cell(indices[i])
-        });
-        let weights = topic as usize * SETS;
-        self.decide(&Contexts { places, weights }, bit)
+        self.flag_in(topic, field, &first(*indices), bit)
+    }
+
+    /// The same with no more contexts than are used.
+    #[inline(always)]
+    pub fn flag_in(&mut self, topic: Topic, field: u32, indices: &[usize; N], bit: bool) -> bool {
+        let cell = |i: usize| {
+            let context = (indices[i] / LINE) as u32;
+            line(topic, i, context) | (indices[i] % LINE) as u16
+        };
+        let contexts = Contexts {
+            page: field as u16,
+            set: (topic as usize * SETS) as u8,
+            cells: core::array::from_fn(cell),
+        };
+        self.decide(&contexts, bit)
     }
 
     /// A number other than zero.
-    pub fn number(&mut self, site: &NumberSite, repeats: &Repeats, value: i64) -> i64 {
+    pub fn number(&mut self, site: &NumberSite<N>, repeats: &Repeats, value: i64) -> i64 {
         self.number_but(site, repeats, 0, value)
     }
 
     /// A number that is neither zero nor `excluded`, which is one of -1, 0 and 1.
     pub fn number_but(
         &mut self,
-        site: &NumberSite,
+        site: &NumberSite<N>,
         repeats: &Repeats,
         excluded: i64,
         value: i64,
@@ -267,7 +282,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let exponent = self.exponent(site, exponent);
         let negative = match site.sign {
             _ if exponent == 0 && excluded != 0 => excluded > 0,
-            Some(topic) => self.flag(topic, site.field, &site.signs, value < 0),
+            Some(topic) => self.flag_in(topic, site.field, &site.signs, value < 0),
             None => false,
         };
         if exponent >= SPELLED
@@ -287,7 +302,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// A number below 64, searched for from where it is expected: first whether it is that large,
     /// then step by step away from there.
-    fn exponent(&mut self, site: &NumberSite, exponent: u32) -> u32 {
+    fn exponent(&mut self, site: &NumberSite<N>, exponent: u32) -> u32 {
         let mut at = site.pivot.min(MAX_EXPONENT);
         if at == 0 || self.reaches(site, 0, at, exponent >= at) {
             while at < MAX_EXPONENT && self.reaches(site, 1, at + 1, exponent > at) {
@@ -305,8 +320,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// Whether an exponent is at least `least`; `way` says what is known already.
     #[inline]
-    fn reaches(&mut self, site: &NumberSite, way: u32, least: u32, bit: bool) -> bool {
-        let context = (way << 2) | (least / LINE);
+    fn reaches(&mut self, site: &NumberSite<N>, way: u32, least: u32, bit: bool) -> bool {
+        let context = (way << 2) | (least / LINE as u32);
         let contexts = site.scale.map(|scale| scale << 4 | context);
         let mixed = self.mixed(site.exponent, site.field, &contexts);
         self.decide(&mixed.at(least as usize, way as usize), bit)
@@ -315,7 +330,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// Whether a large residual is one that was met before.
     fn repeat(
         &mut self,
-        site: &NumberSite,
+        site: &NumberSite<N>,
         repeats: &Repeats,
         exponent: u32,
         negative: bool,
@@ -332,15 +347,23 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     /// The bits below the leading one: the upper ones modelled, the others as they are.
-    fn mantissa(&mut self, site: &NumberSite, exponent: u32, negative: bool, value: u64) -> u64 {
+    fn mantissa(&mut self, site: &NumberSite<N>, exponent: u32, negative: bool, value: u64) -> u64 {
         if exponent == 0 {
             return 0;
         }
-        let modelled = if exponent <= 4 { exponent } else { 3 };
-        let mut contexts = [exponent; MAX_CONTEXTS];
-        contexts[1] = exponent << 1 | u32::from(negative);
-        contexts[2] = exponent << 8 | site.scale[0] >> 4;
-        contexts[3] = exponent << 16 | site.scale[2];
+        let modelled = if exponent <= Self::SPELLED_BITS {
+            exponent
+        } else {
+            Self::SPELLED_BITS - 1
+        };
+        let scale = |i: usize| site.scale.get(i).copied().unwrap_or(0);
+        let contexts = first([
+            exponent,
+            exponent << 1 | u32::from(negative),
+            exponent << 8 | scale(0) >> 4,
+            exponent << 16 | scale(2),
+            exponent,
+        ]);
         let groups = self.mixed(site.mantissa, site.field, &contexts);
         let mut below = exponent - modelled;
         let mut result = self.tree(&groups, modelled, value >> below);
@@ -362,10 +385,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// The zeros at the end of a number of so many bits, and the one before them: what appears is
     /// often placed on a grid.
-    fn tail(&mut self, site: &NumberSite, below: u32, value: u64) -> Tail {
+    fn tail(&mut self, site: &NumberSite<N>, below: u32, value: u64) -> Tail {
         for bit in 0..below {
             let at = bit as usize;
-            let by_size = (site.scale[1] as usize) << 6 | at;
+            let by_size = (site.scale.get(1).copied().unwrap_or(0) as usize) << 6 | at;
             let indices = [at, by_size, at, by_size, at];
             if self.flag(
                 Topic::SpawnTail,
@@ -420,7 +443,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     hash_pair(c, path)
                 }
             });
-            let groups = self.mixed(topic, field, &keys);
+            let groups = self.mixed(topic, field, &first(keys));
             let piece = value as u64 >> left & ((1 << digit) - 1);
             result = result << digit | self.tree(&groups, digit, piece);
         }
@@ -444,8 +467,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             mantissa: Topic::ListMantissa,
             field: COMMON,
             pivot: 0,
-            scale: [list as u32 + 1; MAX_CONTEXTS],
-            signs: [0; MAX_CONTEXTS],
+            scale: [list as u32 + 1; N],
+            signs: [0; N],
         };
         match u32::try_from(self.number(&site, &NONE, i64::from(distance))) {
             Ok(distance) => distance,
@@ -478,13 +501,10 @@ const CELLS_PER_DECISION: usize = 16;
 /// Residuals below two to this power are modelled to the last bit and need no list.
 const SPELLED: u32 = 5;
 
-/// The line of a topic's `nth` context in the page of a field.
-#[inline]
-fn line(topic: Topic, field: u32, nth: usize, context: u32) -> Place {
-    let key = (topic as u64) << 40 | (nth as u64) << 36 | u64::from(context);
-    // What is new to one field may be old to another: so much is common to all of them.
-    let common = nth == 2 && topic.is_about_newcomers();
-    Place::line(if common { COMMON } else { field }, key)
+/// The line of a topic's `nth` context.
+#[inline(always)]
+fn line(topic: Topic, nth: usize, context: u32) -> u16 {
+    bank::line((topic as u64) << 40 | (nth as u64) << 36 | u64::from(context))
 }
 
 /// A context number from a larger one.

@@ -17,6 +17,7 @@ use prescient_schema::Content;
 use crate::{
     check::Checksum,
     config::Config,
+    history::Window,
     kept::KeptRow,
     layout::{ClassLayout, Layout},
     log::{Log, Surprise},
@@ -24,7 +25,8 @@ use crate::{
         bank::{Bank, Learning, Moment, SLICES},
         repeats::Repeats,
     },
-    predict::{Costs, DEPTH, ROWS, Samples, bit_length},
+    population::{Entity, Phase, Population, Seat},
+    predict::{ALL, Costs, DEPTH, Predictor, ROWS, Samples, bit_length},
     ranking::Ranking,
     units::{Sequence, Tick},
 };
@@ -42,7 +44,7 @@ pub(crate) struct Twin {
 #[derive(Clone, Debug)]
 pub(crate) struct Book {
     pub layout: Arc<Layout>,
-    pub entities: Vec<Entity>,
+    pub population: Population,
     /// Ids of active entities, ascending.
     pub active: Vec<u32>,
     /// What is known about the fields of a class before an entity has a record of its own.
@@ -57,18 +59,9 @@ pub(crate) struct Book {
     pub rest_rows: BTreeMap<u32, KeptRow>,
 }
 
-/// One entity of the client's world, confirmed by both ends.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Entity {
-    pub head: Head,
-    /// Empty while at rest.
-    pub fields: Box<[FieldState]>,
-}
-
 /// The fixed part of an [`Entity`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    pub phase: Phase,
     pub class: u16,
     pub level: u8,
     /// Whether anything but holding still is expected of it.
@@ -97,14 +90,6 @@ impl Head {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    #[default]
-    Absent,
-    Active,
-    Resting,
-}
-
 /// What one field of one entity was last seen to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldState {
@@ -112,21 +97,34 @@ pub(crate) struct FieldState {
     pub surprised: u8,
     /// Bit `k` says whether it surprised at the fold `k` before the entity's last surprise.
     pub history: u32,
-    /// After how many folds its history repeats itself, as far as it does.
-    pub period: u8,
+    /// After how many folds its history repeats itself, as far as it does, and above that its
+    /// favourite predictor.
+    habits: u8,
     /// Bit length of the last residual, and its sign in bit 7.
     pub last: u8,
-    /// The same of the one before.
-    pub before: u8,
+    /// The residuals of the entity's last two surprises, roughly: the newest in the upper half,
+    /// the one before in the lower, each 0 for none, then ±1, ±2 and beyond.
+    pub recent: u8,
     pub costs: Costs,
 }
 
 impl FieldState {
+    /// A field of which nothing was seen.
+    pub const NEW: Self = Self {
+        surprised: 0,
+        history: 0,
+        habits: 0,
+        last: 0,
+        recent: 0,
+        costs: Costs([0; 4]),
+    };
+
     /// The entity surprised, `passed` folds after the last time.
     #[inline]
     fn pass(&mut self, passed: u32) {
         self.surprised <<= 1;
         self.history = self.history.checked_shl(passed).unwrap_or(0);
+        self.recent >>= 4;
     }
 
     /// This field had a part in it.
@@ -134,30 +132,34 @@ impl FieldState {
     fn surprise(&mut self, surprise: &Surprise) {
         self.surprised |= 1;
         self.history |= 1;
-        self.before = self.last;
         self.last = surprise.last;
-        self.costs.learn(&surprise.costs, 4);
+        self.recent |= rough(surprise.last) << 4;
+        if let Some(costs) = &surprise.costs {
+            self.costs.learn(costs);
+            self.habits = self.habits & PERIOD | (self.costs.best(ALL) as u8) << PERIOD_BITS;
+        }
     }
 
     /// Looks for the period anew if the history no longer repeats itself.
     #[inline]
     fn follow_rhythm(&mut self) {
         let history = self.history;
-        if self.period == 0 || (history ^ history >> self.period) & 1 == 1 {
-            self.period = period(history);
+        let old = self.habits & PERIOD;
+        if old == 0 || (history ^ history >> old) & 1 == 1 {
+            self.habits = self.habits & !PERIOD | period(history);
         }
     }
 
-    /// The residuals of the entity's last two surprises, roughly: 0 for none, then ±1, ±2 and
-    /// beyond.
+    /// Whether anything but holding is ever chosen.
     #[inline]
-    pub fn residuals(&self) -> [usize; 2] {
-        let [newest, second] = [self.surprised & 1, self.surprised & 2];
-        let older = if newest == 0 { self.last } else { self.before };
-        [
-            if newest == 0 { 0 } else { rough(self.last) },
-            if second == 0 { 0 } else { rough(older) },
-        ]
+    fn expects_motion(&self) -> bool {
+        self.habits >> PERIOD_BITS != Predictor::Hold as u8
+    }
+
+    /// The predictor that was cheapest of all that ever had a say.
+    #[inline]
+    pub fn favourite(&self) -> Predictor {
+        Predictor::from_number(self.habits >> PERIOD_BITS)
     }
 
     /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
@@ -165,16 +167,17 @@ impl FieldState {
     #[inline]
     pub fn echo(&self, behind: u32) -> (bool, u32) {
         let history = self.history.checked_shl(behind).unwrap_or(0);
-        let period = u32::from(self.period).max(1);
+        let period = u32::from(self.habits & PERIOD).max(1);
         let run = (history ^ history >> period).trailing_zeros();
         (history >> (period - 1) & 1 == 1, run)
     }
 }
 
 /// A residual, of which bit length and sign are given, as a number below 7.
-fn rough(residual: u8) -> usize {
-    let size = usize::from(residual & 0x7F).min(3);
-    2 * size - usize::from(residual < 0x80 && size > 0)
+#[inline]
+fn rough(residual: u8) -> u8 {
+    let size = (residual & 0x7F).min(3);
+    2 * size - u8::from(residual < 0x80 && size > 0)
 }
 
 /// The distance at which a history repeats itself for longest.
@@ -190,6 +193,9 @@ fn period(history: u32) -> u8 {
 }
 
 const LONGEST_PERIOD: u32 = 20;
+/// The part of [`FieldState::habits`] that is the period.
+const PERIOD: u8 = (1 << PERIOD_BITS) - 1;
+const PERIOD_BITS: u32 = 5;
 
 /// What is known about a field of all entities of a class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -231,7 +237,7 @@ impl Twin {
         };
         let book = Book {
             layout,
-            entities: Vec::new(),
+            population: Population::default(),
             active: Vec::new(),
             classes,
             folds: Vec::new(),
@@ -284,7 +290,11 @@ impl Twin {
             self.appear(id, class);
         }
         for &id in &log.moved {
-            self.wake(id);
+            let fold = self.book.fold_count;
+            match self.change(id) {
+                Some(entity) => entity.head.moved_at = fold,
+                None => self.wake(id),
+            }
         }
         if !log.full {
             self.book.last_partial = self.book.fold_count;
@@ -310,7 +320,8 @@ impl Twin {
         self.journal.start = None;
         self.journal.steps.clear();
         self.journal.fields.clear();
-        self.journal.class_fields.clear();
+        self.journal.repeats.clear();
+        self.journal.heads.clear();
         self.journal.rankings.clear();
     }
 
@@ -352,20 +363,21 @@ impl Twin {
         }
         let mut buffer = Vec::new();
         for &id in book.active.iter().filter(|&&id| id % SLICES == slice) {
-            let entity = &book.entities[id as usize];
-            book.add_entity(&mut sum, id, entity);
+            let Some(entity) = book.population.active(id) else {
+                continue;
+            };
+            book.add_entity(&mut sum, id);
             let samples = book.samples(book.folds_known(&entity.head), now);
             if vouched(id) && samples.count > 0 {
                 let row = rows.row(id, samples.ticks[0], entity.head.level, &mut buffer);
                 sum.add_row(row.unwrap_or_default());
             }
         }
-        let count = book.entities.len() as u32;
+        let count = book.population.len() as u32;
         for step in 0..count.min(RESTING_PER_ROUND) {
             let id = round.wrapping_mul(RESTING_PER_ROUND).wrapping_add(step) % count;
-            let entity = &book.entities[id as usize];
-            if entity.head.phase == Phase::Resting {
-                book.add_entity(&mut sum, id, entity);
+            if book.phase(id) == Phase::Resting {
+                book.add_entity(&mut sum, id);
                 if vouched(id) {
                     let row = book.rest_row(id, rows, &mut buffer);
                     sum.add_row(row.unwrap_or_default());
@@ -392,8 +404,8 @@ impl Twin {
         for &id in &self.book.active {
             sum.add(u64::from(id));
         }
-        for (id, entity) in self.book.entities.iter().enumerate() {
-            self.book.add_entity(&mut sum, id as u32, entity);
+        for id in 0..self.book.population.len() as u32 {
+            self.book.add_entity(&mut sum, id);
         }
         for class in &self.book.classes {
             for field in &class.fields {
@@ -412,7 +424,7 @@ impl Twin {
     /// Keeps the row of a resting entity whose archive is about to say something else.
     pub fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
-            let class = self.book.entities[id as usize].head.class;
+            let class = self.book.population.seat(id).class;
             entry.insert(KeptRow::new(&self.book.layout, class, row, rows));
             self.journal.note(Undo::RestRow { id, old: None });
         }
@@ -420,18 +432,13 @@ impl Twin {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let per_entity =
-            |entity: &Entity| size_of::<Entity>() + entity.fields.len() * size_of::<FieldState>();
         let classes: usize = self
             .book
             .classes
             .iter()
             .map(|class| class.fields.len() * size_of::<ClassField>())
             .sum();
-        self.bank.bytes()
-            + self.book.entities.iter().map(per_entity).sum::<usize>()
-            + self.book.active.capacity() * 4
-            + classes
+        self.bank.bytes() + self.book.population.bytes() + self.book.active.capacity() * 4 + classes
     }
 
     fn appear(&mut self, id: u32, class: u16) {
@@ -439,63 +446,67 @@ impl Twin {
             // Sent again before the first sending was confirmed: one more covering.
             return;
         }
-        let at = id as usize;
-        if self.book.entities.len() <= at {
-            let old = self.book.entities.len();
-            self.book.entities.resize_with(at + 1, Entity::default);
-            self.journal.note(Undo::Grown { len: old });
-        }
-        self.remember_head(id);
-        let fields = self.book.fresh_fields(class);
-        let expects_motion = self.book.expects_motion(class, &fields);
         let fold = self.book.fold_count;
-        let entity = &mut self.book.entities[at];
-        entity.head = Head {
-            phase: Phase::Active,
+        let head = Head {
             class,
             level: 0,
-            expects_motion,
+            expects_motion: false,
             covered: 1,
             covered_at: fold,
             surprised: 1,
             surprised_at: fold,
             moved_at: fold,
         };
-        let old = core::mem::replace(&mut entity.fields, fields);
-        self.journal.note(Undo::Fields { id, old });
+        self.start(id, head);
+    }
+
+    /// An entity at rest moves again.
+    fn wake(&mut self, id: u32) {
+        let seat = self.book.population.seat(id);
+        if seat.phase != Phase::Resting {
+            return;
+        }
+        let fold = self.book.fold_count;
+        let whole = fold - self.book.last_partial;
+        // While it rested, only whole packets vouch for it.
+        let vouched = u64::MAX
+            .checked_shr(64u32.saturating_sub(whole))
+            .unwrap_or(0)
+            | 1;
+        let head = Head {
+            class: seat.class,
+            level: seat.level,
+            expects_motion: false,
+            covered: vouched,
+            covered_at: fold,
+            surprised: 0,
+            surprised_at: fold,
+            moved_at: fold,
+        };
+        self.start(id, head);
+        self.drop_rest_row(id);
+    }
+
+    /// Makes an entity active.
+    fn start(&mut self, id: u32, mut head: Head) {
+        let fields = self.book.fresh_fields(head.class);
+        head.expects_motion = self.book.expects_motion(head.class, &fields);
+        let seat = Seat::new(Phase::Active, head.class, head.level);
+        self.put(id, seat, Some(Entity { head, fields }));
         self.activate(id);
     }
 
-    fn wake(&mut self, id: u32) {
-        let fold = self.book.fold_count;
-        match self.book.phase(id) {
-            Phase::Absent => {}
-            Phase::Active => {
-                self.remember_head(id);
-                self.book.entities[id as usize].head.moved_at = fold;
-            }
-            Phase::Resting => {
-                self.remember_head(id);
-                let class = self.book.entities[id as usize].head.class;
-                let fields = self.book.fresh_fields(class);
-                let expects_motion = self.book.expects_motion(class, &fields);
-                let whole = fold - self.book.last_partial;
-                let entity = &mut self.book.entities[id as usize];
-                entity.head.phase = Phase::Active;
-                entity.head.expects_motion = expects_motion;
-                entity.head.moved_at = fold;
-                // While it rested, only whole packets vouch for it.
-                let vouched = u64::MAX
-                    .checked_shr(64u32.saturating_sub(whole))
-                    .unwrap_or(0)
-                    | 1;
-                entity.head.covered = vouched;
-                entity.head.covered_at = fold;
-                let old = core::mem::replace(&mut entity.fields, fields);
-                self.journal.note(Undo::Fields { id, old });
-                self.drop_rest_row(id);
-                self.activate(id);
-            }
+    fn put(&mut self, id: u32, seat: Seat, record: Option<Entity>) {
+        let len = self.book.population.len();
+        let (old, before) = self.book.population.put(id, seat, record);
+        if self.journal.kept {
+            let record = before.map(Box::new);
+            self.journal.note(Undo::Seat {
+                id,
+                len,
+                old,
+                record,
+            });
         }
     }
 
@@ -505,34 +516,25 @@ impl Twin {
             Phase::Active => self.deactivate(id),
             Phase::Resting => self.drop_rest_row(id),
         }
-        self.remember_head(id);
-        let entity = &mut self.book.entities[id as usize];
-        entity.head = Head::default();
-        let old = core::mem::take(&mut entity.fields);
-        self.journal.note(Undo::Fields { id, old });
+        self.put(id, Seat::default(), None);
     }
 
     /// Active entities that held still for long go to rest.
     fn sweep(&mut self, rows: &dyn Rows) {
         let fold = self.book.fold_count;
-        let still: Vec<u32> = self
-            .book
-            .active
-            .iter()
-            .copied()
-            .filter(|&id| {
-                let head = &self.book.entities[id as usize].head;
+        let is_still = |id: u32| {
+            let entity = self.book.population.active(id);
+            entity.is_some_and(|Entity { head, .. }| {
                 fold - head.moved_at >= REST_AFTER && self.book.folds_covered(head) >= REST_COVERED
             })
-            .collect();
+        };
+        let active = self.book.active.iter().copied();
+        let still: Vec<u32> = active.filter(|&id| is_still(id)).collect();
         for id in still {
             self.deactivate(id);
-            self.remember_head(id);
-            let entity = &mut self.book.entities[id as usize];
-            entity.head.phase = Phase::Resting;
-            let level = entity.head.level;
-            let old = core::mem::take(&mut entity.fields);
-            self.journal.note(Undo::Fields { id, old });
+            let level = self.book.level(id);
+            let class = self.book.population.seat(id).class;
+            self.put(id, Seat::new(Phase::Resting, class, level), None);
             // Covered in the newest fold (see folds_covered), so this tick is known to both.
             if let Some(&tick) = self.book.folds.last()
                 && rows.changed_after(id, tick)
@@ -554,12 +556,13 @@ impl Twin {
                 next.next();
             }
             let is_covered = next.peek() == Some(&id);
-            let old = self.book.entities[id as usize].head;
-            if old.covered_at == fold {
+            let known = |entity: &Entity| entity.head.covered_at == fold;
+            if self.book.population.active(id).is_none_or(known) {
                 continue;
             }
-            self.journal.note(Undo::Head { id, old });
-            self.book.entities[id as usize].head.cover(fold, is_covered);
+            if let Some(entity) = self.change(id) {
+                entity.head.cover(fold, is_covered);
+            }
         }
     }
 
@@ -581,18 +584,23 @@ impl Twin {
             if log.levels.iter().any(|&(said, _)| said == id) {
                 continue;
             }
-            if let Some(head) = self.change(id) {
-                head.cover(fold, false);
+            if let Some(entity) = self.change(id) {
+                entity.head.cover(fold, false);
             }
         }
         for &(id, level) in &log.levels {
-            let Some(head) = self.change(id) else {
+            if self.book.phase(id) == Phase::Absent {
                 continue;
-            };
-            if head.level != level {
-                head.level = level;
-                head.covered = 1;
-                head.covered_at = fold;
+            }
+            let old = self.book.level(id);
+            if old != level {
+                if let Some(Entity { head, .. }) = self.change(id) {
+                    head.level = level;
+                    head.covered = 1;
+                    head.covered_at = fold;
+                }
+                let old = self.book.population.set_level(id, level);
+                self.journal.note(Undo::Level { id, old });
                 self.book.releveled.retain(|&(other, _)| other != id);
                 self.book.releveled.push((id, log.sequence));
             }
@@ -603,17 +611,11 @@ impl Twin {
         let fold = self.book.fold_count;
         for group in log.surprises.chunk_by(|a, b| a.id == b.id) {
             let id = group[0].id;
-            if self.book.phase(id) != Phase::Active {
+            let Some(Entity { head, .. }) = self.change(id) else {
                 continue;
-            }
-            self.remember_head(id);
-            let head = &mut self.book.entities[id as usize].head;
+            };
             let passed = fold - head.surprised_at;
-            let past = head
-                .surprised
-                .checked_shl(fold - head.surprised_at)
-                .unwrap_or(0);
-            head.surprised = past | 1;
+            head.surprised = head.surprised.checked_shl(passed).unwrap_or(0) | 1;
             head.surprised_at = fold;
             let class = usize::from(head.class);
             let ranking = &mut self.book.classes[class].ranking;
@@ -624,7 +626,10 @@ impl Twin {
                 });
             }
             ranking.note(group.iter().map(|surprise| surprise.field));
-            let states = &mut self.book.entities[id as usize].fields;
+            let Some(entity) = self.book.population.active_mut(id) else {
+                continue;
+            };
+            let states = &mut entity.fields;
             if self.journal.kept {
                 self.journal.fields.extend_from_slice(states);
                 self.journal.note(Undo::FieldStates { id });
@@ -638,25 +643,30 @@ impl Twin {
                     continue;
                 };
                 state.surprise(surprise);
-                let shared = &mut self.book.classes[class].fields[at];
-                if self.journal.kept {
-                    self.journal.class_fields.push(*shared);
-                    self.journal.note(Undo::ClassField {
-                        class: class as u16,
-                        field: at as u16,
-                    });
+                let repeats = bit_length(surprise.residual) > 5;
+                if !repeats && surprise.costs.is_none() {
+                    continue;
                 }
-                shared.costs.learn(&surprise.costs, 4);
-                if bit_length(surprise.residual) > 5 {
+                let shared = &mut self.book.classes[class].fields[at];
+                let place = (class as u16, at as u16);
+                if let Some(costs) = &surprise.costs {
+                    let old = shared.costs;
+                    self.journal.note(Undo::ClassCosts { place, old });
+                    shared.costs.learn(costs);
+                }
+                if repeats {
+                    if self.journal.kept {
+                        self.journal.repeats.push(shared.repeats);
+                        self.journal.note(Undo::Repeats { place });
+                    }
                     shared.repeats.learn(surprise.residual);
                 }
             }
             for state in states.iter_mut() {
                 state.follow_rhythm();
             }
-            let fields = &self.book.entities[id as usize].fields;
-            let expects_motion = self.book.expects_motion(class as u16, fields);
-            self.book.entities[id as usize].head.expects_motion = expects_motion;
+            entity.head.expects_motion = self.book.layout.classes[class].has_contract
+                || states.iter().any(FieldState::expects_motion);
         }
         for (state, class) in self.book.classes.iter_mut().zip(&self.book.layout.classes) {
             if state.ranking.is_touched(fold) {
@@ -665,12 +675,15 @@ impl Twin {
         }
     }
 
-    fn change(&mut self, id: u32) -> Option<&mut Head> {
-        if self.book.phase(id) == Phase::Absent {
-            return None;
+    /// An active entity whose head is about to change.
+    #[inline]
+    fn change(&mut self, id: u32) -> Option<&mut Entity> {
+        let entity = self.book.population.active_mut(id)?;
+        if self.journal.kept {
+            self.journal.heads.push(entity.head);
+            self.journal.steps.push(Undo::Head { id });
         }
-        self.remember_head(id);
-        Some(&mut self.book.entities[id as usize].head)
+        Some(entity)
     }
 
     fn activate(&mut self, id: u32) {
@@ -695,11 +708,6 @@ impl Twin {
         }
     }
 
-    fn remember_head(&mut self, id: u32) {
-        let old = self.book.entities[id as usize].head;
-        self.journal.note(Undo::Head { id, old });
-    }
-
     fn take_back(&mut self, step: Undo) {
         match step {
             Undo::Fold {
@@ -713,15 +721,35 @@ impl Twin {
                 self.book.fold_count -= 1;
                 self.book.last_partial = last_partial;
             }
-            Undo::Head { id, old } => self.book.entities[id as usize].head = old,
-            Undo::Fields { id, old } => self.book.entities[id as usize].fields = old,
+            Undo::Head { id } => {
+                let old = self.journal.heads.pop();
+                if let (Some(entity), Some(old)) = (self.book.population.active_mut(id), old) {
+                    entity.head = old;
+                }
+            }
+            Undo::Level { id, old } => {
+                self.book.population.set_level(id, old);
+            }
+            Undo::Seat {
+                id,
+                len,
+                old,
+                record,
+            } => {
+                self.book
+                    .population
+                    .put(id, old, record.map(|record| *record));
+                self.book.population.truncate(len);
+            }
             Undo::FieldStates { id } => {
-                let states = &mut self.book.entities[id as usize].fields;
+                let Some(entity) = self.book.population.active_mut(id) else {
+                    return;
+                };
+                let states = &mut entity.fields;
                 let start = self.journal.fields.len() - states.len();
                 states.copy_from_slice(&self.journal.fields[start..]);
                 self.journal.fields.truncate(start);
             }
-            Undo::Grown { len } => self.book.entities.truncate(len),
             Undo::Activated { at } => {
                 self.book.active.remove(at);
             }
@@ -738,9 +766,15 @@ impl Twin {
                 let ranking = &mut self.book.classes[usize::from(class)].ranking;
                 ranking.restore(layout, &mut self.journal.rankings);
             }
-            Undo::ClassField { class, field } => {
-                if let Some(old) = self.journal.class_fields.pop() {
-                    self.book.classes[usize::from(class)].fields[usize::from(field)] = old;
+            Undo::ClassCosts {
+                place: (class, field),
+                old,
+            } => self.book.classes[usize::from(class)].fields[usize::from(field)].costs = old,
+            Undo::Repeats {
+                place: (class, field),
+            } => {
+                if let Some(old) = self.journal.repeats.pop() {
+                    self.book.classes[usize::from(class)].fields[usize::from(field)].repeats = old;
                 }
             }
             Undo::Reference { class, old } => self.book.classes[usize::from(class)].reference = old,
@@ -749,10 +783,15 @@ impl Twin {
 }
 
 impl Book {
+    #[inline]
     pub fn phase(&self, id: u32) -> Phase {
-        self.entities
-            .get(id as usize)
-            .map_or(Phase::Absent, |entity| entity.head.phase)
+        self.population.phase(id)
+    }
+
+    /// The precision at which both ends know an entity.
+    pub fn level(&self, id: u32) -> u8 {
+        let active = self.population.active(id).map(|entity| entity.head.level);
+        active.unwrap_or_else(|| self.population.seat(id).level)
     }
 
     /// Which of the last 64 folds covered an entity, newest in bit 0.
@@ -804,19 +843,16 @@ impl Book {
     ) -> Option<&'a [i64]> {
         match self.rest_rows.get(&id) {
             Some(row) => Some(row),
-            None => rows.latest(id, self.entities[id as usize].head.level, buffer),
+            None => rows.latest(id, self.population.seat(id).level, buffer),
         }
     }
 
     /// Active entities, those that were not covered for longest first.
     pub fn stalest_first(&self) -> Vec<u32> {
         let staleness = |id: u32| {
-            let head = &self.entities[id as usize].head;
-            if head.covered_at == self.fold_count {
-                head.covered.trailing_zeros()
-            } else {
-                0
-            }
+            let active = self.population.active(id).map(|entity| &entity.head);
+            let noted = active.filter(|head| head.covered_at == self.fold_count);
+            noted.map_or(0, |head| head.covered.trailing_zeros())
         };
         let mut order = self.active.clone();
         order.sort_by_key(|&id| core::cmp::Reverse(staleness(id)));
@@ -830,14 +866,17 @@ impl Book {
             .iter()
             .map(|field| FieldState {
                 costs: field.costs,
-                ..FieldState::default()
+                habits: (field.costs.best(ALL) as u8) << PERIOD_BITS,
+                ..FieldState::NEW
             })
             .collect()
     }
 
     fn expects_motion(&self, class: u16, fields: &[FieldState]) -> bool {
         self.layout.classes[usize::from(class)].has_contract
-            || fields.iter().any(|field| field.costs.expect_motion())
+            || fields
+                .iter()
+                .any(|field| field.favourite() != Predictor::Hold)
     }
 
     /// How many of the newest folds all covered this entity.
@@ -846,21 +885,25 @@ impl Book {
         behind + (!(head.covered)).trailing_zeros()
     }
 
-    fn add_entity(&self, sum: &mut Checksum, id: u32, entity: &Entity) {
-        let head = &entity.head;
-        if head.phase == Phase::Absent {
+    fn add_entity(&self, sum: &mut Checksum, id: u32) {
+        let seat = self.population.seat(id);
+        if seat.phase == Phase::Absent {
             return;
         }
-        sum.add(u64::from(id) << 32 | u64::from(head.class) << 8 | head.phase as u64);
-        sum.add(u64::from(head.level));
+        sum.add(u64::from(id) << 32 | u64::from(seat.class) << 8 | seat.phase as u64);
+        sum.add(u64::from(self.level(id)));
+        let Some(entity) = self.population.active(id) else {
+            return;
+        };
+        let head = &entity.head;
         sum.add(head.covered);
         sum.add(u64::from(head.covered_at) << 32 | u64::from(head.moved_at));
         sum.add(u64::from(head.surprised) << 32 | u64::from(head.surprised_at));
         for field in &entity.fields {
             let small = u64::from(field.surprised) << 16
-                | u64::from(field.period) << 8
+                | u64::from(field.habits) << 8
                 | u64::from(field.last)
-                | u64::from(field.before) << 24;
+                | u64::from(field.recent) << 24;
             sum.add(u64::from(field.history) << 32 | small);
             sum.add(field.costs.bits());
         }
@@ -879,19 +922,31 @@ pub(crate) trait Rows {
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]>;
     /// The rows of an entity at the ticks it is predicted from.
-    fn rows<'a>(
-        &'a self,
+    fn rows<'a, 's: 'a>(
+        &'s self,
         id: u32,
-        ticks: &[Tick; ROWS],
+        samples: &Samples,
         level: u8,
         buffers: &'a mut [Vec<i64>; ROWS],
-    ) -> Option<[&'a [i64]; ROWS]>;
+        window: &mut Window<'s>,
+    ) -> Option<Views<'a>>;
+    /// What [`rows`](Self::rows) finds a tick by, for as long as a packet takes.
+    fn frame(&self, tick: Tick) -> u32;
     /// The newest row of an entity.
     fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
     /// What a container with this cell holds in any of its rows.
     fn content(&self, cell: i64) -> Option<&Arc<Content>>;
+}
+
+/// Rows of one entity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Views<'a> {
+    /// In the order of [`Samples::ticks`].
+    pub rows: [&'a [i64]; ROWS],
+    /// The newest one, if it was at hand.
+    pub present: Option<&'a [i64]>,
 }
 
 /// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
@@ -902,10 +957,12 @@ struct Journal {
     /// Where the bank was at the last commit, once something was folded after it.
     start: Option<Moment>,
     steps: Vec<Undo>,
+    /// What [`Undo::Head`] goes back to.
+    heads: Vec<Head>,
     /// What [`Undo::FieldStates`] goes back to, one entity after the other.
     fields: Vec<FieldState>,
-    /// What [`Undo::ClassField`] goes back to.
-    class_fields: Vec<ClassField>,
+    /// What [`Undo::Repeats`] goes back to.
+    repeats: Vec<Repeats>,
     /// What [`Undo::Ranking`] goes back to.
     rankings: Vec<u32>,
 }
@@ -927,17 +984,19 @@ enum Undo {
     },
     Head {
         id: u32,
-        old: Head,
     },
-    Fields {
+    Level {
         id: u32,
-        old: Box<[FieldState]>,
+        old: u8,
+    },
+    Seat {
+        id: u32,
+        len: usize,
+        old: Seat,
+        record: Option<Box<Entity>>,
     },
     FieldStates {
         id: u32,
-    },
-    Grown {
-        len: usize,
     },
     Activated {
         at: usize,
@@ -956,9 +1015,12 @@ enum Undo {
     Ranking {
         class: u16,
     },
-    ClassField {
-        class: u16,
-        field: u16,
+    ClassCosts {
+        place: (u16, u16),
+        old: Costs,
+    },
+    Repeats {
+        place: (u16, u16),
     },
     Reference {
         class: u16,

@@ -1,4 +1,4 @@
-//! The wire format is what `vectors/codec/v2` says: today's encoder writes those bytes, and
+//! The wire format is what `vectors/codec/v3` says: today's encoder writes those bytes, and
 //! today's decoder understands them. If this fails and you did not mean to change the format,
 //! mend the code; the vectors are never written anew to make a test pass.
 

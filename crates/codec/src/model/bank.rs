@@ -11,56 +11,38 @@ use core::num::NonZeroU32;
 
 use super::logistic::{squash, stretch};
 
-/// One adaptive probability: a page and a hash within it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place(u32);
-
-impl Place {
-    /// The line of a context in a page.
-    #[inline]
-    pub fn line(page: u32, context: u64) -> Self {
-        let mixed = (context ^ context >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = (mixed >> (64 - HASH_BITS)) as u32 & !(LINE - 1);
-        Self((page % MAX_PAGES) << HASH_BITS | hash)
-    }
-
-    /// One of the 16 cells of a line.
-    #[inline]
-    pub fn cell(self, index: usize) -> Self {
-        Self(self.0 | index as u32 & (LINE - 1))
-    }
-
-    #[inline]
-    fn page(self) -> usize {
-        (self.0 >> HASH_BITS) as usize
-    }
+/// The line of a context within a page.
+#[inline]
+pub fn line(context: u64) -> u16 {
+    let mixed = (context ^ context >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (64 - HASH_BITS)) as u16 & !(LINE as u16 - 1)
 }
 
 /// What a decision is predicted from: `N` contexts and the set of weights that mixes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Contexts<const N: usize> {
-    /// The contexts.
-    pub places: [Place; N],
-    /// The set of weights.
-    pub weights: usize,
+    /// The page of all contexts, but the third if the set shares it.
+    pub page: u16,
+    /// The set of weights. From [`SHARING`] on, the third context lies in page 0.
+    pub set: u8,
+    /// A cell of a [`line`] for each context.
+    pub cells: [u16; N],
 }
 
 /// How a decision is expected to go.
 #[derive(Clone, Copy, Debug)]
-pub struct Forecast<const N: usize> {
-    /// Where the contexts' cells lie.
-    cells: [u32; N],
-    inputs: [i32; N],
-    /// Some context has seen little and learns at once.
-    young: bool,
+pub struct Forecast {
     /// Probability of `true`, in 1/65536.
     pub probability: u16,
+    /// Some context has seen little and learns at once.
+    young: bool,
 }
 
 /// The decisions of one packet, to be replayed when it is folded.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
-    words: Vec<u32>,
+    /// Page, set of weights and outcome, and the contexts' cells of each.
+    words: Vec<u16>,
     taken: usize,
 }
 
@@ -75,12 +57,7 @@ impl Decisions {
     /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
     /// from what everybody knew.
     #[inline(always)]
-    pub fn push<const N: usize>(
-        &mut self,
-        contexts: &Contexts<N>,
-        forecast: &Forecast<N>,
-        bit: bool,
-    ) {
+    pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, forecast: Forecast, bit: bool) {
         self.taken += 1;
         let expected = if bit {
             forecast.probability
@@ -88,10 +65,16 @@ impl Decisions {
             !forecast.probability
         };
         if expected < CERTAIN || forecast.young {
+            let start = self.words.len();
+            let outcome = u16::from(contexts.set) << 1 | u16::from(bit);
+            let word = |i: usize| match i {
+                0 => contexts.page,
+                1 => outcome,
+                _ => contexts.cells.get(i - 2).copied().unwrap_or(0),
+            };
             self.words
-                .push((contexts.weights as u32) << 1 | u32::from(bit));
-            self.words
-                .extend_from_slice(&contexts.places.map(|place| place.0));
+                .extend_from_slice(&core::array::from_fn::<u16, WORDS, _>(word));
+            self.words.truncate(start + N + 2);
         }
     }
 
@@ -161,6 +144,8 @@ pub struct Bank {
     pages: Vec<Page>,
     weights: Vec<Weights>,
     learning: Learning,
+    /// A cell that was taught less often learns inside a packet, too.
+    youth: u32,
     /// Cells that a page may have at most.
     largest: u32,
     notes: Notes,
@@ -189,6 +174,13 @@ struct Page {
     lessons: u32,
     /// At how many it grows.
     limit: u32,
+}
+
+impl Page {
+    #[inline(always)]
+    fn cell(&self, hash: u16) -> u32 {
+        self.start + (u32::from(hash) & self.mask)
+    }
 }
 
 /// What it takes to go back.
@@ -225,6 +217,11 @@ impl Bank {
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
             weights,
             learning,
+            youth: match learning {
+                Learning::Off => 0,
+                Learning::Folds => YOUNG,
+                Learning::Inside => COUNT,
+            },
             largest: 1 << largest_bits.min(HASH_BITS),
             notes: Notes::default(),
             vacant: Default::default(),
@@ -233,48 +230,55 @@ impl Bank {
 
     /// What the contexts say about a decision.
     #[inline(always)]
-    pub fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast<N> {
-        let mut cells = [0; N];
-        let mut inputs = [0; N];
+    pub fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast {
+        let cells = self.locate(contexts);
+        let weights = &self.weights[usize::from(contexts.set)];
         let mut sum = 0i32;
         let mut youngest = COUNT;
-        let weights = self.weights[contexts.weights % WEIGHT_SETS];
         for i in 0..N {
-            let place = contexts.places[i];
-            let mut page = self.pages[place.page()];
-            if page.mask == 0 {
-                page = self.open(place.page());
-            }
-            cells[i] = page.start + (place.0 & page.mask);
             let cell = self.cells[cells[i] as usize];
             youngest = youngest.min(cell & COUNT);
-            inputs[i] = stretch((cell >> 20) as u16);
-            sum += (inputs[i] * weights[i]) >> 8;
+            sum += (stretch((cell >> 20) as u16) * weights[i]) >> 8;
         }
         Forecast {
-            cells,
-            inputs,
-            young: youngest < YOUNG,
             probability: squash(sum >> 8),
+            young: youngest < self.youth,
         }
+    }
+
+    /// Where the cells of a decision lie.
+    #[inline(always)]
+    fn locate<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
+        let page = self.page(usize::from(contexts.page));
+        let mut cells = contexts.cells.map(|cell| page.cell(cell));
+        if contexts.set >= SHARING && N > 2 {
+            cells[2] = self.page(0).cell(contexts.cells[2]);
+        }
+        cells
+    }
+
+    /// A page, which is opened if it was not.
+    #[inline(always)]
+    fn page(&mut self, at: usize) -> &Page {
+        if self.pages[at].mask == 0 {
+            self.open(at);
+        }
+        &self.pages[at]
     }
 
     /// Learns, inside a packet, that a decision went `bit`.
     #[inline(always)]
-    pub fn learn<const N: usize>(&mut self, forecast: &Forecast<N>, bit: bool) {
-        if forecast.young || self.learning == Learning::Inside {
-            self.learn_young(&forecast.cells, bit);
+    pub fn learn<const N: usize>(&mut self, contexts: &Contexts<N>, forecast: Forecast, bit: bool) {
+        if forecast.young {
+            self.learn_young(contexts, bit);
         }
     }
 
     #[cold]
-    fn learn_young(&mut self, cells: &[u32], bit: bool) {
-        if self.learning == Learning::Off {
-            return;
-        }
-        for &at in cells {
+    fn learn_young<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
+        for at in self.locate(contexts) {
             let cell = &mut self.cells[at as usize];
-            if *cell & COUNT < YOUNG || self.learning == Learning::Inside {
+            if *cell & COUNT < self.youth {
                 self.notes.cells.push((at, *cell, None));
                 *cell = adapt(*cell, bit);
             }
@@ -290,38 +294,56 @@ impl Bank {
             self.notes.weights.clone_from(&self.weights);
             self.notes.weights_at = Some(self.notes.cells.len());
         }
-        for words in decisions.words.chunks_exact(N + 1) {
+        for words in decisions.words.chunks_exact(N + 2) {
             let contexts = Contexts::<N> {
-                places: core::array::from_fn(|i| Place(words[i + 1])),
-                weights: (words[0] >> 1) as usize,
+                page: words[0],
+                set: (words[1] >> 1) as u8,
+                cells: core::array::from_fn(|i| words[i + 2]),
             };
-            let bit = words[0] & 1 == 1;
-            let forecast = self.forecast(&contexts);
-            let error = (i32::from(bit) << 16) - i32::from(forecast.probability);
-            let weights = &mut self.weights[contexts.weights % WEIGHT_SETS];
-            for (weight, input) in weights.iter_mut().zip(forecast.inputs) {
-                let moved = *weight + ((input * error + (1 << 17)) >> 18);
-                *weight = moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
+            let bit = words[1] & 1 == 1;
+            let cells = self.locate(&contexts);
+            let page = &mut self.pages[usize::from(contexts.page)];
+            let lessons = page.lessons;
+            page.lessons += 1;
+            let is_full = page.lessons == page.limit;
+            if lessons < EARLY || lessons.is_multiple_of(WEIGHTY) {
+                self.weigh(&contexts, &cells, bit);
             }
-            let page = contexts.places[0].page();
-            let mut counted = NonZeroU32::new(page as u32 + 1);
-            for at in forecast.cells {
-                let cell = &mut self.cells[at as usize];
-                if self.notes.taken {
-                    self.notes.cells.push((at, *cell, counted.take()));
+            if self.notes.taken {
+                let mut counted = NonZeroU32::new(u32::from(contexts.page) + 1);
+                for at in cells {
+                    let cell = self.cells[at as usize];
+                    self.notes.cells.push((at, cell, counted.take()));
                 }
+            }
+            for at in cells {
+                let cell = &mut self.cells[at as usize];
                 *cell = adapt(*cell, bit);
             }
-            let lessons = &mut self.pages[page].lessons;
-            *lessons += 1;
-            if *lessons == self.pages[page].limit {
-                self.grow(page);
+            if is_full {
+                self.grow(usize::from(contexts.page));
             }
         }
     }
 
+    /// Learns what the contexts of a decision are worth.
+    #[inline]
+    fn weigh<const N: usize>(&mut self, contexts: &Contexts<N>, cells: &[u32; N], bit: bool) {
+        let weights = &mut self.weights[usize::from(contexts.set)];
+        let inputs = cells.map(|at| stretch((self.cells[at as usize] >> 20) as u16));
+        let mut sum = 0i32;
+        for i in 0..N {
+            sum += (inputs[i] * weights[i]) >> 8;
+        }
+        let error = (i32::from(bit) << 16) - i32::from(squash(sum >> 8));
+        for (weight, input) in weights.iter_mut().zip(inputs) {
+            let moved = *weight + ((input * error + (1 << 17)) >> 18);
+            *weight = moved.clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
+        }
+    }
+
     #[cold]
-    fn open(&mut self, at: usize) -> Page {
+    fn open(&mut self, at: usize) {
         let known = self.start.clone();
         let known = known.as_ref().and_then(|start| start.page(at));
         let size = known.map_or(SMALLEST, |taught| taught.cells.len() as u32);
@@ -338,7 +360,6 @@ impl Bank {
             None => cells.fill(FRESH),
         }
         self.pages[at] = page;
-        page
     }
 
     /// Gives a page more room; every cell hands its knowledge to all that take its place.
@@ -576,7 +597,7 @@ pub const SLICES: u32 = 64;
 /// Inputs that a set of weights has room for.
 pub const MAX_INPUTS: usize = 6;
 /// Cells in a line.
-pub const LINE: u32 = 16;
+pub const LINE: usize = 16;
 const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first.
@@ -587,7 +608,14 @@ pub const GROWTH: u32 = 4;
 const INHERITED: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
 const LESSONS_PER_CELL: u32 = 1;
+/// The first decisions that a page is taught teach the weights, too; then one of so many does.
+const EARLY: u32 = 1024;
+const WEIGHTY: u32 = 4;
 const WEIGHT_SETS: usize = 256;
+/// Room for a decision with as many contexts as there may be.
+const WORDS: usize = MAX_INPUTS + 2;
+/// The first of the sets of weights whose third context is common to all pages.
+pub const SHARING: u8 = 128;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
 /// No weight is larger.
@@ -598,11 +626,11 @@ pub const WEIGHT_LIMIT: i32 = 1 << 18;
 #[inline]
 fn adapt(cell: u32, bit: bool) -> u32 {
     let count = cell & COUNT;
-    let probability = cell >> 10;
-    let target = if bit { 0x3F_FFFF } else { 0 };
-    let step = (target as i64 - i64::from(probability)) * i64::from(RATE[count as usize & 0xFF]);
-    let moved = (i64::from(probability) + (step >> 16)) as u32;
-    moved << 10 | (count + 1).min(LIMIT)
+    let probability = i64::from(cell >> 10);
+    let target = i64::from(u32::from(bit).wrapping_neg() >> 10);
+    let step = ((target - probability) * i64::from(RATE[count as usize & 0xFF])) >> 16;
+    let moved = (probability + step) as u32;
+    moved << 10 | (count + u32::from(count < LIMIT))
 }
 
 /// A decision that was expected with at least this probability, in 1/65536, teaches nothing.

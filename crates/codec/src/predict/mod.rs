@@ -28,13 +28,19 @@ pub enum Predictor {
     Declared,
 }
 
-const PREDICTORS: [Predictor; 5] = [
-    Predictor::Hold,
-    Predictor::Linear,
-    Predictor::Wide,
-    Predictor::Bent,
-    Predictor::Declared,
-];
+impl Predictor {
+    /// The inverse of `as u8`.
+    #[inline]
+    pub fn from_number(number: u8) -> Self {
+        match number {
+            0 => Self::Hold,
+            1 => Self::Linear,
+            2 => Self::Wide,
+            3 => Self::Bent,
+            _ => Self::Declared,
+        }
+    }
+}
 
 /// How predictors compare with holding, as a running average of eighths of a bit per surprise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,24 +61,16 @@ impl Costs {
                 (best, cost) = (at + 1, average);
             }
         }
-        PREDICTORS[best]
+        Predictor::from_number(best as u8)
     }
 
-    /// Whether anything but holding is ever chosen.
+    /// Moves towards a sample by 1/16 of the way.
     #[inline]
-    pub fn expect_motion(self) -> bool {
-        self.0.iter().any(|&cost| cost < 0)
-    }
-
-    /// Moves towards a sample by 1/2^`slowness` of the way.
-    #[inline]
-    pub fn learn(&mut self, sample: &CostSample, slowness: u32) {
+    pub fn learn(&mut self, sample: &CostSample) {
         for (average, &seen) in self.0.iter_mut().zip(&sample.0) {
-            if seen != UNKNOWN {
-                let distance = i32::from(seen) - i32::from(*average);
-                let step = (distance + (1 << (slowness - 1))) >> slowness;
-                *average = (i32::from(*average) + step) as i8;
-            }
+            let seen = if seen == UNKNOWN { *average } else { seen };
+            let distance = i32::from(seen) - i32::from(*average);
+            *average = (i32::from(*average) + ((distance + 8) >> 4)) as i8;
         }
     }
 
@@ -84,14 +82,17 @@ impl Costs {
 impl CostSample {
     /// Compares the residuals that each predictor would have left.
     #[inline]
-    pub fn new(truth: i64, guesses: &Guesses, shape: Shape) -> Self {
-        let bits = |guess: i64| i32::from(bit_length(residual(truth, guess, shape)));
-        let hold = bits(guesses.values[0]);
+    pub fn new(truth: i64, guesses: &Guesses, width: Width) -> Self {
+        let bits = guesses
+            .values
+            .map(|guess| i32::from(bit_length(width.difference(truth, guess))));
         Self(core::array::from_fn(|at| {
+            let cost = (8 * (bits[at + 1] - bits[0])).clamp(-120, 120) as i8;
             if guesses.known >> (at + 1) & 1 == 0 {
-                return UNKNOWN;
+                UNKNOWN
+            } else {
+                cost
             }
-            (8 * (bits(guesses.values[at + 1]) - hold)).clamp(-120, 120) as i8
         }))
     }
 }
@@ -101,7 +102,7 @@ const UNKNOWN: i8 = i8::MIN;
 /// What every predictor says of one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guesses {
-    /// In the order of [`Predictor`].
+    /// In the order of [`Predictor`]; equal to what they say at the width of the field.
     pub values: [i64; 5],
     /// Which of them mean anything.
     pub known: u8,
@@ -110,19 +111,18 @@ pub(crate) struct Guesses {
 impl Guesses {
     /// What the other predictors say about a guess.
     #[inline]
-    pub fn dissent(&self, guess: i64, shape: Shape) -> Dissent {
+    pub fn dissent(&self, guess: i64, width: Width) -> Dissent {
         if self.known & LINE == 0 {
             return Dissent::default();
         }
         let [hold, line, wide, bent, _] = self.values;
         let size = |value: i64| u32::from(bit_length(value)).min(15);
-        let side = |guessed: i64| match residual(guessed, guess, shape) {
-            0 => 0,
-            1.. => 1,
-            _ => 2,
+        let side = |guessed: i64| {
+            let apart = width.difference(guessed, guess);
+            usize::from(apart > 0) | usize::from(apart < 0) << 1
         };
-        let speed = size(residual(line, hold, shape));
-        let bend = size(residual(bent, line, shape));
+        let speed = size(width.difference(line, hold));
+        let bend = size(width.difference(bent, line));
         Dissent {
             scale: 256 | bend << 4 | speed,
             side: side(line) * 27 + side(bent) * 9 + side(wide) * 3 + side(hold),
@@ -143,12 +143,15 @@ pub(crate) const LINE: u8 = 1 << 1;
 pub(crate) const WIDE: u8 = 1 << 2;
 pub(crate) const BENT: u8 = 1 << 3;
 pub(crate) const DECLARED: u8 = 1 << 4;
+pub(crate) const ALL: u8 = HOLD | LINE | WIDE | BENT | DECLARED;
 
 /// The ticks from which an entity is predicted, newest first: the newest, the one before it, the
 /// far end of the wide base, and the middle and far end of the parabola.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Samples {
     pub ticks: [Tick; ROWS],
+    /// Where this end finds them.
+    pub frames: Frames,
     /// How many ticks of the entity are known, at most [`DEPTH`].
     pub count: usize,
 }
@@ -165,7 +168,39 @@ impl Samples {
         let far = (2 * bow).min(last);
         Self {
             ticks: [newest, at(1), at(wide), at(far.div_ceil(2)), at(far)],
+            frames: Frames::default(),
             count: known.len(),
+        }
+    }
+}
+
+/// Where one end finds the rows that an entity is predicted from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frames {
+    /// Tells them from others of the same packet.
+    pub serial: u32,
+    /// The oldest tick of them.
+    pub oldest: Tick,
+    /// The place of each in the archive.
+    pub numbers: [u32; ROWS],
+    /// Which of them is the first with the same row.
+    pub first: [u8; ROWS],
+}
+
+impl Frames {
+    /// Looks up the ticks of samples; what no predictor of a plan asks for is not looked up.
+    pub fn new(serial: u32, samples: &Samples, known: u8, number: impl Fn(Tick) -> u32) -> Self {
+        let ticks = &samples.ticks;
+        let needed = |at: usize| at != WIDE_ROW || known & WIDE != 0;
+        let first = |at: usize| {
+            let same = (0..at).find(|&before| needed(before) && ticks[before] == ticks[at]);
+            same.unwrap_or(if needed(at) { at } else { 0 }) as u8
+        };
+        Self {
+            serial,
+            oldest: ticks.iter().copied().min().unwrap_or_default(),
+            numbers: ticks.map(number),
+            first: core::array::from_fn(first),
         }
     }
 }
@@ -178,15 +213,19 @@ fn reach(ahead: u32) -> (usize, usize) {
 
 /// Rows that predictions are made from.
 pub(crate) const ROWS: usize = 5;
+/// The one that only the wide line needs.
+const WIDE_ROW: usize = 2;
 /// Ticks of an entity that are looked at.
 pub(crate) const DEPTH: usize = 9;
 
 /// How far ahead the samples lie, worked out once per set of ticks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub ahead: u32,
     /// Which predictors have the samples they need.
     pub known: u8,
+    /// Which of those that need no more than one sample have it.
+    pub declared: u8,
     linear: Step,
     wide: Step,
     bow: Step,
@@ -194,20 +233,22 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Nothing but holding.
-    pub fn resting() -> Self {
-        Self {
-            known: HOLD,
-            ..Self::default()
-        }
-    }
+    pub const RESTING: Self = Self {
+        ahead: 0,
+        known: HOLD,
+        declared: 0,
+        linear: Step::NONE,
+        wide: Step::NONE,
+        bow: Step::NONE,
+    };
 
     pub fn new(now: Tick, samples: &Samples) -> Self {
         let ages = samples.ticks.map(|tick| i64::from(now.since(tick)));
         let [newest, second, wide, middle, far] = ages;
         let mut plan = Self {
             ahead: now.since(samples.ticks[0]),
-            known: HOLD,
-            ..Self::default()
+            declared: DECLARED,
+            ..Self::RESTING
         };
         if samples.count >= 2 {
             plan.linear = Step::along_line(newest, second);
@@ -223,27 +264,25 @@ impl Plan {
     }
 
     #[inline]
-    pub fn linear(&self, shape: Shape, newest: i64, second: i64) -> i64 {
-        self.linear.apply(residual(newest, second, shape), 0)
+    pub fn linear(&self, width: Width, newest: i64, second: i64) -> i64 {
+        self.linear.apply(width.difference(newest, second), 0)
     }
 
     #[inline]
-    pub fn wide(&self, shape: Shape, newest: i64, far: i64) -> i64 {
-        self.wide.apply(residual(newest, far, shape), 0)
+    pub fn wide(&self, width: Width, newest: i64, far: i64) -> i64 {
+        self.wide.apply(width.difference(newest, far), 0)
     }
 
     #[inline]
-    pub fn bow(&self, shape: Shape, newest: i64, middle: i64, far: i64) -> i64 {
-        self.bow.apply(
-            residual(newest, middle, shape),
-            residual(newest, far, shape),
-        )
+    pub fn bow(&self, width: Width, newest: i64, middle: i64, far: i64) -> i64 {
+        let middle = width.difference(newest, middle);
+        self.bow.apply(middle, width.difference(newest, far))
     }
 }
 
 /// `(first · d₁ + second · d₂) / divisor`, where dᵢ is how far the newest sample is from the
 /// i-th older one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Step {
     first: i64,
     second: i64,
@@ -251,6 +290,12 @@ struct Step {
 }
 
 impl Step {
+    const NONE: Self = Self {
+        first: 0,
+        second: 0,
+        divisor: 0,
+    };
+
     /// Along the line through two samples that are this many ticks old.
     fn along_line(newest: i64, second: i64) -> Self {
         Self::reduced(newest, 0, second - newest)
@@ -275,13 +320,18 @@ impl Step {
 
     #[inline]
     fn apply(self, d1: i64, d2: i64) -> i64 {
+        if self.divisor <= 1 {
+            let first = self.first.wrapping_mul(d1);
+            return first.wrapping_add(self.second.wrapping_mul(d2));
+        }
+        self.divided(d1, d2)
+    }
+
+    fn divided(self, d1: i64, d2: i64) -> i64 {
         const SMALL: u64 = 1 << 30;
         let small = |x: i64| x.unsigned_abs() < SMALL;
         if small(d1) && small(d2) && small(self.first) && small(self.second) {
             let sum = self.first * d1 + self.second * d2;
-            if self.divisor <= 1 {
-                return sum;
-            }
             return (sum + (self.divisor >> 1)).div_euclid(self.divisor);
         }
         let sum =
@@ -296,32 +346,44 @@ pub(crate) fn divide(numerator: i128, divisor: i128) -> i128 {
     (2 * numerator + divisor).div_euclid(2 * divisor)
 }
 
-/// `truth - guess` at the width of the field.
-#[inline]
-pub(crate) fn residual(truth: i64, guess: i64, shape: Shape) -> i64 {
-    let difference = truth.wrapping_sub(guess);
-    match shape {
-        Shape::Number { bits, .. } if bits < 64 => {
-            let unused = 64 - u32::from(bits);
-            difference << unused >> unused
-        }
-        _ => difference,
-    }
+/// How wide the values of a field are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Width {
+    /// Bits of an `i64` that they do not use.
+    unused: u8,
+    /// The bits that they do, and the one among them that is their sign.
+    mask: i64,
+    sign: i64,
 }
 
-/// A sum brought back to the width of the field.
-#[inline]
-pub(crate) fn wrap(value: i64, shape: Shape) -> i64 {
-    match shape {
-        Shape::Number { bits, signed } if bits < 64 => {
-            let unused = 64 - u32::from(bits);
-            if signed {
-                value << unused >> unused
+impl Width {
+    pub fn new(shape: Shape) -> Self {
+        let (bits, signed) = match shape {
+            Shape::Number { bits, signed } => (bits.clamp(1, 64), signed),
+            _ => (64, true),
+        };
+        let unused = 64 - bits;
+        Self {
+            unused,
+            mask: (u64::MAX >> unused) as i64,
+            sign: if signed && unused > 0 {
+                1 << (bits - 1)
             } else {
-                ((value as u64) << unused >> unused) as i64
-            }
+                0
+            },
         }
-        _ => value,
+    }
+
+    /// `a - b` at this width.
+    #[inline]
+    pub fn difference(self, a: i64, b: i64) -> i64 {
+        a.wrapping_sub(b) << self.unused >> self.unused
+    }
+
+    /// A sum brought back to this width.
+    #[inline]
+    pub fn wrap(self, value: i64) -> i64 {
+        ((value & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
 }
 

@@ -362,6 +362,6 @@ impl<'a> Reader<'a> {
 /// First bytes of every prior file.
 const MAGIC: [u8; 8] = *b"prescnt\x1a";
 /// A change of meaning of any later byte changes it, and so does a change of the contexts.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Cells of all pages together: 64 MiB.
 const MAX_CELLS: usize = 1 << 24;

@@ -65,7 +65,7 @@ impl Scenario {
     /// Where its bytes are kept.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("../../vectors/codec/v2")
+            .join("../../vectors/codec/v3")
             .join(self.name)
             .with_extension("txt")
     }
@@ -163,7 +163,7 @@ fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encoder) {
 
 /// Bytes that a packet may have.
 fn budget(time: u32, policy: Policy) -> Option<usize> {
-    ((84..=87).contains(&time) && policy == Policy::Confirmed).then_some(10)
+    ((84..=87).contains(&time) && policy == Policy::Confirmed).then_some(8)
 }
 
 const LAST: u32 = 100;
