@@ -53,12 +53,10 @@ impl RangeEncoder {
     pub fn bit(&mut self, bit: bool, probability: Probability) {
         let bound = (self.range >> 16) * u32::from(probability);
         let rest = self.range - bound;
-        if bit {
-            self.low += u64::from(rest);
-            self.range = bound;
-        } else {
-            self.range = rest;
-        }
+        // Which way it goes is hard to foresee for a processor, too: no branch.
+        let taken = u32::from(bit).wrapping_neg();
+        self.low += u64::from(rest & taken);
+        self.range = rest ^ ((rest ^ bound) & taken);
         if self.range < TOP {
             self.renew();
         }
@@ -180,12 +178,9 @@ impl<'a> RangeDecoder<'a> {
         let bound = (self.range >> 16) * u32::from(probability);
         let rest = self.range - bound;
         let bit = self.code >= rest;
-        if bit {
-            self.code = self.code.wrapping_sub(rest);
-            self.range = bound;
-        } else {
-            self.range = rest;
-        }
+        let taken = u32::from(bit).wrapping_neg();
+        self.code = self.code.wrapping_sub(rest & taken);
+        self.range = rest ^ ((rest ^ bound) & taken);
         self.refill();
         bit
     }

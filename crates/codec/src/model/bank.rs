@@ -64,18 +64,17 @@ impl Decisions {
         } else {
             !forecast.probability
         };
-        if expected < CERTAIN || forecast.young {
-            let start = self.words.len();
-            let outcome = u16::from(contexts.set) << 1 | u16::from(bit);
-            let word = |i: usize| match i {
-                0 => contexts.page,
-                1 => outcome,
-                _ => contexts.cells.get(i - 2).copied().unwrap_or(0),
-            };
-            self.words
-                .extend_from_slice(&core::array::from_fn::<u16, WORDS, _>(word));
-            self.words.truncate(start + N + 2);
-        }
+        let teaches = expected < CERTAIN || forecast.young;
+        let outcome = u16::from(contexts.set) << 1 | u16::from(bit);
+        let word = |i: usize| match i {
+            0 => contexts.page,
+            1 => outcome,
+            _ => contexts.cells.get(i - 2).copied().unwrap_or(0),
+        };
+        let start = self.words.len();
+        let words = core::array::from_fn::<u16, WORDS, _>(word);
+        self.words.extend_from_slice(&words);
+        self.words.truncate(start + (N + 2) * usize::from(teaches));
     }
 
     /// How many decisions were taken.
