@@ -105,6 +105,7 @@ pub(crate) fn write_body<const N: usize>(
         .partial
         .as_ref()
         .map_or(usize::MAX, |partial| partial.limit);
+    scratch.plans.begin();
     let mut writer = Writer {
         session,
         side,
@@ -376,6 +377,7 @@ pub(crate) fn read_body<const N: usize>(
     out: &mut Readout,
 ) -> Result<(), Malformed> {
     session.allowance = limits.decisions;
+    scratch.plans.begin();
     let mut reader = Reader {
         session,
         side,

@@ -278,7 +278,7 @@ impl Archive {
             return None;
         }
         match record.place_at(tick) {
-            Some(place) => Some(self.frame(tick)?.row(record.class, place, record.fields)),
+            Some(place) => self.frame(tick)?.row(record.class, place, record.fields),
             None => record.cold.as_deref(),
         }
     }
@@ -311,12 +311,11 @@ impl Archive {
         }
         let fields = usize::from(record.fields);
         let start = place as usize % CHUNK * fields;
-        let row = |chunk: &'a [i64]| chunk.get(start..start + fields).unwrap_or_default();
         let mut rows = [&[][..]; ROWS];
-        for (view, chunk) in rows.iter_mut().zip(window.chunks) {
-            *view = row(chunk);
+        for (row, chunk) in rows.iter_mut().zip(window.chunks) {
+            *row = chunk.get(start..start + fields)?;
         }
-        let present = Some(row(window.present));
+        let present = window.present.get(start..start + fields);
         Some(Views { rows, present })
     }
 
@@ -350,7 +349,7 @@ impl Archive {
     pub fn latest(&self, slot: Slot) -> Option<&[i64]> {
         let record = self.living(slot)?;
         match record.place {
-            Some(place) => Some(self.frames.back()?.row(record.class, place, record.fields)),
+            Some(place) => self.frames.back()?.row(record.class, place, record.fields),
             None => record.cold.as_deref(),
         }
     }
@@ -543,14 +542,12 @@ fn classes(schema: &Schema, name: &str) -> Vec<u16> {
 
 impl Frame {
     #[inline]
-    fn row(&self, class: u16, place: u32, fields: u16) -> &[i64] {
+    fn row(&self, class: u16, place: u32, fields: u16) -> Option<&[i64]> {
         let fields = usize::from(fields);
         let start = place as usize % CHUNK * fields;
-        self.classes
-            .get(usize::from(class))
-            .and_then(|chunks| chunks.get(place as usize / CHUNK))
-            .and_then(|chunk| chunk.get(start..start + fields))
-            .unwrap_or_default()
+        let chunks = self.classes.get(usize::from(class))?;
+        let chunk = chunks.get(place as usize / CHUNK)?;
+        chunk.get(start..start + fields)
     }
 }
 

@@ -209,8 +209,6 @@ pub(crate) fn follow_contract(
 /// Samples and plans of a packet: most entities share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlanCache {
-    now: Tick,
-    folds: u32,
     entries: Vec<(u64, Samples, Plan)>,
     /// The one that was asked for last.
     latest: usize,
@@ -219,6 +217,12 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
+    /// Forgets everything before another packet.
+    pub fn begin(&mut self) {
+        self.entries.clear();
+        self.made = 0;
+    }
+
     /// From which ticks an entity is predicted, and how.
     #[inline]
     pub fn find(
@@ -228,12 +232,6 @@ impl PlanCache {
         now: Tick,
         side: &(impl Rows + ?Sized),
     ) -> &(u64, Samples, Plan) {
-        if self.now != now || self.folds != book.fold_count {
-            self.now = now;
-            self.folds = book.fold_count;
-            self.entries.clear();
-            self.made = 0;
-        }
         let known = book.folds_known(head);
         // Of more than so many in a row, older ones do not matter.
         let key = if known & RECENT == RECENT {
@@ -246,15 +244,22 @@ impl PlanCache {
             .get(self.latest)
             .is_none_or(|(k, ..)| *k != key)
         {
-            self.latest = self.search(book, known, key, side);
+            self.latest = self.search(book, known, key, now, side);
         }
         &self.entries[self.latest]
     }
 
-    fn search(&mut self, book: &Book, known: u64, key: u64, side: &(impl Rows + ?Sized)) -> usize {
+    fn search(
+        &mut self,
+        book: &Book,
+        known: u64,
+        key: u64,
+        now: Tick,
+        side: &(impl Rows + ?Sized),
+    ) -> usize {
         match self.entries.iter().position(|(k, ..)| *k == key) {
             Some(at) => at,
-            None => self.work_out(book, known, key, side),
+            None => self.work_out(book, known, key, now, side),
         }
     }
 
@@ -264,10 +269,11 @@ impl PlanCache {
         book: &Book,
         known: u64,
         key: u64,
+        now: Tick,
         side: &(impl Rows + ?Sized),
     ) -> usize {
-        let mut samples = book.samples(known, self.now);
-        let plan = Plan::new(self.now, &samples);
+        let mut samples = book.samples(known, now);
+        let plan = Plan::new(now, &samples);
         self.made += 1;
         samples.frames = Frames::new(self.made, &samples, plan.known, |tick| side.frame(tick));
         // Under heavy loss every entity may have a past of its own.
