@@ -166,6 +166,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     at += self.run(site, REMOVE, gone, count - at);
                 }
             }
+            // Other operations may come to the same content.
+            self.sum
+                .add((kind as u64) << 62 | (out.len() as u64) << 31 | at as u64);
             trail.before = 1 + kind as usize;
             trail.operations += 1;
             if self.invalid || self.is_exhausted() {
@@ -301,6 +304,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     self.residual(&number, shape, old[at], actual, &mut trail.columns[at])
                 }
             };
+            self.insist(value != old[at]);
             if let Some(cell) = out.last_mut() {
                 *cell = value;
             }
@@ -376,6 +380,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     self.residual(&number, shape, guess, actual, &mut trail.columns[at])
                 }
             };
+            self.insist(value != guess);
             if let Some(cell) = out.last_mut() {
                 *cell = value;
             }
@@ -394,7 +399,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let error = self.number(number, &NONE, width.difference(actual, guess));
         column.size = u32::from(bit_length(error));
         column.sign = if error < 0 { 2 } else { 1 };
-        width.wrap(guess.wrapping_add(error))
+        let value = width.wrap(guess.wrapping_add(error));
+        self.insist(width.difference(value, guess) == error);
+        value
     }
 
     /// A byte, given those before it.

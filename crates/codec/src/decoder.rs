@@ -501,7 +501,10 @@ mod tests {
     use prescient_schema::{Class, Field, Kind};
 
     use super::*;
-    use crate::{range::RangeEncoder, session::List};
+    use crate::{
+        range::RangeEncoder,
+        session::{List, Topic, hash},
+    };
 
     #[test]
     fn far_ids_are_refused_and_near_ones_are_not() {
@@ -517,12 +520,50 @@ mod tests {
         assert_eq!(decode(&[7, u32::MAX]), Err(DecodeError::Malformed));
     }
 
-    /// What a decoder that knows nobody says to a packet that only a forger writes: correct to
-    /// the last bit, with these ids.
+    /// A decoder that knows nobody, and what it says to a packet with these lamps.
     fn decode(ids: &[u32]) -> Result<(), DecodeError> {
-        let field = Field::new("on", Kind::Bool);
+        forge(Kind::Bool, |session| {
+            let mut previous = None;
+            for &id in ids {
+                session.list_item(List::Spawns, &mut previous, id);
+                session.class(0);
+                session.appear(id, 0, Cause::Spawn, Some(&[1]), &mut Vec::new());
+            }
+        })
+    }
+
+    #[test]
+    fn nothing_is_said_in_other_words() {
+        let state = Kind::Enum { values: 3 };
+        let says = |differs: bool, value: i64| {
+            forge(state.clone(), |session| {
+                let page = session.book.layout.classes[0].first_page;
+                session.list_item(List::Spawns, &mut None, 0);
+                session.class(0);
+                session.sum.add(0);
+                session.flag(Topic::SpawnFlag, page, &[0; 5], differs);
+                if differs {
+                    let from = hash(0);
+                    let contexts = [from, 0, from, 0, 0];
+                    session.symbol(Topic::SpawnSymbol, page, &contexts, 3, value);
+                }
+                session.sum.add(value as u64);
+                session.log.covered.push(0);
+            })
+        };
+        assert_eq!(says(false, 0), Ok(()));
+        assert_eq!(says(true, 2), Ok(()));
+        assert_eq!(says(true, 0), Err(DecodeError::Malformed));
+    }
+
+    /// What a decoder that knows nobody says to a packet that only a forger writes: correct to
+    /// the last bit, with whatever spawns it has.
+    fn forge(
+        kind: Kind,
+        spawns: impl FnOnce(&mut Session<'_, RangeEncoder, FEW>),
+    ) -> Result<(), DecodeError> {
         let schema = Arc::new(Schema {
-            classes: alloc::vec![Class::new("lamp", alloc::vec![field])],
+            classes: alloc::vec![Class::new("lamp", alloc::vec![Field::new("on", kind)])],
         });
         let mut decoder = Decoder::new(schema, Config::default());
         let header = Header {
@@ -563,12 +604,7 @@ mod tests {
         };
         session.end(List::Despawns);
         session.end(List::Wakes);
-        let mut previous = None;
-        for &id in ids {
-            session.list_item(List::Spawns, &mut previous, id);
-            session.class(0);
-            session.appear(id, 0, Cause::Spawn, Some(&[1]), &mut Vec::new());
-        }
+        spawns(&mut session);
         session.end(List::Spawns);
         let Session { coder, sum, .. } = session;
         twin.bank.rewind(moment);

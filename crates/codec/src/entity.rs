@@ -259,9 +259,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 trail.sign = if error < 0 { 2 } else { 1 };
                 surprise.residual = error;
                 surprise.last = trail.exponent as u8 | if error < 0 { 0x80 } else { 0 };
-                width.wrap(guess.wrapping_add(error))
+                let value = width.wrap(guess.wrapping_add(error));
+                self.insist(width.difference(value, guess) == error);
+                value
             }
         };
+        self.insist(value != guess);
         self.log.surprises.push(surprise);
         self.sum.add(u64::from(entity.id) << 16 | u64::from(field));
         self.sum.add(value as u64);
@@ -319,9 +322,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             };
             let so_far = trail.surprises.min(3);
             let indices = [
-                so_far,
                 trail.flags & 15,
                 trail.flags & 63,
+                so_far,
                 so_far << 2 | trail.flags & 3,
                 0,
             ];
@@ -348,14 +351,16 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                             } else {
                                 6
                             },
-                            scale: first([0, trail.exponent, 0, trail.exponent, 0]),
-                            signs: first([0, trail.sign, 0, trail.sign, 0]),
+                            scale: first([trail.exponent, 0, 0, trail.exponent, 0]),
+                            signs: first([trail.sign, 0, 0, trail.sign, 0]),
                         };
                         let width = layout.widths[at];
                         let error = self.number(&site, &NONE, width.difference(actual, guess));
                         trail.exponent = u32::from(bit_length(error));
                         trail.sign = if error < 0 { 2 } else { 1 };
-                        width.wrap(guess.wrapping_add(error))
+                        let value = width.wrap(guess.wrapping_add(error));
+                        self.insist(width.difference(value, guess) == error);
+                        value
                     }
                     Shape::Content => {
                         let kept = reference.map_or(&[][..], KeptRow::contents);
@@ -363,6 +368,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                     }
                     Shape::Reference => self.refer_first(key, id, guess, actual),
                 };
+                self.insist(row[at] != guess);
             }
             self.sum.add(row[at] as u64);
         }
@@ -420,7 +426,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         }
         let from = hash(guess as u64);
         let company = hash_pair(from, trail.flags as u32 & 15);
-        let contexts = [from, 0, company, trail.flags as u32 & 63, 0];
+        let contexts = [from, company, 0, trail.flags as u32 & 63, 0];
         self.symbol(Topic::Symbol, key, &contexts, values, actual)
     }
 

@@ -192,6 +192,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.pay(u64::from(logistic::cost(paid)));
     }
 
+    /// Refuses a packet that says something in another way than an encoder would: to say the same
+    /// with other decisions would teach the two ends different things.
+    #[inline]
+    pub fn insist(&mut self, so: bool) {
+        self.invalid |= !so;
+    }
+
     /// Decisions so far, and what else is counted like them.
     pub fn unfolded(&self) -> usize {
         self.log.decisions.count() + self.charged
@@ -293,11 +300,15 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let top = 1u64 << exponent;
         let rest = self.mantissa(site, exponent, negative, magnitude & (top - 1));
         let magnitude = (top | rest) as i64;
-        if negative {
+        let number = if negative {
             magnitude.wrapping_neg()
         } else {
             magnitude
-        }
+        };
+        let spelled_out =
+            exponent >= SPELLED && repeats.alike(exponent, negative).any(|r| r == number);
+        self.insist(!spelled_out);
+        number
     }
 
     /// A number below 64, searched for from where it is expected: first whether it is that large,
@@ -388,8 +399,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     fn tail(&mut self, site: &NumberSite<N>, below: u32, value: u64) -> Tail {
         for bit in 0..below {
             let at = bit as usize;
-            let by_size = (site.scale.get(1).copied().unwrap_or(0) as usize) << 6 | at;
-            let indices = [at, by_size, at, by_size, at];
+            let by_size = (site.scale[0] as usize) << 6 | at;
+            let indices = [by_size, at, at, by_size, at];
             if self.flag(
                 Topic::SpawnTail,
                 site.field,

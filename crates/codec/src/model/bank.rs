@@ -21,9 +21,9 @@ pub fn line(context: u64) -> u16 {
 /// What a decision is predicted from: `N` contexts and the set of weights that mixes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Contexts<const N: usize> {
-    /// The page of all contexts, but the third if the set shares it.
+    /// The page of all contexts, but the second if the set shares it.
     pub page: u16,
-    /// The set of weights. From [`SHARING`] on, the third context lies in page 0.
+    /// The set of weights. From [`SHARING`] on, the second context lies in page 0.
     pub set: u8,
     /// A cell of a [`line`] for each context.
     pub cells: [u16; N],
@@ -250,8 +250,8 @@ impl Bank {
     fn locate<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
         let mut cells = contexts.cells.map(|cell| page.cell(cell));
-        if contexts.set >= SHARING && N > 2 {
-            cells[2] = self.page(0).cell(contexts.cells[2]);
+        if contexts.set >= SHARING && N > 1 {
+            cells[1] = self.page(0).cell(contexts.cells[1]);
         }
         cells
     }
@@ -600,7 +600,7 @@ pub const LINE: usize = 16;
 const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first.
-const SMALLEST: u32 = 256;
+const SMALLEST: u32 = 1024;
 /// How many times larger a page is after it grew.
 pub const GROWTH: u32 = 4;
 /// How much of their experience cells keep when their page grows: part of it was that of others.
@@ -613,7 +613,7 @@ const WEIGHTY: u32 = 4;
 const WEIGHT_SETS: usize = 256;
 /// Room for a decision with as many contexts as there may be.
 const WORDS: usize = MAX_INPUTS + 2;
-/// The first of the sets of weights whose third context is common to all pages.
+/// The first of the sets of weights whose second context is common to all pages.
 pub const SHARING: u8 = 128;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
