@@ -7,7 +7,7 @@ use std::{
 };
 
 use prescient_sim::{
-    link::{Conditions, LinkConditioner, PRESETS, Time},
+    link::{Conditions, LinkConditioner, PRESETS, RecordedLink, Time},
     world::Random,
 };
 
@@ -509,27 +509,67 @@ fn time_that_runs_backwards_counts_as_the_latest() {
 
 #[test]
 fn nonsense_is_survived() {
-    let nonsense = Conditions {
-        latency: Duration::MAX,
-        jitter: Duration::MAX,
-        loss: 0,
-        overhead: usize::MAX,
-        queue_limit: Some(0),
-        ..Conditions::default()
-    }
-    .with_bandwidth(u64::MAX)
-    .with_bursts(u32::MAX, 0)
-    .with_reordering(u32::MAX, Duration::MAX)
-    .with_duplication(u32::MAX, Duration::MAX)
-    .with_repeated_blackout(Time::from_micros(u64::MAX), Duration::ZERO, Duration::ZERO);
-    let mut link = LinkConditioner::new(0, nonsense);
     let never = Time::from_micros(u64::MAX);
-    for now in [Time::ZERO, never, Time::ZERO] {
-        link.send(now, &[0; 10]);
-        link.send(now, &[]);
-        while link.poll(now).is_some() {}
+    for seed in 0..5_000 {
+        let mut random = Random::new(seed);
+        let mut link = LinkConditioner::new(seed, nonsense(&mut random));
+        let mut now = Time::ZERO;
+        for _ in 0..20 {
+            match random.range(0, 6) {
+                0 => link.change(now, nonsense(&mut random)),
+                1 => link.change_at(now + any_duration(&mut random), nonsense(&mut random)),
+                2 => link.set_blackout(now, random.chance(300_000)),
+                3 => now = now + any_duration(&mut random),
+                4 => while link.poll(now).is_some() {},
+                _ => link.send(now, &[0; 10][..random.range(0, 11) as usize]),
+            }
+            let _ = link.next_delivery();
+        }
+        while link.poll(never).is_some() {}
+        let statistics = link.statistics();
+        let gone = statistics.delivered + statistics.lost.total() + link.in_transit() as u64;
+        assert_eq!(statistics.sent + statistics.duplicated, gone, "seed {seed}");
     }
-    assert_eq!(link.statistics().sent, 6);
+}
+
+/// Conditions of which each is nothing, a little or far too much.
+fn nonsense(random: &mut Random) -> Conditions {
+    let any_size = |random: &mut Random| [0, 5, 1500, usize::MAX][random.range(0, 4) as usize];
+    let any_share = |random: &mut Random| [0, 1, 500_000, u32::MAX][random.range(0, 4) as usize];
+    let rate = [0, 1, 1_000_000, u64::MAX][random.range(0, 4) as usize];
+    let mut conditions = Conditions::default()
+        .with_latency(any_duration(random))
+        .with_reordering_jitter(any_duration(random))
+        .with_loss(any_share(random))
+        .with_bursts(any_share(random), any_share(random))
+        .with_reordering(any_share(random), any_duration(random))
+        .with_duplication(any_share(random), any_duration(random))
+        .with_corruption(any_share(random))
+        .with_overhead(any_size(random))
+        .with_blackout(Time::ZERO + any_duration(random), any_duration(random))
+        .with_repeated_blackout(
+            Time::ZERO + any_duration(random),
+            any_duration(random),
+            any_duration(random),
+        );
+    if random.chance(500_000) {
+        conditions = conditions.with_bandwidth(rate);
+    } else if random.chance(500_000) {
+        let text = ["1", "0\n3\n3", "18446744073709551"][random.range(0, 3) as usize];
+        conditions = conditions.with_recorded(RecordedLink::parse(text).expect("a recording"));
+    }
+    if random.chance(300_000) {
+        conditions = conditions.with_queue_limit(any_size(random));
+    }
+    if random.chance(300_000) {
+        conditions = conditions.with_mtu(any_size(random));
+    }
+    conditions
+}
+
+fn any_duration(random: &mut Random) -> Duration {
+    let most = Duration::MAX;
+    [Duration::ZERO, Duration::from_micros(1), millis(30), most][random.range(0, 4) as usize]
 }
 
 #[test]

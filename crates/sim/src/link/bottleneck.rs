@@ -113,7 +113,7 @@ impl<T> Bottleneck<T> {
         }
         self.since = at;
         if let Some(next) = self.queue.front() {
-            self.waiting -= next.size;
+            self.waiting = self.waiting.saturating_sub(next.size);
             self.left += work(next.size);
         }
         Some(departed)
@@ -122,6 +122,7 @@ impl<T> Bottleneck<T> {
     /// Ends what `old` does for the first one at `now`, from where `new` goes on.
     pub fn change_rate(&mut self, now: Time, old: &Rate, new: &Rate) {
         match old {
+            _ if self.queue.is_empty() => {}
             Rate::Unlimited => {}
             Rate::Constant(bits_per_second) => {
                 self.left -= i128::from(*bits_per_second) * passed(self.since, now);
