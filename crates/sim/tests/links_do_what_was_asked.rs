@@ -302,6 +302,33 @@ fn when_somebody_polls_changes_nothing() {
 }
 
 #[test]
+fn nothing_arrives_before_the_next_delivery_that_was_announced() {
+    let conditions = Conditions::default()
+        .with_latency(millis(5))
+        .with_reordering_jitter(millis(20))
+        .with_duplication(200_000, millis(10))
+        .with_bandwidth(4_000_000);
+    for seed in 0..10 {
+        let mut link = LinkConditioner::new(seed, conditions.clone());
+        (0..40).for_each(|number| link.send(Time::ZERO, &packet(number, 500)));
+        let mut always = link.clone();
+        let mut announced = Vec::new();
+        drain(&mut link, Time::from_secs(1), &mut announced);
+        let mut found = Vec::new();
+        for now in (0..100_000).map(Time::from_micros) {
+            while let Some(bytes) = always.poll(now) {
+                found.push((now, bytes));
+            }
+        }
+        assert_eq!(announced.len(), found.len(), "seed {seed}");
+        for (announced, (at, bytes)) in announced.iter().zip(&found) {
+            assert_eq!(announced.at, *at, "seed {seed}");
+            assert_eq!(*bytes, packet(announced.number, 500), "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn another_condition_does_not_change_who_is_lost() {
     let arrived = |conditions: Conditions| -> BTreeSet<u64> {
         let arrivals = drive(&mut LinkConditioner::new(8, conditions), 10_000, 1000, 50);
@@ -387,6 +414,19 @@ fn bandwidth_is_never_exceeded_in_any_window_and_is_used() {
         println!("{rate} bit/s: {percent} % used, {} datagrams", sums.len());
         assert!((95..=100).contains(&percent) || rate == 1_000_000_000);
     }
+}
+
+#[test]
+fn rounding_is_late_and_does_not_add_up() {
+    let mut link = LinkConditioner::new(1, Conditions::default().with_bandwidth(3));
+    (0..3).for_each(|_| link.send(Time::ZERO, &[0]));
+    let mut times = Vec::new();
+    while let Some(now) = link.next_delivery() {
+        while link.poll(now).is_some() {
+            times.push(now.as_micros());
+        }
+    }
+    assert_eq!(times, [2_666_667, 5_333_334, 8_000_000]);
 }
 
 #[test]
@@ -479,6 +519,20 @@ fn a_blackout_by_hand_does_the_same() {
     let after = link.poll(Time::from_millis(301));
     assert_eq!(after.as_deref(), Some(&b"after"[..]));
     assert_eq!(link.statistics().lost.blackout, 2);
+}
+
+#[test]
+fn what_is_due_when_conditions_change_is_not_touched() {
+    let calm = Conditions::default().with_latency(millis(100));
+    let dark = calm.clone().with_blackout(Time::ZERO, Duration::MAX);
+    let mut link = LinkConditioner::new(1, calm);
+    link.change_at(Time::from_millis(100), dark);
+    link.send(Time::ZERO, b"in time");
+    link.send(Time::from_micros(1), b"too late");
+    let in_time = link.poll(Time::from_secs(1));
+    assert_eq!(in_time.as_deref(), Some(&b"in time"[..]));
+    assert_eq!(link.poll(Time::from_secs(1)), None);
+    assert_eq!(link.statistics().lost.blackout, 1);
 }
 
 #[test]
