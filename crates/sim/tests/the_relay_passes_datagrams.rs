@@ -4,6 +4,8 @@
 use std::{
     collections::BTreeSet,
     net::{SocketAddr, UdpSocket},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::Duration,
 };
 
@@ -92,7 +94,7 @@ fn conditions_and_blackouts_can_change_while_it_runs() {
         .send_to(b"into the dark", relay.address())
         .expect("sent");
     while relay.statistics()[0].lost.blackout == 0 {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     relay.set_blackout(false);
     relay.change(Conditions::default().with_mtu(100), Conditions::default());
@@ -135,8 +137,18 @@ fn a_relay_shuts_down_while_it_is_flooded_and_nobody_serves() {
     let gone = socket().local_addr().expect("bound");
     let slow = Conditions::default().with_bandwidth(8_000);
     let relay = UdpConditioner::start(gone, 1, slow.clone(), slow).expect("a relay");
-    for _ in 0..20_000 {
-        client.send_to(&[0; 100], relay.address()).expect("sent");
-    }
-    relay.shutdown();
+    let address = relay.address();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let _ = client.send_to(&[0; 100], address);
+            }
+        });
+        while relay.statistics()[0].sent < 5_000 {
+            thread::yield_now();
+        }
+        relay.shutdown();
+        done.store(true, Ordering::Relaxed);
+    });
 }
