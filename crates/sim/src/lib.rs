@@ -4,10 +4,11 @@
 //! that a claim about bytes is one command away from being checked: [`world`] says what is true
 //! at every tick, [`baseline`] holds the established ways to replicate it, and [`harness`] sends
 //! the truth through a method, compares what arrives with it, and counts. [`rig`] is for timing
-//! our own.
+//! our own. [`link`] is a network of any quality, for whatever talks over one.
 
 pub mod baseline;
 pub mod harness;
+pub mod link;
 pub mod rig;
 pub mod trace;
 pub mod training;

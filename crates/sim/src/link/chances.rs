@@ -1,0 +1,51 @@
+//! Where a link's chances come from.
+
+use std::time::Duration;
+
+use super::time::micros;
+use crate::world::Random;
+
+/// A generator for every condition, so that none depends on how often another one was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Chances {
+    pub loss: Random,
+    pub bursts: Random,
+    pub jitter: Random,
+    pub reordering: Random,
+    pub duplication: Random,
+    pub corruption: Random,
+}
+
+impl Chances {
+    pub fn new(seed: u64) -> Self {
+        let mut seeds = Random::new(seed);
+        let mut next = || Random::new(seeds.bits());
+        Self {
+            loss: next(),
+            bursts: next(),
+            jitter: next(),
+            reordering: next(),
+            duplication: next(),
+            corruption: next(),
+        }
+    }
+}
+
+/// A random time between nothing and `most`, both possible.
+pub(super) fn up_to(random: &mut Random, most: Duration) -> Duration {
+    let most = micros(most).min(i64::MAX as u64 - 1);
+    Duration::from_micros(random.range(0, most as i64 + 1) as u64)
+}
+
+/// Flips one to eight bits, each at most once, so that they cannot undo each other.
+pub(super) fn flip_bits(bytes: &mut [u8], random: &mut Random) {
+    let bits = bytes.len() as i64 * 8;
+    let mut flipped = Vec::new();
+    for _ in 0..random.range(1, 9) {
+        let bit = random.range(0, bits) as usize;
+        if !flipped.contains(&bit) {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            flipped.push(bit);
+        }
+    }
+}
