@@ -9,6 +9,8 @@ use prescient_transport::*;
 
 pub const PROTOCOL: ProtocolId = ProtocolId(*b"transport tests!");
 pub const UNIX: UnixTime = UnixTime(1_800_000_000);
+/// Far enough from zero that clocks can run behind.
+pub const START: u64 = 1 << 50;
 pub const KEY: [u8; 32] = [42; 32];
 
 /// A small generator whose whole state is a number (splitmix64).
@@ -152,7 +154,7 @@ impl World {
     pub fn with(seed: u64, link: Link, config: ServerConfig) -> Self {
         let mut random = Random(seed);
         let server_address = config.addresses[0];
-        let now = 5_000_000;
+        let now = START;
         let server = Server::new(config, &mut random, Time::from_micros(now));
         Self {
             random,
@@ -286,7 +288,11 @@ impl World {
                 .server
                 .next_timeout()
                 .map(|time| time.as_micros().saturating_add_signed(-self.server_ahead));
-            let next = timers.chain(server).chain(arrival).min().unwrap_or(end);
+            let next = timers
+                .chain(server)
+                .chain(arrival)
+                .min()
+                .unwrap_or(u64::MAX);
             if next > end {
                 self.now = end;
                 return false;
