@@ -111,7 +111,16 @@ fn a_spoofed_sender_moves_nothing() {
                 from += datagram.bytes.len();
                 world.inject(victim, datagram.to, datagram.bytes, 1);
             }
+            let seen = world.sent.len();
             world.run_for(Duration::from_millis(20));
+            // The questions are shown to the clients, who answer them from where they are.
+            let questions = world.sent[seen..].iter().filter(|sent| sent.to == victim);
+            for question in questions.cloned().collect::<Vec<_>>() {
+                for peer in 0..3 {
+                    let home = world.peers[peer].address;
+                    world.inject(question.from, home, question.bytes.clone(), 1);
+                }
+            }
         }
         world.run_for(SECOND);
         let moved = |event: &ServerEvent| matches!(event, ServerEvent::Moved { .. });

@@ -95,7 +95,14 @@ fn configurations_that_cannot_work() {
         outbox: usize::MAX,
         inbox: usize::MAX,
     };
-    for (link, limit) in [(nothing, 0), (everything, usize::MAX)] {
+    let restless = LinkConfig {
+        timeout: Duration::from_secs(5),
+        outbox: 100,
+        inbox: 100,
+        ..nothing
+    };
+    let all = [(nothing, 0), (everything, usize::MAX), (restless, 1)];
+    for (link, limit) in all {
         let mut config = config();
         config.link = link;
         config.limits = Limits {

@@ -85,10 +85,9 @@ fn a_cookie_cannot_be_lent() {
 }
 
 /// No answer to an address that is not proven is longer than what it answers, whatever comes:
-/// every kind of packet, cut to every length, damaged, repeated. Fails if requests need not be
-/// padded (`bytes.len() < 770` instead of `!= MAX_DATAGRAM` in `read_request`), once the padding
-/// is cut below what a challenge takes, and if the connection's packets are answered at new
-/// addresses with more than a question (`look_at_path` sending twice).
+/// every kind of packet, cut to every length, damaged, repeated. Fails if requests of any length
+/// are answered (`bytes.len() < 10` instead of `!= MAX_DATAGRAM` in `read_request`), and if
+/// `look_at_path` asks twice.
 #[test]
 fn nothing_is_amplified() {
     over_seeds(20, |seed| {

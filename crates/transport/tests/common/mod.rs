@@ -1,6 +1,8 @@
 //! A network in memory: seeded, on a virtual clock, with every fault that datagrams know.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod transcript;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
