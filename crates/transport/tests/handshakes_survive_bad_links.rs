@@ -99,3 +99,28 @@ fn a_server_of_another_version_says_so() {
         [4, 1, 2, 3, 4, 5, 6, 7, 8, 1, VERSION, 0]
     );
 }
+
+/// Who did not see the request cannot make the client return a cookie that is worth nothing. Fails
+/// if `handle_challenge` does not compare the echo.
+#[test]
+fn a_strangers_challenge_is_not_answered() {
+    let mut world = World::new(1, GOOD);
+    let peer = world.join();
+    world.link.loss = 100;
+    world.run_for(Duration::ZERO);
+    let (from, to) = (world.server_address, world.peers[peer].address);
+    let mut challenge = [7; 33];
+    challenge[0] = 2;
+    world.inject(from, to, challenge.to_vec(), 1);
+    world.run_for(Duration::from_millis(500));
+    assert!(world.sent.len() > 3);
+    for request in &world.sent {
+        assert_eq!(request.bytes[730..754], [0; 24], "still without a cookie");
+    }
+    // The real one is.
+    challenge[1..9].copy_from_slice(&world.sent[0].bytes[2..10]);
+    world.inject(from, to, challenge.to_vec(), 1);
+    world.run_for(Duration::from_millis(10));
+    let last = &world.sent.last().expect("asked at once").bytes;
+    assert_eq!(last[730..754], [7; 24]);
+}
