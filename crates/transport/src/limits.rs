@@ -131,6 +131,7 @@ pub(crate) struct UsedTokens {
     /// Tokens that expire up to here may have been forgotten. Without this, a wall clock that
     /// leaps ahead and back would make used tokens good again.
     forgotten: UnixTime,
+    swept: UnixTime,
 }
 
 impl UsedTokens {
@@ -147,12 +148,20 @@ impl UsedTokens {
         self.used.insert(nonce, (expires, connection));
     }
 
-    /// Forgets what has expired, if it is time to.
+    /// Forgets what has expired, at most once for each second of the wall clock.
     pub(crate) fn sweep(&mut self, unix: UnixTime) {
-        if unix > self.forgotten {
-            self.forgotten = unix;
-            self.used.retain(|_, &mut (expires, _)| expires > unix);
+        if unix == self.swept {
+            return;
         }
+        self.swept = unix;
+        let forgotten = &mut self.forgotten;
+        self.used.retain(|_, &mut (expires, _)| {
+            let keep = expires > unix;
+            if !keep {
+                *forgotten = expires.max(*forgotten);
+            }
+            keep
+        });
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -121,5 +121,12 @@ fn a_wall_clock_that_leaps_ends_nothing_and_revives_no_token() {
         let again = world.join_with(token, link, "10.1.0.2:1");
         world.run_for(12 * SECOND);
         assert!(!world.peers[again].connected());
+        // One that was issued since is good, however far the clock had leapt.
+        let mut fresh = common::grant(5);
+        fresh.expires = UnixTime(UNIX.0 + 31);
+        let fresh = world.issue(&fresh);
+        let new = world.join_with(fresh, link, "10.1.0.3:1");
+        world.run_for(SECOND);
+        assert!(world.peers[new].connected());
     });
 }
