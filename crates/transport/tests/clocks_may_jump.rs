@@ -86,8 +86,8 @@ fn silence_is_noticed_in_time() {
     });
 }
 
-/// A client whose clock runs a thousandth faster, for ten minutes. Fails if the two clocks are
-/// ever compared.
+/// A client whose clock runs a thousandth faster, for ten minutes. Fails if nobody keeps the
+/// connection alive meanwhile (`keep_alive` of a minute in `LinkConfig::default`).
 #[test]
 fn a_skew_of_a_thousandth_ends_nothing() {
     let mut world = world(1);

@@ -261,6 +261,8 @@ proptest! {
         prop_assert_eq!(world.received().len(), before + 1);
     }
 
+    /// Fails if a token may name no server (`count == 0` left out of `read_servers`), which a
+    /// client could not ask.
     #[test]
     fn any_token_is_read_back_or_refused(
         bytes in prop::collection::vec(any::<u8>(), 0..1100),
@@ -276,6 +278,10 @@ proptest! {
         if let Ok(read) = ConnectToken::from_bytes(&bytes) {
             prop_assert_eq!(read.to_bytes().to_vec(), bytes.clone());
         }
+        let mut nowhere = token.to_bytes().to_vec();
+        nowhere.truncate(nowhere.len() - 19);
+        *nowhere.last_mut().expect("not empty") = 0;
+        prop_assert_eq!(ConnectToken::from_bytes(&nowhere), Err(TokenError::Malformed));
         bytes.truncate(length);
         if length < token.to_bytes().len() {
             prop_assert!(ConnectToken::from_bytes(&bytes).is_err());
