@@ -97,7 +97,7 @@ fn keys_change_all_the_time_and_nobody_notices() {
             .forged;
         assert!(world.received().len() > 350);
         assert!(
-            world.peers[0].payloads().len() > 300,
+            world.peers[0].payloads().len() > 250,
             "some are lost at moves"
         );
         // What was sealed two keys ago and comes late cannot be read; there is little of it.
