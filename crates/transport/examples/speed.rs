@@ -1,0 +1,103 @@
+//! What packets, forgeries and handshakes cost on one core, against their goals.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "measuring is what this program is for"
+)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::time::Instant;
+
+use common::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
+use prescient_transport::*;
+
+fn main() {
+    let mut world = World::new(1, GOOD);
+    let peer = world.join();
+    world.connect_all();
+    let connection = world.connections()[0];
+    let now = world.server_time();
+    let home = world.peers[peer].address;
+    let client = &mut world.peers[peer].client;
+    let (server, random) = (&mut world.server, &mut world.random);
+
+    let count = 200_000;
+    let start = Instant::now();
+    for _ in 0..count / 2 {
+        client.send(&[1; 64], now).expect("connected");
+        let up = client.poll_transmit().expect("just sent");
+        server.handle_datagram(home, &up.bytes, now, UNIX, random);
+        server.poll_event().expect("just received");
+        server.send(connection, &[2; 64], now).expect("connected");
+        let down = server.poll_transmit().expect("just sent");
+        client.handle_datagram(here(), &down.bytes, now);
+        client.poll_event().expect("just received");
+    }
+    // Each packet was sealed by one end and opened by the other, on one core.
+    report("packets in and out of one end", 2 * count, start, 200_000);
+
+    client.send(&[1; 64], now).expect("connected");
+    let mut forged = client.poll_transmit().expect("just sent").bytes;
+    *forged.last_mut().expect("not empty") ^= 1;
+    let start = Instant::now();
+    for _ in 0..count {
+        server.handle_datagram(home, &forged, now, UNIX, random);
+    }
+    let seen = server.statistics(connection).expect("connected");
+    assert_eq!(seen.forged, u64::from(count));
+    report("forged packets rejected", count, start, 300_000);
+
+    handshakes(2000);
+}
+
+/// The server's part of a handshake: two requests, of which it answers one with a challenge.
+fn handshakes(count: u32) {
+    let mut random = Random(1);
+    let now = Time::from_micros(1 << 40);
+    let mut config = config();
+    config.limits.connections = usize::MAX;
+    config.limits.memory = usize::MAX;
+    let mut server = Server::new(config, &mut random, now);
+    let key = TokenKey::new(common::KEY).expect("not the public one");
+    let mut spent = std::time::Duration::ZERO;
+    for number in 0..count {
+        let token = grant(number.into())
+            .issue(&key, &mut random)
+            .expect("sound");
+        let link = LinkConfig::default();
+        let mut client =
+            Client::connect(token, PROTOCOL, link, &mut random, now).expect("the same protocol");
+        let home = address(&format!("10.1.{}.{}:9", number / 256, number % 256));
+        for _ in 0..2 {
+            client.handle_timeout(now);
+            let request = client.poll_transmit().expect("it asks");
+            let start = Instant::now();
+            server.handle_datagram(home, &request.bytes, now, UNIX, &mut random);
+            let answer = server.poll_transmit().expect("it answers");
+            spent += start.elapsed();
+            client.handle_datagram(here(), &answer.bytes, now);
+        }
+        assert!(client.is_connected());
+    }
+    let rate = f64::from(count) / spent.as_secs_f64();
+    print(rate, "handshakes on the server", 4_000);
+}
+
+fn report(what: &str, count: u32, start: Instant, goal: u32) {
+    let rate = f64::from(count) / start.elapsed().as_secs_f64();
+    print(rate, what, goal);
+}
+
+fn print(rate: f64, what: &str, goal: u32) {
+    let verdict = if rate >= f64::from(goal) {
+        "met"
+    } else {
+        "not met"
+    };
+    println!("{rate:>9.0} {what} a second, goal {goal}: {verdict}");
+}
+
+fn here() -> std::net::SocketAddr {
+    address("192.0.2.1:4000")
+}

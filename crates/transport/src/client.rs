@@ -1,0 +1,352 @@
+//! The client's end of a connection.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use crate::config::LinkConfig;
+use crate::connection::{
+    Connection, Fate, MAX_PAYLOAD, Outbox, Statistics, Transmit, close_reason,
+};
+use crate::entropy::{Entropy, random};
+use crate::error::{CloseReason, ConnectError, Denial, SendError};
+use crate::packet::{self, Accept, Cookie, Kind, PREFIX_LEN, Type};
+use crate::schedule::{Ephemeral, Keys, Secret, follow, mac_is};
+use crate::session::Session;
+use crate::time::{Attention, Time};
+use crate::token::{ConnectToken, ProtocolId, canonical};
+
+/// What happened to a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// The server let us in, and it is the one that the token was sealed for.
+    Connected {
+        /// Which of the token's servers it is.
+        server: SocketAddr,
+    },
+    /// The connection did not come about. Nothing follows.
+    Failed(ConnectError),
+    /// A payload arrived; each at most once, in the order of arrival.
+    Received {
+        /// The number that the server's [`send`](crate::Server::send) returned.
+        sequence: u64,
+        /// What it sent.
+        payload: Vec<u8>,
+    },
+    /// The connection is over. Nothing follows.
+    Closed(CloseReason),
+}
+
+/// A client: one token, one connection, and then it is over.
+///
+/// Feed it datagrams and time, and poll it for datagrams and events until both are `None`.
+pub struct Client {
+    config: LinkConfig,
+    clock: Attention,
+    token: ConnectToken,
+    request_key: Secret,
+    ephemeral: Ephemeral,
+    opening: Vec<u8>,
+    server: usize,
+    state: State,
+    outbox: Outbox,
+    events: VecDeque<ClientEvent>,
+}
+
+enum State {
+    /// Sending requests, with whatever cookie the server gave us last.
+    Asking {
+        cookie: Cookie,
+        next: Time,
+        until: Time,
+    },
+    Open(Box<Connection>),
+    Over,
+}
+
+impl Client {
+    /// Begins to connect to the token's servers, one after the other.
+    ///
+    /// `protocol` is what this client speaks; a token for another one is refused here, because the
+    /// server could not tell. Whether the token has expired decides the server, whose clock is
+    /// more likely to be right.
+    pub fn connect(
+        token: ConnectToken,
+        protocol: ProtocolId,
+        config: LinkConfig,
+        entropy: &mut dyn Entropy,
+        now: Time,
+    ) -> Result<Self, Denial> {
+        if token.front.protocol != protocol {
+            return Err(Denial::Protocol);
+        }
+        let config = config.sane();
+        let clock = Attention::new(now, config.longest_step());
+        let ephemeral = Ephemeral::new(entropy);
+        let opening = packet::opening(&token, random(entropy), ephemeral.public());
+        let mut client = Self {
+            state: State::Over,
+            request_key: follow(&token.secret, REQUEST_KEY),
+            outbox: Outbox::new(config.outbox),
+            events: VecDeque::new(),
+            server: 0,
+            config,
+            clock,
+            token,
+            ephemeral,
+            opening,
+        };
+        client.ask(0);
+        Ok(client)
+    }
+
+    /// Takes a datagram that arrived. Nothing that a stranger sends changes anything, and what is
+    /// not understood is dropped without a word.
+    pub fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Time) {
+        let now = self.clock.advance(now);
+        if self.events.len() >= self.config.inbox || canonical(from) != self.address() {
+            return;
+        }
+        match (Type::of(bytes), &mut self.state) {
+            (Some(Type::Challenge), State::Asking { .. }) => self.handle_challenge(bytes, now),
+            (Some(Type::Accept), State::Asking { .. }) => self.handle_accept(bytes, now),
+            (Some(Type::Denied), State::Asking { .. }) => {
+                if let Some(denial) = packet::read_denied(bytes, &self.prefix(), &self.request_key)
+                {
+                    self.try_next(denial.into());
+                }
+            }
+            (Some(Type::Sealed), State::Open(_)) => self.handle_sealed(bytes, now),
+            _ => {}
+        }
+    }
+
+    /// Does what time demands: repeats requests, keeps alive, notices silence.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let now = self.clock.advance(now);
+        match &mut self.state {
+            State::Asking { until, .. } if now >= *until => self.try_next(ConnectError::TimedOut),
+            State::Asking { cookie, next, .. } if now >= *next => {
+                *next = now.after(self.config.retry);
+                let request = packet::write_request(&self.opening, *cookie, &self.request_key);
+                let to = self.address();
+                self.outbox.offer(to, request);
+            }
+            State::Open(_) => self.wake(now),
+            State::Asking { .. } | State::Over => {}
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, on the caller's clock.
+    /// Later than that it does no harm, but peers may lose patience. `None` when it is over.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let deadline = match &self.state {
+            State::Asking { next, until, .. } => (*next).min(*until),
+            State::Open(connection) => connection.deadline(&self.config),
+            State::Over => return None,
+        };
+        Some(self.clock.on_callers_clock(deadline))
+    }
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.outbox.poll()
+    }
+
+    /// The next thing that happened.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// Sends a payload of up to [`MAX_PAYLOAD`] bytes, once: it may be lost, arrive late or before
+    /// an earlier one, but not twice and not changed. Returns its number.
+    pub fn send(&mut self, payload: &[u8], now: Time) -> Result<u64, SendError> {
+        let now = self.clock.advance(now);
+        let State::Open(connection) = &mut self.state else {
+            return Err(SendError::NotConnected);
+        };
+        if connection.is_leaving() {
+            return Err(SendError::NotConnected);
+        }
+        if payload.len() > MAX_PAYLOAD {
+            return Err(SendError::TooLong {
+                length: payload.len(),
+                room: MAX_PAYLOAD,
+            });
+        }
+        if self.outbox.is_full() {
+            return Err(SendError::Backlogged);
+        }
+        let to = connection.peer;
+        let sent = connection.send(Kind::Payload, payload, to, now, &mut self.outbox);
+        sent.map_err(|_| {
+            self.end(CloseReason::Exhausted);
+            SendError::NotConnected
+        })
+    }
+
+    /// Ends the connection, or the attempt to make one. The goodbye is repeated a few times; go on
+    /// polling until [`next_timeout`](Self::next_timeout) is `None`.
+    pub fn close(&mut self, reason: CloseReason, now: Time) {
+        let now = self.clock.advance(now);
+        match &mut self.state {
+            State::Asking { .. } => {
+                self.state = State::Over;
+                self.events
+                    .push_back(ClientEvent::Failed(ConnectError::Closed));
+            }
+            State::Open(connection) if !connection.is_leaving() => {
+                connection.leave(reason, now);
+                self.events.push_back(ClientEvent::Closed(reason));
+                self.wake(now);
+            }
+            State::Open(_) | State::Over => {}
+        }
+    }
+
+    /// Whether payloads can be sent.
+    pub fn is_connected(&self) -> bool {
+        matches!(&self.state, State::Open(connection) if !connection.is_leaving())
+    }
+
+    /// What the connection has seen so far; `None` without one.
+    pub fn statistics(&self) -> Option<Statistics> {
+        match &self.state {
+            State::Open(connection) => Some(connection.statistics),
+            State::Asking { .. } | State::Over => None,
+        }
+    }
+
+    fn handle_challenge(&mut self, bytes: &[u8], now: Time) {
+        let prefix = self.prefix();
+        let (Some((echo, given)), State::Asking { cookie, next, .. }) =
+            (packet::read_challenge(bytes), &mut self.state)
+        else {
+            return;
+        };
+        if echo[..] == prefix[2..] && given != *cookie {
+            // Only the first is answered at once: if each were, repeated requests and challenges
+            // would set each other off.
+            let first = *cookie == Cookie::default();
+            *cookie = given;
+            if first {
+                *next = now;
+            }
+        }
+    }
+
+    fn handle_accept(&mut self, bytes: &[u8], now: Time) {
+        let Some(accept) = Accept::read(bytes) else {
+            return;
+        };
+        if accept.echo[..] != self.prefix()[2..] {
+            return;
+        }
+        let answer = accept.answer();
+        let keys = Keys::derive(
+            &self.token.secret,
+            &self.ephemeral,
+            &accept.ephemeral,
+            &self.opening,
+            &answer,
+        );
+        let Some(keys) = keys.filter(|keys| mac_is(&keys.accept, &[&answer], &accept.mac)) else {
+            return;
+        };
+        let session = Session::new(keys.up, keys.down, self.config.rekeying(), now);
+        let server = self.address();
+        let mut connection = Connection::of_client(session, accept.connection, server, now);
+        // The server waits for a sign that its answer arrived. A fresh session has numbers left.
+        let greeted = connection.send(Kind::KeepAlive, &[], server, now, &mut self.outbox);
+        debug_assert!(greeted.is_ok());
+        self.state = State::Open(Box::new(connection));
+        self.events.push_back(ClientEvent::Connected { server });
+    }
+
+    fn handle_sealed(&mut self, bytes: &[u8], now: Time) {
+        let State::Open(connection) = &mut self.state else {
+            return;
+        };
+        let Ok(opened) = connection.open(bytes, now) else {
+            if connection.is_worn_out() && !connection.is_leaving() {
+                connection.leave(CloseReason::Exhausted, now);
+                self.events
+                    .push_back(ClientEvent::Closed(CloseReason::Exhausted));
+            }
+            return;
+        };
+        match opened.kind {
+            Kind::Payload if !connection.is_leaving() => {
+                self.events.push_back(ClientEvent::Received {
+                    sequence: opened.sequence,
+                    payload: opened.payload,
+                });
+            }
+            Kind::PathChallenge => {
+                let (to, question) = (connection.peer, &opened.payload);
+                let sent = connection.send(Kind::PathResponse, question, to, now, &mut self.outbox);
+                if sent.is_err() {
+                    self.end(CloseReason::Exhausted);
+                }
+            }
+            Kind::Close => {
+                if let Some(reason) = close_reason(&opened.payload) {
+                    self.end(reason);
+                }
+            }
+            Kind::Payload | Kind::KeepAlive | Kind::PathResponse => {}
+        }
+    }
+
+    fn wake(&mut self, now: Time) {
+        let State::Open(connection) = &mut self.state else {
+            return;
+        };
+        match connection.wake(&self.config, now, &mut self.outbox) {
+            Fate::Lives => {}
+            Fate::Silent => self.end(CloseReason::TimedOut),
+            Fate::Exhausted => self.end(CloseReason::Exhausted),
+            Fate::Left => self.state = State::Over,
+        }
+    }
+
+    /// Ends the connection without a further word to the server.
+    fn end(&mut self, reason: CloseReason) {
+        let told = matches!(&self.state, State::Open(connection) if connection.is_leaving());
+        self.state = State::Over;
+        if !told {
+            self.events.push_back(ClientEvent::Closed(reason));
+        }
+    }
+
+    /// Asks a server of the token, from now on and at once.
+    fn ask(&mut self, server: usize) {
+        let now = self.clock.now();
+        self.server = server;
+        self.state = State::Asking {
+            cookie: Cookie::default(),
+            next: now,
+            until: now.after(self.config.timeout),
+        };
+    }
+
+    fn try_next(&mut self, error: ConnectError) {
+        if self.server + 1 < self.token.servers.len() {
+            self.ask(self.server + 1);
+        } else {
+            self.state = State::Over;
+            self.events.push_back(ClientEvent::Failed(error));
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        // Neither a token that was issued nor one that was read names no server.
+        self.token.servers[self.server]
+    }
+
+    fn prefix(&self) -> [u8; PREFIX_LEN] {
+        *self.opening.first_chunk().expect("an opening is longer")
+    }
+}
+
+/// Whoever has the token's secret makes requests with this key that follows from it.
+pub(crate) const REQUEST_KEY: &[u8] = b"request";

@@ -1,0 +1,131 @@
+//! Limits and spans of time, with defaults that suit a game of a few hundred players.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::session::Rekeying;
+use crate::token::{ProtocolId, TokenKey};
+
+/// What either end decides for itself about its connections; the two need not agree. Values that
+/// would keep a machine busy without end, such as a keep-alive every zero seconds, are raised to
+/// the smallest sensible ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// A peer that was silent for this long is dead. For a client also how long it asks each
+    /// server before it gives up.
+    pub timeout: Duration,
+    /// After this long without anything to send, a packet says that we are still here.
+    pub keep_alive: Duration,
+    /// How long a handshake packet may be unanswered before it is repeated.
+    pub retry: Duration,
+    /// A key is replaced after that many packets,
+    pub packets_per_key: u64,
+    /// or after this long, whichever comes first.
+    pub key_lifetime: Duration,
+    /// How many datagrams may wait to be polled; more are refused or dropped.
+    pub outbox: usize,
+    /// How many events may wait to be polled; datagrams that come in then are dropped, as a full
+    /// socket would.
+    pub inbox: usize,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(1),
+            retry: Duration::from_millis(125),
+            packets_per_key: 1 << 20,
+            key_lifetime: Duration::from_secs(600),
+            outbox: 4096,
+            inbox: 4096,
+        }
+    }
+}
+
+impl LinkConfig {
+    /// The same without what cannot work.
+    pub(crate) fn sane(self) -> Self {
+        let keep_alive = self.keep_alive.max(SHORTEST);
+        Self {
+            timeout: self.timeout.max(SHORTEST),
+            keep_alive,
+            retry: self.retry.clamp(SHORTEST, keep_alive.max(LONGEST_RETRY)),
+            packets_per_key: self.packets_per_key.max(1),
+            key_lifetime: self.key_lifetime.max(SHORTEST),
+            outbox: self.outbox.max(1),
+            inbox: self.inbox.max(1),
+        }
+    }
+
+    /// A caller who comes when [`next_timeout`](crate::Client::next_timeout) says never lets more
+    /// time pass than this between two calls; who does was suspended.
+    pub(crate) fn longest_step(&self) -> Duration {
+        self.keep_alive.saturating_mul(2).clamp(
+            Duration::from_secs(1),
+            self.timeout.max(Duration::from_secs(1)),
+        )
+    }
+
+    pub(crate) fn rekeying(&self) -> Rekeying {
+        Rekeying {
+            packets: self.packets_per_key,
+            lifetime: self.key_lifetime,
+        }
+    }
+}
+
+/// How much a server takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections in all.
+    pub connections: usize,
+    /// Connections from one address. Of IPv6 the first 64 bits count, which one customer has.
+    pub connections_per_address: usize,
+    /// Handshakes per second from one address that has proven to be real.
+    pub handshakes_per_address: u32,
+    /// Tokens remembered as used, and addresses remembered for the line above.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            connections_per_address: 8,
+            handshakes_per_address: 10,
+            memory: 1 << 16,
+        }
+    }
+}
+
+/// What a server is.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// The key that the backend seals tokens with.
+    pub key: TokenKey,
+    /// What both ends must speak.
+    pub protocol: ProtocolId,
+    /// Where clients reach this server, as tokens name it.
+    pub addresses: Vec<SocketAddr>,
+    /// How much it takes on.
+    pub limits: Limits,
+    /// Its side of every connection.
+    pub link: LinkConfig,
+}
+
+impl ServerConfig {
+    /// A server with default limits.
+    pub fn new(key: TokenKey, protocol: ProtocolId, addresses: Vec<SocketAddr>) -> Self {
+        Self {
+            key,
+            protocol,
+            addresses,
+            limits: Limits::default(),
+            link: LinkConfig::default(),
+        }
+    }
+}
+
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(1);

@@ -1,0 +1,87 @@
+//! A challenge that the server need not remember.
+//!
+//! A datagram's sender address proves nothing. So the first request is answered with a MAC over
+//! the address, the time and the request; only who receives it can send it back, and only with it
+//! the server begins to work. Because it covers the request, a request that was damaged on the way
+//! leads to another challenge and not to a refusal.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use crate::entropy::{Entropy, random};
+use crate::packet::Cookie;
+use crate::schedule::{MAC_LEN, Secret, mac, mac_is};
+use crate::time::Time;
+use crate::token::address_to_bytes;
+
+/// The key that a server's cookies are made with: new with every start, so that nothing from
+/// before a restart is good after it.
+pub(crate) struct Baker(Secret);
+
+impl Baker {
+    pub(crate) fn new(entropy: &mut dyn Entropy) -> Self {
+        Self(Zeroizing::new(random(entropy)))
+    }
+
+    pub(crate) fn bake(&self, from: SocketAddr, opening: &[u8], now: Time) -> Cookie {
+        Cookie {
+            made: now,
+            tag: self.tag(from, opening, now),
+        }
+    }
+
+    /// Whether this cookie was sent to this address for this request a moment ago.
+    pub(crate) fn made(
+        &self,
+        cookie: &Cookie,
+        from: SocketAddr,
+        opening: &[u8],
+        now: Time,
+    ) -> bool {
+        let fresh = cookie.made <= now && now.since(cookie.made) <= LIFETIME;
+        let (address, time) = ingredients(from, cookie.made);
+        fresh && mac_is(&self.0, &[&address, &time, opening], &cookie.tag)
+    }
+
+    fn tag(&self, from: SocketAddr, opening: &[u8], made: Time) -> [u8; MAC_LEN] {
+        let (address, time) = ingredients(from, made);
+        mac(&self.0, &[&address, &time, opening])
+    }
+}
+
+fn ingredients(from: SocketAddr, made: Time) -> ([u8; 19], [u8; 8]) {
+    (address_to_bytes(from), made.as_micros().to_le_bytes())
+}
+
+const LIFETIME: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_good_for_one_address_one_request_and_five_seconds() {
+        let baker = Baker::new(&mut |bytes: &mut [u8]| bytes.fill(3));
+        let from: SocketAddr = "10.0.0.1:5".parse().expect("an address");
+        let now = Time::from_micros(77_000_000);
+        let cookie = baker.bake(from, b"request", now);
+        let made = |from: &str, opening: &[u8], now| {
+            baker.made(&cookie, from.parse().expect("an address"), opening, now)
+        };
+        assert!(made("10.0.0.1:5", b"request", now));
+        assert!(made("10.0.0.1:5", b"request", now.after(LIFETIME)));
+        assert!(!made("10.0.0.1:6", b"request", now));
+        assert!(!made("10.0.0.2:5", b"request", now));
+        assert!(!made("10.0.0.1:5", b"Request", now));
+        assert!(!made(
+            "10.0.0.1:5",
+            b"request",
+            Time::from_micros(76_999_999)
+        ));
+        assert!(!made("10.0.0.1:5", b"request", now.after(LIFETIME * 2)));
+        let other = Baker::new(&mut |bytes: &mut [u8]| bytes.fill(4));
+        assert!(!other.made(&cookie, from, b"request", now));
+    }
+}

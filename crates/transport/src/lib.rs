@@ -1,0 +1,93 @@
+//! Secure connections over datagrams, as machines without sockets, clocks or randomness of their
+//! own: time, random bytes and datagrams go in with `handle_…`, datagrams and events come out of
+//! `poll_…`. Payloads are opaque bytes.
+//!
+//! A [`Grant`] of the game's backend, sealed into a [`ConnectToken`], lets a [`Client`] connect to
+//! a [`Server`]. From then on every packet is encrypted and authenticated, arrives at most once,
+//! and finds its connection by a name in it rather than by the address that it came from, so a
+//! client may move to another network.
+//!
+//! ```
+//! use prescient_transport::*;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let mut seed = 0u8;
+//! # let mut entropy = |bytes: &mut [u8]| bytes.fill_with(|| { seed = seed.wrapping_mul(5).wrapping_add(7); seed });
+//! # let mut now = Time::from_micros(0);
+//! # let unix = UnixTime(1_800_000_000);
+//! let protocol = ProtocolId(*b"my game, week 12");
+//! let address = "192.0.2.1:4000".parse()?;
+//! let home = "198.51.100.7:50000".parse()?;
+//!
+//! // The backend, when a player presses "play".
+//! let key = TokenKey::generate(&mut entropy);
+//! let grant = Grant {
+//!     client: ClientId(77),
+//!     protocol,
+//!     servers: vec![address],
+//!     expires: UnixTime(unix.0 + 30),
+//!     data: b"blue team".to_vec(),
+//! };
+//! let token = grant.issue(&key, &mut entropy)?;
+//!
+//! // The server and the client, each with a socket of its own.
+//! let config = ServerConfig::new(key, protocol, vec![address]);
+//! let mut server = Server::new(config, &mut entropy, now);
+//! let mut client = Client::connect(token, protocol, LinkConfig::default(), &mut entropy, now)?;
+//!
+//! let mut heard = Vec::new();
+//! while heard.is_empty() {
+//!     client.handle_timeout(now);
+//!     server.handle_timeout(now);
+//!     // Where this carries datagrams over, a program sends and receives them.
+//!     while let Some(transmit) = client.poll_transmit() {
+//!         server.handle_datagram(home, &transmit.bytes, now, unix, &mut entropy);
+//!     }
+//!     while let Some(transmit) = server.poll_transmit() {
+//!         client.handle_datagram(address, &transmit.bytes, now);
+//!     }
+//!     while let Some(event) = server.poll_event() {
+//!         if let ServerEvent::Connected { connection, data, .. } = event {
+//!             server.send(connection, &data, now)?;
+//!         }
+//!     }
+//!     while let Some(event) = client.poll_event() {
+//!         match event {
+//!             ClientEvent::Received { payload, .. } => heard = payload,
+//!             ClientEvent::Failed(error) => return Err(error.into()),
+//!             ClientEvent::Connected { .. } | ClientEvent::Closed(_) => {}
+//!         }
+//!     }
+//!     now = client.next_timeout().expect("it is connected").max(now);
+//! }
+//! assert_eq!(heard, b"blue team");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the bytes are is in WIRE.md, why they are so in ARCHITECTURE.md.
+
+mod bytes;
+mod client;
+mod config;
+mod connection;
+mod cookie;
+mod entropy;
+mod error;
+mod limits;
+mod packet;
+mod replay;
+mod schedule;
+mod server;
+mod session;
+mod time;
+mod token;
+
+pub use client::{Client, ClientEvent};
+pub use config::{Limits, LinkConfig, ServerConfig};
+pub use connection::{MAX_PAYLOAD, Statistics, Transmit};
+pub use entropy::Entropy;
+pub use error::{CloseReason, ConnectError, Denial, SendError, TokenError};
+pub use packet::{MAX_DATAGRAM, VERSION};
+pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};
+pub use time::{Time, UnixTime};
+pub use token::{ClientId, ConnectToken, Grant, ProtocolId, TokenKey};

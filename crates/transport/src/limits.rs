@@ -1,0 +1,221 @@
+//! What a server remembers of those who proved their address: how often they knock, how many of
+//! them are in, and which tokens they used. Of everybody else it remembers nothing.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::config::Limits;
+use crate::time::{Time, UnixTime};
+
+/// Whom an address belongs to, as far as it tells: a host, or an IPv6 network of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    Host([u8; 4]),
+    Network([u8; 8]),
+}
+
+impl Origin {
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        match address.ip().to_canonical() {
+            IpAddr::V4(ip) => Self::Host(ip.octets()),
+            IpAddr::V6(ip) => {
+                let [a, b, c, d, e, f, g, h, ..] = ip.octets();
+                Self::Network([a, b, c, d, e, f, g, h])
+            }
+        }
+    }
+}
+
+/// How many connections an origin has and how many handshakes it may still make.
+struct Visits {
+    connections: usize,
+    /// In millionths of a handshake, so that a microsecond refills a whole number of them.
+    allowance: u64,
+    refilled: Time,
+}
+
+/// All origins that were heard of lately.
+pub(crate) struct Origins {
+    visits: BTreeMap<Origin, Visits>,
+    limits: Limits,
+    swept: Time,
+}
+
+impl Origins {
+    pub(crate) fn new(limits: Limits, now: Time) -> Self {
+        Self {
+            visits: BTreeMap::new(),
+            limits,
+            swept: now,
+        }
+    }
+
+    /// Takes one handshake from the allowance of an origin, which refills as time passes.
+    pub(crate) fn may_knock(&mut self, origin: Origin, now: Time) -> bool {
+        self.sweep(now);
+        if !self.visits.contains_key(&origin) && self.visits.len() >= self.limits.memory {
+            return false;
+        }
+        let full = self.full();
+        let rate = u64::from(self.limits.handshakes_per_address);
+        let visits = self.visits.entry(origin).or_insert(Visits {
+            connections: 0,
+            allowance: full,
+            refilled: now,
+        });
+        visits.refill(rate, full, now);
+        let allowed = visits.allowance >= MILLION;
+        if allowed {
+            visits.allowance -= MILLION;
+        }
+        allowed
+    }
+
+    pub(crate) fn has_room(&self, origin: Origin) -> bool {
+        let connections = self.visits.get(&origin).map_or(0, |v| v.connections);
+        connections < self.limits.connections_per_address
+    }
+
+    pub(crate) fn enter(&mut self, origin: Origin, now: Time) {
+        let full = self.full();
+        let visits = self.visits.entry(origin).or_insert(Visits {
+            connections: 0,
+            allowance: full,
+            refilled: now,
+        });
+        visits.connections += 1;
+    }
+
+    pub(crate) fn leave(&mut self, origin: Origin) {
+        if let Some(visits) = self.visits.get_mut(&origin) {
+            visits.connections = visits.connections.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.visits.len()
+    }
+
+    /// Forgets, once a second, whoever has neither connections nor used allowance.
+    fn sweep(&mut self, now: Time) {
+        if now.since(self.swept) < SWEEP {
+            return;
+        }
+        self.swept = now;
+        let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
+        self.visits.retain(|_, visits| {
+            visits.refill(rate, full, now);
+            visits.connections > 0 || visits.allowance < full
+        });
+    }
+
+    fn full(&self) -> u64 {
+        u64::from(self.limits.handshakes_per_address) * MILLION
+    }
+}
+
+impl Visits {
+    fn refill(&mut self, rate: u64, full: u64, now: Time) {
+        let micros = now.as_micros().saturating_sub(self.refilled.as_micros());
+        self.allowance = (self.allowance.saturating_add(micros.saturating_mul(rate))).min(full);
+        self.refilled = now;
+    }
+}
+
+/// The tokens that had their session. A token is remembered until it expires; after that its
+/// expiry refuses it.
+#[derive(Default)]
+pub(crate) struct UsedTokens {
+    used: BTreeMap<[u8; 24], (UnixTime, u64)>,
+    /// Tokens that expire up to here may have been forgotten. Without this, a wall clock that
+    /// leaps ahead and back would make used tokens good again.
+    forgotten: UnixTime,
+    swept: UnixTime,
+}
+
+impl UsedTokens {
+    /// Which connection a token was used for.
+    pub(crate) fn find(&self, nonce: &[u8; 24]) -> Option<u64> {
+        self.used.get(nonce).map(|&(_, connection)| connection)
+    }
+
+    pub(crate) fn is_expired(&self, expires: UnixTime, unix: UnixTime) -> bool {
+        expires <= unix.max(self.forgotten)
+    }
+
+    pub(crate) fn remember(&mut self, nonce: [u8; 24], expires: UnixTime, connection: u64) {
+        self.used.insert(nonce, (expires, connection));
+    }
+
+    /// Forgets what has expired, at most once for each second of the wall clock.
+    pub(crate) fn sweep(&mut self, unix: UnixTime) {
+        if unix == self.swept {
+            return;
+        }
+        self.swept = unix;
+        let forgotten = &mut self.forgotten;
+        self.used.retain(|_, &mut (expires, _)| {
+            let keep = expires > unix;
+            if !keep {
+                *forgotten = expires.max(*forgotten);
+            }
+            keep
+        });
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.used.len()
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+const SWEEP: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(last: u8) -> Origin {
+        Origin::Host([10, 0, 0, last])
+    }
+
+    #[test]
+    fn ten_handshakes_a_second_and_not_one_more() {
+        let start = Time::from_micros(1 << 32);
+        let mut origins = Origins::new(Limits::default(), start);
+        let mut allowed = 0;
+        for millisecond in 0..10_000 {
+            let now = start.after(Duration::from_millis(millisecond));
+            allowed += u32::from(origins.may_knock(origin(1), now));
+        }
+        assert_eq!(allowed, 10 + 99);
+        assert!(origins.may_knock(origin(2), start));
+    }
+
+    #[test]
+    fn origins_are_forgotten_and_never_too_many() {
+        let start = Time::from_micros(1 << 32);
+        let limits = Limits {
+            memory: 100,
+            ..Limits::default()
+        };
+        let mut origins = Origins::new(limits, start);
+        let knocks = (0..=255).filter(|&last| origins.may_knock(origin(last), start));
+        assert_eq!(knocks.count(), 100);
+        assert_eq!(origins.len(), 100);
+        origins.enter(origin(1), start);
+        let later = start.after(Duration::from_secs(2));
+        assert!(origins.may_knock(origin(200), later));
+        assert_eq!(origins.len(), 2);
+    }
+
+    #[test]
+    fn neighbours_in_one_network_are_one_origin() {
+        let of = |text: &str| Origin::of(text.parse().expect("an address"));
+        assert_eq!(of("[2001:db8::1]:1"), of("[2001:db8::ffff:1]:2"));
+        assert_ne!(of("[2001:db8::1]:1"), of("[2001:db8:0:1::1]:1"));
+        assert_eq!(of("[::ffff:10.0.0.1]:1"), of("10.0.0.1:1"));
+        assert_ne!(of("10.0.0.1:1"), of("10.0.0.2:1"));
+    }
+}

@@ -1,0 +1,648 @@
+//! The server: every connection of one socket, and the door that leads to them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::client::REQUEST_KEY;
+use crate::config::ServerConfig;
+use crate::connection::{
+    Connection, Fate, MAX_PAYLOAD, Outbox, Statistics, Transmit, close_reason,
+};
+use crate::cookie::Baker;
+use crate::entropy::{Entropy, random};
+use crate::error::{CloseReason, Denial, SendError};
+use crate::limits::{Origin, Origins, UsedTokens};
+use crate::packet::{self, Accept, Asked, Kind, Request, Type};
+use crate::schedule::{Ephemeral, Keys, Secret, follow, mac};
+use crate::session::{Opened, Session};
+use crate::time::{Attention, Time, UnixTime};
+use crate::token::{ClientId, Private, canonical};
+
+/// A connection of a server, as the packets of its client name it, too. Not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// What happened to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A client is there, and has proven that it holds its token and its address.
+    Connected {
+        /// What to call it from now on.
+        connection: ConnectionId,
+        /// Who it is to the backend.
+        client: ClientId,
+        /// Where it is.
+        address: SocketAddr,
+        /// What the backend put into the token for us.
+        data: Vec<u8>,
+    },
+    /// A payload arrived; each at most once, in the order of arrival.
+    Received {
+        /// From whom.
+        connection: ConnectionId,
+        /// The number that the client's [`send`](crate::Client::send) returned.
+        sequence: u64,
+        /// What it sent.
+        payload: Vec<u8>,
+    },
+    /// A client has another address now, and has proven that, too.
+    Moved {
+        /// Who.
+        connection: ConnectionId,
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// A connection that was [`Connected`](Self::Connected) is over; said once of each.
+    Closed {
+        /// Which.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// Somebody with a good token at the door.
+#[derive(Clone, Copy, Debug)]
+pub struct Applicant<'a> {
+    /// Who it is to the backend.
+    pub client: ClientId,
+    /// Where it is, which it has proven.
+    pub address: SocketAddr,
+    /// What the backend put into the token for us.
+    pub data: &'a [u8],
+}
+
+/// The game's own word on who may come in: `Err` with a code of its own turns the client away.
+pub type Admission = Box<dyn FnMut(&Applicant<'_>) -> Result<(), u16> + Send>;
+
+/// How much a server holds at the moment. None of it grows by what strangers send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Connections, including those that are being made and those that take leave.
+    pub connections: usize,
+    /// Tokens remembered as used.
+    pub tokens: usize,
+    /// Addresses remembered for their limits.
+    pub addresses: usize,
+    /// Datagrams and events that wait to be polled.
+    pub waiting: usize,
+}
+
+/// A server: feed it datagrams and time, and poll it for datagrams and events until both are
+/// `None`.
+pub struct Server {
+    config: ServerConfig,
+    clock: Attention,
+    baker: Baker,
+    admission: Option<Admission>,
+    seats: BTreeMap<ConnectionId, Seat>,
+    /// When to look at which connection; one entry for each.
+    timers: BTreeSet<(Time, ConnectionId)>,
+    origins: Origins,
+    used: UsedTokens,
+    outbox: Outbox,
+    events: VecDeque<ServerEvent>,
+}
+
+struct Seat {
+    connection: Connection,
+    client: ClientId,
+    timer: Time,
+    /// Until the client is heard of: what to repeat to it, and what to announce then.
+    arriving: Option<Box<Arriving>>,
+    /// An address that the client may have moved to.
+    path: Option<Path>,
+}
+
+struct Arriving {
+    ephemeral: [u8; 32],
+    accept: Vec<u8>,
+    data: Vec<u8>,
+}
+
+struct Path {
+    address: SocketAddr,
+    question: [u8; 8],
+    asked: Time,
+}
+
+impl Server {
+    /// A server that waits for requests.
+    pub fn new(config: ServerConfig, entropy: &mut dyn Entropy, now: Time) -> Self {
+        let mut config = config;
+        config.link = config.link.sane();
+        for address in &mut config.addresses {
+            *address = canonical(*address);
+        }
+        let clock = Attention::new(now, config.link.longest_step());
+        Self {
+            baker: Baker::new(entropy),
+            admission: None,
+            seats: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            origins: Origins::new(config.limits, clock.now()),
+            used: UsedTokens::default(),
+            outbox: Outbox::new(config.link.outbox),
+            events: VecDeque::new(),
+            clock,
+            config,
+        }
+    }
+
+    /// Asks `admission` about everybody who could come in otherwise. A token whose holder it turns
+    /// away stays good.
+    pub fn set_admission(&mut self, admission: Admission) {
+        self.admission = Some(admission);
+    }
+
+    /// Takes a datagram that arrived. What is not understood is dropped without a word; before an
+    /// address is proven, answers are shorter than what they answer and nothing is remembered.
+    ///
+    /// `unix` is the wall clock, which decides whether tokens have expired.
+    pub fn handle_datagram(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        now: Time,
+        unix: UnixTime,
+        entropy: &mut dyn Entropy,
+    ) {
+        let now = self.clock.advance(now);
+        let stranger = self.config.key.is_public() && !from.ip().to_canonical().is_loopback();
+        if stranger || self.events.len() >= self.config.link.inbox {
+            return;
+        }
+        match Type::of(bytes) {
+            Some(Type::Request) => self.handle_request(from, bytes, now, unix, entropy),
+            Some(Type::Sealed) => self.handle_sealed(from, bytes, now, entropy),
+            _ => {}
+        }
+    }
+
+    /// Does what time demands: keeps alive, says goodbye, notices silence.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let now = self.clock.advance(now);
+        while let Some(&(time, id)) = self.timers.first()
+            && time <= now
+        {
+            self.wake(id, now);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, on the caller's clock.
+    /// `None` without connections.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let (time, _) = self.timers.first()?;
+        Some(self.clock.on_callers_clock(*time))
+    }
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.outbox.poll()
+    }
+
+    /// The next thing that happened.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Sends a payload of up to [`MAX_PAYLOAD`] bytes, once: it may be lost, arrive late or before
+    /// an earlier one, but not twice and not changed. Returns its number.
+    pub fn send(
+        &mut self,
+        connection: ConnectionId,
+        payload: &[u8],
+        now: Time,
+    ) -> Result<u64, SendError> {
+        let now = self.clock.advance(now);
+        let seat = self.seats.get_mut(&connection);
+        let seat = seat
+            .filter(|seat| !seat.connection.is_mute() && !seat.connection.is_leaving())
+            .ok_or(SendError::NotConnected)?;
+        if payload.len() > MAX_PAYLOAD {
+            return Err(SendError::TooLong {
+                length: payload.len(),
+                room: MAX_PAYLOAD,
+            });
+        }
+        if self.outbox.is_full() {
+            return Err(SendError::Backlogged);
+        }
+        let to = seat.connection.peer;
+        let sent = seat
+            .connection
+            .send(Kind::Payload, payload, to, now, &mut self.outbox);
+        sent.map_err(|_| {
+            self.end(connection, CloseReason::Exhausted);
+            SendError::NotConnected
+        })
+    }
+
+    /// Ends a connection; nothing happens if there is none of that name. The goodbye is repeated a
+    /// few times.
+    pub fn close(&mut self, connection: ConnectionId, reason: CloseReason, now: Time) {
+        let now = self.clock.advance(now);
+        self.leave(connection, reason, now);
+    }
+
+    /// Ends all connections. Go on polling until [`next_timeout`](Self::next_timeout) is `None`.
+    pub fn close_all(&mut self, reason: CloseReason, now: Time) {
+        let now = self.clock.advance(now);
+        let all: Vec<_> = self.seats.keys().copied().collect();
+        for connection in all {
+            self.leave(connection, reason, now);
+        }
+    }
+
+    /// Everybody who is connected, and who they are to the backend.
+    pub fn clients(&self) -> impl Iterator<Item = (ConnectionId, ClientId)> {
+        let here = |seat: &Seat| !seat.connection.is_mute() && !seat.connection.is_leaving();
+        self.seats
+            .iter()
+            .filter(move |(_, seat)| here(seat))
+            .map(|(&id, seat)| (id, seat.client))
+    }
+
+    /// What a connection has seen so far.
+    pub fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
+        let seat = self.seats.get(&connection)?;
+        Some(seat.connection.statistics)
+    }
+
+    /// How much this server holds.
+    pub fn footprint(&self) -> Footprint {
+        Footprint {
+            connections: self.seats.len(),
+            tokens: self.used.len(),
+            addresses: self.origins.len(),
+            waiting: self.outbox.len() + self.events.len(),
+        }
+    }
+
+    fn handle_request(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        now: Time,
+        unix: UnixTime,
+        entropy: &mut dyn Entropy,
+    ) {
+        let request = match packet::read_request(bytes) {
+            Some(Asked::Ours(request)) => request,
+            Some(Asked::Foreign(prefix)) => {
+                let denial = Denial::Version {
+                    server: packet::VERSION,
+                };
+                let denied = packet::write_denied(denial, &prefix, &NOBODYS);
+                return self.outbox.offer(from, denied);
+            }
+            None => return,
+        };
+        if !self
+            .baker
+            .made(&request.cookie, from, &request.opening, now)
+        {
+            let cookie = self.baker.bake(from, &request.opening, now);
+            let challenge = packet::write_challenge(request.echo, cookie);
+            return self.outbox.offer(from, challenge);
+        }
+
+        // From here on somebody really is at that address.
+        if let Some(accept) = self.repeated(&request) {
+            return self.outbox.offer(from, accept);
+        }
+        if !self.origins.may_knock(Origin::of(from), now) {
+            return;
+        }
+        self.used.sweep(unix);
+        if let Err((denial, key)) = self.admit(from, &request, now, unix, entropy) {
+            let denied = packet::write_denied(denial, &request.prefix(), &key);
+            self.outbox.offer(from, denied);
+        }
+    }
+
+    /// What was answered to this very request before, as long as nothing was heard since.
+    fn repeated(&self, request: &Request) -> Option<Vec<u8>> {
+        let id = ConnectionId(self.used.find(&request.front.nonce)?);
+        let arriving = self.seats.get(&id)?.arriving.as_ref()?;
+        (arriving.ephemeral == request.ephemeral).then(|| arriving.accept.clone())
+    }
+
+    /// Lets a client in, or says why not and with which key to prove that.
+    fn admit(
+        &mut self,
+        from: SocketAddr,
+        request: &Request,
+        now: Time,
+        unix: UnixTime,
+        entropy: &mut dyn Entropy,
+    ) -> Result<(), (Denial, Secret)> {
+        let front = &request.front;
+        if front.protocol != self.config.protocol {
+            return Err((Denial::Protocol, NOBODYS.into()));
+        }
+        let Some(private) = Private::open(&self.config.key, front, &request.sealed) else {
+            return Err((Denial::Unreadable, NOBODYS.into()));
+        };
+        let key = follow(&private.secret, REQUEST_KEY);
+        if !request.is_from_holder(&key) {
+            return Ok(());
+        }
+        self.examine(from, request, &private, unix)
+            .map_err(|denial| (denial, key))?;
+        self.seat(from, request, private, now, entropy);
+        Ok(())
+    }
+
+    fn examine(
+        &mut self,
+        from: SocketAddr,
+        request: &Request,
+        private: &Private,
+        unix: UnixTime,
+    ) -> Result<(), Denial> {
+        if self.used.find(&request.front.nonce).is_some() {
+            return Err(Denial::Used);
+        }
+        if self.used.is_expired(request.front.expires, unix) {
+            return Err(Denial::Expired);
+        }
+        let ours = |server: &SocketAddr| self.config.addresses.contains(server);
+        if !private.servers.iter().any(ours) {
+            return Err(Denial::WrongServer);
+        }
+        let limits = &self.config.limits;
+        if self.seats.len() >= limits.connections || self.used.len() >= limits.memory {
+            return Err(Denial::Full);
+        }
+        if !self.origins.has_room(Origin::of(from)) {
+            return Err(Denial::Crowded);
+        }
+        let applicant = Applicant {
+            client: private.client,
+            address: from,
+            data: &private.data,
+        };
+        match &mut self.admission {
+            Some(admission) => admission(&applicant).map_err(Denial::Refused),
+            None => Ok(()),
+        }
+    }
+
+    fn seat(
+        &mut self,
+        from: SocketAddr,
+        request: &Request,
+        mut private: Private,
+        now: Time,
+        entropy: &mut dyn Entropy,
+    ) {
+        let id = ConnectionId(u64::from_le_bytes(random(entropy)));
+        // Two equal numbers of 64 bits mean that the randomness is none: no ground to build on.
+        if self.seats.contains_key(&id) {
+            return;
+        }
+        let ephemeral = Ephemeral::new(entropy);
+        let mut accept = Accept {
+            echo: request.echo,
+            connection: id.0,
+            ephemeral: ephemeral.public(),
+            mac: [0; 16],
+        };
+        let answer = accept.answer();
+        let keys = Keys::derive(
+            &private.secret,
+            &ephemeral,
+            &request.ephemeral,
+            &request.opening,
+            &answer,
+        );
+        // A client that spoils its own key exchange gets no answer.
+        let Some(keys) = keys else {
+            return;
+        };
+        accept.mac = mac(&keys.accept, &[&answer]);
+        let session = Session::new(keys.down, keys.up, self.config.link.rekeying(), now);
+        let connection = Connection::of_server(session, from, now);
+        let timer = connection.deadline(&self.config.link);
+        let seat = Seat {
+            connection,
+            client: private.client,
+            timer,
+            arriving: Some(Box::new(Arriving {
+                ephemeral: request.ephemeral,
+                accept: accept.to_bytes(),
+                data: std::mem::take(&mut private.data),
+            })),
+            path: None,
+        };
+        self.seats.insert(id, seat);
+        self.timers.insert((timer, id));
+        self.origins.enter(Origin::of(from), now);
+        self.used
+            .remember(request.front.nonce, request.front.expires, id.0);
+        self.outbox.offer(from, accept.to_bytes());
+    }
+
+    fn handle_sealed(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        now: Time,
+        entropy: &mut dyn Entropy,
+    ) {
+        let Some(name) = bytes.get(1..).and_then(|rest| rest.first_chunk()) else {
+            return;
+        };
+        let id = ConnectionId(u64::from_le_bytes(*name));
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        let Ok(opened) = seat.connection.open(bytes, now) else {
+            if seat.connection.is_worn_out() {
+                self.leave(id, CloseReason::Exhausted, now);
+            }
+            return;
+        };
+        if let Some(arriving) = seat.arriving.take() {
+            self.events.push_back(ServerEvent::Connected {
+                connection: id,
+                client: seat.client,
+                address: seat.connection.peer,
+                data: arriving.data,
+            });
+            // The client repeats itself until it hears of us.
+            let to = seat.connection.peer;
+            let greeted = seat
+                .connection
+                .send(Kind::KeepAlive, &[], to, now, &mut self.outbox);
+            debug_assert!(greeted.is_ok(), "a fresh session has numbers left");
+            self.set_timer(id);
+        }
+        self.handle_opened(id, from, opened, bytes.len(), now, entropy);
+    }
+
+    fn handle_opened(
+        &mut self,
+        id: ConnectionId,
+        from: SocketAddr,
+        opened: Opened,
+        length: usize,
+        now: Time,
+        entropy: &mut dyn Entropy,
+    ) {
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        let leaving = seat.connection.is_leaving();
+        match opened.kind {
+            Kind::Payload if !leaving => self.events.push_back(ServerEvent::Received {
+                connection: id,
+                sequence: opened.sequence,
+                payload: opened.payload,
+            }),
+            Kind::Close => {
+                if let Some(reason) = close_reason(&opened.payload) {
+                    return self.end(id, reason);
+                }
+            }
+            Kind::PathResponse if !leaving => self.handle_path_response(id, from, &opened.payload),
+            Kind::Payload | Kind::KeepAlive | Kind::PathChallenge | Kind::PathResponse => {}
+        }
+        if opened.newest && !leaving {
+            self.look_at_path(id, from, length, now, entropy);
+        }
+    }
+
+    /// Asks whoever is at a new address to prove it, with no more bytes than came from there. An
+    /// older packet that comes from elsewhere was late, or is somebody's copy.
+    fn look_at_path(
+        &mut self,
+        id: ConnectionId,
+        from: SocketAddr,
+        length: usize,
+        now: Time,
+        entropy: &mut dyn Entropy,
+    ) {
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        if from == seat.connection.peer {
+            seat.path = None;
+            return;
+        }
+        if length < PATH_CHALLENGE_LEN {
+            return;
+        }
+        let path = match seat.path.take() {
+            Some(path) if path.address == from && now.since(path.asked) < ASK_AGAIN => {
+                seat.path = Some(path);
+                return;
+            }
+            Some(path) if path.address == from => Path { asked: now, ..path },
+            _ => Path {
+                address: from,
+                question: random(entropy),
+                asked: now,
+            },
+        };
+        let sent = seat.connection.send(
+            Kind::PathChallenge,
+            &path.question,
+            from,
+            now,
+            &mut self.outbox,
+        );
+        seat.path = Some(path);
+        if sent.is_err() {
+            self.end(id, CloseReason::Exhausted);
+        }
+    }
+
+    /// Moves to a new address if the answer is right and came from there.
+    fn handle_path_response(&mut self, id: ConnectionId, from: SocketAddr, answer: &[u8]) {
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        let proven = seat
+            .path
+            .as_ref()
+            .is_some_and(|path| path.address == from && path.question == answer);
+        let (old, new) = (Origin::of(seat.connection.peer), Origin::of(from));
+        if !proven || (old != new && !self.origins.has_room(new)) {
+            return;
+        }
+        seat.path = None;
+        seat.connection.peer = from;
+        self.origins.leave(old);
+        self.origins.enter(new, self.clock.now());
+        self.events.push_back(ServerEvent::Moved {
+            connection: id,
+            address: from,
+        });
+    }
+
+    /// Says goodbye, and to the game at once that it is over.
+    fn leave(&mut self, id: ConnectionId, reason: CloseReason, now: Time) {
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        if seat.connection.is_leaving() {
+            return;
+        }
+        if seat.arriving.take().is_none() {
+            self.events.push_back(ServerEvent::Closed {
+                connection: id,
+                reason,
+            });
+        }
+        seat.connection.leave(reason, now);
+        self.wake(id, now);
+    }
+
+    fn wake(&mut self, id: ConnectionId, now: Time) {
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        match seat
+            .connection
+            .wake(&self.config.link, now, &mut self.outbox)
+        {
+            Fate::Lives => self.set_timer(id),
+            Fate::Silent => self.end(id, CloseReason::TimedOut),
+            Fate::Exhausted => self.end(id, CloseReason::Exhausted),
+            Fate::Left => self.end(id, CloseReason::Finished),
+        }
+    }
+
+    fn set_timer(&mut self, id: ConnectionId) {
+        if let Some(seat) = self.seats.get_mut(&id) {
+            self.timers.remove(&(seat.timer, id));
+            seat.timer = seat.connection.deadline(&self.config.link);
+            self.timers.insert((seat.timer, id));
+        }
+    }
+
+    /// Frees everything that a connection holds, without a further word to its client.
+    fn end(&mut self, id: ConnectionId, reason: CloseReason) {
+        let Some(seat) = self.seats.remove(&id) else {
+            return;
+        };
+        self.timers.remove(&(seat.timer, id));
+        self.origins.leave(Origin::of(seat.connection.peer));
+        if seat.arriving.is_none() && !seat.connection.is_leaving() {
+            self.events.push_back(ServerEvent::Closed {
+                connection: id,
+                reason,
+            });
+        }
+    }
+}
+
+/// The key of a refusal where the server knows none.
+const NOBODYS: [u8; 32] = [0; 32];
+/// Shorter than a round trip, longer than the pause between two packets of a game.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// No longer than the shortest packet of a client, whose header has a name in it.
+const PATH_CHALLENGE_LEN: usize = 1 + 4 + 8 + 16;

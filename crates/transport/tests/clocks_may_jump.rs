@@ -1,0 +1,132 @@
+//! Clocks that leap, and machines that sleep. No connection ends by it that need not.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{GOOD, SECOND, UNIX, World, over_seeds};
+use prescient_transport::{CloseReason, UnixTime};
+
+const HOUR: i64 = 3_600_000_000;
+
+fn world(seed: u64) -> World {
+    let mut world = World::new(seed, GOOD);
+    for _ in 0..3 {
+        world.join();
+    }
+    world.connect_all();
+    world.run_for(3 * SECOND);
+    world
+}
+
+fn all_is_well(world: &mut World) {
+    assert_eq!(world.closed(), []);
+    for peer in 0..3 {
+        let connection = world.connection_of(peer).expect("connected");
+        let before = world.peers[peer].payloads().len();
+        world.server_send(connection, b"state").expect("connected");
+        world.client_send(peer, b"input").expect("connected");
+        world.run_for(SECOND);
+        assert_eq!(world.peers[peer].payloads().len(), before + 1);
+        assert_eq!(world.peers[peer].closed(), None);
+    }
+}
+
+/// Fails if a step of the caller's clock counts in full (`Attention::advance` without
+/// `.min(self.longest_step)`).
+#[test]
+fn an_hour_forward_or_back_ends_nothing() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed);
+        for ahead in [HOUR, 0, -HOUR, 0, 1 << 49, 0, -(1 << 49), 0] {
+            world.server_ahead = ahead;
+            world.run_for(2 * SECOND);
+            all_is_well(&mut world);
+            world.client_ahead = ahead;
+            world.run_for(2 * SECOND);
+            all_is_well(&mut world);
+        }
+    });
+}
+
+/// The server's machine sleeps for ten minutes; what clients sent lies in its socket. Fails for
+/// the same mutation: the timer is looked at before the socket.
+#[test]
+fn ten_minutes_of_sleep_end_nothing_that_woke_together() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed);
+        world.now += 600_000_000;
+        world.run_for(5 * SECOND);
+        all_is_well(&mut world);
+    });
+}
+
+/// But who is really gone is noticed. Fails if steps do not count at all.
+#[test]
+fn silence_is_noticed_in_time() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed);
+        world.link.loss = 100;
+        world.run_for(9 * SECOND);
+        assert_eq!(world.closed(), []);
+        world.run_for(2 * SECOND);
+        assert_eq!(world.closed().len(), 3);
+        assert!(
+            world
+                .closed()
+                .iter()
+                .all(|(_, reason)| *reason == CloseReason::TimedOut)
+        );
+        for peer in &world.peers {
+            assert_eq!(peer.closed(), Some(CloseReason::TimedOut));
+            assert_eq!(peer.client.next_timeout(), None);
+        }
+        assert_eq!(world.server.next_timeout(), None);
+        assert_eq!(world.server.footprint().connections, 0);
+    });
+}
+
+/// A client whose clock runs a thousandth faster, for ten minutes. Fails if nobody keeps the
+/// connection alive meanwhile (`keep_alive` of a minute in `LinkConfig::default`).
+#[test]
+fn a_skew_of_a_thousandth_ends_nothing() {
+    let mut world = world(1);
+    for _ in 0..1200 {
+        world.client_ahead += 500;
+        world.run_for(Duration::from_millis(500));
+    }
+    all_is_well(&mut world);
+}
+
+/// The wall clock decides about new tokens only. Fails if `UsedTokens::is_expired` leaves out what
+/// was forgotten (`expires <= unix`): an hour forward and back would make a used token good again.
+#[test]
+fn a_wall_clock_that_leaps_ends_nothing_and_revives_no_token() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed);
+        let token = world.issue(&common::grant(3));
+        let link = prescient_transport::LinkConfig::default();
+        let first = world.join_with(token.clone(), link, "10.1.0.1:1");
+        world.run_for(SECOND);
+        assert!(world.peers[first].connected());
+        for unix in [UNIX.0 + 3600, UNIX.0 - 3600, 0, u64::MAX] {
+            world.unix = UnixTime(unix);
+            // Somebody knocks, so that the leap is noticed.
+            let knock = world.issue(&common::grant(4));
+            world.join_with(knock, link, &format!("10.2.0.1:{}", unix % 1000 + 1));
+            world.run_for(2 * SECOND);
+            assert_eq!(world.closed(), []);
+        }
+        world.unix = UNIX;
+        let again = world.join_with(token, link, "10.1.0.2:1");
+        world.run_for(12 * SECOND);
+        assert!(!world.peers[again].connected());
+        // One that was issued since is good, however far the clock had leapt.
+        let mut fresh = common::grant(5);
+        fresh.expires = UnixTime(UNIX.0 + 31);
+        let fresh = world.issue(&fresh);
+        let new = world.join_with(fresh, link, "10.1.0.3:1");
+        world.run_for(SECOND);
+        assert!(world.peers[new].connected());
+    });
+}

@@ -1,0 +1,452 @@
+//! A network in memory: seeded, on a virtual clock, with every fault that datagrams know.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub mod transcript;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use prescient_transport::*;
+
+pub const PROTOCOL: ProtocolId = ProtocolId(*b"transport tests!");
+pub const UNIX: UnixTime = UnixTime(1_800_000_000);
+/// Far enough from zero that clocks can run behind.
+pub const START: u64 = 1 << 50;
+pub const KEY: [u8; 32] = [42; 32];
+
+/// A small generator whose whole state is a number (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub fn percent(&mut self, share: u64) -> bool {
+        self.below(100) < share
+    }
+}
+
+impl Entropy for Random {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.fill_with(|| self.next() as u8);
+    }
+}
+
+/// What happens to datagrams, in percent and microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    pub latency: u64,
+    pub loss: u64,
+    pub corruption: u64,
+    /// How many are delayed by up to `delay` more.
+    pub delayed: u64,
+    pub delay: u64,
+    /// How many come again, up to `repeat` later.
+    pub duplicated: u64,
+    pub repeat: u64,
+}
+
+pub const GOOD: Link = Link {
+    latency: 20_000,
+    loss: 0,
+    corruption: 0,
+    delayed: 0,
+    delay: 1,
+    duplicated: 0,
+    repeat: 1,
+};
+
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    pub bytes: Vec<u8>,
+    pub damaged: bool,
+}
+
+pub struct Peer {
+    pub client: Client,
+    pub address: SocketAddr,
+    pub events: Vec<ClientEvent>,
+}
+
+impl Peer {
+    pub fn connected(&self) -> bool {
+        matches!(self.events.first(), Some(ClientEvent::Connected { .. }))
+    }
+
+    pub fn error(&self) -> Option<ConnectError> {
+        self.events.iter().find_map(|event| match event {
+            ClientEvent::Failed(error) => Some(*error),
+            _ => None,
+        })
+    }
+
+    pub fn closed(&self) -> Option<CloseReason> {
+        self.events.iter().find_map(|event| match event {
+            ClientEvent::Closed(reason) => Some(*reason),
+            _ => None,
+        })
+    }
+
+    pub fn payloads(&self) -> Vec<Vec<u8>> {
+        let received = self.events.iter().filter_map(|event| match event {
+            ClientEvent::Received { payload, .. } => Some(payload.clone()),
+            _ => None,
+        });
+        received.collect()
+    }
+}
+
+/// A server, its clients, and everything in between.
+pub struct World {
+    pub random: Random,
+    pub link: Link,
+    /// Microseconds of the virtual clock.
+    pub now: u64,
+    /// What the clocks of the server and of the clients show beyond that.
+    pub server_ahead: i64,
+    pub client_ahead: i64,
+    pub unix: UnixTime,
+    pub server: Server,
+    pub server_address: SocketAddr,
+    pub server_events: Vec<ServerEvent>,
+    pub peers: Vec<Peer>,
+    /// Every datagram that anybody sent.
+    pub sent: Vec<Datagram>,
+    flying: BTreeMap<(u64, u64), Datagram>,
+    count: u64,
+}
+
+pub fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address")
+}
+
+pub fn config() -> ServerConfig {
+    let key = TokenKey::new(KEY).expect("not the public one");
+    ServerConfig::new(key, PROTOCOL, vec![address("192.0.2.1:4000")])
+}
+
+pub fn grant(client: u64) -> Grant {
+    Grant {
+        client: ClientId(client),
+        protocol: PROTOCOL,
+        servers: vec![address("192.0.2.1:4000")],
+        expires: UnixTime(UNIX.0 + 30),
+        data: vec![7; 3],
+    }
+}
+
+impl World {
+    pub fn new(seed: u64, link: Link) -> Self {
+        Self::with(seed, link, config())
+    }
+
+    pub fn with(seed: u64, link: Link, config: ServerConfig) -> Self {
+        let mut random = Random(seed);
+        let server_address = config.addresses[0];
+        let now = START;
+        let server = Server::new(config, &mut random, Time::from_micros(now));
+        Self {
+            random,
+            link,
+            now,
+            server_ahead: 0,
+            client_ahead: 0,
+            unix: UNIX,
+            server,
+            server_address,
+            server_events: Vec::new(),
+            peers: Vec::new(),
+            sent: Vec::new(),
+            flying: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    pub fn server_time(&self) -> Time {
+        Time::from_micros(self.now.saturating_add_signed(self.server_ahead))
+    }
+
+    pub fn client_time(&self) -> Time {
+        Time::from_micros(self.now.saturating_add_signed(self.client_ahead))
+    }
+
+    pub fn issue(&mut self, grant: &Grant) -> ConnectToken {
+        let key = TokenKey::new(KEY).expect("not the public one");
+        grant.issue(&key, &mut self.random).expect("a sound grant")
+    }
+
+    /// A client with a token of its own and an address of its own.
+    pub fn join(&mut self) -> usize {
+        let number = self.peers.len() as u64;
+        let token = self.issue(&grant(number));
+        self.join_with(
+            token,
+            LinkConfig::default(),
+            &format!("10.0.{number}.1:5000"),
+        )
+    }
+
+    pub fn join_with(&mut self, token: ConnectToken, config: LinkConfig, from: &str) -> usize {
+        let now = self.client_time();
+        let client = Client::connect(token, PROTOCOL, config, &mut self.random, now);
+        self.peers.push(Peer {
+            client: client.expect("the same protocol"),
+            address: address(from),
+            events: Vec::new(),
+        });
+        self.peers.len() - 1
+    }
+
+    pub fn connections(&self) -> Vec<ConnectionId> {
+        self.server
+            .clients()
+            .map(|(connection, _)| connection)
+            .collect()
+    }
+
+    /// The connection of a client that joined with [`join`](Self::join).
+    pub fn connection_of(&self, peer: usize) -> Option<ConnectionId> {
+        let found = self
+            .server
+            .clients()
+            .find(|(_, client)| client.0 == peer as u64);
+        found.map(|(connection, _)| connection)
+    }
+
+    pub fn client_send(&mut self, peer: usize, payload: &[u8]) -> Result<u64, SendError> {
+        let now = self.client_time();
+        self.peers[peer].client.send(payload, now)
+    }
+
+    pub fn server_send(&mut self, to: ConnectionId, payload: &[u8]) -> Result<u64, SendError> {
+        let now = self.server_time();
+        self.server.send(to, payload, now)
+    }
+
+    /// What the server received, and from whom.
+    pub fn received(&self) -> Vec<(ConnectionId, Vec<u8>)> {
+        let received = self.server_events.iter().filter_map(|event| match event {
+            ServerEvent::Received {
+                connection,
+                payload,
+                ..
+            } => Some((*connection, payload.clone())),
+            _ => None,
+        });
+        received.collect()
+    }
+
+    pub fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
+        let closed = self.server_events.iter().filter_map(|event| match event {
+            ServerEvent::Closed { connection, reason } => Some((*connection, *reason)),
+            _ => None,
+        });
+        closed.collect()
+    }
+
+    /// Puts a datagram on its way without asking anybody; it arrives as it is.
+    pub fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>, after: u64) {
+        let datagram = Datagram {
+            from,
+            to,
+            bytes,
+            damaged: false,
+        };
+        self.fly(datagram, after);
+    }
+
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(span, |_| false);
+    }
+
+    /// Runs until something is so, which is looked at after every moment at which anything
+    /// happens; false if it was not in time.
+    pub fn run_until(&mut self, span: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
+        let end = self.now + span.as_micros() as u64;
+        loop {
+            self.settle();
+            if done(self) {
+                return true;
+            }
+            let arrival = self.flying.keys().next().map(|&(time, _)| time);
+            let timers = self.peers.iter().filter_map(|peer| {
+                let time = peer.client.next_timeout()?.as_micros();
+                Some(time.saturating_add_signed(-self.client_ahead))
+            });
+            let server = self
+                .server
+                .next_timeout()
+                .map(|time| time.as_micros().saturating_add_signed(-self.server_ahead));
+            let next = timers
+                .chain(server)
+                .chain(arrival)
+                .min()
+                .unwrap_or(u64::MAX);
+            if next > end {
+                self.now = end;
+                return false;
+            }
+            self.now = self.now.max(next);
+        }
+    }
+
+    pub fn connect_all(&mut self) {
+        let wanted = self.peers.len();
+        let all = |world: &Self| world.server.clients().count() == wanted;
+        assert!(
+            self.run_until(Duration::from_secs(10), all),
+            "not all connected"
+        );
+    }
+
+    /// Everything that is due at this moment, until nothing is.
+    fn settle(&mut self) {
+        loop {
+            let before = (self.count, self.flying.len());
+            while let Some(entry) = self.flying.first_entry() {
+                if entry.key().0 > self.now {
+                    break;
+                }
+                let datagram = entry.remove();
+                self.deliver(datagram);
+            }
+            let (server_time, client_time) = (self.server_time(), self.client_time());
+            if self
+                .server
+                .next_timeout()
+                .is_some_and(|time| time <= server_time)
+            {
+                self.server.handle_timeout(server_time);
+            }
+            for peer in &mut self.peers {
+                if peer
+                    .client
+                    .next_timeout()
+                    .is_some_and(|time| time <= client_time)
+                {
+                    peer.client.handle_timeout(client_time);
+                }
+            }
+            self.collect();
+            if before == (self.count, self.flying.len()) {
+                return;
+            }
+        }
+    }
+
+    fn deliver(&mut self, datagram: Datagram) {
+        let Datagram {
+            from, to, bytes, ..
+        } = &datagram;
+        let (server_time, client_time) = (self.server_time(), self.client_time());
+        if *to == self.server_address {
+            let random = &mut self.random;
+            self.server
+                .handle_datagram(*from, bytes, server_time, self.unix, random);
+        } else if let Some(peer) = self.peers.iter_mut().find(|peer| peer.address == *to) {
+            peer.client.handle_datagram(*from, bytes, client_time);
+        }
+    }
+
+    fn collect(&mut self) {
+        let mut out = Vec::new();
+        while let Some(Transmit { to, bytes }) = self.server.poll_transmit() {
+            out.push((self.server_address, to, bytes));
+        }
+        for peer in &mut self.peers {
+            while let Some(Transmit { to, bytes }) = peer.client.poll_transmit() {
+                out.push((peer.address, to, bytes));
+            }
+            peer.events
+                .extend(std::iter::from_fn(|| peer.client.poll_event()));
+        }
+        while let Some(event) = self.server.poll_event() {
+            self.server_events.push(event);
+        }
+        for (from, to, bytes) in out {
+            let damaged = false;
+            let datagram = Datagram {
+                from,
+                to,
+                bytes,
+                damaged,
+            };
+            self.sent.push(datagram.clone());
+            self.carry(datagram);
+        }
+    }
+
+    fn carry(&mut self, datagram: Datagram) {
+        let link = self.link;
+        if self.random.percent(link.duplicated) {
+            let after = link.latency + self.random.below(link.repeat);
+            self.fly(datagram.clone(), after);
+        }
+        if self.random.percent(link.loss) {
+            self.count += 1;
+            return;
+        }
+        let mut datagram = datagram;
+        if self.random.percent(link.corruption) {
+            damage(&mut datagram.bytes, &mut self.random);
+            datagram.damaged = true;
+        }
+        let mut after = link.latency;
+        if self.random.percent(link.delayed) {
+            after += self.random.below(link.delay);
+        }
+        self.fly(datagram, after);
+    }
+
+    fn fly(&mut self, datagram: Datagram, after: u64) {
+        self.count += 1;
+        self.flying.insert((self.now + after, self.count), datagram);
+    }
+}
+
+/// Changes one to eight bits, or cuts something off.
+pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    if random.percent(10) {
+        let length = random.below(bytes.len() as u64) as usize;
+        bytes.truncate(length);
+        return;
+    }
+    let original = bytes.clone();
+    while *bytes == original {
+        for _ in 0..=random.below(8) {
+            let bit = random.below(bytes.len() as u64 * 8) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+/// Seeds to try: `PRESCIENT_SEEDS` of them from `PRESCIENT_SEED` on.
+pub fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let start = number("PRESCIENT_SEED").unwrap_or(0);
+    start..start + number("PRESCIENT_SEEDS").unwrap_or(usual)
+}
+
+/// Runs a case over seeds and says which one fails.
+pub fn over_seeds(usual: u64, case: impl Fn(u64) + std::panic::RefUnwindSafe) {
+    for seed in seeds(usual) {
+        if std::panic::catch_unwind(|| case(seed)).is_err() {
+            panic!("seed {seed} fails; PRESCIENT_SEED={seed} PRESCIENT_SEEDS=1 replays it");
+        }
+    }
+}
+
+pub const SECOND: Duration = Duration::from_secs(1);

@@ -1,0 +1,290 @@
+//! Every call with arguments that make no sense, and every parser with any bytes: a typed error or
+//! silence, never a panic, and the machine goes on.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{GOOD, PROTOCOL, Random, SECOND, UNIX, World, address, config, grant};
+use prescient_transport::*;
+use proptest::prelude::*;
+
+/// Fails if `Server::send` indexes instead of asking, or if lengths are not looked at.
+#[test]
+fn sending_to_nobody_too_much_or_too_often() {
+    let mut world = World::new(1, GOOD);
+    let peer = world.join();
+    let nobody = ConnectionId(5);
+    assert_eq!(
+        world.client_send(peer, b"early"),
+        Err(SendError::NotConnected)
+    );
+    assert_eq!(world.server_send(nobody, b""), Err(SendError::NotConnected));
+    world.connect_all();
+    let connection = world.connections()[0];
+    let long = vec![0; MAX_PAYLOAD + 1];
+    let too_long = Err(SendError::TooLong {
+        length: MAX_PAYLOAD + 1,
+        room: MAX_PAYLOAD,
+    });
+    assert_eq!(world.client_send(peer, &long), too_long);
+    assert_eq!(world.server_send(connection, &long), too_long);
+    for payload in [&long[1..], &[]] {
+        world.client_send(peer, payload).expect("just right");
+        world.server_send(connection, payload).expect("just right");
+    }
+    world.run_for(SECOND);
+    assert_eq!(world.received().len(), 2);
+    assert_eq!(world.peers[peer].payloads().len(), 2);
+    assert!(
+        world
+            .sent
+            .iter()
+            .all(|sent| sent.bytes.len() <= MAX_DATAGRAM)
+    );
+
+    let full = (0..10_000).find_map(|_| world.client_send(peer, b"x").err());
+    assert_eq!(full, Some(SendError::Backlogged));
+    let full = (0..10_000).find_map(|_| world.server_send(connection, b"x").err());
+    assert_eq!(full, Some(SendError::Backlogged));
+    world.run_for(SECOND);
+    assert_eq!(world.closed(), []);
+
+    let now = world.server_time();
+    world.server.close(nobody, CloseReason::Kicked, now);
+    world.server.close(connection, CloseReason::Kicked, now);
+    world.server.close(connection, CloseReason::Finished, now);
+    assert_eq!(
+        world.server_send(connection, b""),
+        Err(SendError::NotConnected)
+    );
+    assert_eq!(world.server.statistics(nobody), None);
+    world.run_for(SECOND);
+    assert_eq!(world.closed(), [(connection, CloseReason::Kicked)]);
+    assert_eq!(world.peers[peer].closed(), Some(CloseReason::Kicked));
+    assert_eq!(
+        world.client_send(peer, b"late"),
+        Err(SendError::NotConnected)
+    );
+    let now = world.client_time();
+    world.peers[peer].client.close(CloseReason::Finished, now);
+    world.run_for(SECOND);
+    let closed = |event: &&ClientEvent| matches!(event, ClientEvent::Closed(_));
+    assert_eq!(world.peers[peer].events.iter().filter(closed).count(), 1);
+}
+
+/// Fails if configurations are taken as they are (`LinkConfig::sane` returning `self`): a
+/// keep-alive every zero seconds never ends.
+#[test]
+fn configurations_that_cannot_work() {
+    let nothing = LinkConfig {
+        timeout: Duration::ZERO,
+        keep_alive: Duration::ZERO,
+        retry: Duration::ZERO,
+        packets_per_key: 0,
+        key_lifetime: Duration::ZERO,
+        outbox: 0,
+        inbox: 0,
+    };
+    let everything = LinkConfig {
+        timeout: Duration::MAX,
+        keep_alive: Duration::MAX,
+        retry: Duration::MAX,
+        packets_per_key: u64::MAX,
+        key_lifetime: Duration::MAX,
+        outbox: usize::MAX,
+        inbox: usize::MAX,
+    };
+    let restless = LinkConfig {
+        timeout: Duration::from_secs(5),
+        outbox: 100,
+        inbox: 100,
+        ..nothing
+    };
+    let all = [(nothing, 0), (everything, usize::MAX), (restless, 1)];
+    for (link, limit) in all {
+        let mut config = config();
+        config.link = link;
+        config.limits = Limits {
+            connections: limit,
+            connections_per_address: limit,
+            handshakes_per_address: limit as u32,
+            memory: limit,
+        };
+        let mut world = World::with(1, GOOD, config);
+        let token = world.issue(&grant(1));
+        world.join_with(token, link, "10.0.0.1:1");
+        world.run_for(SECOND);
+        assert_eq!(world.connections().len(), usize::from(limit > 0));
+    }
+}
+
+/// Fails if the server insists on a number that is free (a loop in `Server::seat`).
+#[test]
+fn randomness_that_is_none() {
+    let mut world = World::new(1, GOOD);
+    let mut zeros = |bytes: &mut [u8]| bytes.fill(0);
+    let now = world.client_time();
+    for host in 0..3u8 {
+        let token = world.issue(&grant(1));
+        let link = LinkConfig::default();
+        let mut client =
+            Client::connect(token, PROTOCOL, link, &mut zeros, now).expect("the same protocol");
+        let from = address(&format!("10.0.0.{host}:1"));
+        let server = address("192.0.2.1:4000");
+        for _ in 0..4 {
+            client.handle_timeout(now);
+            while let Some(sent) = client.poll_transmit() {
+                let server = &mut world.server;
+                server.handle_datagram(from, &sent.bytes, now, UNIX, &mut zeros);
+            }
+            while let Some(sent) = world.server.poll_transmit() {
+                client.handle_datagram(server, &sent.bytes, now);
+            }
+        }
+    }
+    assert_eq!(world.server.clients().count(), 1);
+}
+
+/// Fails if grants are not looked at.
+#[test]
+fn grants_that_fit_no_token() {
+    let key = TokenKey::insecure_for_loopback_tests();
+    let mut random = Random(1);
+    let mut odd = grant(1);
+    odd.servers.clear();
+    assert_eq!(
+        odd.issue(&key, &mut random).err(),
+        Some(TokenError::Servers(0))
+    );
+    odd.servers = vec![address("[::1]:1"); 17];
+    assert_eq!(
+        odd.issue(&key, &mut random).err(),
+        Some(TokenError::Servers(17))
+    );
+    odd.servers.pop();
+    odd.data = vec![1; 257];
+    assert_eq!(
+        odd.issue(&key, &mut random).err(),
+        Some(TokenError::Data(257))
+    );
+    odd.data.pop();
+    let token = odd.issue(&key, &mut random).expect("the most there can be");
+    assert_eq!(ConnectToken::from_bytes(&token.to_bytes()), Ok(token));
+}
+
+/// Fails if datagrams are taken while nobody polls (`self.events.len() >= …inbox` left out).
+#[test]
+fn who_does_not_poll_does_not_fill_memory() {
+    let mut small = config();
+    small.link.inbox = 10;
+    small.link.outbox = 10;
+    let mut world = World::with(1, GOOD, small);
+    let peer = world.join();
+    world.connect_all();
+    let mut random = Random(2);
+    for _ in 0..1000 {
+        world.client_send(peer, b"x").expect("connected");
+        let now = world.server_time();
+        while let Some(sent) = world.peers[peer].client.poll_transmit() {
+            let from = world.peers[peer].address;
+            let server = &mut world.server;
+            server.handle_datagram(from, &sent.bytes, now, UNIX, &mut random);
+        }
+    }
+    assert!(world.server.footprint().waiting <= 20);
+}
+
+fn machines() -> (World, usize) {
+    let mut world = World::new(1, GOOD);
+    let asking = world.join();
+    let peer = world.join();
+    // The first one keeps asking: nothing reaches it.
+    world.peers[asking].address = address("10.0.0.99:1");
+    world.run_for(SECOND);
+    (world, peer)
+}
+
+fn first_byte() -> impl Strategy<Value = u8> {
+    prop_oneof![0u8..=5, 0x80u8..=0xff, any::<u8>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Fails if any reader takes a length for granted (`bytes[1..9]` in `handle_sealed`).
+    #[test]
+    fn any_datagrams_in_any_order(
+        script in prop::collection::vec(
+            (first_byte(), prop::collection::vec(any::<u8>(), 0..80), 0usize..4, any::<u64>()),
+            0..40,
+        ),
+    ) {
+        let (mut world, peer) = machines();
+        let name = world.connections().first().map_or(0, |connection| connection.0);
+        let honest: Vec<_> = world.sent.iter().map(|sent| sent.bytes.clone()).collect();
+        let (from, server) = (world.peers[peer].address, world.server_address);
+        for (first, tail, shape, time) in script {
+            let mut bytes = vec![first];
+            match shape {
+                0 => bytes.extend_from_slice(&tail),
+                1 => {
+                    bytes.extend_from_slice(&name.to_le_bytes());
+                    bytes.extend_from_slice(&tail);
+                }
+                2 => {
+                    bytes.extend_from_slice(&tail);
+                    bytes.resize(MAX_DATAGRAM, 0);
+                }
+                _ => {
+                    bytes = honest[time as usize % honest.len()].clone();
+                    for (place, byte) in tail.iter().enumerate() {
+                        let place = (place * 7919 + time as usize % 1201) % bytes.len();
+                        bytes[place] ^= byte;
+                    }
+                }
+            }
+            let now = world.server_time();
+            world.server.handle_datagram(from, &bytes, now, UnixTime(time), &mut world.random);
+            world.server.handle_timeout(now);
+            for peer in &mut world.peers {
+                peer.client.handle_datagram(server, &bytes, now);
+                peer.client.handle_timeout(now);
+            }
+            world.run_for(Duration::from_millis(1));
+        }
+        // All of that was forged, and changed nothing.
+        prop_assert_eq!(world.closed(), []);
+        let before = world.received().len();
+        world.client_send(peer, b"still here").expect("connected");
+        world.run_for(SECOND);
+        prop_assert_eq!(world.received().len(), before + 1);
+    }
+
+    /// Fails if a token may name no server (`count == 0` left out of `read_servers`), which a
+    /// client could not ask.
+    #[test]
+    fn any_token_is_read_back_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..1100),
+        place in 0usize..700,
+        change in any::<u8>(),
+        length in 0usize..800,
+    ) {
+        prop_assert!(ConnectToken::from_bytes(&bytes).is_err());
+        let key = TokenKey::insecure_for_loopback_tests();
+        let token = grant(1).issue(&key, &mut Random(1)).expect("sound");
+        let mut bytes = token.to_bytes().to_vec();
+        bytes[place] ^= change;
+        if let Ok(read) = ConnectToken::from_bytes(&bytes) {
+            prop_assert_eq!(read.to_bytes().to_vec(), bytes.clone());
+        }
+        let mut nowhere = token.to_bytes().to_vec();
+        nowhere.truncate(nowhere.len() - 19);
+        *nowhere.last_mut().expect("not empty") = 0;
+        prop_assert_eq!(ConnectToken::from_bytes(&nowhere), Err(TokenError::Malformed));
+        bytes.truncate(length);
+        if length < token.to_bytes().len() {
+            prop_assert!(ConnectToken::from_bytes(&bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Scripts for a server and two clients: whatever the network and strangers do, nothing panics,
+//! nothing arrives that was not sent, and nothing arrives twice.
+#![no_main]
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use prescient_transport::*;
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Wait {
+        micros: u32,
+    },
+    Leap {
+        to: u64,
+        unix: u64,
+    },
+    Up {
+        peer: bool,
+        length: u16,
+    },
+    Down {
+        peer: bool,
+        length: u16,
+    },
+    Deliver {
+        place: u8,
+    },
+    Repeat {
+        place: u8,
+    },
+    Drop {
+        place: u8,
+    },
+    Damage {
+        place: u8,
+        at: u16,
+        by: u8,
+        cut: Option<u8>,
+    },
+    Forge {
+        to_server: bool,
+        bytes: Vec<u8>,
+        padded: bool,
+    },
+    Move {
+        peer: bool,
+        port: u8,
+    },
+    Close {
+        peer: bool,
+        by_server: bool,
+        code: u16,
+    },
+}
+
+struct Flying {
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+struct World {
+    now: Time,
+    unix: UnixTime,
+    entropy: u64,
+    server: Server,
+    clients: Vec<(Client, SocketAddr)>,
+    flying: Vec<Flying>,
+    sent: BTreeSet<Vec<u8>>,
+    received: BTreeSet<Vec<u8>>,
+    open: BTreeSet<ConnectionId>,
+    count: u64,
+}
+
+fn here() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 4000))
+}
+
+fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
+    move |bytes| {
+        bytes.fill_with(|| {
+            *state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (*state >> 56) as u8
+        });
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let (mut state, now, protocol) = (1, Time::from_micros(1 << 40), ProtocolId([5; 16]));
+        let mut entropy = mix(&mut state);
+        let key = TokenKey::generate(&mut entropy);
+        let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
+        config.link.packets_per_key = 3;
+        let link = config.link;
+        let server = Server::new(config, &mut entropy, now);
+        let mut client = |number: u8| {
+            let grant = Grant {
+                client: ClientId(number.into()),
+                protocol,
+                servers: vec![here()],
+                expires: UnixTime(1000),
+                data: vec![number],
+            };
+            let token = grant.issue(&key, &mut entropy).expect("sound");
+            let client = Client::connect(token, protocol, link, &mut entropy, now);
+            let home = SocketAddr::from(([10, 0, 0, number], 5000));
+            (client.expect("the same protocol"), home)
+        };
+        let clients = vec![client(0), client(1)];
+        Self {
+            now,
+            unix: UnixTime(900),
+            entropy: 2,
+            server,
+            clients,
+            flying: Vec::new(),
+            sent: BTreeSet::new(),
+            received: BTreeSet::new(),
+            open: BTreeSet::new(),
+            count: 0,
+        }
+    }
+
+    fn payload(&mut self, whose: u8, length: u16) -> Vec<u8> {
+        self.count += 1;
+        let mut payload = vec![whose];
+        payload.extend(self.count.to_le_bytes());
+        payload.resize(payload.len().max(usize::from(length)), 3);
+        payload
+    }
+
+    fn arrive(&mut self, flying: &Flying) {
+        let Flying { from, to, bytes } = flying;
+        if *to == here() {
+            let mut entropy = mix(&mut self.entropy);
+            self.server
+                .handle_datagram(*from, bytes, self.now, self.unix, &mut entropy);
+        }
+        for (client, home) in &mut self.clients {
+            if to == home {
+                client.handle_datagram(*from, bytes, self.now);
+            }
+        }
+    }
+
+    fn hear(&mut self, payload: Vec<u8>, whose: u8) {
+        assert_eq!(payload[0], whose);
+        assert!(self.sent.contains(&payload), "nobody sent this");
+        assert!(self.received.insert(payload), "this came twice");
+    }
+
+    fn settle(&mut self) {
+        self.server.handle_timeout(self.now);
+        for number in 0..2 {
+            let (client, home) = &mut self.clients[number];
+            client.handle_timeout(self.now);
+            while let Some(Transmit { to, bytes }) = client.poll_transmit() {
+                let from = *home;
+                self.flying.push(Flying { from, to, bytes });
+            }
+            let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
+            for event in events {
+                if let ClientEvent::Received { payload, .. } = event {
+                    self.hear(payload, 10 + number as u8);
+                }
+            }
+        }
+        while let Some(Transmit { to, bytes }) = self.server.poll_transmit() {
+            assert!(bytes.len() <= MAX_DATAGRAM);
+            let from = here();
+            self.flying.push(Flying { from, to, bytes });
+        }
+        while let Some(event) = self.server.poll_event() {
+            match event {
+                ServerEvent::Connected {
+                    connection,
+                    client,
+                    data,
+                    ..
+                } => {
+                    assert_eq!(data, [client.0 as u8]);
+                    assert!(self.open.insert(connection));
+                }
+                ServerEvent::Received {
+                    connection,
+                    payload,
+                    ..
+                } => {
+                    assert!(self.open.contains(&connection));
+                    let whose = payload[0];
+                    assert!(whose < 2);
+                    self.hear(payload, whose);
+                }
+                ServerEvent::Moved { connection, .. } => assert!(self.open.contains(&connection)),
+                ServerEvent::Closed { connection, .. } => assert!(self.open.remove(&connection)),
+            }
+        }
+        assert!(self.server.footprint().connections <= 2);
+        self.flying.truncate(200);
+    }
+
+    fn connection(&self, peer: bool) -> Option<ConnectionId> {
+        let wanted = ClientId(peer.into());
+        let found = self.server.clients().find(|(_, client)| *client == wanted);
+        found.map(|(connection, _)| connection)
+    }
+
+    fn take(&mut self, place: u8) -> Option<Flying> {
+        let place = usize::from(place).checked_rem(self.flying.len())?;
+        Some(self.flying.remove(place))
+    }
+
+    fn step(&mut self, step: Step) {
+        let now = self.now;
+        match step {
+            Step::Wait { micros } => {
+                self.now = now.after(std::time::Duration::from_micros(micros.into()))
+            }
+            Step::Leap { to, unix } => {
+                self.now = Time::from_micros(to);
+                self.unix = UnixTime(unix);
+            }
+            Step::Up { peer, length } => {
+                let payload = self.payload(peer.into(), length % 2000);
+                if self.clients[usize::from(peer)]
+                    .0
+                    .send(&payload, now)
+                    .is_ok()
+                {
+                    self.sent.insert(payload);
+                }
+            }
+            Step::Down { peer, length } => {
+                let payload = self.payload(10 + u8::from(peer), length % 2000);
+                let connection = self.connection(peer).unwrap_or(ConnectionId(length.into()));
+                if self.server.send(connection, &payload, now).is_ok() {
+                    self.sent.insert(payload);
+                }
+            }
+            Step::Deliver { place } => {
+                if let Some(flying) = self.take(place) {
+                    self.arrive(&flying);
+                }
+            }
+            Step::Repeat { place } => {
+                if let Some(flying) = self.take(place) {
+                    self.arrive(&flying);
+                    self.flying.push(flying);
+                }
+            }
+            Step::Drop { place } => drop(self.take(place)),
+            Step::Damage { place, at, by, cut } => {
+                if let Some(mut flying) = self.take(place) {
+                    let at = usize::from(at) % flying.bytes.len();
+                    flying.bytes[at] ^= by;
+                    let cut = cut.map_or(usize::MAX, usize::from);
+                    flying.bytes.truncate(cut);
+                    self.arrive(&flying);
+                }
+            }
+            Step::Forge {
+                to_server,
+                mut bytes,
+                padded,
+            } => {
+                if padded {
+                    bytes.resize(MAX_DATAGRAM, 0);
+                }
+                let home = self.clients[0].1;
+                let (from, to) = if to_server {
+                    (home, here())
+                } else {
+                    (here(), home)
+                };
+                self.arrive(&Flying { from, to, bytes });
+            }
+            Step::Move { peer, port } => self.clients[usize::from(peer)].1.set_port(port.into()),
+            Step::Close {
+                peer,
+                by_server,
+                code,
+            } => match (by_server, self.connection(peer)) {
+                (true, Some(connection)) => {
+                    self.server.close(connection, CloseReason::Other(code), now)
+                }
+                _ => self.clients[usize::from(peer)]
+                    .0
+                    .close(CloseReason::Other(code), now),
+            },
+        }
+        self.settle();
+    }
+}
+
+fuzz_target!(|script: (bool, Vec<Step>)| {
+    let (connected, steps) = script;
+    let mut world = World::new();
+    world.settle();
+    if connected {
+        for _ in 0..12 {
+            world.step(Step::Deliver { place: 0 });
+        }
+    }
+    for step in steps.into_iter().take(300) {
+        world.step(step);
+    }
+});
