@@ -25,7 +25,7 @@ pub struct Contexts<const N: usize> {
     pub page: u16,
     /// The set of weights. From [`SHARING`] on, the second context lies in page 0.
     pub set: u8,
-    /// A cell of a [`line`] for each context.
+    /// A cell of a [`line()`] for each context.
     pub cells: [u16; N],
 }
 
