@@ -205,7 +205,7 @@ fn a_forged_prior_is_an_error_or_a_prior_that_both_ends_agree_on() {
     let (mut accepted, mut refused) = (0, 0);
     for _ in 0..setting(
         "PRESCIENT_CASES",
-        if cfg!(debug_assertions) { 60 } else { 600 },
+        if cfg!(debug_assertions) { 200 } else { 600 },
     ) {
         let mut bytes = honest[..honest.len() - 16].to_vec();
         for _ in 0..=random.below(3) {
