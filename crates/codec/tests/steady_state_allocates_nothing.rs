@@ -129,7 +129,8 @@ impl Mover {
 }
 
 const MOVERS: usize = 50;
-const SETTLED: u32 = 300;
+/// Pages of the model grow a few times in a connection's life, here up to tick 400.
+const SETTLED: u32 = 600;
 const COUNTED: u32 = 200;
 /// The vector of a packet's bytes.
 const PACKET: usize = 1;
