@@ -13,7 +13,7 @@ use crate::{
     kept::KeptRow,
     ledger::{Account, Cause},
     model::bank::{Length, Moment},
-    past::{Past, PlanCache, follow_contract},
+    past::{Outlook, Past, PlanCache, follow_contract},
     population::{Entity, Phase},
     predict::{Plan, ROWS, Samples},
     range::{Checkpoint, RangeDecoder, RangeEncoder},
@@ -261,7 +261,7 @@ impl<const N: usize> Writer<'_, '_, N> {
             truth,
             row,
         } = self.scratch;
-        let (_, samples, plan) = plans.find(book, head, self.now, self.side);
+        let Outlook { samples, plan, .. } = plans.find(book, head, self.now, self.side);
         if samples.count > 0
             && level == head.level
             && !head.expects_motion
@@ -517,7 +517,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         let Scratch {
             pasts, plans, row, ..
         } = self.scratch;
-        let (_, samples, plan) = plans.find(book, head, self.now, self.side);
+        let Outlook { samples, plan, .. } = plans.find(book, head, self.now, self.side);
         if samples.count == 0 {
             let reference = book.classes[usize::from(head.class)].reference.as_deref();
             self.session

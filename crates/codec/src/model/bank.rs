@@ -71,6 +71,7 @@ impl Decisions {
             1 => outcome,
             _ => contexts.cells.get(i - 2).copied().unwrap_or(0),
         };
+        // Written first and taken back: who teaches is too hard to foresee for a branch.
         let start = self.words.len();
         let words = core::array::from_fn::<u16, WORDS, _>(word);
         self.words.extend_from_slice(&words);
