@@ -1,0 +1,499 @@
+//! Writing a tick into an archive.
+
+use alloc::{sync::Arc, vec::Vec};
+use core::fmt;
+
+use prescient_schema::{Content, EntityRef, Parcel};
+
+use super::{Archive, Frame, Record};
+use crate::units::{Slot, Tick};
+
+/// A tick being written. Dropping it without [`finish`](Capture::finish) leaves the archive in
+/// an unspecified but safe state; finish every tick that was begun.
+#[must_use = "a tick that is not finished is not captured"]
+#[derive(Debug)]
+pub struct Capture<'a> {
+    pub(super) archive: &'a mut Archive,
+    pub(super) frame: Frame,
+}
+
+impl Capture<'_> {
+    /// A new entity in a slot of the archive's choice.
+    pub fn spawn(&mut self, class: u16, row: &[i64]) -> Result<Slot, CaptureError> {
+        let reusable = self.archive.vacant.front().is_some_and(|&(left, slot)| {
+            self.frame.tick.since(left) > self.archive.depth
+                && self
+                    .archive
+                    .records
+                    .get(slot.0 as usize)
+                    .is_some_and(|r| !r.alive)
+        });
+        let slot = match self.archive.vacant.front() {
+            Some(&(_, slot)) if reusable => slot,
+            _ => Slot(self.archive.records.len as u32),
+        };
+        self.spawn_at(slot, class, row)?;
+        if reusable {
+            self.archive.vacant.pop_front();
+        }
+        Ok(slot)
+    }
+
+    /// A new entity in a given free slot.
+    pub fn spawn_at(&mut self, slot: Slot, class: u16, row: &[i64]) -> Result<(), CaptureError> {
+        let rules = self.archive.rules.get(usize::from(class));
+        let rules = rules.ok_or(CaptureError::UnknownClass(class))?;
+        rules.admit(row)?;
+        let has_links = !rules.links.is_empty();
+        if has_links {
+            self.check_links(class, row, None)?;
+        }
+        if self.archive.living(slot).is_some() {
+            return Err(CaptureError::Occupied(slot));
+        }
+        let tick = self.frame.tick;
+        let fields = row.len() as u16;
+        let place = self.archive.hot[usize::from(class)].acquire(slot, tick);
+        self.archive.records.grow(slot.0 as usize + 1);
+        let record = self.archive.records.get_mut(slot.0 as usize);
+        *record = Record {
+            spawns: record.spawns.saturating_add(1),
+            class,
+            fields,
+            alive: true,
+            born: tick,
+            hot_since: tick,
+            last_changed: tick,
+            place: Some(place),
+            older: None,
+            cold: None,
+        };
+        self.row_mut(class, place, fields).copy_from_slice(row);
+        if has_links {
+            self.relink(slot, class, None, Some(row));
+        }
+        self.frame.changes.spawned.push(slot);
+        Ok(())
+    }
+
+    /// A new value for one field.
+    pub fn set(&mut self, slot: Slot, field: u16, value: i64) -> Result<(), CaptureError> {
+        let record = self
+            .archive
+            .living(slot)
+            .ok_or(CaptureError::NotAlive(slot))?;
+        let rules = &self.archive.rules[usize::from(record.class)];
+        let range = rules.ranges.get(usize::from(field));
+        let range = range.ok_or(CaptureError::UnknownField(field))?;
+        if !range.admits(value) {
+            return Err(CaptureError::OutOfRange { field, value });
+        }
+        if rules.fixed.contains(&field) {
+            return Ok(());
+        }
+        let old = self.present(record);
+        if old.get(usize::from(field)) == Some(&value) {
+            return Ok(());
+        }
+        let class = record.class;
+        if rules.links.is_empty() {
+            self.touch(slot)[usize::from(field)] = value;
+            return Ok(());
+        }
+        let old = old.to_vec();
+        let mut new = old.clone();
+        new[usize::from(field)] = value;
+        self.check_links(class, &new, Some(&old))?;
+        self.relink(slot, class, Some(&old), Some(&new));
+        self.touch(slot)[usize::from(field)] = value;
+        Ok(())
+    }
+
+    /// The class of an entity that lives at this point of the tick.
+    pub fn class(&self, slot: Slot) -> Option<u16> {
+        self.archive.class(slot)
+    }
+
+    /// New values for all fields.
+    pub fn write(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
+        let archive = &mut *self.archive;
+        let record = archive.records.get(slot.0 as usize);
+        let record = record.filter(|record| record.alive);
+        let record = record.ok_or(CaptureError::NotAlive(slot))?;
+        let class = usize::from(record.class);
+        let rules = &archive.rules[class];
+        rules.admit(row)?;
+        let takes_all = rules.links.is_empty() && (rules.fixed.is_empty() || archive.mirror);
+        let hot = &mut archive.hot[class];
+        let tick = self.frame.tick;
+        let is_settled = || tick.since(record.hot_since) > archive.depth;
+        match record.place {
+            Some(place) if takes_all && !(hot.has_room_well_before(place) && is_settled()) => {
+                if hot.write(&self.frame.classes[class], place, row)
+                    && hot.places[place as usize].change(tick)
+                {
+                    self.frame.changes.changed.push(slot);
+                }
+                Ok(())
+            }
+            _ => self.rewrite(slot, row),
+        }
+    }
+
+    /// New values for a living entity that is cold, has to move, or has more than plain numbers.
+    #[inline(never)]
+    fn rewrite(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
+        let record = self.archive.living(slot);
+        let record = record.ok_or(CaptureError::NotAlive(slot))?;
+        let (class, rules) = (record.class, self.archive.rules.clone());
+        let rules = &rules[usize::from(class)];
+        // What another end shows is taken as it comes.
+        let takes_all = rules.fixed.is_empty() || self.archive.mirror;
+        let stays = |field: usize| !takes_all && rules.fixed.contains(&(field as u16));
+        let changes = |old: &[i64], field: usize| old[field] != row[field] && !stays(field);
+        let old = self.present(record);
+        if !(0..row.len()).any(|field| changes(old, field)) {
+            return Ok(());
+        }
+        if !rules.links.is_empty() {
+            let old = old.to_vec();
+            let kept = |at: usize| if stays(at) { old[at] } else { row[at] };
+            let new: Vec<i64> = (0..row.len()).map(kept).collect();
+            self.check_links(class, &new, Some(&old))?;
+            self.relink(slot, class, Some(&old), Some(&new));
+        }
+        let target = self.touch(slot);
+        for field in 0..row.len() {
+            if changes(target, field) {
+                target[field] = row[field];
+            }
+        }
+        Ok(())
+    }
+
+    /// The entity leaves.
+    pub fn despawn(&mut self, slot: Slot) -> Result<(), CaptureError> {
+        let record = self
+            .archive
+            .living(slot)
+            .ok_or(CaptureError::NotAlive(slot))?;
+        let (class, place) = (record.class, record.place);
+        if !self.archive.rules[usize::from(class)].links.is_empty() {
+            let old = self.present(record).to_vec();
+            self.relink(slot, class, Some(&old), None);
+        }
+        if let Some(place) = place {
+            self.archive.hot[usize::from(class)].release(place);
+        }
+        let record = self.archive.records.get_mut(slot.0 as usize);
+        record.alive = false;
+        record.place = None;
+        record.cold = None;
+        self.archive.vacant.push_back((self.frame.tick, slot));
+        self.frame.changes.despawned.push(slot);
+        Ok(())
+    }
+
+    /// Makes the tick part of the archive.
+    pub fn finish(self) {
+        let Self { archive, mut frame } = self;
+        archive.cool(&frame);
+        let horizon = frame.tick.0.saturating_sub(archive.depth);
+        while archive
+            .frames
+            .front()
+            .is_some_and(|old| old.tick.0 < horizon)
+        {
+            let Some(old) = archive.frames.pop_front() else {
+                break;
+            };
+            for &cell in &old.released {
+                archive.shelf.drop_released(cell, old.tick);
+            }
+            let unread = Arc::into_inner(old).into_iter();
+            let chunks = unread.flat_map(|old| old.classes);
+            for ((hot, rules), chunks) in archive.hot.iter_mut().zip(&*archive.rules).zip(chunks) {
+                hot.salvage(chunks, rules.ranges.len());
+            }
+        }
+        let drafts = archive.hot.iter_mut().zip(&*archive.rules);
+        for ((hot, rules), chunks) in drafts.zip(&mut frame.classes) {
+            hot.publish(chunks, rules.ranges.len());
+        }
+        archive.frames.push_back(Arc::new(frame));
+    }
+
+    /// Takes in what a container holds; the value is what rows name it by. A content that no
+    /// row names by the end of the tick is forgotten after a while.
+    pub fn intern(&mut self, content: Content) -> Result<i64, CaptureError> {
+        self.intern_shared(Arc::new(content))
+    }
+
+    pub(crate) fn intern_shared(&mut self, content: Arc<Content>) -> Result<i64, CaptureError> {
+        let (tick, cell) = (self.frame.tick, content.cell());
+        let shelf = &mut self.archive.shelf;
+        shelf
+            .put(content, tick, &mut self.frame.released)
+            .ok_or(CaptureError::Collision(cell))
+    }
+
+    /// A new entity with what its containers hold, in a slot of the archive's choice.
+    pub fn spawn_parcel(&mut self, class: u16, parcel: &Parcel) -> Result<Slot, CaptureError> {
+        self.intern_all(parcel)?;
+        self.spawn(class, &parcel.row)
+    }
+
+    /// New values for all fields, with what containers hold.
+    pub fn write_parcel(&mut self, slot: Slot, parcel: &Parcel) -> Result<(), CaptureError> {
+        self.intern_all(parcel)?;
+        self.write(slot, &parcel.row)
+    }
+
+    fn intern_all(&mut self, parcel: &Parcel) -> Result<(), CaptureError> {
+        let mut contents = parcel.contents.iter();
+        contents.try_for_each(|content| self.intern(content.clone()).map(drop))
+    }
+
+    /// What refers to an entity that lives at this point of the tick.
+    pub fn reference(&self, slot: Slot) -> Option<EntityRef> {
+        self.archive.reference(slot)
+    }
+
+    /// Whether everything that a row names exists; what was there before is not looked at.
+    fn check_links(
+        &self,
+        class: u16,
+        row: &[i64],
+        old: Option<&[i64]>,
+    ) -> Result<(), CaptureError> {
+        let links = &self.archive.rules[usize::from(class)].links;
+        let is_new = |at: u16| {
+            let at = usize::from(at);
+            row[at] != 0 && old.is_none_or(|old| old[at] != row[at])
+        };
+        for &field in links.contents.iter().filter(|&&at| is_new(at)) {
+            let cell = row[usize::from(field)];
+            let content = self.archive.shelf.get(cell);
+            let content = content.ok_or(CaptureError::UnknownContent { field, cell })?;
+            let kind =
+                &self.archive.schema.classes[usize::from(class)].fields[usize::from(field)].kind;
+            if !kind
+                .container()
+                .is_some_and(|container| container.admits(content))
+            {
+                return Err(CaptureError::WrongContent { field, cell });
+            }
+        }
+        if self.archive.mirror {
+            return Ok(());
+        }
+        for (field, classes) in links.references.iter().filter(|(at, _)| is_new(*at)) {
+            let to = EntityRef::from_cell(row[usize::from(*field)]).unwrap_or_default();
+            let slot = Slot(to.index().unwrap_or(u32::MAX));
+            let record = self.archive.records.get(slot.0 as usize);
+            let was_there = record.is_some_and(|record| record.spawns > to.generation());
+            let is_wrong = |class: u16| classes.as_ref().is_some_and(|of| !of.contains(&class));
+            let is_there = self
+                .archive
+                .entity(to)
+                .and_then(|slot| self.archive.class(slot));
+            if !was_there || is_there.is_some_and(is_wrong) {
+                return Err(CaptureError::WrongReference { field: *field, to });
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps account of what a newest row names.
+    fn relink(&mut self, slot: Slot, class: u16, old: Option<&[i64]>, new: Option<&[i64]>) {
+        let rules = self.archive.rules.clone();
+        let links = &rules[usize::from(class)].links;
+        let pair = |at: u16| {
+            let cell = |row: Option<&[i64]>| row.map_or(0, |row| row[usize::from(at)]);
+            (cell(old), cell(new))
+        };
+        for &at in &links.contents {
+            let (old, new) = pair(at);
+            if old != new {
+                let (tick, released) = (self.frame.tick, &mut self.frame.released);
+                self.archive.shelf.exchange(old, new, tick, released);
+            }
+        }
+        if self.archive.mirror {
+            return;
+        }
+        for &(at, _) in &links.references {
+            let (old, new) = pair(at);
+            if old == new {
+                continue;
+            }
+            let index = |cell| EntityRef::from_cell(cell).and_then(EntityRef::index);
+            if let Some(index) = index(old) {
+                let holders = self.archive.holders.get_mut(index as usize);
+                if let Ok(at) = holders.binary_search(&slot) {
+                    holders.remove(at);
+                }
+            }
+            if let Some(index) = index(new) {
+                self.archive.holders.grow(index as usize + 1);
+                let holders = self.archive.holders.get_mut(index as usize);
+                let at = holders.partition_point(|&other| other < slot);
+                holders.insert(at, slot);
+            }
+        }
+    }
+
+    fn present<'s>(&'s self, record: &'s Record) -> &'s [i64] {
+        let class = usize::from(record.class);
+        match (record.place, &record.cold) {
+            (Some(place), _) => {
+                self.archive.hot[class].row(&self.frame.classes[class], place, record.fields)
+            }
+            (None, Some(row)) => row,
+            (None, None) => &[],
+        }
+    }
+
+    /// The row of a living entity, about to change.
+    fn touch(&mut self, slot: Slot) -> &mut [i64] {
+        let (class, fields, place) = self.warm(slot);
+        let hot = &mut self.archive.hot[usize::from(class)];
+        if hot.places[place as usize].change(self.frame.tick) {
+            self.frame.changes.changed.push(slot);
+        }
+        self.row_mut(class, place, fields)
+    }
+
+    /// Where an entity that is about to change shall have its rows.
+    fn warm(&mut self, slot: Slot) -> (u16, u16, u32) {
+        let tick = self.frame.tick;
+        let archive = &mut *self.archive;
+        // Most stay where they are, and a record that is only read need not be copied.
+        if let Some(record) = archive.records.get(slot.0 as usize)
+            && let Some(place) = record.place
+            && !(archive.hot[usize::from(record.class)].has_room_well_before(place)
+                && tick.since(record.hot_since) > archive.depth)
+        {
+            return (record.class, record.fields, place);
+        }
+        let record = archive.records.get_mut(slot.0 as usize);
+        let (class, fields) = (record.class, record.fields);
+        let hot = &mut archive.hot[usize::from(class)];
+        let chunks = &self.frame.classes[usize::from(class)];
+        let place = match record.place {
+            // A world that fell asleep around an entity leaves it far out: it moves inwards.
+            Some(old) => {
+                let row = hot.row(chunks, old, fields).to_vec();
+                let place = hot.acquire(slot, hot.places[old as usize].changed);
+                hot.row_mut(chunks, place, fields).copy_from_slice(&row);
+                hot.release(old);
+                record.older = Some((old, record.hot_since));
+                place
+            }
+            None => {
+                let place = hot.acquire(slot, record.last_changed);
+                if let Some(row) = &record.cold {
+                    hot.row_mut(chunks, place, fields).copy_from_slice(row);
+                }
+                record.older = None;
+                place
+            }
+        };
+        record.place = Some(place);
+        record.hot_since = tick;
+        (class, fields, place)
+    }
+
+    fn row_mut(&mut self, class: u16, place: u32, fields: u16) -> &mut [i64] {
+        let class = usize::from(class);
+        self.archive.hot[class].row_mut(&self.frame.classes[class], place, fields)
+    }
+}
+
+/// Why a call to a [`Capture`] was refused; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// Ticks must increase.
+    TickNotAfter(Tick),
+    /// The schema has no class of this number.
+    UnknownClass(u16),
+    /// The row has another number of fields than its class.
+    WrongLength {
+        /// Fields of the class.
+        expected: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// No living entity has this slot.
+    NotAlive(Slot),
+    /// The slot is taken by a living entity.
+    Occupied(Slot),
+    /// The class has no field of this number.
+    UnknownField(u16),
+    /// The value does not fit the field: wider than its width, or no state of its enumeration.
+    OutOfRange {
+        /// Number of the field.
+        field: u16,
+        /// The value.
+        value: i64,
+    },
+    /// No content with this cell was interned; see [`Capture::intern`].
+    UnknownContent {
+        /// Number of the field.
+        field: u16,
+        /// The cell.
+        cell: i64,
+    },
+    /// The content cannot stand in this field: of another kind, too long, or with items that are
+    /// out of range or not sorted.
+    WrongContent {
+        /// Number of the field.
+        field: u16,
+        /// Its cell.
+        cell: i64,
+    },
+    /// Another content has the same cell. That is no accident: somebody looked for two. Change
+    /// one of them.
+    Collision(i64),
+    /// There never was such an entity, or it is of another class than the field refers to.
+    WrongReference {
+        /// Number of the field.
+        field: u16,
+        /// The reference.
+        to: EntityRef,
+    },
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TickNotAfter(tick) => write!(f, "tick {} was captured already", tick.0),
+            Self::UnknownClass(class) => write!(f, "the schema has no class {class}"),
+            Self::WrongLength { expected, found } => {
+                write!(f, "a row of this class has {expected} values, not {found}")
+            }
+            Self::NotAlive(slot) => write!(f, "no entity lives in slot {}", slot.0),
+            Self::Occupied(slot) => write!(f, "slot {} is taken", slot.0),
+            Self::UnknownField(field) => write!(f, "the class has no field {field}"),
+            Self::OutOfRange { field, value } => {
+                write!(f, "{value} does not fit field {field}")
+            }
+            Self::UnknownContent { field, cell } => {
+                write!(
+                    f,
+                    "field {field} names the content {cell}, which nobody interned"
+                )
+            }
+            Self::WrongContent { field, cell } => {
+                write!(f, "the content {cell} cannot stand in field {field}")
+            }
+            Self::Collision(cell) => write!(f, "another content has the cell {cell}"),
+            Self::WrongReference { field, to } => {
+                write!(f, "field {field} cannot refer to entity {to:?}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for CaptureError {}

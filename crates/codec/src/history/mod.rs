@@ -1,0 +1,543 @@
+//! What the world was at recent ticks, captured once and read by every encoder.
+//!
+//! A frame shares all chunks of rows that did not change with the frame before it, and an entity
+//! that has not changed for the whole depth of the archive leaves the frames altogether: it keeps
+//! one row. So capture costs what changed, and a hundred thousand idle entities cost nothing per
+//! tick. Frames are immutable once captured; a clone of the archive is a cheap snapshot that can
+//! be read on another thread while the next tick is written.
+
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+
+use prescient_schema::{Content, EntityRef, Library, Schema};
+
+mod capture;
+mod rules;
+
+pub use capture::{Capture, CaptureError};
+use rules::Rules;
+
+use crate::{
+    chunks::{CHUNK, Chunks, HotSet, Pages, Place},
+    predict::{ROWS, Samples},
+    shelf::Shelf,
+    twin::Views,
+    units::{Slot, Tick},
+};
+
+/// Recent truth of one world.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    schema: Arc<Schema>,
+    depth: u32,
+    frames: VecDeque<Arc<Frame>>,
+    records: Pages<Record>,
+    /// Slots of entities that left, oldest first, with the tick they left at.
+    vacant: VecDeque<(Tick, Slot)>,
+    hot: Vec<HotSet>,
+    /// What containers hold.
+    shelf: Shelf,
+    /// For each class, what its rows may hold.
+    rules: Arc<[Rules]>,
+    /// Who refers to each slot: ascending, once for each column.
+    holders: Pages<Vec<Slot>>,
+    /// Slots are numbers of another end: references are taken as they come.
+    mirror: bool,
+}
+
+/// The chunks that were looked at last: neighbours in a list are mostly neighbours there, too.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window<'a> {
+    /// The samples, class and chunk that they belong to.
+    at: (u32, u16, u32),
+    chunks: [&'a [i64]; ROWS],
+    present: &'a [i64],
+}
+
+/// One captured tick.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    tick: Tick,
+    classes: Vec<Chunks>,
+    changes: Changes,
+    /// Contents that no newest row names since this tick.
+    released: Vec<i64>,
+}
+
+/// What happened at a tick, each list in the order of the calls.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Entities that appeared.
+    pub spawned: Vec<Slot>,
+    /// Entities that left.
+    pub despawned: Vec<Slot>,
+    /// Living entities whose values changed, without repetition.
+    pub changed: Vec<Slot>,
+}
+
+impl Archive {
+    /// An empty archive that can answer for the last `depth` ticks.
+    pub fn new(schema: Arc<Schema>, depth: u32) -> Self {
+        let hot = schema.classes.iter().map(|_| HotSet::default()).collect();
+        let rules = (schema.classes.iter())
+            .map(|class| Rules::new(&schema, class))
+            .collect();
+        Self {
+            schema,
+            depth: depth.max(2),
+            frames: VecDeque::new(),
+            records: Pages::default(),
+            vacant: VecDeque::new(),
+            hot,
+            shelf: Shelf::default(),
+            rules,
+            holders: Pages::default(),
+            mirror: false,
+        }
+    }
+
+    /// An archive of what another end shows: references in it are that end's numbers.
+    pub(crate) fn mirror(schema: Arc<Schema>, depth: u32) -> Self {
+        Self {
+            mirror: true,
+            ..Self::new(schema, depth)
+        }
+    }
+
+    /// Starts the next tick.
+    pub fn begin(&mut self, tick: Tick) -> Result<Capture<'_>, CaptureError> {
+        self.hot.iter_mut().for_each(HotSet::discard);
+        let previous = self.frames.back();
+        if previous.is_some_and(|frame| frame.tick >= tick) {
+            return Err(CaptureError::TickNotAfter(tick));
+        }
+        let classes = match previous {
+            Some(frame) => frame.classes.clone(),
+            None => alloc::vec![Chunks::default(); self.schema.classes.len()],
+        };
+        let frame = Frame {
+            tick,
+            classes,
+            changes: Changes {
+                changed: Vec::with_capacity(previous.map_or(0, |old| old.changes.changed.len())),
+                ..Changes::default()
+            },
+            released: Vec::new(),
+        };
+        Ok(Capture {
+            archive: self,
+            frame,
+        })
+    }
+
+    /// The schema whose rows are kept.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The newest tick.
+    pub fn newest(&self) -> Option<Tick> {
+        self.frames.back().map(|frame| frame.tick)
+    }
+
+    /// What happened at a tick, if it is still known.
+    pub fn changes(&self, tick: Tick) -> Option<&Changes> {
+        self.frame(tick).map(|frame| &frame.changes)
+    }
+
+    /// Ticks still known, oldest first.
+    pub fn ticks(&self) -> impl Iterator<Item = Tick> + '_ {
+        self.frames.iter().map(|frame| frame.tick)
+    }
+
+    /// The class of a living entity.
+    pub fn class(&self, slot: Slot) -> Option<u16> {
+        self.living(slot).map(|record| record.class)
+    }
+
+    /// When a living entity last changed (or appeared).
+    pub fn last_changed(&self, slot: Slot) -> Option<Tick> {
+        let record = self.living(slot)?;
+        Some(match record.place {
+            Some(place) => self.hot[usize::from(record.class)].places[place as usize].changed,
+            None => record.last_changed,
+        })
+    }
+
+    /// The row of a living entity at a captured tick.
+    #[inline]
+    pub fn row(&self, slot: Slot, tick: Tick) -> Option<&[i64]> {
+        let record = self.living(slot)?;
+        if tick < record.born {
+            return None;
+        }
+        match record.place_at(tick) {
+            Some(place) => self.frame(tick)?.row(record.class, place, record.fields),
+            None => record.cold.as_deref(),
+        }
+    }
+
+    /// The rows of a living entity at the ticks it is predicted from, and its newest.
+    #[inline]
+    pub(crate) fn rows<'a>(
+        &'a self,
+        slot: Slot,
+        samples: &Samples,
+        window: &mut Window<'a>,
+    ) -> Option<Views<'a>> {
+        let record = self.living(slot)?;
+        let Some(place) = record
+            .place
+            .filter(|_| record.hot_since <= samples.frames.oldest)
+        else {
+            let mut rows = [&[][..]; ROWS];
+            for (row, &tick) in rows.iter_mut().zip(&samples.ticks) {
+                *row = self.row(slot, tick)?;
+            }
+            let present = self.latest(slot);
+            return Some(Views { rows, present });
+        };
+        let chunk = place / CHUNK as u32;
+        let at = (samples.frames.serial, record.class, chunk);
+        if window.at != at {
+            window.at = at;
+            self.open(window, samples);
+        }
+        let fields = usize::from(record.fields);
+        let start = place as usize % CHUNK * fields;
+        let mut rows = [&[][..]; ROWS];
+        for (row, chunk) in rows.iter_mut().zip(window.chunks) {
+            *row = chunk.get(start..start + fields)?;
+        }
+        let present = window.present.get(start..start + fields);
+        Some(Views { rows, present })
+    }
+
+    fn open<'a>(&'a self, window: &mut Window<'a>, samples: &Samples) {
+        let (_, class, chunk) = window.at;
+        let find = |frame: Option<&'a Arc<Frame>>| {
+            let chunks = frame.and_then(|frame| frame.classes.get(usize::from(class)));
+            let chunk = chunks.and_then(|chunks| chunks.get(chunk as usize));
+            chunk.map_or(&[][..], |chunk| &**chunk)
+        };
+        let frames = &samples.frames;
+        for at in 0..ROWS {
+            let first = usize::from(frames.first[at]);
+            window.chunks[at] = if first < at {
+                window.chunks[first]
+            } else {
+                find(self.frames.get(frames.numbers[at] as usize))
+            };
+        }
+        window.present = find(self.frames.back());
+    }
+
+    /// What [`rows`](Self::rows) finds a tick by, until another one is captured.
+    pub(crate) fn frame_number(&self, tick: Tick) -> u32 {
+        let at = self.frames.binary_search_by_key(&tick, |frame| frame.tick);
+        at.map_or(u32::MAX, |at| at as u32)
+    }
+
+    /// The newest row of a living entity.
+    #[inline]
+    pub fn latest(&self, slot: Slot) -> Option<&[i64]> {
+        let record = self.living(slot)?;
+        match record.place {
+            Some(place) => self.frames.back()?.row(record.class, place, record.fields),
+            None => record.cold.as_deref(),
+        }
+    }
+
+    /// What refers to a living entity, and to no other that may come after it in its slot.
+    pub fn reference(&self, slot: Slot) -> Option<EntityRef> {
+        let record = self.living(slot)?;
+        let generation = if self.mirror { 0 } else { record.generation() };
+        Some(EntityRef::new(slot.0, generation))
+    }
+
+    /// The living entity that a reference refers to.
+    pub fn entity(&self, reference: EntityRef) -> Option<Slot> {
+        let slot = Slot(reference.index()?);
+        (self.reference(slot)? == reference).then_some(slot)
+    }
+
+    /// Who refers to a slot in its newest row, ascending; once for each column.
+    pub(crate) fn holders(&self, slot: Slot) -> &[Slot] {
+        self.holders.get(slot.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a container with this cell holds.
+    pub(crate) fn shared_content(&self, cell: i64) -> Option<&Arc<Content>> {
+        self.shelf.get(cell)
+    }
+
+    /// All living entities in ascending order of slot.
+    pub fn living_slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        (0..self.records.len)
+            .filter(|&i| self.records.get(i).is_some_and(|r| r.alive))
+            .map(|i| Slot(i as u32))
+    }
+
+    /// Bytes of rows that only this archive or its snapshots hold, roughly.
+    pub fn bytes(&self) -> usize {
+        let mut seen = 0;
+        let mut previous: Option<&Frame> = None;
+        for frame in &self.frames {
+            for (class, chunks) in frame.classes.iter().enumerate() {
+                for (at, chunk) in chunks.iter() {
+                    let before = previous.and_then(|p| p.classes[class].get(at));
+                    if !before.is_some_and(|old| Arc::ptr_eq(old, chunk)) {
+                        seen += chunk.len() * 8;
+                    }
+                }
+            }
+            previous = Some(frame);
+        }
+        seen + self.records.len * size_of::<Record>() + self.shelf.bytes()
+    }
+
+    fn frame(&self, tick: Tick) -> Option<&Frame> {
+        let guess = tick.since(self.frames.front()?.tick) as usize;
+        if let Some(frame) = self.frames.get(guess)
+            && frame.tick == tick
+        {
+            return Some(frame);
+        }
+        let at = self
+            .frames
+            .binary_search_by_key(&tick, |frame| frame.tick)
+            .ok()?;
+        self.frames.get(at).map(|frame| &**frame)
+    }
+
+    #[inline]
+    fn living(&self, slot: Slot) -> Option<&Record> {
+        self.records
+            .get(slot.0 as usize)
+            .filter(|record| record.alive)
+    }
+
+    /// Entities that held still for the whole depth leave the frames. A part of the places is
+    /// looked at per tick, so that this, too, costs nothing.
+    fn cool(&mut self, frame: &Frame) {
+        for (chunks, hot) in frame.classes.iter().zip(&mut self.hot) {
+            let share = hot.places.len() / 32 + 1;
+            for _ in 0..share {
+                let Some(&Place { owner, changed }) = hot.places.get(hot.sweep) else {
+                    hot.sweep = 0;
+                    break;
+                };
+                let place = hot.sweep as u32;
+                hot.sweep += 1;
+                let Some(slot) = owner else { continue };
+                if frame.tick.since(changed) < self.depth {
+                    continue;
+                }
+                let record = self.records.get_mut(slot.0 as usize);
+                record.cold = Some(hot.row(chunks, place, record.fields).into());
+                record.last_changed = changed;
+                record.place = None;
+                record.older = None;
+                hot.release(place);
+            }
+        }
+    }
+}
+
+impl Library for Archive {
+    fn content(&self, cell: i64) -> Option<&Content> {
+        self.shelf.get(cell).map(|content| &**content)
+    }
+}
+
+impl Frame {
+    #[inline]
+    fn row(&self, class: u16, place: u32, fields: u16) -> Option<&[i64]> {
+        let fields = usize::from(fields);
+        let start = place as usize % CHUNK * fields;
+        let chunks = self.classes.get(usize::from(class))?;
+        let chunk = chunks.get(place as usize / CHUNK)?;
+        chunk.get(start..start + fields)
+    }
+}
+
+/// Where an entity's rows are. Before `hot_since` it held the cold row.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    class: u16,
+    fields: u16,
+    alive: bool,
+    born: Tick,
+    hot_since: Tick,
+    /// Before it lost its place; a place says it for its owner.
+    last_changed: Tick,
+    place: Option<u32>,
+    /// Where its rows were before `hot_since`, and since when.
+    older: Option<(u32, Tick)>,
+    cold: Option<Arc<[i64]>>,
+    /// Entities that were here, this one included.
+    spawns: u32,
+}
+
+impl Record {
+    fn generation(&self) -> u32 {
+        self.spawns.saturating_sub(1)
+    }
+
+    /// Where the row of a tick is; `None` if it is the cold row.
+    #[inline]
+    fn place_at(&self, tick: Tick) -> Option<u32> {
+        match (self.place, self.older) {
+            (Some(place), _) if tick >= self.hot_since => Some(place),
+            (Some(_), Some((place, since))) if tick >= since => Some(place),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use prescient_schema::{Class, Field, Kind};
+
+    fn schema() -> Arc<Schema> {
+        let int = Kind::Int {
+            bits: 32,
+            signed: true,
+        };
+        let fields = alloc::vec![Field::new("a", int.clone()), Field::new("b", int.clone())];
+        let single = alloc::vec![Field::new("c", int)];
+        Arc::new(Schema {
+            classes: alloc::vec![Class::new("pair", fields), Class::new("one", single)],
+        })
+    }
+
+    #[test]
+    fn every_row_of_the_window_can_be_read_back() {
+        let mut seed = 3u64;
+        let mut random = |bound: u64| {
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (seed >> 33) % bound
+        };
+        let depth = 20;
+        let mut archive = Archive::new(schema(), depth);
+        let mut truth: BTreeMap<Slot, Vec<i64>> = BTreeMap::new();
+        let mut past: VecDeque<(Tick, BTreeMap<Slot, Vec<i64>>)> = VecDeque::new();
+        let mut tick = 0;
+        for _ in 0..2000 {
+            tick += 1 + random(2) as u32;
+            let mut capture = archive.begin(Tick(tick)).unwrap();
+            if random(4) == 0 {
+                let class = random(2) as u16;
+                let row: Vec<i64> = (0..2 - class).map(|_| random(100) as i64).collect();
+                let slot = capture.spawn(class, &row).unwrap();
+                truth.insert(slot, row);
+            }
+            let slots: Vec<Slot> = truth.keys().copied().collect();
+            for slot in slots {
+                // Low slots change often, high ones rarely: some go cold and wake again.
+                if random(1 + 3 * u64::from(slot.0)) == 0 {
+                    let value = random(5) as i64;
+                    capture.set(slot, 0, value).unwrap();
+                    truth.get_mut(&slot).unwrap()[0] = value;
+                } else if random(200) == 0 {
+                    capture.despawn(slot).unwrap();
+                    truth.remove(&slot);
+                }
+            }
+            capture.finish();
+            past.push_back((Tick(tick), truth.clone()));
+            while past.front().unwrap().0.0 < tick.saturating_sub(depth) {
+                past.pop_front();
+            }
+            for (at, rows) in &past {
+                for (slot, row) in rows {
+                    if truth.contains_key(slot) {
+                        assert_eq!(
+                            archive.row(*slot, *at),
+                            Some(&row[..]),
+                            "{slot:?} at {at:?}"
+                        );
+                    }
+                }
+            }
+            assert!(archive.living_slots().eq(truth.keys().copied()));
+        }
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_was_while_the_archive_goes_on() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(1)).unwrap();
+        let slots = [0; 40].map(|value| capture.spawn(0, &[value, 0]).unwrap());
+        capture.finish();
+        let mut snapshots: Vec<Archive> = Vec::new();
+        for tick in 2..60 {
+            let mut capture = archive.begin(Tick(tick)).unwrap();
+            for &slot in &slots {
+                capture.write(slot, &[i64::from(tick + slot.0), 0]).unwrap();
+            }
+            capture.finish();
+            if tick % 3 == 0 {
+                snapshots.push(archive.clone());
+            }
+            for snapshot in snapshots.iter().chain([&archive]) {
+                for at in snapshot.ticks().filter(|at| at.0 > 1) {
+                    for &slot in &slots {
+                        let row = [i64::from(at.0 + slot.0), 0];
+                        assert_eq!(snapshot.row(slot, at), Some(&row[..]));
+                    }
+                }
+                assert_eq!(snapshot.last_changed(slots[0]), snapshot.newest());
+            }
+            if tick % 7 == 0 {
+                snapshots.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn a_tick_that_was_not_finished_leaves_no_rows() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(1)).unwrap();
+        let slot = capture.spawn(0, &[1, 2]).unwrap();
+        capture.finish();
+        let mut capture = archive.begin(Tick(2)).unwrap();
+        capture.write(slot, &[3, 4]).unwrap();
+        drop(capture);
+        archive.begin(Tick(3)).unwrap().finish();
+        assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_changes_nothing() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(5)).unwrap();
+        assert_eq!(capture.spawn(7, &[]), Err(CaptureError::UnknownClass(7)));
+        assert_eq!(
+            capture.spawn(0, &[1]),
+            Err(CaptureError::WrongLength {
+                expected: 2,
+                found: 1
+            })
+        );
+        let slot = capture.spawn(0, &[1, 2]).unwrap();
+        assert_eq!(capture.set(slot, 2, 0), Err(CaptureError::UnknownField(2)));
+        assert_eq!(
+            capture.set(Slot(9), 0, 0),
+            Err(CaptureError::NotAlive(Slot(9)))
+        );
+        assert_eq!(
+            capture.spawn_at(slot, 0, &[0, 0]),
+            Err(CaptureError::Occupied(slot))
+        );
+        capture.finish();
+        assert!(matches!(
+            archive.begin(Tick(5)),
+            Err(CaptureError::TickNotAfter(_))
+        ));
+        assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
+    }
+}

@@ -1,0 +1,149 @@
+//! What rows of a class may hold: worked out once, asked at every write.
+
+use alloc::vec::Vec;
+
+use prescient_schema::{Class, Field, Kind, Schema, Shape};
+
+use super::CaptureError;
+
+/// What rows of a class may hold.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub ranges: Vec<Range>,
+    /// Columns that keep what their entity was spawned with.
+    pub fixed: Vec<u16>,
+    pub links: Links,
+}
+
+/// Values of a field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    least: i64,
+    most: i64,
+}
+
+/// Columns of a class that name something outside of the row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
+    pub contents: Vec<u16>,
+    /// With the classes that it may refer to, if not all.
+    pub references: Vec<(u16, Option<Vec<u16>>)>,
+}
+
+impl Rules {
+    pub fn new(schema: &Schema, class: &Class) -> Self {
+        let columns = (0..).zip(&class.fields);
+        let fixed = columns.filter_map(|(at, field)| field.only_on_spawn.then_some(at));
+        Self {
+            ranges: class.fields.iter().map(Range::new).collect(),
+            fixed: fixed.collect(),
+            links: Links::new(schema, &class.fields),
+        }
+    }
+
+    #[inline]
+    pub fn admit(&self, row: &[i64]) -> Result<(), CaptureError> {
+        if self.ranges.len() != row.len() {
+            return Err(CaptureError::WrongLength {
+                expected: self.ranges.len(),
+                found: row.len(),
+            });
+        }
+        let mut pairs = self.ranges.iter().zip(row);
+        match pairs.position(|(range, &value)| !range.admits(value)) {
+            Some(at) => Err(CaptureError::OutOfRange {
+                field: at as u16,
+                value: row[at],
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Range {
+    fn new(field: &Field) -> Self {
+        let (least, most) = match field.kind.shape() {
+            Shape::Symbol { values } => (0, i64::from(values) - 1),
+            Shape::Content | Shape::Reference => (0, i64::MAX),
+            Shape::Number { bits: 64.., .. } => (i64::MIN, i64::MAX),
+            Shape::Number { bits, signed } => {
+                let digits = u32::from(bits).saturating_sub(u32::from(signed));
+                let most = (1i64 << digits).wrapping_sub(1);
+                (if signed { !most } else { 0 }, most)
+            }
+        };
+        Self { least, most }
+    }
+
+    #[inline]
+    pub fn admits(self, value: i64) -> bool {
+        self.least <= value && value <= self.most
+    }
+}
+
+impl Links {
+    fn new(schema: &Schema, fields: &[Field]) -> Self {
+        let mut links = Self::default();
+        for (at, field) in (0..).zip(fields) {
+            match &field.kind {
+                Kind::Reference { class } => {
+                    let of = class.as_deref().map(|name| classes(schema, name));
+                    links.references.push((at, of));
+                }
+                kind if kind.container().is_some() => links.contents.push(at),
+                _ => {}
+            }
+        }
+        links
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.contents.is_empty() && self.references.is_empty()
+    }
+}
+
+/// The classes of a type: its own name, and that with the names of tables behind it.
+fn classes(schema: &Schema, name: &str) -> Vec<u16> {
+    let is_of = |class: &str| match class.strip_prefix(name) {
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        None => false,
+    };
+    let classes = (0..).zip(&schema.classes);
+    classes
+        .filter_map(|(at, class)| is_of(&class.name).then_some(at))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_admits_what_its_kind_admits() {
+        let mut kinds = alloc::vec![
+            Kind::Bool,
+            Kind::F32,
+            Kind::F64,
+            Kind::Reference { class: None }
+        ];
+        kinds.extend([0, 1, 2, 255, u32::MAX].map(|values| Kind::Enum { values }));
+        for signed in [false, true] {
+            kinds.extend((1..=64).map(|bits| Kind::Int { bits, signed }));
+        }
+        let edges = (0..64).flat_map(|bits| [1i64 << bits, !0 << bits]);
+        let values = edges
+            .chain([0, 255])
+            .flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]);
+        let values: Vec<i64> = values.collect();
+        for kind in kinds {
+            let range = Range::new(&Field::new("a", kind.clone()));
+            for &value in &values {
+                assert_eq!(
+                    range.admits(value),
+                    kind.admits(value),
+                    "{value} as {kind:?}"
+                );
+            }
+        }
+    }
+}
