@@ -269,6 +269,12 @@ impl Encoder {
         self.id(slot).map(ClientId)
     }
 
+    /// Whether the receiver is known to have been told of an entity it is being shown.
+    pub fn is_confirmed(&self, slot: Slot) -> bool {
+        self.id(slot)
+            .is_some_and(|id| self.twin.book.phase(id) != Phase::Absent)
+    }
+
     /// The entity behind a receiver's number.
     pub fn slot(&self, id: ClientId) -> Option<Slot> {
         self.roster.slots.get(id.0 as usize).copied().flatten()

@@ -1,0 +1,259 @@
+//! Whatever the links do, a client shows what was true at the tick it shows, and hears of every
+//! event once.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Badness, Theatre, Unit, for_seeds};
+use prescient_replication::{About, Distance, Everything, Tick};
+use prescient_schema::Ref;
+
+const BAD: Badness = Badness {
+    loss: 20,
+    delay: (1, 5),
+    repeats: 10,
+};
+
+/// A battle in which units come, go, walk and refer to each other.
+struct Battle {
+    units: Vec<(Ref<Unit>, Unit)>,
+    /// What was true at each tick, by the server's reference.
+    past: BTreeMap<Tick, BTreeMap<i64, Unit>>,
+}
+
+impl Battle {
+    fn step(&mut self, theatre: &mut Theatre) {
+        theatre.tick += 1;
+        let dice = &mut theatre.dice;
+        let mut step = theatre.server.step(Tick(theatre.tick)).expect("in order");
+        if self.units.len() < 30 && dice.chance(40) {
+            let place = [dice.below(200) as f32, dice.below(200) as f32];
+            let unit = Unit {
+                place,
+                health: dice.below(250) as u8,
+                ..Unit::default()
+            };
+            let owner = prescient_replication::PeerId(1 + dice.below(3));
+            let spawned = step.spawn_for(owner, &unit).expect("sound values");
+            self.units.push((spawned, unit));
+        }
+        if self.units.len() > 5 && dice.chance(10) {
+            let at = dice.below(self.units.len() as u64) as usize;
+            let (gone, _) = self.units.swap_remove(at);
+            for (_, unit) in &mut self.units {
+                if unit.target == gone {
+                    unit.target = Ref::NONE;
+                }
+            }
+            step.despawn(gone.entity()).expect("it was there");
+        }
+        for at in 0..self.units.len() {
+            let other = self.units[dice.below(self.units.len() as u64) as usize].0;
+            let (object, unit) = &mut self.units[at];
+            if dice.chance(60) {
+                unit.place[0] += dice.below(5) as f32 - 2.0;
+                unit.place[1] += 0.25;
+            }
+            if dice.chance(5) {
+                unit.target = other;
+                unit.gold = unit.gold.wrapping_add(dice.below(500) as u16);
+            }
+            step.set(*object, unit).expect("sound values");
+        }
+        step.finish();
+        let now = self.units.iter();
+        let now = now.map(|(object, unit)| (object.entity().cell(), unit.clone()));
+        self.past.insert(Tick(theatre.tick), now.collect());
+    }
+
+    /// Whether what a client shows is what was true at the tick that it shows, references included.
+    fn check(&self, theatre: &Theatre) {
+        for seat in &theatre.seats {
+            let Some(tick) = seat.client.tick() else {
+                continue;
+            };
+            let there = &self.past[&tick];
+            let was = there.values().map(|unit| {
+                let target = there.get(&unit.target.entity().cell());
+                (looks(unit), target.map(looks))
+            });
+            let shown = seat.objects.values().map(|unit| {
+                let target = seat.client.resolve(unit.target.entity());
+                let target = target.map(|object| looks(&seat.objects[&object]));
+                (looks(unit), target)
+            });
+            assert_eq!(sorted(shown), sorted(was), "at {tick:?}");
+        }
+    }
+}
+
+fn looks(unit: &Unit) -> ([u32; 2], u8) {
+    (unit.place.map(f32::to_bits), unit.health)
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort();
+    all
+}
+
+fn battle() -> Battle {
+    Battle {
+        units: Vec::new(),
+        past: BTreeMap::new(),
+    }
+}
+
+/// Cases 1 and 4 for state. Fails if a client applies late packets (in `Client::handle`, go on
+/// after an error of the decoder), or if `Client::follow` ignores what left.
+#[test]
+fn every_shown_object_is_as_it_was() {
+    for_seeds(|seed| {
+        let mut battle = battle();
+        let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        for _ in 0..300 {
+            battle.step(&mut theatre);
+            theatre.exchange();
+            battle.check(&theatre);
+        }
+        // When the link heals, everybody sees everything.
+        theatre.badness = Badness::NONE;
+        for _ in 0..8 {
+            battle.step(&mut theatre);
+            theatre.exchange();
+        }
+        for seat in &theatre.seats {
+            assert_eq!(seat.client.tick(), Some(Tick(theatre.tick - 1)));
+            let before = &battle.past[&Tick(theatre.tick - 1)];
+            assert_eq!(seat.objects.len(), before.len());
+        }
+    });
+}
+
+/// Owners see the private table of their units, others do not. Fails if `Sight::usual` shows
+/// everything to everybody, or if `Client::belong` forgets to attach a table.
+#[test]
+fn private_tables_are_for_owners() {
+    for_seeds(|seed| {
+        let mut battle = battle();
+        let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        for _ in 0..150 {
+            battle.step(&mut theatre);
+            theatre.exchange();
+        }
+        theatre.badness = Badness::NONE;
+        for _ in 0..8 {
+            battle.step(&mut theatre);
+            theatre.exchange();
+        }
+        let truth = &battle.past[&Tick(theatre.tick - 1)];
+        let mut owned = 0;
+        for seat in &theatre.seats {
+            for object in seat.client.objects() {
+                let public: Unit = seat.client.get(object).expect("shown");
+                assert_eq!(public.gold, 0, "gold is no public matter");
+                if let Some(private) = seat.client.get_table::<Unit>(object, "private") {
+                    owned += 1;
+                    assert!(truth.values().any(|was| was.gold == private.gold));
+                }
+            }
+        }
+        assert_eq!(owned, truth.len(), "each has one owner");
+    });
+}
+
+/// Events about objects and about nothing, each exactly once; the object is there if it is still
+/// shown. Fails if `Peer::acknowledge` does not release what waits, or `give_up` drops it.
+#[test]
+fn every_event_is_heard_once() {
+    for_seeds(|seed| {
+        let mut battle = battle();
+        let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        let mut told = BTreeSet::new();
+        for round in 0..250u32 {
+            battle.step(&mut theatre);
+            let payload = round.to_le_bytes();
+            match theatre.dice.below(3) {
+                0 => {
+                    for seat in &theatre.seats {
+                        let told = theatre.server.tell(seat.peer, &payload);
+                        told.expect("connected");
+                    }
+                    told.insert(payload.to_vec());
+                }
+                1 if !battle.units.is_empty() => {
+                    let newest = battle.units[battle.units.len() - 1].0;
+                    let announced = theatre.server.announce(newest.entity(), &payload);
+                    announced.expect("it is there");
+                    told.insert(payload.to_vec());
+                }
+                _ => {}
+            }
+            theatre.exchange();
+        }
+        theatre.badness = Badness::NONE;
+        for _ in 0..24 {
+            battle.step(&mut theatre);
+            theatre.exchange();
+        }
+        for seat in &theatre.seats {
+            let heard: Vec<_> = seat.events.iter().map(|(_, _, payload)| payload).collect();
+            let once: BTreeSet<_> = heard.iter().map(|payload| payload.to_vec()).collect();
+            assert_eq!(heard.len(), once.len(), "heard twice");
+            assert_eq!(once, told);
+            let gone = |about: &About<_>| *about == About::Gone;
+            let gone = seat
+                .events
+                .iter()
+                .filter(|(_, about, _)| gone(about))
+                .count();
+            assert!(
+                gone * 4 < told.len(),
+                "{gone} of {} are about nobody",
+                told.len()
+            );
+        }
+    });
+}
+
+/// What is near is seen, what is far is not, and nothing comes and goes at the rim. Fails if
+/// `Distance::sight` does not look at `seen`, or `Peer::look` only at what was touched.
+#[test]
+fn what_is_near_is_shown() {
+    for_seeds(|seed| {
+        let mut theatre = Theatre::new(seed, 1, BAD, Distance::new(50.0, 60.0));
+        let peer = theatre.seats[0].peer;
+        let mut units = Vec::new();
+        for tick in 1..400u32 {
+            theatre.tick = tick;
+            let mut step = theatre.server.step(Tick(tick)).expect("in order");
+            if tick == 1 {
+                for x in 0..40 {
+                    let place = [x as f32 * 10.0, 0.0];
+                    let unit = Unit {
+                        place,
+                        ..Unit::default()
+                    };
+                    units.push((step.spawn(&unit).expect("sound"), place[0]));
+                }
+            }
+            step.finish();
+            let eye = f64::from(tick) + f64::from(tick % 7) - 3.0;
+            let place = prescient_replication::Place([eye, 0.0, 0.0]);
+            theatre.server.look_from(peer, place).expect("connected");
+            theatre.exchange();
+            for &(unit, x) in &units {
+                let distance = (f64::from(x) - eye).abs();
+                let sees = theatre.server.sees(peer, unit.entity());
+                // Places are looked at every fourth tick, and the eye moves by up to 7 in one.
+                assert!(!sees || distance <= 60.0 + 16.0, "far, and seen");
+                assert!(
+                    sees || distance >= 50.0 - 16.0 || tick < 4,
+                    "near, and not seen"
+                );
+            }
+        }
+        assert!(theatre.seats[0].client.objects().count() <= 13);
+    });
+}

@@ -1,0 +1,81 @@
+//! What a client is sent does not depend on anything that it is not shown.
+
+mod common;
+
+use common::{Badness, Theatre, Unit, for_seeds};
+use prescient_replication::{PeerId, Sight, Subject, Tick, Viewer};
+use prescient_schema::Ref;
+
+/// The same game with and without units of somebody else, which come, go and refer to what is
+/// seen; all bytes that the first client gets are compared. Fails if `World` is walked by slot
+/// (`Serial` made from the slot), because the slots of others decide which come first.
+#[test]
+fn packets_are_the_same_with_and_without_a_hidden_neighbour() {
+    for_seeds(|seed| {
+        let with = bytes_of_the_first(seed, true);
+        let without = bytes_of_the_first(seed, false);
+        assert_eq!(with.len(), without.len());
+        for (tick, (with, without)) in with.iter().zip(&without).enumerate() {
+            assert_eq!(with, without, "tick {tick}");
+        }
+    });
+}
+
+fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
+    let own = |viewer: &Viewer, subject: &Subject, _: Option<Sight>| {
+        (subject.owner == Some(viewer.peer)).then(|| Sight::usual(viewer, subject))
+    };
+    let mut theatre = Theatre::new(seed, 2, Badness::NONE, own);
+    // What the neighbour does has dice of its own, so that it does not disturb the others'.
+    let mut others = common::Dice::new(!seed);
+    let mut mine: Vec<(Ref<Unit>, Unit)> = Vec::new();
+    let mut theirs: Vec<Ref<Unit>> = Vec::new();
+    let mut all = Vec::new();
+    for tick in 1..250 {
+        let dice = &mut theatre.dice;
+        let mut step = theatre.server.step(Tick(tick)).expect("in order");
+        for _ in 0..others.below(3) {
+            if neighbour {
+                let target = mine.first().map_or(Ref::NONE, |(unit, _)| *unit);
+                let unit = Unit {
+                    target,
+                    ..Unit::default()
+                };
+                theirs.push(step.spawn_for(PeerId(2), &unit).expect("sound"));
+            }
+        }
+        while theirs.len() > 8 {
+            let at = others.below(theirs.len() as u64) as usize;
+            let gone = theirs.swap_remove(at);
+            step.despawn(gone.entity()).expect("it was there");
+        }
+        for _ in 0..dice.below(3) {
+            let unit = Unit {
+                health: dice.below(256) as u8,
+                ..Unit::default()
+            };
+            let spawned = step.spawn_for(PeerId(1), &unit).expect("sound");
+            mine.push((spawned, unit));
+        }
+        while mine.len() > 12 {
+            let at = dice.below(mine.len() as u64) as usize;
+            let (gone, _) = mine.swap_remove(at);
+            step.despawn(gone.entity()).expect("it was there");
+        }
+        for (object, unit) in &mut mine {
+            unit.place[0] += dice.below(3) as f32;
+            step.set(*object, unit).expect("sound");
+        }
+        step.finish();
+        for (peer, message) in theatre.server.encode(&|_| None) {
+            let seat = &mut theatre.seats[peer.0 as usize - 1];
+            seat.client.handle(&message).expect("in order");
+            let ack = seat.client.acknowledgement().expect("something arrived");
+            theatre.server.handle(peer, &ack).expect("honest");
+            if peer == PeerId(1) {
+                all.push(message);
+            }
+        }
+    }
+    all
+}
