@@ -170,7 +170,9 @@ fn every_event_is_heard_once() {
     for_seeds(|seed| {
         let mut battle = battle();
         let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        theatre.budget = (seed % 2 == 1).then_some(48);
         let mut told = BTreeSet::new();
+        let mut about = BTreeMap::new();
         for round in 0..250u32 {
             battle.step(&mut theatre);
             let payload = round.to_le_bytes();
@@ -186,6 +188,8 @@ fn every_event_is_heard_once() {
                     let newest = battle.units[battle.units.len() - 1].0;
                     let announced = theatre.server.announce(newest.entity(), &payload);
                     announced.expect("it is there");
+                    let health = battle.units[battle.units.len() - 1].1.health;
+                    about.insert(payload.to_vec(), (newest, health));
                     told.insert(payload.to_vec());
                 }
                 _ => {}
@@ -193,28 +197,52 @@ fn every_event_is_heard_once() {
             theatre.exchange();
         }
         theatre.badness = Badness::NONE;
-        for _ in 0..24 {
+        for _ in 0..40 {
             battle.step(&mut theatre);
             theatre.exchange();
         }
         for seat in &theatre.seats {
-            let heard: Vec<_> = seat.events.iter().map(|(_, _, payload)| payload).collect();
+            let heard: Vec<_> = seat.events.iter().map(|heard| &heard.payload).collect();
             let once: BTreeSet<_> = heard.iter().map(|payload| payload.to_vec()).collect();
             assert_eq!(heard.len(), once.len(), "heard twice");
             assert_eq!(once, told);
-            let gone = |about: &About<_>| *about == About::Gone;
-            let gone = seat
-                .events
-                .iter()
-                .filter(|(_, about, _)| gone(about))
-                .count();
-            assert!(
-                gone * 4 < told.len(),
-                "{gone} of {} are about nobody",
-                told.len()
-            );
+            for heard in &seat.events {
+                let Some(&(object, health)) = about.get(&heard.payload) else {
+                    assert_eq!(heard.about, About::Nothing);
+                    continue;
+                };
+                let lives = battle.units.iter().any(|(unit, _)| *unit == object);
+                let unit = heard.unit.as_ref();
+                assert!(unit.is_some() || !lives, "it never left, and is gone");
+                assert!(unit.is_none_or(|unit| unit.health == health), "another");
+            }
         }
     });
+}
+
+/// An event that overtakes the state of its tick waits for it. Fails if `Client::handle` hands it
+/// out at once (`release(tick)` when it arrives), or does not look for it when the state is there.
+#[test]
+fn an_event_waits_for_its_tick() {
+    let mut theatre = Theatre::new(0, 1, Badness::NONE, Everything);
+    let peer = theatre.seats[0].peer;
+    for tick in 1..5 {
+        theatre.server.step(Tick(tick)).expect("in order").finish();
+        let state = theatre.server.encode(&|_| None).remove(0).1;
+        theatre.server.tell(peer, &[tick as u8]).expect("connected");
+        let event = theatre.server.poll_event(peer).expect("it was told");
+        let seat = &mut theatre.seats[0];
+        seat.client.handle(&event).expect("honest");
+        seat.poll();
+        assert_eq!(seat.events.len(), tick as usize - 1);
+        seat.client.handle(&state).expect("honest");
+        seat.poll();
+        let heard = seat.events.last().expect("it was told");
+        assert_eq!(
+            (heard.tick, &heard.payload[..]),
+            (Tick(tick), &[tick as u8][..])
+        );
+    }
 }
 
 /// What is near is seen, what is far is not, and nothing comes and goes at the rim. Fails if
@@ -225,6 +253,7 @@ fn what_is_near_is_shown() {
         let mut theatre = Theatre::new(seed, 1, BAD, Distance::new(50.0, 60.0));
         let peer = theatre.seats[0].peer;
         let mut units = Vec::new();
+        let (mut seen, mut turns) = (vec![false; 40], vec![0; 40]);
         for tick in 1..400u32 {
             theatre.tick = tick;
             let mut step = theatre.server.step(Tick(tick)).expect("in order");
@@ -239,13 +268,14 @@ fn what_is_near_is_shown() {
                 }
             }
             step.finish();
-            let eye = f64::from(tick) + f64::from(tick % 7) - 3.0;
+            let eye = f64::from(tick) + f64::from(tick % 11) * 0.8 - 4.0;
             let place = prescient_replication::Place([eye, 0.0, 0.0]);
             theatre.server.look_from(peer, place).expect("connected");
             theatre.exchange();
-            for &(unit, x) in &units {
+            for (at, &(unit, x)) in units.iter().enumerate() {
                 let distance = (f64::from(x) - eye).abs();
                 let sees = theatre.server.sees(peer, unit.entity());
+                turns[at] += u32::from(std::mem::replace(&mut seen[at], sees) != sees);
                 // Places are looked at every fourth tick, and the eye moves by up to 7 in one.
                 assert!(!sees || distance <= 60.0 + 16.0, "far, and seen");
                 assert!(
@@ -255,5 +285,6 @@ fn what_is_near_is_shown() {
             }
         }
         assert!(theatre.seats[0].client.objects().count() <= 13);
+        assert!(turns.iter().all(|&turns| turns <= 2), "comes and goes");
     });
 }

@@ -95,6 +95,15 @@ impl Badness {
     }
 }
 
+/// An event, and the object that it was about as it was then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    pub tick: Tick,
+    pub about: About<Object>,
+    pub unit: Option<Unit>,
+    pub payload: Vec<u8>,
+}
+
 /// A client behind a link.
 pub struct Seat {
     pub peer: PeerId,
@@ -104,7 +113,7 @@ pub struct Seat {
     pub events_down: Lane,
     /// What it was told of, as the program noted it.
     pub objects: BTreeMap<Object, Unit>,
-    pub events: Vec<(Tick, About<Object>, Vec<u8>)>,
+    pub events: Vec<Heard>,
     pub bytes: usize,
     pub largest: usize,
 }
@@ -145,10 +154,19 @@ impl Seat {
                     about,
                     payload,
                 } => {
-                    if let About::Object(object) = about {
-                        assert!(self.objects.contains_key(&object), "about a stranger");
-                    }
-                    self.events.push((tick, about, payload));
+                    let unit = match about {
+                        About::Object(object) => {
+                            let unit = self.objects.get(&object);
+                            Some(unit.expect("no stranger").clone())
+                        }
+                        About::Nothing | About::Gone => None,
+                    };
+                    self.events.push(Heard {
+                        tick,
+                        about,
+                        unit,
+                        payload,
+                    });
                 }
             }
         }
