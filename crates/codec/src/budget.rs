@@ -1,7 +1,7 @@
 //! What goes into a packet that cannot hold everything.
 //!
 //! Entities that are as expected cost next to nothing and always go. Of the others, whoever was
-//! not covered for longest goes first. Entities of one group go together or not at all. New
+//! not covered for longest goes first, where the time of those with a higher weight counts for more. Entities of one group go together or not at all. New
 //! entities take at most half of the bytes as long as known ones wait, so that a large world can
 //! be joined while it lives.
 //!
@@ -10,11 +10,12 @@
 //! follows from how the last packets came out.
 
 use alloc::{collections::BTreeMap, vec::Vec};
+use core::cmp::Reverse;
 
 use crate::{
     body::Bill,
     roster::Roster,
-    units::{Sequence, Tick},
+    units::{Sequence, Tick, Weight},
 };
 
 /// Ids of what shall be covered, each list ascending.
@@ -80,18 +81,20 @@ impl Choice {
 pub(crate) fn choose(
     bill: &Bill,
     roster: &Roster,
-    cursor: Sequence,
+    (newest, cursor): (Sequence, Sequence),
     limit: usize,
     surcharge: Surcharge,
     group_of: impl Fn(u32) -> Option<i64>,
 ) -> Choice {
+    let age = |sent: Sequence| newest.0.saturating_sub(sent.0).saturating_add(1);
     let mut known = Vec::new();
     for (list, items) in [(List::Wakes, &bill.wakes), (List::Active, &bill.active)] {
         known.extend(items.iter().map(|&(id, cost)| Candidate {
             list,
             id,
             cost: surcharge.on(cost),
-            since: roster.sent[id as usize],
+            age: age(roster.sent[id as usize]),
+            weight: roster.weights[id as usize],
             waiting: Tick(0),
         }));
     }
@@ -103,10 +106,11 @@ pub(crate) fn choose(
             id,
             cost: surcharge.on(cost),
             // What is on its way gets its turn again only after what was never sent.
-            since: match roster.sent[id as usize] {
-                sent if sent > cursor => sent,
-                _ => Sequence(0),
+            age: match roster.sent[id as usize] {
+                sent if sent > cursor => age(sent),
+                _ => NEVER_SENT,
             },
+            weight: roster.weights[id as usize],
             waiting: roster.waiting.get(&id).copied().unwrap_or_default(),
         })
         .collect();
@@ -122,7 +126,8 @@ pub(crate) fn choose(
                 list: List::Active,
                 id,
                 cost: 0,
-                since: Sequence(u32::MAX),
+                age: 0,
+                weight: Weight::default(),
                 waiting: Tick(0),
             }),
         }
@@ -154,8 +159,7 @@ pub(crate) fn choose(
     choice.firsts = firsts.map(Unit::ids).collect();
     let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19).saturating_sub(bill.despawns);
     // What is on its way already is sent again only if there is room to spare.
-    let unsent =
-        fresh.partition_point(|unit| unit.turn().is_some_and(|turn| turn.0 == Sequence(0)));
+    let unsent = fresh.partition_point(Unit::was_never_sent);
     let share = if known.is_empty() { bits } else { bits / 2 };
     let (unused, taken) = fill(&fresh[..unsent], share, &mut choice);
     let (left, _) = fill(&known, bits - (share - unused), &mut choice);
@@ -236,8 +240,12 @@ impl Unit {
         ids
     }
 
-    fn turn(&self) -> Option<(Sequence, Tick, u32)> {
+    fn turn(&self) -> Option<Turn> {
         self.members.iter().map(Candidate::turn).min()
+    }
+
+    fn was_never_sent(&self) -> bool {
+        self.members.iter().any(|member| member.age == NEVER_SENT)
     }
 }
 
@@ -260,15 +268,30 @@ struct Candidate {
     list: List,
     id: u32,
     cost: u64,
-    since: Sequence,
+    /// Packets since one covered it.
+    age: u32,
+    weight: Weight,
     waiting: Tick,
 }
 
 impl Candidate {
-    fn turn(&self) -> (Sequence, Tick, u32) {
-        (self.since, self.waiting, self.id)
+    fn turn(&self) -> Turn {
+        let weight = u64::from(self.weight.get());
+        let due = match self.age {
+            NEVER_SENT => NEVER_SENT_DUE + weight,
+            age => u64::from(age) * weight,
+        };
+        (Reverse(due), self.waiting, self.id)
     }
 }
+
+/// What comes first in order has its turn first.
+type Turn = (Reverse<u64>, Tick, u32);
+
+/// The age of what no packet covered.
+const NEVER_SENT: u32 = u32::MAX;
+/// Above all others, whatever their weights.
+const NEVER_SENT_DUE: u64 = 1 << 48;
 
 /// Bytes that the header and the ends of lists take.
 const OVERHEAD: u64 = 14;

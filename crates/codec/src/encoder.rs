@@ -22,7 +22,7 @@ use crate::{
     roster::{Doom, Roster, Sight},
     session::Session,
     twin::{Rows, Twin},
-    units::{ClientId, Sequence, Slot, Tick},
+    units::{ClientId, Sequence, Slot, Tick, Weight},
 };
 
 /// Turns an [`Archive`] into packets for one receiver.
@@ -238,6 +238,14 @@ impl Encoder {
         }
     }
 
+    /// How much the time that an entity waits for its turn counts, where packets are too short for
+    /// all. Nobody waits for ever.
+    pub fn set_weight(&mut self, slot: Slot, weight: Weight) {
+        if let Some(id) = self.id(slot) {
+            self.roster.weights[id as usize] = weight;
+        }
+    }
+
     /// Wakes an entity that rests at another precision than it shall have, and remembers one that
     /// may still come to rest like that.
     fn follow_level(&mut self, id: u32, archive: &Archive) {
@@ -281,7 +289,7 @@ impl Encoder {
     }
 
     /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
-    /// (unless a single entity needs more) and covers what was not covered for longest.
+    /// (unless a single entity needs more) and covers what was not covered for longest, by [`weight`](Self::set_weight).
     pub fn encode(
         &mut self,
         archive: &Archive,
@@ -605,7 +613,7 @@ impl Encoder {
             let mut chosen = budget::choose(
                 &bill,
                 &self.roster,
-                self.cursor,
+                (self.newest, self.cursor),
                 limit,
                 self.surcharge,
                 group_of,

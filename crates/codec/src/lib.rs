@@ -74,4 +74,4 @@ pub use decoder::{Applied, DecodeError, Decoder};
 pub use encoder::{AckError, EncodeError, Encoder, Packet, Statistics};
 pub use prior::{Prior, PriorError, PriorMismatch, Trainer};
 pub use twin::HISTORY;
-pub use units::{ClientId, Sequence, Slot, Tick};
+pub use units::{ClientId, Sequence, Slot, Tick, Weight};

@@ -16,7 +16,7 @@ use crate::{
     predict::{ROWS, Samples},
     sighting::Sightings,
     twin::{Rows, Views},
-    units::{Sequence, Slot, Tick},
+    units::{Sequence, Slot, Tick, Weight},
 };
 
 /// Who the receiver knows by which number, and what is still to be told.
@@ -25,6 +25,7 @@ pub(crate) struct Roster {
     pub ids: Vec<Option<u32>>,
     pub slots: Vec<Option<Slot>>,
     pub levels: Vec<u8>,
+    pub weights: Vec<Weight>,
     /// Ids whose level may not be the one that both ends know them at.
     pub releveled: BTreeSet<u32>,
     /// The last packet that covered each id.
@@ -68,12 +69,14 @@ impl Roster {
         if self.slots.len() <= id as usize {
             self.slots.resize(id as usize + 1, None);
             self.levels.resize(id as usize + 1, 0);
+            self.weights.resize(id as usize + 1, Weight::default());
             self.sent.resize(id as usize + 1, Sequence(0));
             self.confirmed.resize(id as usize + 1, Sequence(0));
         }
         self.ids[at] = Some(id);
         self.slots[id as usize] = Some(slot);
         self.levels[id as usize] = 0;
+        self.weights[id as usize] = Weight::default();
         self.sent[id as usize] = Sequence(0);
         self.confirmed[id as usize] = Sequence(0);
         self.waiting.insert(id, since);

@@ -26,12 +26,8 @@ impl Place {
 
     /// How far two places are apart.
     pub fn distance(self, other: Self) -> f64 {
-        self.distance_squared(other).sqrt()
-    }
-
-    pub(crate) fn distance_squared(self, other: Self) -> f64 {
         let apart = self.0.iter().zip(other.0).map(|(a, b)| (a - b) * (a - b));
-        apart.sum()
+        apart.sum::<f64>().sqrt()
     }
 }
 

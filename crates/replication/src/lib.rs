@@ -66,7 +66,7 @@ pub use client::{Change, Client, ClientError, Object};
 pub use event::About;
 pub use grid::Place;
 pub use peer::PeerStatistics;
-pub use prescient_codec::{Config, Tick};
+pub use prescient_codec::{Config, Tick, Weight};
 pub use relevance::{Distance, Everything, Owned, Relevance, Sight, Subject, Viewer};
 pub use server::{FromClient, PeerError, PeerId, Server, ServerConfig};
 pub use world::{Step, World, WorldError};

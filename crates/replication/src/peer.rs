@@ -150,6 +150,7 @@ impl Peer {
                         self.encoder.show(slot, world.archive());
                     }
                     self.encoder.set_level(slot, sight.level, world.archive());
+                    self.encoder.set_weight(slot, sight.weight);
                 }
                 None if before => self.encoder.hide(slot),
                 None => {}

@@ -1,5 +1,6 @@
 //! Who gets to see what, and how well.
 
+use prescient_codec::Weight;
 use prescient_schema::{EntityRef, Level};
 
 use crate::grid::Place;
@@ -12,6 +13,8 @@ pub struct Sight {
     tables: u32,
     /// How precisely; without effect on types whose fields know no coarser levels.
     pub level: Level,
+    /// How much it counts that it waits, where packets are too short for all.
+    pub weight: Weight,
 }
 
 impl Sight {
@@ -19,12 +22,14 @@ impl Sight {
     pub const PUBLIC: Self = Self {
         tables: 1,
         level: Level::EXACT,
+        weight: USUAL,
     };
 
     /// Every table at full precision.
     pub const WHOLE: Self = Self {
         tables: u32::MAX,
         level: Level::EXACT,
+        weight: USUAL,
     };
 
     /// All tables to the owner, the first to everybody else.
@@ -47,6 +52,11 @@ impl Sight {
     /// The same at another precision.
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
+    }
+
+    /// The same with another weight.
+    pub fn weighing(self, weight: Weight) -> Self {
+        Self { weight, ..self }
     }
 
     pub(crate) fn shows(self, table: usize) -> bool {
@@ -128,7 +138,8 @@ impl Relevance for Owned {
 /// Everybody sees what is near, what is theirs, and what has no place.
 ///
 /// What comes nearer than `enter` is shown and stays so until it is farther than `leave`, so that
-/// what moves along the rim does not come and go.
+/// what moves along the rim does not come and go. What is near, or the viewer's own, has its turn
+/// earlier than what is far, where packets are too short for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Distance {
     enter: f64,
@@ -153,16 +164,34 @@ impl Relevance for Distance {
         } else {
             self.enter
         };
-        let near = match (viewer.eye, subject.place) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(eye), Some(place)) => eye.distance_squared(place) <= limit * limit,
+        let distance = match (viewer.eye, subject.place) {
+            (_, None) => 0.0,
+            (None, Some(_)) => f64::INFINITY,
+            (Some(eye), Some(place)) => eye.distance(place),
         };
         let own = subject.owner == Some(viewer.peer);
-        (near || own).then(|| Sight::usual(viewer, subject))
+        let weight = match distance / self.enter {
+            _ if own => WEIGHTS[0],
+            near if near <= 0.125 => WEIGHTS[0],
+            near if near <= 0.25 => WEIGHTS[1],
+            near if near <= 0.5 => WEIGHTS[2],
+            _ => WEIGHTS[3],
+        };
+        (own || distance <= limit).then(|| Sight::usual(viewer, subject).weighing(weight))
     }
 
     fn reach(&self, _: &Viewer) -> Option<f64> {
         Some(self.enter)
     }
 }
+
+const fn weight(number: u8) -> Weight {
+    match Weight::new(number) {
+        Some(weight) => weight,
+        None => panic!("a weight is not 0"),
+    }
+}
+
+const USUAL: Weight = weight(4);
+/// From near to far.
+const WEIGHTS: [Weight; 4] = [weight(16), weight(8), weight(4), weight(2)];

@@ -288,3 +288,58 @@ fn what_is_near_is_shown() {
         assert!(turns.iter().all(|&turns| turns <= 2), "comes and goes");
     });
 }
+
+/// Who joins a large world on a thin line is shown what is near first, in packets that keep to
+/// their limit, and everything in the end, while what is known goes on moving. Fails if
+/// `Peer::show` does not pass weights on.
+#[test]
+fn a_large_world_is_joined_from_near_to_far() {
+    for_seeds(|seed| {
+        let lossy = Badness {
+            loss: 20,
+            delay: (2, 2),
+            repeats: 0,
+        };
+        let mut theatre = Theatre::new(seed, 1, lossy, Distance::new(1000.0, 1000.0));
+        theatre.budget = Some(100);
+        let (peer, origin) = (
+            theatre.seats[0].peer,
+            prescient_replication::Place([0.0; 3]),
+        );
+        theatre.server.look_from(peer, origin).expect("connected");
+        let mut units: Vec<(Ref<Unit>, Unit)> = Vec::new();
+        let mut order = Vec::new();
+        for tick in 1..600u32 {
+            theatre.tick = tick;
+            let mut step = theatre.server.step(Tick(tick)).expect("in order");
+            if tick == 1 {
+                for _ in 0..600 {
+                    let place = [theatre.dice.below(900) as f32, 0.0];
+                    let unit = Unit {
+                        place,
+                        ..Unit::default()
+                    };
+                    units.push((step.spawn(&unit).expect("sound"), unit));
+                }
+            }
+            for (object, unit) in units.iter_mut().take(60) {
+                unit.health = unit.health.wrapping_add(theatre.dice.below(3) as u8);
+                step.set(*object, unit).expect("sound");
+            }
+            step.finish();
+            let known: BTreeSet<_> = theatre.seats[0].objects.keys().copied().collect();
+            theatre.exchange();
+            let seat = &theatre.seats[0];
+            assert!(seat.largest <= 100, "{} bytes", seat.largest);
+            let new = seat
+                .objects
+                .iter()
+                .filter(|(object, _)| !known.contains(object));
+            order.extend(new.map(|(_, unit)| unit.place[0]));
+        }
+        assert_eq!(order.len(), units.len(), "not all of them came");
+        let mean = |part: &[f32]| part.iter().sum::<f32>() / part.len() as f32;
+        let (first, last) = (mean(&order[..60]), mean(&order[540..]));
+        assert!(first < 200.0 && last > 550.0, "{first} first, {last} last");
+    });
+}
