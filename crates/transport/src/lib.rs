@@ -68,13 +68,17 @@
 
 mod bytes;
 mod client;
+pub mod clock;
 mod config;
+pub mod congestion;
 mod connection;
 mod cookie;
 mod entropy;
 mod error;
 mod limits;
+pub mod mtu;
 mod packet;
+pub mod ping;
 mod replay;
 mod schedule;
 mod server;
