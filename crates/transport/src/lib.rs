@@ -75,6 +75,7 @@ mod connection;
 mod cookie;
 mod entropy;
 mod error;
+pub mod input;
 mod limits;
 pub mod mtu;
 mod packet;

@@ -31,7 +31,7 @@ impl Pair {
             up: LinkConditioner::new(seed * 2, up),
             down: LinkConditioner::new(seed * 2 + 1, down),
             client: Clock::with_offset(1 << 40),
-            server: Clock::with_offset(7_000_000 + seed as i64 * 1_000_003),
+            server: Clock::with_offset((1 << 41) + seed as i64 * 1_000_003),
             pinger: Pinger::new(Time::from_micros(1 << 40)),
             estimate: RemoteClock::new(),
             last: None,
@@ -132,20 +132,20 @@ const SECOND: Duration = Duration::from_secs(1);
 /// without `old.and(news)`: `self.recent = Some(news)`).
 #[test]
 fn after_five_seconds_on_every_preset() {
-    // Half of the jitter that the kind of link has, and a fifth of it for those that have much.
+    // What was measured over 40 seeds, and about half as much again.
     let bounds = [
         ("loopback", 1),
-        ("lan", 50),
-        ("fibre", 200),
-        ("cable", 1_000),
-        ("dsl", 1_000),
-        ("wifi", 1_500),
-        ("lte", 3_000),
-        ("low_orbit", 5_000),
-        ("bad_wifi", 8_000),
-        ("umts", 6_000),
-        ("satellite", 5_000),
-        ("bad_mobile", 25_000),
+        ("lan", 60),
+        ("fibre", 300),
+        ("cable", 1_200),
+        ("dsl", 900),
+        ("wifi", 1_400),
+        ("lte", 2_200),
+        ("low_orbit", 2_700),
+        ("bad_wifi", 6_000),
+        ("umts", 3_800),
+        ("satellite", 2_000),
+        ("bad_mobile", 22_000),
     ];
     assert_eq!(bounds.len(), PRESETS.len());
     for (preset, (name, bound)) in PRESETS.iter().zip(bounds) {
@@ -173,8 +173,7 @@ fn a_skew_of_a_thousandth_and_jitter_of_fifty_milliseconds() {
             pair.server.set_skew(True::ZERO, skew);
             pair.run(10 * SECOND);
             let worst = pair.worst(120 * SECOND);
-            println!("seed {seed}, skew {skew}: {worst} µs");
-            assert!(worst <= 15_000, "skew {skew}: {worst} µs");
+            assert!(worst <= 12_000, "skew {skew}: {worst} µs");
             assert_eq!(pair.estimate.leaps(), 0);
         }
     });
