@@ -77,6 +77,7 @@ mod entropy;
 mod error;
 pub mod input;
 mod limits;
+pub mod lobby;
 pub mod mtu;
 mod packet;
 pub mod ping;
