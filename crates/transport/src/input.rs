@@ -177,12 +177,11 @@ impl InputReceiver {
         bytes: &mut &[u8],
     ) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
         let entries = frame::read(bytes).ok_or(MalformedInputs)?;
-        let news = entries
-            .into_iter()
-            .filter(|entry| Some(entry.tick) > self.newest);
         let mut inputs = Vec::new();
-        for entry in news.collect::<Vec<_>>() {
-            inputs.push((entry.tick, self.take(entry)));
+        for entry in entries {
+            if Some(entry.tick) > self.newest {
+                inputs.push((entry.tick, self.take(entry)));
+            }
         }
         Ok(inputs)
     }

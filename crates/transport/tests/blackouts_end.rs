@@ -80,6 +80,31 @@ fn thirty_seconds_of_blackout_are_over_after_a_round_trip() {
     });
 }
 
+/// Networks forget whom an address belongs to while nothing passes. Fails if a client that is heard
+/// of again from elsewhere is not asked to prove it (`look_at_path` left out of `handle_opened`).
+#[test]
+fn who_comes_out_of_a_blackout_elsewhere_is_found_there() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed);
+        let good = world.link;
+        world.link.loss = 100;
+        world.run_for(30 * SECOND);
+        for (number, peer) in world.peers.iter_mut().enumerate() {
+            peer.address = common::address(&format!("10.50.{number}.1:{}", 7000 + number));
+        }
+        world.link = good;
+        let start = world.now;
+        let all = |world: &World| client_events(world, &ClientEvent::Resumed) == 3;
+        assert!(world.run_until(SECOND, all), "not resumed");
+        let took = world.now - start;
+        assert!(took <= 2 * good.latency + 100_000, "{took} µs");
+        world.run_for(SECOND);
+        let moved = |event: &&ServerEvent| matches!(event, ServerEvent::Moved { .. });
+        assert_eq!(world.server_events.iter().filter(moved).count(), 3);
+        assert_eq!((resumptions(&world), world.closed().len()), (3, 0));
+    });
+}
+
 /// Case 8: two seconds of link, five seconds of nothing, again and again. Fails if a silent peer
 /// that is heard of again stays silent (`Manner::Silent` left out of `Connection::open`).
 #[test]

@@ -127,13 +127,14 @@ fn read_changes(
 ) -> Option<(Entry, u64)> {
     let flags = reader.u8().filter(|&flags| flags < ALL)?;
     let has = |flag: u8| flags & flag != 0;
-    let step = match has(STEP) {
-        true => reader.varint().filter(|&step| step > 0)?,
-        false => 1,
-    };
-    let tick = match before {
-        Some(before) => InputTick(before.tick.0.checked_add(step)?),
-        None => first,
+    let tick = match (before, has(STEP)) {
+        (Some(before), true) => {
+            let step = reader.varint().filter(|&step| step > 0)?;
+            InputTick(before.tick.0.checked_add(step)?)
+        }
+        (Some(before), false) => InputTick(before.tick.0.checked_add(1)?),
+        (None, false) => first,
+        (None, true) => return None,
     };
     let from = match has(JOINED) {
         true => InputTick(tick.0.checked_sub(reader.varint()?)?),
