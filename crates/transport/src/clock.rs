@@ -66,12 +66,6 @@ impl RemoteClock {
             most: nanos(exchange.received) - nanos(exchange.sent) + 1000,
             since: exchange.returned,
         };
-        if self
-            .bounds(news.since)
-            .is_some_and(|old| old.and(news).is_none())
-        {
-            (self.recent, self.before) = (None, None);
-        }
         if self.recent.is_none() || news.since.since(self.began) >= WHILE {
             self.before = self.recent.take();
             self.began = news.since;

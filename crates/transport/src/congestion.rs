@@ -324,7 +324,7 @@ mod tests {
         /// (`.min(most)` in `advance`), or if `next_allowance` rounds down.
         #[test]
         fn no_span_gets_more_than_its_share(
-            steps in prop::collection::vec((0u64..60_000, 0usize..1473, any::<bool>()), 1..200),
+            steps in prop::collection::vec((0u64..200_000, 0usize..20_000, any::<bool>()), 1..200),
         ) {
             let mut policy = policy();
             let mut now = Time::from_micros(0);

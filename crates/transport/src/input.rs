@@ -317,6 +317,24 @@ mod tests {
         assert_eq!(pressed[200..], [0; 56]);
     }
 
+    /// Fails if `frame::read` takes counts for granted (`more <= room`).
+    #[test]
+    fn a_frame_has_no_more_inputs_than_it_may() {
+        let count = |bytes: &[u8]| {
+            let inputs = InputReceiver::new().handle(&mut &bytes[..]);
+            inputs.map(|inputs| inputs.len())
+        };
+        assert_eq!(count(&[5, 1, 64, 63]), Ok(64));
+        assert_eq!(count(&[5, 1, 64, 64]), Err(MalformedInputs));
+        assert_eq!(count(&[5, 2, 64, 61, 64, 1]), Ok(64));
+        assert_eq!(count(&[5, 2, 64, 61, 64, 2]), Err(MalformedInputs));
+        assert_eq!(count(&[[5, 64].as_slice(), &[0; 64]].concat()), Ok(64));
+        assert_eq!(
+            count(&[[5, 65].as_slice(), &[0; 65]].concat()),
+            Err(MalformedInputs)
+        );
+    }
+
     fn any_input() -> impl Strategy<Value = Input> {
         let keys = || {
             prop_oneof![
@@ -377,9 +395,19 @@ mod tests {
             }
         }
 
-        /// Fails if `frame::read` takes a count or a length for granted (`more <= room`).
+        /// Fails if `frame::read` panics at any bytes, such as ticks beyond the last
+        /// (`last.tick.0 + 1` for the `checked_add` of repeats).
         #[test]
-        fn any_bytes_are_inputs_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_inputs_or_refused(
+            high in any::<bool>(),
+            rest in prop::collection::vec(prop_oneof![0u8..128, any::<u8>()], 0..200),
+        ) {
+            let mut bytes = Vec::new();
+            if high {
+                bytes.extend([0xff; 9]);
+                bytes.push(1);
+            }
+            bytes.extend(rest);
             let mut receiver = InputReceiver::new();
             let before = receiver.newest();
             match receiver.handle(&mut &bytes[..]) {

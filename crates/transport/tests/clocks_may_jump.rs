@@ -56,6 +56,10 @@ fn an_hour_forward_or_back_ends_nothing() {
 fn ten_minutes_of_sleep_end_nothing_that_woke_together() {
     over_seeds(20, |seed| {
         let mut world = world(seed);
+        // Also when the last word was heard a while ago.
+        world.link.delayed = 100;
+        world.link.delay = 400_000;
+        world.run_for(Duration::from_millis(3000 + seed * 50));
         world.now += 600_000_000;
         world.run_for(5 * SECOND);
         all_is_well(&mut world);

@@ -240,8 +240,8 @@ mod tests {
     }
 
     proptest! {
-        /// Fails if a reader accepts what no writer makes, such as names in any order
-        /// (`number(last) >= number(&item)` in `read_list`).
+        /// Fails if a reader accepts what no writer makes, such as a text that is none
+        /// (`from_utf8_lossy` in `Text::read`).
         #[test]
         fn any_bytes_are_one_message_or_refused(
             first in 0u8..6,

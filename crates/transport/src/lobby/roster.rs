@@ -471,6 +471,18 @@ mod tests {
         assert_eq!(roster.apply(&more), Err(RosterError::Full));
     }
 
+    /// Fails if a list may name somebody twice (`number(last) >= number(&item)` in `read_list`).
+    #[test]
+    fn lists_ascend() {
+        let is_read = |numbers: [u8; 2]| {
+            let [first, second] = numbers;
+            let bytes = [4, 2, first, 0, second, 0, 0, 0, 0];
+            ServerMessage::from_bytes(&bytes).is_ok()
+        };
+        assert!(is_read([3, 4]));
+        assert!(!is_read([3, 3]) && !is_read([4, 3]));
+    }
+
     /// Fails if a latency may be further off than half a step, or wrap around.
     #[test]
     fn latencies_are_right_to_two_milliseconds() {
