@@ -68,10 +68,10 @@ impl LinkConfig {
     }
 
     /// A caller who comes when [`next_timeout`](crate::Client::next_timeout) says never lets more
-    /// time pass than this between two calls; who does was suspended. Together with a keep-alive
-    /// it is less than three of them, so waking up is no reason to call anybody silent.
+    /// time pass than this between two calls; who does was suspended. With the keep-alive that may
+    /// be due it is less than three of them, so waking up is no reason to call anybody silent.
     pub(crate) fn longest_step(&self) -> Duration {
-        (self.keep_alive.saturating_mul(3) / 2).clamp(
+        self.keep_alive.saturating_mul(2).clamp(
             Duration::from_secs(1),
             self.timeout.max(Duration::from_secs(1)),
         )
