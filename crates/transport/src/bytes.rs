@@ -1,17 +1,17 @@
-//! Numbers of variable length, and reading fields one after another from bytes that may end
-//! anywhere.
+//! Reading fields one after another from bytes that may end anywhere.
 
-/// Seven bits a byte, low bits first; all but the last have their high bit set.
-pub(crate) fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
+/// Writes a number in as few bytes as it takes, seven bits in each, the lowest first.
+pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
     }
-    bytes.push(value as u8);
+    bytes.push(number as u8);
 }
 
 /// What is left to read. Every method is `None` when there is too little of it, and then the
 /// caller gives up.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -58,18 +58,19 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of variable length, in the one form that it is written in.
-    pub(crate) fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
+    /// A number in its shortest form; see [`write_number`].
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for place in 0..NUMBER_LEN {
             let byte = self.u8()?;
             let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits || (byte == 0 && shift > 0) {
+            // A last byte of zero says nothing, and the tenth has one bit left.
+            if (place > 0 && byte == 0) || (place == NUMBER_LEN - 1 && byte > 1) {
                 return None;
             }
-            value |= bits << shift;
-            if byte < 0x80 {
-                return Some(value);
+            number |= bits << (7 * place);
+            if byte & 0x80 == 0 {
+                return Some(number);
             }
         }
         None
@@ -89,30 +90,28 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The most bytes that a number takes.
+const NUMBER_LEN: usize = 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if a number may have several forms (`byte == 0 && shift > 0` left out), or if bits
-    /// that do not fit are dropped.
+    /// Fails if a last byte of zero is allowed (`byte == 0` left out of `number`).
     #[test]
     fn every_number_has_one_form() {
-        for shift in 0..64 {
-            for value in [1 << shift, (1 << shift) - 1, u64::MAX >> shift] {
-                let mut bytes = Vec::new();
-                write_varint(&mut bytes, value);
-                let mut reader = Reader::new(&bytes);
-                assert_eq!(reader.varint(), Some(value));
-                assert_eq!(reader.end(), Some(()));
-                assert_eq!(Reader::new(&bytes[..bytes.len() - 1]).varint(), None);
-            }
+        let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        for number in edges.chain([u64::MAX]) {
+            let mut bytes = Vec::new();
+            write_number(&mut bytes, number);
+            assert_eq!(Reader::new(&bytes).number(), Some(number));
+            assert_eq!(Reader::new(&bytes[..bytes.len() - 1]).number(), None);
+            *bytes.last_mut().expect("not empty") |= 0x80;
+            bytes.push(0);
+            assert_eq!(Reader::new(&bytes).number(), None, "longer than needed");
         }
-        assert_eq!(Reader::new(&[0x80, 0]).varint(), None);
-        let mut long = [0xff; 10];
-        long[9] = 1;
-        assert_eq!(Reader::new(&long).varint(), Some(u64::MAX));
-        long[9] = 3;
-        assert_eq!(Reader::new(&long).varint(), None);
-        assert_eq!(Reader::new(&[0xff; 11]).varint(), None);
+        assert_eq!(Reader::new(&[0xff; 11]).number(), None);
+        let too_much = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert_eq!(Reader::new(&too_much).number(), None);
     }
 }

@@ -1,15 +1,15 @@
 //! What the other end's clock shows.
 //!
 //! Both ends count microseconds from a start of their own and at a pace of their own. Every
-//! [`Exchange`] bounds the difference of their clocks from both sides: the other end received the
-//! ping after we sent it, and answered before we received the answer. Bounds of different exchanges
-//! are good together, so the tightest of either side are kept, whichever exchange they came from:
+//! [`Echo`] bounds the difference of their clocks from both sides: the other end received the
+//! ping after we sent it, and answered before we received the answer. Bounds of different echoes
+//! are good together, so the tightest of either side are kept, whichever echo they came from:
 //! one that was quick in one direction helps although it was slow in the other. The estimate is the
 //! middle between the two.
 //!
 //! A bound loosens with age, by as much as clocks may drift. So an old one gives way to a newer one
 //! that is not much worse, the truth stays between the two, and after a blackout it is still there.
-//! If a new exchange contradicts the bounds, a clock has jumped, and they begin anew. A jump that
+//! If a new echo contradicts the bounds, a clock has jumped, and they begin anew. A jump that
 //! is shorter than a round trip may contradict nothing; it is forgotten with what is older than half
 //! a minute.
 //!
@@ -18,13 +18,13 @@
 
 use std::time::Duration;
 
-use crate::ping::Exchange;
+use crate::ping::Echo;
 use crate::time::Time;
 
 /// An estimate of the other end's clock.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteClock {
-    /// What the exchanges of the last while say, and what those of the while before that do.
+    /// What the echoes of the last while say, and what those of the while before that do.
     recent: Option<Bounds>,
     before: Option<Bounds>,
     /// When the last while began, by our clock.
@@ -57,14 +57,14 @@ impl RemoteClock {
         Self::default()
     }
 
-    /// Learns from an exchange.
-    pub fn observe(&mut self, exchange: &Exchange) {
+    /// Learns from an echo.
+    pub fn observe(&mut self, echo: &Echo) {
         let nanos = |time: Time| i128::from(time.as_micros()) * 1000;
         // Clocks show whole microseconds, so what they show may be one too little.
         let news = Bounds {
-            least: nanos(exchange.answered) - nanos(exchange.returned) - 1000,
-            most: nanos(exchange.received) - nanos(exchange.sent) + 1000,
-            since: exchange.returned,
+            least: nanos(echo.answered) - nanos(echo.returned) - 1000,
+            most: nanos(echo.received) - nanos(echo.sent) + 1000,
+            since: echo.returned,
         };
         if self.recent.is_none() || news.since.since(self.began) >= WHILE {
             self.before = self.recent.take();
@@ -76,7 +76,7 @@ impl RemoteClock {
         self.recent = Some(recent.unwrap_or(news));
     }
 
-    /// What the other end's clock shows; `None` before the first exchange.
+    /// What the other end's clock shows; `None` before the first echo.
     ///
     /// It never runs backwards and is at most a tenth faster or slower than ours, except when it is
     /// wrong by more than a quarter of a second: then it leaps, and [`leaps`](Self::leaps) counts.
@@ -109,8 +109,8 @@ impl RemoteClock {
         Some(shown.reading)
     }
 
-    /// How wrong the estimate can be at most, if clocks drift by no more than 0.1 %. Half of it is
-    /// what a path can hide by being slower in one direction.
+    /// How wrong the estimate can be at most, as long as the two clocks drift apart by no more than
+    /// 0.1 % and neither jumps. What a path hides by being slower in one direction is in it.
     pub fn uncertainty(&self, now: Time) -> Option<Duration> {
         let bounds = self.bounds(now)?;
         let nanos = u64::try_from((bounds.most - bounds.least) / 2).unwrap_or(u64::MAX);
@@ -167,6 +167,7 @@ fn whole_micros(nanos: i128) -> Time {
 /// By how many parts per million the two clocks may differ in pace: 1000, and a little more so
 /// that a drift of exactly that is never a contradiction.
 const DRIFT: i128 = 1100;
+/// After two of these what was known is forgotten.
 const WHILE: Duration = Duration::from_secs(15);
 /// A correction takes at least this many times its length.
 const SLEW: i128 = 10;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::bytes::{Reader, write_varint};
+use crate::bytes::{Reader, write_number};
 use crate::time::Time;
 
 /// "It is this late here."
@@ -18,12 +18,12 @@ impl Ping {
     /// Appends the frame, with its type.
     pub fn write(self, bytes: &mut Vec<u8>) {
         bytes.push(PING);
-        write_varint(bytes, self.sent.as_micros());
+        write_number(bytes, self.sent.as_micros());
     }
 
     /// Takes what follows the type off the front of `bytes`.
     pub fn read(bytes: &mut &[u8]) -> Option<Self> {
-        let sent = Reader::take(bytes, Reader::varint)?;
+        let sent = Reader::take(bytes, Reader::number)?;
         Some(Self {
             sent: Time::from_micros(sent),
         })
@@ -54,19 +54,19 @@ impl Pong {
     /// Appends the frame, with its type.
     pub fn write(self, bytes: &mut Vec<u8>) {
         bytes.push(PONG);
-        write_varint(bytes, self.sent.as_micros());
-        write_varint(bytes, self.received.as_micros());
+        write_number(bytes, self.sent.as_micros());
+        write_number(bytes, self.received.as_micros());
         let held = u64::try_from(self.held.as_micros());
-        write_varint(bytes, held.unwrap_or(u64::MAX));
+        write_number(bytes, held.unwrap_or(u64::MAX));
     }
 
     /// Takes what follows the type off the front of `bytes`.
     pub fn read(bytes: &mut &[u8]) -> Option<Self> {
         Reader::take(bytes, |reader| {
             Some(Self {
-                sent: Time::from_micros(reader.varint()?),
-                received: Time::from_micros(reader.varint()?),
-                held: Duration::from_micros(reader.varint()?),
+                sent: Time::from_micros(reader.number()?),
+                received: Time::from_micros(reader.number()?),
+                held: Duration::from_micros(reader.number()?),
             })
         })
     }
@@ -74,7 +74,7 @@ impl Pong {
 
 /// A ping and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct Echo {
     /// When the ping was sent, by our clock.
     pub sent: Time,
     /// When it came in, by the other end's.
@@ -85,7 +85,7 @@ pub struct Exchange {
     pub returned: Time,
 }
 
-impl Exchange {
+impl Echo {
     /// How long the two were under way, without the time that the other end took.
     pub fn round_trip(&self) -> Duration {
         let held = self.answered.since(self.received);
@@ -93,7 +93,7 @@ impl Exchange {
     }
 }
 
-/// Sends pings, often at first, and makes exchanges of their answers.
+/// Sends pings, often at first, and makes echoes of their answers.
 #[derive(Clone, Debug)]
 pub struct Pinger {
     next: Time,
@@ -141,24 +141,24 @@ impl Pinger {
 
     /// Takes an answer. `None` if it answers nothing that we asked, if it was answered before, or
     /// if it claims to have been held for longer than we waited.
-    pub fn handle_pong(&mut self, pong: Pong, now: Time) -> Option<Exchange> {
+    pub fn handle_pong(&mut self, pong: Pong, now: Time) -> Option<Echo> {
         let place = self.unanswered.iter().position(|&sent| sent == pong.sent)?;
         self.unanswered.remove(place);
         let waited = now.as_micros().checked_sub(pong.sent.as_micros())?;
         if pong.held > Duration::from_micros(waited) {
             return None;
         }
-        let exchange = Exchange {
+        let echo = Echo {
             sent: pong.sent,
             received: pong.received,
             answered: pong.received.after(pong.held),
             returned: now,
         };
         self.answers = self.answers.saturating_add(1);
-        let sample = exchange.round_trip();
+        let sample = echo.round_trip();
         let smoothed = self.round_trip.map_or(sample, |old| (old * 7 + sample) / 8);
         self.round_trip = Some(smoothed);
-        Some(exchange)
+        Some(echo)
     }
 
     /// How long a round trip takes, smoothed over the last eight or so; `None` before the first.
@@ -220,8 +220,8 @@ mod tests {
         let honest = ping.answer(at(77), at(80));
         let stranger = Ping { sent: at(999) }.answer(at(77), at(80));
         assert_eq!(pinger.handle_pong(stranger, at(2000)), None);
-        let exchange = pinger.handle_pong(honest, at(2000)).expect("honest");
-        assert_eq!(exchange.round_trip(), Duration::from_micros(997));
+        let echo = pinger.handle_pong(honest, at(2000)).expect("honest");
+        assert_eq!(echo.round_trip(), Duration::from_micros(997));
         assert_eq!(pinger.round_trip(), Some(Duration::from_micros(997)));
         assert_eq!(pinger.handle_pong(honest, at(2000)), None, "twice");
 

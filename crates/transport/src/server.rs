@@ -96,6 +96,8 @@ pub struct Footprint {
     pub tokens: usize,
     /// Addresses remembered for their limits.
     pub addresses: usize,
+    /// Clients that are banned.
+    pub bans: usize,
     /// Datagrams and events that wait to be polled.
     pub waiting: usize,
 }
@@ -315,6 +317,7 @@ impl Server {
             connections: self.seats.len(),
             tokens: self.used.len(),
             addresses: self.origins.len(),
+            bans: self.banned.len(),
             waiting: self.outbox.len() + self.events.len(),
         }
     }

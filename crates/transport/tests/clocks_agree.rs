@@ -60,8 +60,8 @@ impl Pair {
         while let Some(bytes) = self.down.poll(now) {
             assert_eq!(bytes[0], PONG);
             let pong = Pong::read(&mut &bytes[1..]).expect("a pong");
-            if let Some(exchange) = self.pinger.handle_pong(pong, here) {
-                self.estimate.observe(&exchange);
+            if let Some(echo) = self.pinger.handle_pong(pong, here) {
+                self.estimate.observe(&echo);
             }
         }
         // The estimate runs on, whatever happens, at most a tenth faster or slower.
@@ -128,7 +128,7 @@ fn jittery(latency: u64) -> Conditions {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Fails if only the newest exchange counts (`self.recent = Some(news)` in `observe`).
+/// Fails if only the newest echo counts (`self.recent = Some(news)` in `observe`).
 #[test]
 fn after_five_seconds_on_every_preset() {
     // What was measured over 40 seeds, and about half as much again.
@@ -179,7 +179,7 @@ fn a_skew_of_a_thousandth_and_jitter_of_fifty_milliseconds() {
 }
 
 /// The way there takes 120 ms, the way back 20 ms: the estimate is wrong by half of the difference
-/// and knows it. Fails if the bounds are anything but what the exchanges prove (the `uncertainty`
+/// and knows it. Fails if the bounds are anything but what the echoes prove (the `uncertainty`
 /// of half as much).
 #[test]
 fn a_path_that_is_slower_one_way_hides_half_of_the_difference() {
@@ -225,7 +225,7 @@ fn leaps_of_either_clock() {
 }
 
 /// A blackout of a minute with the worst skew costs what clocks drift in a minute, and nothing of
-/// it stays. Fails if bounds do not loosen: the first exchange after it would contradict them.
+/// it stays. Fails if bounds do not loosen: the first echo after it would contradict them.
 #[test]
 fn a_blackout_of_a_minute() {
     over_seeds(20, |seed| {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Entry, Input, InputTick, Keys, MAX_FIELDS, MAX_INPUTS};
-use crate::bytes::{Reader, write_varint};
+use crate::bytes::{Reader, write_number};
 
 /// Writes a frame with its type.
 pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
@@ -11,7 +11,7 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
         return;
     };
     bytes.push(INPUT);
-    write_varint(bytes, first.tick.0);
+    write_number(bytes, first.tick.0);
     let count = bytes.len();
     bytes.push(0);
     let mut before: Option<&Entry> = None;
@@ -35,7 +35,7 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
 /// Takes what follows the type off the front of `bytes`.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
     Reader::take(bytes, |reader| {
-        let first = InputTick(reader.varint()?);
+        let first = InputTick(reader.number()?);
         let groups = reader.u8().filter(|&groups| groups > 0)?;
         let mut entries: Vec<Entry> = Vec::new();
         for _ in 0..groups {
@@ -80,11 +80,11 @@ fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
         && entry.tick.0 - before.tick.0 != 1
     {
         flags |= STEP;
-        write_varint(bytes, entry.tick.0 - before.tick.0);
+        write_number(bytes, entry.tick.0 - before.tick.0);
     }
     if entry.from != entry.tick {
         flags |= JOINED;
-        write_varint(bytes, entry.tick.0 - entry.from.0);
+        write_number(bytes, entry.tick.0 - entry.from.0);
     }
     if new.held != old.held {
         flags |= HELD;
@@ -98,7 +98,7 @@ fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
     if new.pointer != old.pointer {
         flags |= POINTER;
         for (new, old) in new.pointer.iter().zip(old.pointer) {
-            write_varint(bytes, zigzag(new.wrapping_sub(old)).into());
+            write_number(bytes, zigzag(new.wrapping_sub(old)).into());
         }
     }
     if new.fields != old.fields {
@@ -115,7 +115,7 @@ fn end_group(group: Option<(usize, u64)>, bytes: &mut Vec<u8>) {
         && repeats > 0
     {
         bytes[flags_at] |= REPEATED;
-        write_varint(bytes, repeats);
+        write_number(bytes, repeats);
     }
 }
 
@@ -129,7 +129,7 @@ fn read_changes(
     let has = |flag: u8| flags & flag != 0;
     let tick = match (before, has(STEP)) {
         (Some(before), true) => {
-            let step = reader.varint().filter(|&step| step > 0)?;
+            let step = reader.number().filter(|&step| step > 0)?;
             InputTick(before.tick.0.checked_add(step)?)
         }
         (Some(before), false) => InputTick(before.tick.0.checked_add(1)?),
@@ -137,7 +137,7 @@ fn read_changes(
         (None, true) => return None,
     };
     let from = match has(JOINED) {
-        true => InputTick(tick.0.checked_sub(reader.varint()?)?),
+        true => InputTick(tick.0.checked_sub(reader.number()?)?),
         false => tick,
     };
     let mut input = before.map_or_else(Input::default, |before| before.input.clone());
@@ -150,7 +150,7 @@ fn read_changes(
     }
     if has(POINTER) {
         for place in &mut input.pointer {
-            let change = u32::try_from(reader.varint()?).ok()?;
+            let change = u32::try_from(reader.number()?).ok()?;
             *place = place.wrapping_add(unzigzag(change));
         }
     }
@@ -160,7 +160,7 @@ fn read_changes(
         input.fields = fields.to_vec();
     }
     let repeats = match has(REPEATED) {
-        true => reader.varint()?,
+        true => reader.number()?,
         false => 0,
     };
     Some((Entry { tick, from, input }, repeats))
@@ -216,8 +216,8 @@ const REPEATED: u8 = 1 << 6;
 const ALL: u8 = 1 << 7;
 /// The count that stands for 32 bytes of bits.
 const AS_BITS: u8 = 32;
-const VARINT: usize = 10;
+const NUMBER: usize = 10;
 const KEYS: usize = 1 + 32;
 /// A frame of one input: type, tick, count, flags and everything that they can announce.
 pub(super) const LONGEST_SINGLE: usize =
-    1 + VARINT + 1 + 1 + VARINT + 2 * KEYS + 2 * 5 + 1 + MAX_FIELDS;
+    1 + NUMBER + 1 + 1 + NUMBER + 2 * KEYS + 2 * 5 + 1 + MAX_FIELDS;

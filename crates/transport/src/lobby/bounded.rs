@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::bytes::{Reader, write_varint};
+use crate::bytes::{Reader, write_number};
 
 /// Longer than it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -41,7 +41,7 @@ impl<const MOST: usize> Text<MOST> {
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
-        write_varint(bytes, self.0.len() as u64);
+        write_number(bytes, self.0.len() as u64);
         bytes.extend_from_slice(self.0.as_bytes());
     }
 
@@ -76,7 +76,7 @@ impl<const MOST: usize> Bytes<MOST> {
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
-        write_varint(bytes, self.0.len() as u64);
+        write_number(bytes, self.0.len() as u64);
         bytes.extend_from_slice(&self.0);
     }
 
@@ -87,7 +87,7 @@ impl<const MOST: usize> Bytes<MOST> {
 }
 
 fn read_slice<'a>(reader: &mut Reader<'a>, most: usize) -> Option<&'a [u8]> {
-    let length = usize::try_from(reader.varint()?).ok()?;
+    let length = usize::try_from(reader.number()?).ok()?;
     reader.slice(length).filter(|_| length <= most)
 }
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::bounded::{Bytes, Text};
 use super::roster::{PlayerNumber, RosterUpdate};
-use crate::bytes::{Reader, write_varint};
+use crate::bytes::{Reader, write_number};
 
 /// What a server says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl ServerInfo {
     fn write(&self, bytes: &mut Vec<u8>) {
         self.name.write(bytes);
         let period = u64::try_from(self.update_period.as_micros());
-        write_varint(bytes, period.unwrap_or(u64::MAX));
-        write_varint(bytes, self.tick);
+        write_number(bytes, period.unwrap_or(u64::MAX));
+        write_number(bytes, self.tick);
         self.message_of_the_day.write(bytes);
         self.data.write(bytes);
     }
@@ -36,8 +36,8 @@ impl ServerInfo {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(Self {
             name: Text::read(reader)?,
-            update_period: Duration::from_micros(reader.varint()?),
-            tick: reader.varint()?,
+            update_period: Duration::from_micros(reader.number()?),
+            tick: reader.number()?,
             message_of_the_day: Text::read(reader)?,
             data: Bytes::read(reader)?,
         })
@@ -147,7 +147,7 @@ impl ClientMessage {
             }
             Self::Loaded { resets } => {
                 bytes.push(LOADED);
-                write_varint(&mut bytes, *resets);
+                write_number(&mut bytes, *resets);
             }
         }
         bytes
@@ -162,7 +162,7 @@ impl ClientMessage {
         let message = match reader.u8()? {
             INFO => Self::Info(ClientInfo::read(&mut reader)?),
             LOADED => Self::Loaded {
-                resets: reader.varint()?,
+                resets: reader.number()?,
             },
             _ => return None,
         };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::message::ClientInfo;
-use crate::bytes::{Reader, write_varint};
+use crate::bytes::{Reader, write_number};
 use crate::time::Time;
 
 /// A player's number. It may belong to somebody else once everybody was told that its player left.
@@ -67,18 +67,18 @@ pub struct RosterUpdate {
 
 impl RosterUpdate {
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
-        write_varint(bytes, self.left.len() as u64);
+        write_number(bytes, self.left.len() as u64);
         for player in &self.left {
             bytes.extend_from_slice(&player.0.to_le_bytes());
         }
         for list in [&self.changed, &self.joined] {
-            write_varint(bytes, list.len() as u64);
+            write_number(bytes, list.len() as u64);
             for (player, info) in list {
                 bytes.extend_from_slice(&player.0.to_le_bytes());
                 info.write(bytes);
             }
         }
-        write_varint(bytes, self.latencies.len() as u64);
+        write_number(bytes, self.latencies.len() as u64);
         bytes.extend(self.latencies.iter().copied().map(Latency::to_byte));
     }
 
@@ -88,7 +88,7 @@ impl RosterUpdate {
             |reader: &mut Reader<'_>| Some((read_number(reader)?, ClientInfo::read(reader)?));
         let changed = read_list(reader, entry, |(player, _)| *player)?;
         let joined = read_list(reader, entry, |(player, _)| *player)?;
-        let count = usize::try_from(reader.varint()?).ok()?;
+        let count = usize::try_from(reader.number()?).ok()?;
         let latencies = reader.slice(count).filter(|_| count <= MAX_PLAYERS)?;
         Some(Self {
             left,
@@ -115,7 +115,7 @@ fn read_list<T>(
     number: impl Fn(&T) -> PlayerNumber,
 ) -> Option<Vec<T>> {
     let count = reader
-        .varint()
+        .number()
         .filter(|&count| count <= MAX_PLAYERS as u64)?;
     let mut list: Vec<T> = Vec::new();
     for _ in 0..count {
