@@ -7,15 +7,14 @@
 //!
 //! Texts and bytes have limits in their types, so what can be said can be sent.
 
+mod attendance;
 mod bounded;
 mod message;
 mod roster;
 mod stage;
 
+pub use attendance::{Attendance, AttendanceError};
 pub use bounded::{Bytes, Text, TooLong};
 pub use message::{ClientInfo, ClientMessage, MalformedMessage, ServerInfo, ServerMessage};
-pub use roster::{
-    Attendance, AttendanceError, Latency, MAX_PLAYERS, Player, PlayerNumber, Roster, RosterError,
-    RosterUpdate,
-};
+pub use roster::{Latency, MAX_PLAYERS, Player, PlayerNumber, Roster, RosterError, RosterUpdate};
 pub use stage::{ClientStage, OutOfTurn, Owed, ServerStage};
