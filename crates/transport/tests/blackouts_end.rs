@@ -9,7 +9,7 @@ use prescient_transport::{ClientEvent, CloseReason, ServerEvent};
 
 fn world(seed: u64) -> World {
     let link = Link {
-        latency: 10_000 + seed * 3_000,
+        latency: 10_000 + seed % 20 * 3_000,
         ..GOOD
     };
     let mut world = World::new(seed, link);
