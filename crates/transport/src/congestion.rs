@@ -303,6 +303,7 @@ mod tests {
         assert!(policy.allowance(due) >= LARGEST);
     }
 
+    /// Fails if a rate may be nothing (`rate.max(…)` in `new`).
     #[test]
     fn nonsense_is_made_to_work() {
         let nothing = BytesPerSecond(0);

@@ -359,7 +359,7 @@ mod tests {
 
     proptest! {
         /// Fails if any part of an input is written and not read, or a frame takes more than its
-        /// room (`fold` left out of `push`).
+        /// room (`self.frame.len() > self.room` left out of `push`).
         #[test]
         fn anything_arrives_and_nothing_takes_more_than_its_room(
             inputs in prop::collection::vec((any_input(), 1u64..4, any::<bool>()), 1..100),
