@@ -198,7 +198,11 @@ impl World {
                     assert!(whose < 2);
                     self.hear(payload, whose);
                 }
-                ServerEvent::Moved { connection, .. } => assert!(self.open.contains(&connection)),
+                ServerEvent::Moved { connection, .. }
+                | ServerEvent::Silent { connection }
+                | ServerEvent::Resumed { connection } => {
+                    assert!(self.open.contains(&connection));
+                }
                 ServerEvent::Closed { connection, .. } => assert!(self.open.remove(&connection)),
             }
         }

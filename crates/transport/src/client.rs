@@ -32,6 +32,11 @@ pub enum ClientEvent {
         /// What it sent.
         payload: Vec<u8>,
     },
+    /// Nothing was heard of the server for a while. It may come back; what is sent meanwhile may
+    /// not arrive.
+    Silent,
+    /// The server is heard of again.
+    Resumed,
     /// The connection is over. Nothing follows.
     Closed(CloseReason),
 }
@@ -266,6 +271,7 @@ impl Client {
         let State::Open(connection) = &mut self.state else {
             return;
         };
+        let was_silent = connection.is_silent();
         let Ok(opened) = connection.open(bytes, now) else {
             if connection.is_worn_out() && !connection.is_leaving() {
                 connection.leave(CloseReason::Exhausted, now);
@@ -274,6 +280,15 @@ impl Client {
             }
             return;
         };
+        if was_silent {
+            self.events.push_back(ClientEvent::Resumed);
+            // The other end may still believe that we are gone.
+            let to = connection.peer;
+            let sent = connection.send(Kind::KeepAlive, &[], to, now, &mut self.outbox);
+            if sent.is_err() {
+                return self.end(CloseReason::Exhausted);
+            }
+        }
         match opened.kind {
             Kind::Payload if !connection.is_leaving() => {
                 self.events.push_back(ClientEvent::Received {
@@ -303,7 +318,8 @@ impl Client {
         };
         match connection.wake(&self.config, now, &mut self.outbox) {
             Fate::Lives => {}
-            Fate::Silent => self.end(CloseReason::TimedOut),
+            Fate::Silent => self.events.push_back(ClientEvent::Silent),
+            Fate::Dead => self.end(CloseReason::TimedOut),
             Fate::Exhausted => self.end(CloseReason::Exhausted),
             Fate::Left => self.state = State::Over,
         }
@@ -325,7 +341,7 @@ impl Client {
         self.state = State::Asking {
             cookie: Cookie::default(),
             next: now,
-            until: now.after(self.config.timeout),
+            until: now.after(self.config.connect_timeout),
         };
     }
 

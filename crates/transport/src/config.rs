@@ -11,8 +11,13 @@ use crate::token::{ProtocolId, TokenKey};
 /// the smallest sensible ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// A peer that was silent for this long is dead. For a client also how long it asks each
-    /// server before it gives up.
+    /// How long a connection may take to be made: how long a client asks each of its servers, and
+    /// either end waits for the first sealed packet of the other.
+    pub connect_timeout: Duration,
+    /// A peer that was silent for this long may be gone or may come back. At least three
+    /// keep-alives.
+    pub quiet: Duration,
+    /// A peer that was silent for this long is dead.
     pub timeout: Duration,
     /// After this long without anything to send, a packet says that we are still here.
     pub keep_alive: Duration,
@@ -32,7 +37,9 @@ pub struct LinkConfig {
 impl Default for LinkConfig {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+            quiet: Duration::from_secs(3),
+            timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(1),
             retry: Duration::from_millis(125),
             packets_per_key: 1 << 20,
@@ -48,6 +55,8 @@ impl LinkConfig {
     pub(crate) fn sane(self) -> Self {
         let keep_alive = self.keep_alive.max(SHORTEST);
         Self {
+            connect_timeout: self.connect_timeout.max(SHORTEST),
+            quiet: self.quiet.max(keep_alive.saturating_mul(3)),
             timeout: self.timeout.max(SHORTEST),
             keep_alive,
             retry: self.retry.clamp(SHORTEST, keep_alive.max(LONGEST_RETRY)),
@@ -59,7 +68,8 @@ impl LinkConfig {
     }
 
     /// A caller who comes when [`next_timeout`](crate::Client::next_timeout) says never lets more
-    /// time pass than this between two calls; who does was suspended.
+    /// time pass than this between two calls; who does was suspended. With the keep-alive that may
+    /// be due it is less than three of them, so waking up is no reason to call anybody silent.
     pub(crate) fn longest_step(&self) -> Duration {
         self.keep_alive.saturating_mul(2).clamp(
             Duration::from_secs(1),
@@ -84,7 +94,8 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Handshakes per second from one address that has proven to be real.
     pub handshakes_per_address: u32,
-    /// Tokens remembered as used, and addresses remembered for the line above.
+    /// Tokens remembered as used, addresses remembered for the line above, and clients that are
+    /// banned; so many of each.
     pub memory: usize,
 }
 

@@ -94,6 +94,8 @@ enum Manner {
     Eager,
     /// Says now and then that it is there.
     Steady,
+    /// Nothing is heard of the other end, which may come back.
+    Silent,
     /// Says goodbye, a few times because nobody answers to that.
     Leaving {
         reason: CloseReason,
@@ -106,8 +108,10 @@ enum Manner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Lives,
-    /// Nothing was heard for too long.
+    /// Nothing was heard for a while.
     Silent,
+    /// Nothing was heard for too long.
+    Dead,
     /// It has no number left to say anything with.
     Exhausted,
     /// It said goodbye often enough.
@@ -148,6 +152,11 @@ impl Connection {
         self.manner == Manner::Mute
     }
 
+    /// Whether nothing was heard for a while.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.manner == Manner::Silent
+    }
+
     pub(crate) fn is_leaving(&self) -> bool {
         matches!(self.manner, Manner::Leaving { .. })
     }
@@ -180,7 +189,7 @@ impl Connection {
                 self.statistics.packets_received += 1;
                 self.statistics.bytes_received += bytes.len() as u64;
                 self.heard = now;
-                if matches!(self.manner, Manner::Mute | Manner::Eager) {
+                if matches!(self.manner, Manner::Mute | Manner::Eager | Manner::Silent) {
                     self.manner = Manner::Steady;
                 }
             }
@@ -207,12 +216,32 @@ impl Connection {
 
     /// When [`wake`](Self::wake) has something to do.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Time {
-        let silent = self.heard.after(config.timeout);
+        let dead = self.dead(config);
         match self.manner {
-            Manner::Mute => silent,
-            Manner::Eager => silent.min(self.sent.after(config.retry)),
-            Manner::Steady => silent.min(self.sent.after(config.keep_alive)),
+            Manner::Mute => dead,
+            Manner::Eager => dead.min(self.sent.after(config.retry)),
+            Manner::Steady => dead
+                .min(self.heard.after(config.quiet))
+                .min(self.sent.after(config.keep_alive)),
+            Manner::Silent => dead.min(self.sent.after(self.probing(config))),
             Manner::Leaving { next, .. } => next,
+        }
+    }
+
+    /// When the other end is given up.
+    fn dead(&self, config: &LinkConfig) -> Time {
+        self.heard.after(match self.manner {
+            Manner::Mute | Manner::Eager => config.connect_timeout,
+            _ => config.timeout,
+        })
+    }
+
+    /// How often a silent peer is looked for. A client has only one server and wants it back at
+    /// once; a server may have many clients, each of which looks for it.
+    fn probing(&self, config: &LinkConfig) -> Duration {
+        match self.name {
+            Some(_) => PROBE_SPACING.min(config.keep_alive),
+            None => config.keep_alive,
         }
     }
 
@@ -221,6 +250,7 @@ impl Connection {
         if now < self.deadline(config) {
             return Fate::Lives;
         }
+        let dead = self.dead(config);
         let sent = match &mut self.manner {
             Manner::Leaving { left: 0, .. } => return Fate::Left,
             Manner::Leaving { reason, left, next } => {
@@ -229,7 +259,11 @@ impl Connection {
                 *next = now.after(GOODBYE_SPACING);
                 self.send(Kind::Close, &code, self.peer, now, outbox)
             }
-            _ if now >= self.heard.after(config.timeout) => return Fate::Silent,
+            _ if now >= dead => return Fate::Dead,
+            Manner::Steady if now >= self.heard.after(config.quiet) => {
+                self.manner = Manner::Silent;
+                return Fate::Silent;
+            }
             _ => self.send(Kind::KeepAlive, &[], self.peer, now, outbox),
         };
         match sent {
@@ -245,5 +279,6 @@ pub(crate) fn close_reason(payload: &[u8]) -> Option<CloseReason> {
     Some(CloseReason::from_code(code))
 }
 
+const PROBE_SPACING: Duration = Duration::from_millis(100);
 const GOODBYES: u32 = 4;
 const GOODBYE_SPACING: Duration = Duration::from_millis(60);

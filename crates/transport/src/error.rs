@@ -39,6 +39,9 @@ pub enum Denial {
     /// The game itself said no.
     #[error("the server refused this client (code {0})")]
     Refused(u16),
+    /// The server does not let this client in, whatever token it has.
+    #[error("this client is banned from the server: only who runs it can undo that")]
+    Banned,
 }
 
 impl Denial {
@@ -53,6 +56,7 @@ impl Denial {
             Self::Full => (7, 0),
             Self::Crowded => (8, 0),
             Self::Refused(code) => (9, code),
+            Self::Banned => (10, 0),
         }
     }
 
@@ -69,6 +73,7 @@ impl Denial {
             7 => Self::Full,
             8 => Self::Crowded,
             9 => Self::Refused(detail),
+            10 => Self::Banned,
             _ => return None,
         };
         (denial.to_code() == (kind, detail)).then_some(denial)
@@ -159,6 +164,17 @@ pub enum SendError {
     /// Datagrams wait to be polled; poll them first.
     #[error("too many datagrams wait: poll them first")]
     Backlogged,
+}
+
+/// Why a client was not banned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BanError {
+    /// There are as many bans as may be remembered.
+    #[error(
+        "{0} clients are banned, which is all that may be: unban some, or let the backend do it"
+    )]
+    Full(usize),
 }
 
 /// Why a token was not made or understood.

@@ -54,7 +54,7 @@
 //!         match event {
 //!             ClientEvent::Received { payload, .. } => heard = payload,
 //!             ClientEvent::Failed(error) => return Err(error.into()),
-//!             ClientEvent::Connected { .. } | ClientEvent::Closed(_) => {}
+//!             _ => {}
 //!         }
 //!     }
 //!     now = client.next_timeout().expect("it is connected").max(now);
@@ -68,13 +68,19 @@
 
 mod bytes;
 mod client;
+pub mod clock;
 mod config;
+pub mod congestion;
 mod connection;
 mod cookie;
 mod entropy;
 mod error;
+pub mod input;
 mod limits;
+pub mod lobby;
+pub mod mtu;
 mod packet;
+pub mod ping;
 mod replay;
 mod schedule;
 mod server;
@@ -86,7 +92,7 @@ pub use client::{Client, ClientEvent};
 pub use config::{Limits, LinkConfig, ServerConfig};
 pub use connection::{MAX_PAYLOAD, Statistics, Transmit};
 pub use entropy::Entropy;
-pub use error::{CloseReason, ConnectError, Denial, SendError, TokenError};
+pub use error::{BanError, CloseReason, ConnectError, Denial, SendError, TokenError};
 pub use packet::{MAX_DATAGRAM, VERSION};
 pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};
 pub use time::{Time, UnixTime};

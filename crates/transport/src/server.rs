@@ -11,7 +11,7 @@ use crate::connection::{
 };
 use crate::cookie::Baker;
 use crate::entropy::{Entropy, random};
-use crate::error::{CloseReason, Denial, SendError};
+use crate::error::{BanError, CloseReason, Denial, SendError};
 use crate::limits::{Origin, Origins, UsedTokens};
 use crate::packet::{self, Accept, Asked, Kind, Request, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac};
@@ -53,6 +53,17 @@ pub enum ServerEvent {
         /// Where it is.
         address: SocketAddr,
     },
+    /// Nothing was heard of a client for a while. It may come back; what is sent to it meanwhile
+    /// may not arrive.
+    Silent {
+        /// Of whom.
+        connection: ConnectionId,
+    },
+    /// A silent client is heard of again.
+    Resumed {
+        /// Who.
+        connection: ConnectionId,
+    },
     /// A connection that was [`Connected`](Self::Connected) is over; said once of each.
     Closed {
         /// Which.
@@ -85,6 +96,8 @@ pub struct Footprint {
     pub tokens: usize,
     /// Addresses remembered for their limits.
     pub addresses: usize,
+    /// Clients that are banned.
+    pub bans: usize,
     /// Datagrams and events that wait to be polled.
     pub waiting: usize,
 }
@@ -101,6 +114,7 @@ pub struct Server {
     timers: BTreeSet<(Time, ConnectionId)>,
     origins: Origins,
     used: UsedTokens,
+    banned: BTreeSet<ClientId>,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
 }
@@ -143,6 +157,7 @@ impl Server {
             timers: BTreeSet::new(),
             origins: Origins::new(config.limits, clock.now()),
             used: UsedTokens::default(),
+            banned: BTreeSet::new(),
             outbox: Outbox::new(config.link.outbox),
             events: VecDeque::new(),
             clock,
@@ -255,6 +270,32 @@ impl Server {
         }
     }
 
+    /// Keeps a client out, whatever token it has, and ends its connections. A server knows its own
+    /// bans only: to keep somebody out for good, the backend issues no more tokens.
+    pub fn ban(&mut self, client: ClientId, now: Time) -> Result<(), BanError> {
+        let now = self.clock.advance(now);
+        let full = self.banned.len() >= self.config.limits.memory;
+        if full && !self.banned.contains(&client) {
+            return Err(BanError::Full(self.banned.len()));
+        }
+        self.banned.insert(client);
+        let theirs = self.seats.iter().filter(|(_, seat)| seat.client == client);
+        for connection in theirs.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.leave(connection, CloseReason::Kicked, now);
+        }
+        Ok(())
+    }
+
+    /// Lets a client in again. `false` if it was not banned.
+    pub fn unban(&mut self, client: ClientId) -> bool {
+        self.banned.remove(&client)
+    }
+
+    /// Everybody who is banned.
+    pub fn banned(&self) -> impl Iterator<Item = ClientId> {
+        self.banned.iter().copied()
+    }
+
     /// Everybody who is connected, and who they are to the backend.
     pub fn clients(&self) -> impl Iterator<Item = (ConnectionId, ClientId)> {
         let here = |seat: &Seat| !seat.connection.is_mute() && !seat.connection.is_leaving();
@@ -276,6 +317,7 @@ impl Server {
             connections: self.seats.len(),
             tokens: self.used.len(),
             addresses: self.origins.len(),
+            bans: self.banned.len(),
             waiting: self.outbox.len() + self.events.len(),
         }
     }
@@ -372,6 +414,9 @@ impl Server {
         if !private.servers.iter().any(ours) {
             return Err(Denial::WrongServer);
         }
+        if self.banned.contains(&private.client) {
+            return Err(Denial::Banned);
+        }
         let limits = &self.config.limits;
         if self.seats.len() >= limits.connections || self.used.len() >= limits.memory {
             return Err(Denial::Full);
@@ -459,6 +504,7 @@ impl Server {
         let Some(seat) = self.seats.get_mut(&id) else {
             return;
         };
+        let was_silent = seat.connection.is_silent();
         let Ok(opened) = seat.connection.open(bytes, now) else {
             if seat.connection.is_worn_out() {
                 self.leave(id, CloseReason::Exhausted, now);
@@ -480,7 +526,26 @@ impl Server {
             debug_assert!(greeted.is_ok(), "a fresh session has numbers left");
             self.set_timer(id);
         }
+        if was_silent {
+            self.resume(id, now);
+        }
         self.handle_opened(id, from, opened, bytes.len(), now, entropy);
+    }
+
+    /// Tells the game, and the client, which may still believe that we are gone.
+    fn resume(&mut self, id: ConnectionId, now: Time) {
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return;
+        };
+        let connection = id;
+        self.events.push_back(ServerEvent::Resumed { connection });
+        let to = seat.connection.peer;
+        let sent = seat
+            .connection
+            .send(Kind::KeepAlive, &[], to, now, &mut self.outbox);
+        if sent.is_err() {
+            self.end(id, CloseReason::Exhausted);
+        }
     }
 
     fn handle_opened(
@@ -610,7 +675,12 @@ impl Server {
             .wake(&self.config.link, now, &mut self.outbox)
         {
             Fate::Lives => self.set_timer(id),
-            Fate::Silent => self.end(id, CloseReason::TimedOut),
+            Fate::Silent => {
+                let connection = id;
+                self.events.push_back(ServerEvent::Silent { connection });
+                self.set_timer(id);
+            }
+            Fate::Dead => self.end(id, CloseReason::TimedOut),
             Fate::Exhausted => self.end(id, CloseReason::Exhausted),
             Fate::Left => self.end(id, CloseReason::Finished),
         }

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use ring::digest;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::bytes::Reader;
@@ -25,6 +26,22 @@ pub struct ClientId(pub u64);
 /// whatever else the game's packets depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProtocolId(pub [u8; 16]);
+
+impl ProtocolId {
+    /// A hash over everything that both ends must have in common, in this order: the version of
+    /// the packets, the fingerprints of schema and prior, and what the game adds. Where one part
+    /// ends and the next begins counts, too.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut context = digest::Context::new(&digest::SHA256);
+        for part in parts {
+            context.update(&(part.len() as u64).to_le_bytes());
+            context.update(part);
+        }
+        let mut short = [0; 16];
+        short.copy_from_slice(&context.finish().as_ref()[..16]);
+        Self(short)
+    }
+}
 
 /// The key that a backend seals tokens with and its servers open them with. Whoever has it can
 /// let anybody in.
@@ -328,3 +345,28 @@ const TOKEN_LEN_MAX: usize = 32 + 24 + SEALED_LEN + 32 + 1 + MAX_SERVERS * ADDRE
 /// The last byte is the version of the token.
 const MAGIC: [u8; 8] = *b"prscnt\0\x01";
 const PUBLIC_KEY: [u8; 32] = *b"insecure: only for loopback test";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if parts are joined without their lengths. The first was computed with another
+    /// implementation of SHA-256.
+    #[test]
+    fn protocols_differ_by_any_part_and_by_where_it_ends() {
+        let id = |parts: &[&[u8]]| ProtocolId::of(parts);
+        assert_eq!(
+            id(&[b"wire 3", b"schema"]).0,
+            [
+                0x68, 0x7f, 0x4d, 0x22, 0x6c, 0x9f, 0x8d, 0x24, 0xa9, 0x92, 0x80, 0xe9, 0x3b, 0x68,
+                0x2b, 0x52
+            ]
+        );
+        assert_ne!(id(&[b"wire 3", b"schema"]), id(&[b"wire 3s", b"chema"]));
+        assert_ne!(
+            id(&[b"wire 3", b"schema"]),
+            id(&[b"wire 3", b"schema", b""])
+        );
+        assert_ne!(id(&[]), id(&[b""]));
+    }
+}

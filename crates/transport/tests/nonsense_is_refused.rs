@@ -78,6 +78,8 @@ fn sending_to_nobody_too_much_or_too_often() {
 #[test]
 fn configurations_that_cannot_work() {
     let nothing = LinkConfig {
+        connect_timeout: Duration::ZERO,
+        quiet: Duration::ZERO,
         timeout: Duration::ZERO,
         keep_alive: Duration::ZERO,
         retry: Duration::ZERO,
@@ -87,6 +89,8 @@ fn configurations_that_cannot_work() {
         inbox: 0,
     };
     let everything = LinkConfig {
+        connect_timeout: Duration::MAX,
+        quiet: Duration::MAX,
         timeout: Duration::MAX,
         keep_alive: Duration::MAX,
         retry: Duration::MAX,
@@ -96,6 +100,7 @@ fn configurations_that_cannot_work() {
         inbox: usize::MAX,
     };
     let restless = LinkConfig {
+        connect_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(5),
         outbox: 100,
         inbox: 100,

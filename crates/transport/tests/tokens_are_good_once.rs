@@ -156,6 +156,43 @@ fn the_game_has_the_last_word() {
     assert_eq!(world.server.footprint().tokens, 1);
 }
 
+/// Fails if `examine` does not look at bans, if `ban` leaves present connections alone, or if
+/// there is no end to bans.
+#[test]
+fn who_is_banned_stays_out_whatever_the_token() {
+    over_seeds(20, |seed| {
+        let mut few = config();
+        few.limits.memory = 6;
+        let mut world = World::with(seed, GOOD, few);
+        for _ in 0..3 {
+            world.join();
+        }
+        world.connect_all();
+        let connection = world.connection_of(1).expect("connected");
+        let now = world.server_time();
+        assert_eq!(world.server.ban(ClientId(1), now), Ok(()));
+        world.run_for(SECOND);
+        assert_eq!(world.closed(), [(connection, CloseReason::Kicked)]);
+        assert_eq!(world.peers[1].closed(), Some(CloseReason::Kicked));
+        assert_eq!(world.connections().len(), 2);
+
+        let token = world.issue(&grant(1));
+        let banned = Some(ConnectError::Denied(Denial::Banned));
+        assert_eq!(outcome(&mut world, token.clone()), banned);
+        assert!(world.server.unban(ClientId(1)));
+        assert!(!world.server.unban(ClientId(1)));
+        assert_eq!(outcome(&mut world, token), None);
+
+        for client in 10..16 {
+            assert_eq!(world.server.ban(ClientId(client), now), Ok(()));
+        }
+        let full = Err(BanError::Full(6));
+        assert_eq!(world.server.ban(ClientId(16), now), full);
+        assert_eq!(world.server.ban(ClientId(10), now), Ok(()), "once more");
+        assert_eq!(world.server.banned().count(), 6);
+    });
+}
+
 /// Fails if a client gives up at its first server (`try_next`).
 #[test]
 fn servers_are_tried_one_after_the_other() {

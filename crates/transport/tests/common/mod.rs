@@ -257,6 +257,17 @@ impl World {
         closed.collect()
     }
 
+    /// How often the server, and how often the clients were told that the other end fell silent;
+    /// they agree.
+    pub fn silences(&self) -> usize {
+        let silent = |event: &&ServerEvent| matches!(event, ServerEvent::Silent { .. });
+        let by_server = self.server_events.iter().filter(silent).count();
+        let events = self.peers.iter().flat_map(|peer| &peer.events);
+        let by_clients = events.filter(|event| **event == ClientEvent::Silent);
+        assert_eq!(by_clients.count(), by_server);
+        by_server
+    }
+
     /// Puts a datagram on its way without asking anybody; it arrives as it is.
     pub fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>, after: u64) {
         let datagram = Datagram {

@@ -1,0 +1,361 @@
+//! How much may be sent now.
+//!
+//! What a path can carry is for a policy to say, and there will be more than one; so it is one
+//! small trait, told of every packet and asked before each. Nothing in it knows packets, only
+//! their bytes: a policy holds a few numbers however much is in flight.
+
+use std::time::Duration;
+
+use crate::mtu::LARGEST;
+use crate::time::Time;
+
+/// A policy of how fast to send.
+///
+/// Whoever drives it calls [`on_sent`](Self::on_sent) for every packet that the other end
+/// acknowledges, and later for each of them once either [`on_acknowledged`](Self::on_acknowledged)
+/// or [`on_lost`](Self::on_lost). Probes for a larger path that get lost say nothing about
+/// congestion: they are reported as acknowledged or not at all.
+pub trait Congestion: Send {
+    /// A packet went out. It may be larger than the allowance, which is paid back before anything
+    /// else may be sent: goodbyes and answers need not wait.
+    fn on_sent(&mut self, bytes: usize, now: Time);
+
+    /// The other end has it.
+    fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time);
+
+    /// It is considered lost.
+    fn on_lost(&mut self, bytes: usize, now: Time);
+
+    /// How many bytes may be sent now.
+    fn allowance(&mut self, now: Time) -> usize;
+
+    /// When the allowance will be enough for any datagram if nothing happens until then. A moment
+    /// in the past means that it is now.
+    fn next_allowance(&self) -> Time;
+}
+
+/// A rate of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BytesPerSecond(pub u64);
+
+/// Sends at one rate, evenly, whatever the network does, and falls to a lower one as long as the
+/// other end does not answer.
+///
+/// What is not sent is saved up to a bounded burst. After four round trips without any
+/// acknowledgement, in which something was in flight, the rate is the floor: enough to notice
+/// that the path is back, too little to harm it. The first acknowledgement ends that.
+#[derive(Clone, Debug)]
+pub struct FixedRate {
+    rate: BytesPerSecond,
+    floor: BytesPerSecond,
+    /// Bytes that may be saved.
+    burst: u64,
+    /// What may be sent, in millionths of a byte, so that a microsecond adds a whole number of
+    /// them. Negative when more was sent than allowed.
+    balance: i128,
+    updated: Time,
+    in_flight: usize,
+    /// How long something has been in flight since the last acknowledgement.
+    unanswered: Duration,
+    round_trip: Option<Duration>,
+}
+
+impl FixedRate {
+    /// Bursts have room for at least two datagrams, rates are at least a byte per second, and the
+    /// floor is no higher than the rate.
+    pub fn new(rate: BytesPerSecond, floor: BytesPerSecond, burst: usize, now: Time) -> Self {
+        let rate = rate.max(BytesPerSecond(1));
+        let burst = (burst as u64).max(2 * LARGEST as u64);
+        Self {
+            rate,
+            floor: floor.clamp(BytesPerSecond(1), rate),
+            burst,
+            balance: i128::from(burst) * MILLION,
+            updated: now,
+            in_flight: 0,
+            unanswered: Duration::ZERO,
+            round_trip: None,
+        }
+    }
+
+    /// Whether it sends at its floor because nobody answers.
+    pub fn is_starved(&self) -> bool {
+        self.unanswered >= self.patience()
+    }
+
+    /// Brings balance and patience up to date: before the moment at which patience ends at the
+    /// full rate, after it at the floor, however seldom somebody asks.
+    fn advance(&mut self, now: Time) {
+        let passed = now.since(self.updated);
+        self.updated = self.updated.max(now);
+        let patient = match self.in_flight {
+            0 if !self.is_starved() => passed,
+            _ => passed.min(self.patience().saturating_sub(self.unanswered)),
+        };
+        let earned = earned(self.rate, patient) + earned(self.floor, passed - patient);
+        let most = i128::from(self.burst) * MILLION;
+        self.balance = (self.balance + earned).min(most);
+        if self.in_flight > 0 {
+            self.unanswered = self.unanswered.saturating_add(passed);
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let patience = self.round_trip.map(|time| time * PATIENT_ROUND_TRIPS);
+        patience.map_or(FIRST_PATIENCE, |time| time.max(LEAST_PATIENCE))
+    }
+}
+
+impl Congestion for FixedRate {
+    fn on_sent(&mut self, bytes: usize, now: Time) {
+        self.advance(now);
+        self.balance -= bytes as i128 * MILLION;
+        self.in_flight = self.in_flight.saturating_add(bytes);
+    }
+
+    fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time) {
+        self.advance(now);
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.unanswered = Duration::ZERO;
+        let sample = round_trip.min(LONGEST_ROUND_TRIP);
+        let smoothed = self.round_trip.map_or(sample, |old| (old * 7 + sample) / 8);
+        self.round_trip = Some(smoothed);
+    }
+
+    fn on_lost(&mut self, bytes: usize, now: Time) {
+        self.advance(now);
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+    }
+
+    fn allowance(&mut self, now: Time) -> usize {
+        self.advance(now);
+        usize::try_from(self.balance / MILLION).unwrap_or(0)
+    }
+
+    fn next_allowance(&self) -> Time {
+        let missing = LARGEST as i128 * MILLION - self.balance;
+        if missing <= 0 {
+            return self.updated;
+        }
+        let patient = match self.in_flight {
+            0 if !self.is_starved() => Duration::MAX,
+            _ => self.patience().saturating_sub(self.unanswered),
+        };
+        let at_rate = time_for(missing, self.rate);
+        if at_rate <= patient {
+            return self.updated.after(at_rate);
+        }
+        let left = missing - earned(self.rate, patient);
+        self.updated
+            .after(patient.saturating_add(time_for(left, self.floor)))
+    }
+}
+
+/// Millionths of a byte that a rate gives in a span.
+fn earned(rate: BytesPerSecond, span: Duration) -> i128 {
+    let micros = i128::try_from(span.as_micros()).unwrap_or(i128::MAX);
+    micros.saturating_mul(i128::from(rate.0)).min(MOST_EARNED)
+}
+
+/// How long a rate takes for that many millionths of a byte.
+fn time_for(amount: i128, rate: BytesPerSecond) -> Duration {
+    let rate = i128::from(rate.0);
+    let micros = (amount.max(0) + rate - 1) / rate;
+    Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+const MILLION: i128 = 1_000_000;
+/// More than any burst, and small enough that sums of it cannot overflow.
+const MOST_EARNED: i128 = 1 << 100;
+const PATIENT_ROUND_TRIPS: u32 = 4;
+/// Before any round trip was measured.
+const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+/// The other end may gather acknowledgements for a while.
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RATE: BytesPerSecond = BytesPerSecond(100_000);
+    const FLOOR: BytesPerSecond = BytesPerSecond(2_000);
+    const BURST: usize = 6_000;
+    const MILLISECOND: Duration = Duration::from_millis(1);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn policy() -> FixedRate {
+        FixedRate::new(RATE, FLOOR, BURST, Time::from_micros(0))
+    }
+
+    /// A sender with more to say than it may, and a path that takes `round_trip`.
+    struct Path {
+        policy: FixedRate,
+        now: Time,
+        round_trip: Duration,
+        /// When each packet was sent, and its size.
+        flying: VecDeque<(Time, usize)>,
+        /// Whether acknowledgements get through.
+        answers: bool,
+        seed: u64,
+    }
+
+    impl Path {
+        fn new(round_trip: Duration, seed: u64) -> Self {
+            Self {
+                policy: policy(),
+                now: Time::from_micros(0),
+                round_trip,
+                flying: VecDeque::new(),
+                answers: true,
+                seed,
+            }
+        }
+
+        /// Runs for a while and says how many bytes were sent. Without acknowledgements a packet
+        /// is lost after two round trips, which is known a little after that.
+        fn run(&mut self, span: Duration) -> usize {
+            let (end, mut sent) = (self.now.after(span), 0);
+            while self.now < end {
+                self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1);
+                let size = 200 + (self.seed >> 33) as usize % 1200;
+                while let Some(&(at, size)) = self.flying.front() {
+                    let age = self.now.since(at);
+                    if self.answers && age >= self.round_trip {
+                        self.policy.on_acknowledged(size, age, self.now);
+                    } else if age >= self.round_trip * 2 {
+                        self.policy.on_lost(size, self.now);
+                    } else {
+                        break;
+                    }
+                    self.flying.pop_front();
+                }
+                if self.policy.allowance(self.now) >= size {
+                    self.policy.on_sent(size, self.now);
+                    self.flying.push_back((self.now, size));
+                    sent += size;
+                }
+                self.now = self.now.after(MILLISECOND);
+            }
+            sent
+        }
+    }
+
+    /// Case 11: acknowledgements are lost one way for ten seconds. Fails if a loss counts as an
+    /// answer (`self.unanswered = Duration::ZERO` in `on_lost`), or if nothing ends the starving
+    /// (without that line in `on_acknowledged`).
+    #[test]
+    fn without_answers_the_rate_falls_to_its_floor_and_comes_back_at_once() {
+        for seed in 0..20 {
+            let round_trip = Duration::from_millis(20 + seed * 20);
+            let mut path = Path::new(round_trip, seed);
+            let before = path.run(5 * SECOND);
+            assert!(
+                (495_000..=506_000).contains(&before),
+                "seed {seed}: {before}"
+            );
+            assert!(!path.policy.is_starved());
+            path.answers = false;
+            let patience = (round_trip * 4).max(LEAST_PATIENCE);
+            path.run(patience + round_trip + 10 * MILLISECOND);
+            assert!(path.policy.is_starved(), "seed {seed}");
+            let starved = path.run(7 * SECOND);
+            assert!(
+                (14_000 - LARGEST..=14_000 + BURST).contains(&starved),
+                "seed {seed}: {starved}"
+            );
+            path.answers = true;
+            // What is sent at the floor comes back within a round trip of being sent.
+            path.run(round_trip + SECOND);
+            let after = path.run(SECOND);
+            assert!((98_500..=101_500).contains(&after), "seed {seed}: {after}");
+        }
+    }
+
+    /// Fails if time is counted although nothing is in flight (`if self.in_flight > 0` in
+    /// `advance`).
+    #[test]
+    fn a_sender_with_nothing_to_say_is_not_starved() {
+        let mut policy = policy();
+        policy.on_sent(1000, Time::from_micros(0));
+        policy.on_acknowledged(1000, 50 * MILLISECOND, Time::from_micros(50_000));
+        let later = Time::from_micros(3_600_000_000);
+        assert_eq!(policy.allowance(later), BURST);
+        assert!(!policy.is_starved());
+        policy.on_sent(BURST, later);
+        let second = later.after(10 * MILLISECOND);
+        assert_eq!(policy.allowance(second), 1000);
+    }
+
+    /// Fails if debts are forgiven (`self.balance.max(0)` in `on_sent`).
+    #[test]
+    fn what_could_not_wait_is_paid_back() {
+        let mut policy = policy();
+        let now = Time::from_micros(0);
+        policy.on_sent(BURST + 10_000, now);
+        assert_eq!(policy.allowance(now), 0);
+        let due = policy.next_allowance();
+        assert_eq!(due.as_micros(), (10_000 + LARGEST as u64) * 10);
+        assert!(policy.allowance(due) >= LARGEST);
+    }
+
+    /// Fails if a rate may be nothing (`rate.max(…)` in `new`).
+    #[test]
+    fn nonsense_is_made_to_work() {
+        let nothing = BytesPerSecond(0);
+        let mut policy = FixedRate::new(nothing, BytesPerSecond(u64::MAX), 0, Time::default());
+        policy.on_sent(usize::MAX, Time::default());
+        policy.on_acknowledged(usize::MAX, Duration::MAX, Time::from_micros(5));
+        policy.on_lost(usize::MAX, Time::default());
+        assert_eq!(policy.allowance(Time::from_micros(u64::MAX)), 0);
+        assert!(policy.next_allowance() > Time::from_micros(0));
+        let most = BytesPerSecond(u64::MAX);
+        let mut policy = FixedRate::new(most, most, usize::MAX, Time::default());
+        policy.on_sent(usize::MAX, Time::default());
+        assert!(policy.allowance(Time::from_micros(u64::MAX)) > 0);
+    }
+
+    proptest! {
+        /// However it is asked, no span of time gets more than its share and one burst, and asking
+        /// when told to is never too early. Fails if the saved burst has no bound
+        /// (`.min(most)` in `advance`), or if `next_allowance` rounds down.
+        #[test]
+        fn no_span_gets_more_than_its_share(
+            steps in prop::collection::vec((0u64..200_000, 0usize..20_000, any::<bool>()), 1..200),
+        ) {
+            let mut policy = policy();
+            let mut now = Time::from_micros(0);
+            let mut sends: Vec<(Time, usize)> = Vec::new();
+            for (wait, size, answered) in steps {
+                let due = policy.next_allowance().max(now);
+                let waited = now.after(Duration::from_micros(wait));
+                if due <= waited {
+                    prop_assert!(policy.clone().allowance(due) >= LARGEST);
+                }
+                if due > now {
+                    let early = Time::from_micros(due.as_micros() - 1);
+                    prop_assert!(policy.clone().allowance(early) < LARGEST);
+                }
+                now = waited;
+                let size = size.min(policy.allowance(now));
+                policy.on_sent(size, now);
+                sends.push((now, size));
+                if answered {
+                    policy.on_acknowledged(size, 30 * MILLISECOND, now);
+                }
+            }
+            for (first, &(start, _)) in sends.iter().enumerate() {
+                let mut sum = 0u64;
+                for &(end, size) in &sends[first..] {
+                    sum += size as u64;
+                    let share = end.since(start).as_micros() as u64 * RATE.0 / 1_000_000;
+                    prop_assert!(sum <= share + BURST as u64 + 1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Inputs as bytes: the first in full, the others as what differs from the one before.
+
+use std::collections::VecDeque;
+
+use super::{Entry, Input, InputTick, Keys, MAX_FIELDS, MAX_INPUTS};
+use crate::bytes::{Reader, write_number};
+
+/// Writes a frame with its type.
+pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
+    let Some(first) = entries.front() else {
+        return;
+    };
+    bytes.push(INPUT);
+    write_number(bytes, first.tick.0);
+    let count = bytes.len();
+    bytes.push(0);
+    let mut before: Option<&Entry> = None;
+    // Where the flags of the present group stand, and how many entries repeat its first.
+    let mut group: Option<(usize, u64)> = None;
+    for entry in entries {
+        match (&mut group, before) {
+            (Some((_, repeats)), Some(before)) if entry.repeats(before) => *repeats += 1,
+            _ => {
+                end_group(group, bytes);
+                group = Some((bytes.len(), 0));
+                bytes[count] += 1;
+                write_changes(entry, before, bytes);
+            }
+        }
+        before = Some(entry);
+    }
+    end_group(group, bytes);
+}
+
+/// Takes what follows the type off the front of `bytes`.
+pub(super) fn read(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
+    Reader::take(bytes, |reader| {
+        let first = InputTick(reader.number()?);
+        let groups = reader.u8().filter(|&groups| groups > 0)?;
+        let mut entries: Vec<Entry> = Vec::new();
+        for _ in 0..groups {
+            let (entry, repeats) = read_changes(reader, first, entries.last())?;
+            let room = MAX_INPUTS.checked_sub(entries.len() + 1)?;
+            let repeats = usize::try_from(repeats).ok().filter(|&more| more <= room)?;
+            entries.push(entry);
+            for _ in 0..repeats {
+                let last = entries.last()?;
+                let tick = InputTick(last.tick.0.checked_add(1)?);
+                let mut input = last.input.clone();
+                input.pressed = Keys::NONE;
+                let from = tick;
+                entries.push(Entry { tick, from, input });
+            }
+        }
+        Some(entries)
+    })
+}
+
+impl Entry {
+    /// Whether there is nothing to say about it but that it follows.
+    fn repeats(&self, before: &Self) -> bool {
+        self.tick.0 - before.tick.0 == 1
+            && self.from == self.tick
+            && self.input.pressed.is_empty()
+            && self.input.held == before.input.held
+            && self.input.pointer == before.input.pointer
+            && self.input.fields == before.input.fields
+    }
+}
+
+/// The flags, and what they announce, in the order of their bits.
+fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
+    let nothing = Input::default();
+    let old = before.map_or(&nothing, |before| &before.input);
+    let new = &entry.input;
+    let flags_at = bytes.len();
+    bytes.push(0);
+    let mut flags = 0;
+    if let Some(before) = before
+        && entry.tick.0 - before.tick.0 != 1
+    {
+        flags |= STEP;
+        write_number(bytes, entry.tick.0 - before.tick.0);
+    }
+    if entry.from != entry.tick {
+        flags |= JOINED;
+        write_number(bytes, entry.tick.0 - entry.from.0);
+    }
+    if new.held != old.held {
+        flags |= HELD;
+        write_keys(new.held.xor(old.held), bytes);
+    }
+    let expected = expected_presses(new.held, before);
+    if new.pressed != expected {
+        flags |= PRESSED;
+        write_keys(new.pressed.xor(expected), bytes);
+    }
+    if new.pointer != old.pointer {
+        flags |= POINTER;
+        for (new, old) in new.pointer.iter().zip(old.pointer) {
+            write_number(bytes, zigzag(new.wrapping_sub(old)).into());
+        }
+    }
+    if new.fields != old.fields {
+        flags |= FIELDS;
+        bytes.push(new.fields.len() as u8);
+        bytes.extend_from_slice(&new.fields);
+    }
+    bytes[flags_at] = flags;
+}
+
+/// Ends a group with the number of entries that repeat its first, if there are any.
+fn end_group(group: Option<(usize, u64)>, bytes: &mut Vec<u8>) {
+    if let Some((flags_at, repeats)) = group
+        && repeats > 0
+    {
+        bytes[flags_at] |= REPEATED;
+        write_number(bytes, repeats);
+    }
+}
+
+/// The first entry of a group, and how many repeat it.
+fn read_changes(
+    reader: &mut Reader<'_>,
+    first: InputTick,
+    before: Option<&Entry>,
+) -> Option<(Entry, u64)> {
+    let flags = reader.u8().filter(|&flags| flags < ALL)?;
+    let has = |flag: u8| flags & flag != 0;
+    let tick = match (before, has(STEP)) {
+        (Some(before), true) => {
+            let step = reader.number().filter(|&step| step > 0)?;
+            InputTick(before.tick.0.checked_add(step)?)
+        }
+        (Some(before), false) => InputTick(before.tick.0.checked_add(1)?),
+        (None, false) => first,
+        (None, true) => return None,
+    };
+    let from = match has(JOINED) {
+        true => InputTick(tick.0.checked_sub(reader.number()?)?),
+        false => tick,
+    };
+    let mut input = before.map_or_else(Input::default, |before| before.input.clone());
+    if has(HELD) {
+        input.held = input.held.xor(read_keys(reader)?);
+    }
+    input.pressed = expected_presses(input.held, before);
+    if has(PRESSED) {
+        input.pressed = input.pressed.xor(read_keys(reader)?);
+    }
+    if has(POINTER) {
+        for place in &mut input.pointer {
+            let change = u32::try_from(reader.number()?).ok()?;
+            *place = place.wrapping_add(unzigzag(change));
+        }
+    }
+    if has(FIELDS) {
+        let length = usize::from(reader.u8()?);
+        let fields = reader.slice(length).filter(|_| length <= MAX_FIELDS)?;
+        input.fields = fields.to_vec();
+    }
+    let repeats = match has(REPEATED) {
+        true => reader.number()?,
+        false => 0,
+    };
+    Some((Entry { tick, from, input }, repeats))
+}
+
+/// A key that is newly held was most likely pressed. In the first entry of a frame that is not
+/// known of any.
+fn expected_presses(held: Keys, before: Option<&Entry>) -> Keys {
+    before.map_or(Keys::NONE, |before| held.without(before.input.held))
+}
+
+/// A few keys one by one, many as bits.
+fn write_keys(keys: Keys, bytes: &mut Vec<u8>) {
+    let count = keys.len().min(AS_BITS.into());
+    bytes.push(count as u8);
+    if count < AS_BITS.into() {
+        bytes.extend(keys.iter());
+    } else {
+        bytes.extend_from_slice(&keys.to_bytes());
+    }
+}
+
+fn read_keys(reader: &mut Reader<'_>) -> Option<Keys> {
+    match reader.u8()? {
+        AS_BITS => reader.array().map(Keys::from_bytes),
+        count if count < AS_BITS => {
+            let keys = reader.slice(count.into())?;
+            Some(keys.iter().copied().collect())
+        }
+        _ => None,
+    }
+}
+
+/// Small changes in either direction become small numbers.
+fn zigzag(value: i32) -> u32 {
+    (value << 1 ^ value >> 31) as u32
+}
+
+fn unzigzag(value: u32) -> i32 {
+    (value >> 1) as i32 ^ -((value & 1) as i32)
+}
+
+/// The type of the input frame.
+pub const INPUT: u8 = 19;
+
+const STEP: u8 = 1;
+const JOINED: u8 = 1 << 1;
+const HELD: u8 = 1 << 2;
+const PRESSED: u8 = 1 << 3;
+const POINTER: u8 = 1 << 4;
+const FIELDS: u8 = 1 << 5;
+const REPEATED: u8 = 1 << 6;
+const ALL: u8 = 1 << 7;
+/// The count that stands for 32 bytes of bits.
+const AS_BITS: u8 = 32;
+const NUMBER: usize = 10;
+const KEYS: usize = 1 + 32;
+/// A frame of one input: type, tick, count, flags and everything that they can announce.
+pub(super) const LONGEST_SINGLE: usize =
+    1 + NUMBER + 1 + 1 + NUMBER + 2 * KEYS + 2 * 5 + 1 + MAX_FIELDS;

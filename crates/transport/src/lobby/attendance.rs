@@ -1,0 +1,287 @@
+//! Who is there, as the server knows it and tells it at a low rate.
+//!
+//! All clients are told the same, once a second, over channels that lose nothing; so the server
+//! needs to remember once what everybody knows, not once for each. Who comes later is told that
+//! first and the differences from then on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::message::ClientInfo;
+use super::roster::{MAX_PLAYERS, Player, PlayerNumber, RosterUpdate};
+use crate::time::Time;
+
+/// Why somebody cannot be added or changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AttendanceError {
+    /// There are as many as there may be.
+    #[error("there are {MAX_PLAYERS} players, which is all that there may be")]
+    Full,
+    /// There is no such player.
+    #[error("there is no player {}", .0.0)]
+    Unknown(PlayerNumber),
+}
+
+/// Who is there, as the server knows it, and what all clients were told of it.
+#[derive(Clone, Debug)]
+pub struct Attendance {
+    players: BTreeMap<PlayerNumber, Player>,
+    told: BTreeMap<PlayerNumber, Player>,
+    next: Time,
+}
+
+impl Attendance {
+    /// Nobody is there.
+    pub fn new(now: Time) -> Self {
+        Self {
+            players: BTreeMap::new(),
+            told: BTreeMap::new(),
+            next: now,
+        }
+    }
+
+    /// Adds a player and gives it the lowest number that nobody has or is believed to have.
+    pub fn join(&mut self, info: ClientInfo) -> Result<PlayerNumber, AttendanceError> {
+        if self.players.len() >= MAX_PLAYERS {
+            return Err(AttendanceError::Full);
+        }
+        let taken = |number: &PlayerNumber| {
+            self.players.contains_key(number) || self.told.contains_key(number)
+        };
+        let mut numbers = (0..=u16::MAX).map(PlayerNumber);
+        let number = numbers
+            .find(|number| !taken(number))
+            .ok_or(AttendanceError::Full)?;
+        let latency = None;
+        self.players.insert(number, Player { info, latency });
+        Ok(number)
+    }
+
+    /// Takes a player out.
+    pub fn leave(&mut self, player: PlayerNumber) -> Result<(), AttendanceError> {
+        let left = self.players.remove(&player);
+        left.map(drop).ok_or(AttendanceError::Unknown(player))
+    }
+
+    /// The player, to be changed.
+    pub fn player_mut(&mut self, player: PlayerNumber) -> Result<&mut Player, AttendanceError> {
+        let found = self.players.get_mut(&player);
+        found.ok_or(AttendanceError::Unknown(player))
+    }
+
+    /// Once a second: what every client is to be told, one message after the other.
+    pub fn poll_updates(&mut self, now: Time) -> Vec<RosterUpdate> {
+        if now < self.next {
+            return Vec::new();
+        }
+        self.next = now.after(PERIOD);
+        let updates = differences(&self.told, &self.players);
+        self.told.clone_from(&self.players);
+        updates
+    }
+
+    /// When [`poll_updates`](Self::poll_updates) may have something to say.
+    pub fn next_update(&self) -> Time {
+        self.next
+    }
+
+    /// What a client that just came in is to be told before any further update: all that the others
+    /// were told so far.
+    pub fn introduction(&self) -> Vec<RosterUpdate> {
+        differences(&BTreeMap::new(), &self.told)
+    }
+}
+
+/// From one list to another, in pieces of about a packet's length each.
+fn differences(
+    from: &BTreeMap<PlayerNumber, Player>,
+    to: &BTreeMap<PlayerNumber, Player>,
+) -> Vec<RosterUpdate> {
+    let mut updates = Vec::new();
+    let mut update = RosterUpdate::default();
+    let mut room = PIECE;
+    update.left = from
+        .keys()
+        .filter(|number| !to.contains_key(number))
+        .copied()
+        .collect();
+    room = room.saturating_sub(update.left.len() * 2);
+    for (&number, player) in to {
+        let known = from.get(&number);
+        if known.is_some_and(|known| known.info == player.info) {
+            continue;
+        }
+        let length = 8 + player.info.name.as_str().len() + player.info.data.as_slice().len();
+        if length > room {
+            updates.push(std::mem::take(&mut update));
+            room = PIECE;
+        }
+        room = room.saturating_sub(length);
+        let list = if known.is_some() {
+            &mut update.changed
+        } else {
+            &mut update.joined
+        };
+        list.push((number, player.info.clone()));
+    }
+    let latency = |players: &BTreeMap<PlayerNumber, Player>, number| {
+        players
+            .get(number)
+            .and_then(|player: &Player| player.latency)
+    };
+    if to
+        .keys()
+        .any(|number| latency(from, number) != latency(to, number))
+    {
+        if to.len() > room {
+            updates.push(std::mem::take(&mut update));
+        }
+        update.latencies = to.values().map(|player| player.latency).collect();
+    }
+    updates.push(update);
+    updates.retain(|update| !update.is_empty());
+    updates
+}
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// About how long a message gets before another one is begun.
+const PIECE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Bytes, Latency, Roster, RosterError, ServerMessage, Text};
+    use super::*;
+
+    fn info(name: &str) -> ClientInfo {
+        ClientInfo {
+            name: Text::new(name).expect("short"),
+            data: Bytes::default(),
+        }
+    }
+
+    /// None for zero.
+    fn latency(millis: u64) -> Option<Latency> {
+        (millis > 0).then(|| Latency::of(Duration::from_millis(millis)))
+    }
+
+    /// Tells a client, over the bytes.
+    fn tell(roster: &mut Roster, updates: &[RosterUpdate]) {
+        for update in updates {
+            let bytes = ServerMessage::Roster(update.clone()).to_bytes();
+            assert!(bytes.len() <= PIECE + 64, "{} bytes", bytes.len());
+            let Ok(ServerMessage::Roster(read)) = ServerMessage::from_bytes(&bytes) else {
+                panic!("not what was written");
+            };
+            assert_eq!(read, *update);
+            roster.apply(&read).expect("in step");
+        }
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::from_micros(seconds * 1_000_000)
+    }
+
+    /// Fails if a number is given again before everybody knows that it is free (`self.told` left
+    /// out of `join`), or if a newcomer is told what is now rather than what was told
+    /// (`introduction` from `self.players`).
+    #[test]
+    fn everybody_knows_the_same_whenever_they_came() {
+        let mut attendance = Attendance::new(at(0));
+        let mut early = Roster::new();
+        let first = attendance.join(info("one")).expect("room");
+        let second = attendance.join(info("two")).expect("room");
+        tell(&mut early, &attendance.poll_updates(at(0)));
+        assert_eq!(early.len(), 2);
+
+        attendance.leave(first).expect("there");
+        let third = attendance.join(info("three")).expect("room");
+        assert_ne!(third, first, "its number is still taken");
+        attendance.player_mut(second).expect("there").latency =
+            Some(Latency::of(Duration::from_millis(30)));
+        let mut late = Roster::new();
+        tell(&mut late, &attendance.introduction());
+        assert_eq!(late, early);
+        assert!(attendance.poll_updates(at(0)).is_empty(), "once a second");
+        let updates = attendance.poll_updates(at(1));
+        tell(&mut early, &updates);
+        tell(&mut late, &updates);
+        assert_eq!(late, early);
+        let names: Vec<_> = early
+            .iter()
+            .map(|(_, player)| player.info.name.as_str())
+            .collect();
+        assert_eq!(names, ["two", "three"]);
+        let latency = early.get(second).and_then(|player| player.latency);
+        assert_eq!(
+            latency.map(Latency::as_duration),
+            Some(Duration::from_millis(32))
+        );
+        assert!(attendance.poll_updates(at(2)).is_empty(), "nothing changed");
+        assert_eq!(attendance.join(info("four")), Ok(first));
+        assert_eq!(
+            attendance.leave(PlayerNumber(9)),
+            Err(AttendanceError::Unknown(PlayerNumber(9)))
+        );
+    }
+
+    /// Fails if a bound is not looked at: `MAX_PLAYERS` in `join`, or in `check`.
+    #[test]
+    fn there_is_an_end_to_them() {
+        let mut attendance = Attendance::new(at(0));
+        for _ in 0..MAX_PLAYERS {
+            let long = ClientInfo {
+                name: Text::new("n".repeat(64)).expect("fits"),
+                data: Bytes::new([7; 256]).expect("fits"),
+            };
+            let player = attendance.join(long).expect("room");
+            attendance.player_mut(player).expect("there").latency = latency(4);
+        }
+        assert_eq!(attendance.join(info("more")), Err(AttendanceError::Full));
+        let mut roster = Roster::new();
+        tell(&mut roster, &attendance.poll_updates(at(0)));
+        assert_eq!(roster.len(), MAX_PLAYERS);
+        let more = RosterUpdate {
+            joined: vec![(PlayerNumber(5000), info("more"))],
+            ..RosterUpdate::default()
+        };
+        assert_eq!(roster.apply(&more), Err(RosterError::Full));
+    }
+
+    proptest! {
+        /// Whatever comes and goes, a client that is told everything knows everything. Fails if
+        /// `differences` leaves out any kind of change.
+        #[test]
+        fn differences_lead_to_the_same(
+            seconds in prop::collection::vec(
+                prop::collection::vec((0u8..4, 0u16..20, any::<u8>()), 0..12),
+                1..20,
+            ),
+        ) {
+            let mut attendance = Attendance::new(at(0));
+            let mut roster = Roster::new();
+            for (second, changes) in seconds.into_iter().enumerate() {
+                for (kind, number, value) in changes {
+                    let number = PlayerNumber(number);
+                    match (kind, attendance.player_mut(number)) {
+                        (0, _) => drop(attendance.join(info(&value.to_string()))),
+                        (1, Ok(_)) => attendance.leave(number).expect("there"),
+                        (2, Ok(player)) => player.info = info(&value.to_string()),
+                        (3, Ok(player)) => player.latency = latency(value.into()),
+                        _ => {}
+                    }
+                }
+                tell(&mut roster, &attendance.poll_updates(at(second as u64)));
+                let truth = attendance.players.iter().map(|(&number, player)| (number, player));
+                prop_assert!(roster.iter().eq(truth));
+                let mut late = Roster::new();
+                tell(&mut late, &attendance.introduction());
+                prop_assert_eq!(&late, &roster);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! How far the two ends have come with each other.
+
+use thiserror::Error;
+
+use super::message::{ClientMessage, ServerMessage};
+
+/// A message that the other end may not send yet, or no more. The connection is of no use then:
+/// the channel keeps the order, so the other end means it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the other end sent a message that is not its turn")]
+pub struct OutOfTurn;
+
+/// A client's way into the game.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientStage {
+    /// Waits to hear what the server is.
+    #[default]
+    Waiting,
+    /// Loads what the server asked for.
+    Loading {
+        /// How many resets there were.
+        resets: u64,
+    },
+    /// Has loaded, and waits for its welcome.
+    Loaded {
+        /// How many resets there were.
+        resets: u64,
+    },
+    /// Is in the game.
+    Playing {
+        /// How many resets there were.
+        resets: u64,
+    },
+}
+
+impl ClientStage {
+    /// Moves on by what the server said.
+    pub fn handle(&mut self, message: &ServerMessage) -> Result<(), OutOfTurn> {
+        *self = match (*self, message) {
+            (Self::Waiting, ServerMessage::Info(_)) => Self::Loading { resets: 0 },
+            (Self::Loaded { resets }, ServerMessage::Welcome(_)) => Self::Playing { resets },
+            (
+                Self::Loading { resets } | Self::Loaded { resets } | Self::Playing { resets },
+                ServerMessage::Reset(_),
+            ) => Self::Loading { resets: resets + 1 },
+            (Self::Waiting, _) => return Err(OutOfTurn),
+            (stage, ServerMessage::Roster(_)) => stage,
+            _ => return Err(OutOfTurn),
+        };
+        Ok(())
+    }
+
+    /// Everything is loaded: the message that says so, if it is the time for it.
+    pub fn loaded(&mut self) -> Option<ClientMessage> {
+        let Self::Loading { resets } = *self else {
+            return None;
+        };
+        *self = Self::Loaded { resets };
+        Some(ClientMessage::Loaded { resets })
+    }
+}
+
+/// A client's way into the game, as the server sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerStage {
+    /// Waits to hear who the client is.
+    #[default]
+    Waiting,
+    /// The client loads.
+    Loading {
+        /// How many resets there were.
+        resets: u64,
+    },
+    /// The client is in the game.
+    Playing {
+        /// How many resets there were.
+        resets: u64,
+    },
+}
+
+/// What a server owes a client for what it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owed {
+    /// No answer.
+    Nothing,
+    /// [`ServerMessage::Info`].
+    Info,
+    /// [`ServerMessage::Welcome`]: it is a player now.
+    Welcome,
+}
+
+impl ServerStage {
+    /// Moves on by what the client said, and says what it is owed for that.
+    pub fn handle(&mut self, message: &ClientMessage) -> Result<Owed, OutOfTurn> {
+        match (*self, message) {
+            (Self::Waiting, ClientMessage::Info(_)) => {
+                *self = Self::Loading { resets: 0 };
+                Ok(Owed::Info)
+            }
+            (Self::Loading { .. } | Self::Playing { .. }, ClientMessage::Info(_)) => {
+                Ok(Owed::Nothing)
+            }
+            (Self::Loading { resets }, ClientMessage::Loaded { resets: seen })
+                if *seen == resets =>
+            {
+                *self = Self::Playing { resets };
+                Ok(Owed::Welcome)
+            }
+            // It had not heard of the last reset when it said so.
+            (Self::Loading { resets }, ClientMessage::Loaded { resets: seen })
+                if *seen < resets =>
+            {
+                Ok(Owed::Nothing)
+            }
+            _ => Err(OutOfTurn),
+        }
+    }
+
+    /// Everything begins anew: the client has to load again. `false` if it has not said who it is
+    /// and needs no reset.
+    pub fn reset(&mut self) -> bool {
+        let (Self::Loading { resets } | Self::Playing { resets }) = *self else {
+            return false;
+        };
+        *self = Self::Loading { resets: resets + 1 };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::lobby::{ClientInfo, PlayerNumber, RosterUpdate, ServerInfo};
+
+    /// Both ends and everything that is under way between them.
+    #[derive(Default)]
+    struct Pair {
+        client: ClientStage,
+        server: ServerStage,
+        up: VecDeque<ClientMessage>,
+        down: VecDeque<ServerMessage>,
+        welcomes: u32,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let mut pair = Self::default();
+            pair.up
+                .push_back(ClientMessage::Info(ClientInfo::default()));
+            pair
+        }
+
+        fn reset(&mut self) {
+            if self.server.reset() {
+                let info = ServerInfo::default();
+                self.down.push_back(ServerMessage::Reset(info));
+            }
+        }
+
+        /// Delivers one message in either direction, or loads; false if there was nothing to do.
+        fn step(&mut self, which: u64) -> bool {
+            match which % 3 {
+                0 => match self.up.pop_front() {
+                    Some(message) => match self.server.handle(&message).expect("in turn") {
+                        Owed::Nothing => {}
+                        Owed::Info => {
+                            self.down
+                                .push_back(ServerMessage::Info(ServerInfo::default()));
+                        }
+                        Owed::Welcome => {
+                            self.welcomes += 1;
+                            self.down.push_back(ServerMessage::Welcome(PlayerNumber(1)));
+                        }
+                    },
+                    None => return false,
+                },
+                1 => match self.down.pop_front() {
+                    Some(message) => self.client.handle(&message).expect("in turn"),
+                    None => return false,
+                },
+                _ => match self.client.loaded() {
+                    Some(message) => self.up.push_back(message),
+                    None => return false,
+                },
+            }
+            true
+        }
+    }
+
+    /// However resets cross what the client says, both ends end up playing. Fails if `Loaded` does
+    /// not say what it answers (`seen == resets` always true).
+    #[test]
+    fn resets_at_any_time() {
+        for seed in 0..500u64 {
+            let mut pair = Pair::new();
+            let mut random = seed;
+            for step in 0..60 {
+                random = random
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                pair.step(random >> 40);
+                if step < 40 && random >> 33 & 7 == 0 {
+                    pair.reset();
+                }
+            }
+            while (0..3).any(|which| pair.step(which)) {}
+            let (ClientStage::Playing { resets: seen }, ServerStage::Playing { resets }) =
+                (pair.client, pair.server)
+            else {
+                panic!("seed {seed}: {:?}, {:?}", pair.client, pair.server);
+            };
+            assert_eq!(seen, resets);
+            assert!(pair.welcomes > 0);
+        }
+    }
+
+    /// Fails if any of the last arms of the two `handle` lets something pass.
+    #[test]
+    fn what_is_not_its_turn_is_refused() {
+        let welcome = ServerMessage::Welcome(PlayerNumber(0));
+        let roster = ServerMessage::Roster(RosterUpdate::default());
+        let info = ServerMessage::Info(ServerInfo::default());
+        let mut client = ClientStage::default();
+        assert_eq!(client.loaded(), None);
+        for early in [
+            &welcome,
+            &roster,
+            &ServerMessage::Reset(ServerInfo::default()),
+        ] {
+            assert_eq!(client.handle(early), Err(OutOfTurn));
+        }
+        assert_eq!(client.handle(&info), Ok(()));
+        assert_eq!(client.handle(&info), Err(OutOfTurn));
+        assert_eq!(client.handle(&welcome), Err(OutOfTurn));
+        assert_eq!(client.handle(&roster), Ok(()));
+
+        let mut server = ServerStage::default();
+        assert!(!server.reset());
+        let loaded = |resets| ClientMessage::Loaded { resets };
+        assert_eq!(server.handle(&loaded(0)), Err(OutOfTurn));
+        let info = ClientMessage::Info(ClientInfo::default());
+        assert_eq!(server.handle(&info), Ok(Owed::Info));
+        assert_eq!(server.handle(&loaded(1)), Err(OutOfTurn));
+        assert_eq!(server.handle(&loaded(0)), Ok(Owed::Welcome));
+        assert_eq!(server.handle(&loaded(0)), Err(OutOfTurn));
+        assert_eq!(server.handle(&info), Ok(Owed::Nothing));
+    }
+}

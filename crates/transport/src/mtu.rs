@@ -1,0 +1,403 @@
+//! How large datagrams may be on the way to the other end.
+//!
+//! Every path carries 1200 bytes; most carry more, and fuller packets are fewer. Nobody tells us
+//! how much more, so it is tried out, after the idea of RFC 8899: a probe is a packet padded to the
+//! size in question, and only its acknowledgement counts. The largest size is tried first, because
+//! it is right most of the time; then the span between what passed and what did not is halved.
+//!
+//! A path can shrink under a connection without a word. Then large packets vanish while small ones
+//! pass, and the size falls back to 1200 at once.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::bytes::Reader;
+use crate::packet::MAX_DATAGRAM;
+use crate::time::Time;
+
+/// The largest datagram that is ever tried: what an Ethernet frame has left for UDP over IPv4.
+pub const LARGEST: usize = 1472;
+
+/// The search for the largest datagram that gets through. Sizes are of UDP payloads.
+#[derive(Clone, Debug)]
+pub struct PathMtu {
+    /// The largest that is known to pass.
+    size: usize,
+    /// The smallest that is believed not to.
+    too_large: usize,
+    ceiling: usize,
+    state: State,
+    /// How often the size that is being tried was lost.
+    losses: u32,
+    /// Packets above the least size that were lost since one arrived.
+    large_lost: u32,
+    /// Packets of up to the least size that arrived since then.
+    small_arrived: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The next probe may go out at this time.
+    Waiting(Time),
+    /// A probe of this size is on its way, and given up at this time.
+    Probing { size: usize, until: Time },
+}
+
+impl PathMtu {
+    /// Begins to search, with 1200 bytes as what is known.
+    pub fn new(peer: SocketAddr, now: Time) -> Self {
+        let ceiling = match peer.ip().to_canonical() {
+            std::net::IpAddr::V4(_) => LARGEST,
+            std::net::IpAddr::V6(_) => LARGEST_IPV6,
+        };
+        Self {
+            size: MAX_DATAGRAM,
+            too_large: ceiling + 1,
+            ceiling,
+            state: State::Waiting(now),
+            losses: 0,
+            large_lost: 0,
+            small_arrived: 0,
+        }
+    }
+
+    /// How large datagrams may be.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether a probe is to be sent now, and how large it has to be. It counts as sent.
+    ///
+    /// One is on its way at a time. Its loss says nothing about congestion.
+    pub fn next_probe(&mut self, now: Time) -> Option<usize> {
+        if let State::Probing { size, until } = self.state
+            && now >= until
+        {
+            self.on_probe_lost(size, now);
+        }
+        let State::Waiting(from) = self.state else {
+            return None;
+        };
+        if now < from {
+            return None;
+        }
+        if self.size == self.ceiling {
+            return None;
+        }
+        if self.is_found() {
+            // It has rested long enough; what did not pass then may pass now.
+            self.too_large = self.ceiling + 1;
+        }
+        let size = self.candidate();
+        let until = now.after(PROBE_LIFETIME);
+        self.state = State::Probing { size, until };
+        Some(size)
+    }
+
+    /// When [`next_probe`](Self::next_probe) has something to do if nothing happens until then;
+    /// `None` if there is nothing to search for.
+    pub fn next_timeout(&self) -> Option<Time> {
+        match self.state {
+            State::Waiting(_) if self.size == self.ceiling => None,
+            State::Waiting(from) => Some(from),
+            State::Probing { until, .. } => Some(until),
+        }
+    }
+
+    /// A probe of this size arrived; also if it was given up before.
+    pub fn on_probe_acknowledged(&mut self, size: usize, now: Time) {
+        self.size = self.size.max(size.min(self.ceiling));
+        self.too_large = self.too_large.max(self.size + 1);
+        self.forget_losses();
+        if matches!(self.state, State::Probing { size: tried, .. } if tried <= size) {
+            self.go_on(now);
+        }
+    }
+
+    /// The probe of this size did not arrive. Any packet may get lost, so it takes three of them
+    /// to believe it.
+    pub fn on_probe_lost(&mut self, size: usize, now: Time) {
+        if !matches!(self.state, State::Probing { size: tried, .. } if tried == size) {
+            return;
+        }
+        self.losses += 1;
+        if self.losses >= PROBES {
+            self.losses = 0;
+            self.too_large = self.too_large.min(size);
+        }
+        self.go_on(now);
+    }
+
+    /// A packet that was no probe arrived.
+    pub fn on_packet_acknowledged(&mut self, size: usize) {
+        if size > MAX_DATAGRAM {
+            self.large_lost = 0;
+            self.small_arrived = 0;
+        } else if self.large_lost > 0 {
+            self.small_arrived = self.small_arrived.saturating_add(1);
+        }
+    }
+
+    /// A packet that was no probe is considered lost.
+    pub fn on_packet_lost(&mut self, size: usize, now: Time) {
+        if size <= MAX_DATAGRAM || self.size == MAX_DATAGRAM {
+            return;
+        }
+        self.large_lost += 1;
+        let small_pass = self.large_lost >= HOLE_SWALLOWS && self.small_arrived >= HOLE_LETS_PASS;
+        // Who sends nothing but large packets learns it from their number alone. A blackout looks
+        // the same; to fall back then costs a few probes.
+        if small_pass || self.large_lost >= HOLE_SWALLOWS_ALONE {
+            self.size = MAX_DATAGRAM;
+            self.too_large = self.ceiling + 1;
+            self.state = State::Waiting(now.after(REST_IN_HOLE));
+            self.forget_losses();
+        }
+    }
+
+    /// The path is another one, so nothing is known about it.
+    pub fn on_path_changed(&mut self, peer: SocketAddr, now: Time) {
+        *self = Self::new(peer, now);
+    }
+
+    fn forget_losses(&mut self) {
+        self.losses = 0;
+        self.large_lost = 0;
+        self.small_arrived = 0;
+    }
+
+    fn go_on(&mut self, now: Time) {
+        let pause = if self.is_found() {
+            REST
+        } else {
+            Duration::ZERO
+        };
+        self.state = State::Waiting(now.after(pause));
+    }
+
+    /// Whether there is nothing left worth a probe.
+    fn is_found(&self) -> bool {
+        self.size == self.ceiling || self.too_large - self.size <= PRECISION
+    }
+
+    fn candidate(&self) -> usize {
+        match self.too_large > self.ceiling {
+            true => self.ceiling,
+            false => (self.size + self.too_large) / 2,
+        }
+    }
+}
+
+/// The frame that makes a probe as large as it has to be: everything up to `size` bytes.
+/// Nothing follows it in its packet. `false` if the packet is that large already.
+pub fn write_padding(packet: &mut Vec<u8>, size: usize) -> bool {
+    let fits = packet.len() < size;
+    if fits {
+        packet.push(PADDING);
+        packet.resize(size, 0);
+    }
+    fits
+}
+
+/// Reads what follows the type of a padding frame; `None` if anything hides in it.
+pub fn read_padding(rest: &[u8]) -> Option<()> {
+    Reader::new(rest).only_zeros()
+}
+
+/// The type of the padding frame.
+pub const PADDING: u8 = 16;
+
+/// What an Ethernet frame has left for UDP over IPv6.
+const LARGEST_IPV6: usize = 1452;
+/// Not worth further probes.
+const PRECISION: usize = 16;
+/// How many probes of a size have to be lost.
+const PROBES: u32 = 3;
+/// After this a probe is lost even if nobody says so.
+const PROBE_LIFETIME: Duration = Duration::from_secs(1);
+/// Until a search is repeated.
+const REST: Duration = Duration::from_secs(60);
+const REST_IN_HOLE: Duration = Duration::from_secs(5);
+/// Where a path has shrunk, so many large packets vanish in a row while so many small ones pass.
+const HOLE_SWALLOWS: u32 = 5;
+const HOLE_LETS_PASS: u32 = 3;
+const HOLE_SWALLOWS_ALONE: u32 = 12;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(80);
+
+    /// A path that carries up to `carries` bytes, and a game that sends a small and a full packet
+    /// every 33 milliseconds.
+    struct Path {
+        mtu: PathMtu,
+        now: Time,
+        carries: usize,
+        /// Of 100 packets.
+        loss: u64,
+        /// Whether small packets are sent at all.
+        small: bool,
+        seed: u64,
+        /// When each packet was sent, whether it is a probe, its size, and whether it arrives.
+        flying: VecDeque<(Time, bool, usize, bool)>,
+        probes: usize,
+        /// Full packets that arrived.
+        full: usize,
+    }
+
+    fn peer() -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], 4000))
+    }
+
+    impl Path {
+        fn new(seed: u64, carries: usize, loss: u64) -> Self {
+            let now = Time::from_micros(0);
+            Self {
+                mtu: PathMtu::new(peer(), now),
+                now,
+                carries,
+                loss,
+                small: true,
+                seed,
+                flying: VecDeque::new(),
+                probes: 0,
+                full: 0,
+            }
+        }
+
+        fn send(&mut self, is_probe: bool, size: usize) {
+            self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1);
+            let arrives = size <= self.carries && (self.seed >> 33) % 100 >= self.loss;
+            self.flying.push_back((self.now, is_probe, size, arrives));
+        }
+
+        fn run(&mut self, span: Duration) {
+            let end = self.now.after(span);
+            while self.now < end {
+                while let Some(&(at, is_probe, size, arrives)) = self.flying.front()
+                    && self.now.since(at) >= ROUND_TRIP
+                {
+                    self.flying.pop_front();
+                    match (is_probe, arrives) {
+                        (true, true) => self.mtu.on_probe_acknowledged(size, self.now),
+                        (true, false) => self.mtu.on_probe_lost(size, self.now),
+                        (false, true) => self.mtu.on_packet_acknowledged(size),
+                        (false, false) => self.mtu.on_packet_lost(size, self.now),
+                    }
+                    self.full += usize::from(arrives && !is_probe && size > 300);
+                }
+                if let Some(size) = self.mtu.next_probe(self.now) {
+                    self.probes += 1;
+                    self.send(true, size);
+                }
+                if self.small {
+                    self.send(false, 200);
+                }
+                self.send(false, self.mtu.size());
+                self.now = self.now.after(Duration::from_millis(33));
+            }
+        }
+    }
+
+    /// Fails if the search stops at its first loss (`PROBES` of 1 with loss), or if it goes on
+    /// without an end (`is_found` always false).
+    #[test]
+    fn every_size_is_found_with_few_probes() {
+        for seed in 0..20 {
+            for carries in (1200..=1600).step_by(7) {
+                for loss in [0, 5] {
+                    let mut path = Path::new(seed, carries, loss);
+                    path.run(Duration::from_secs(20));
+                    let found = path.mtu.size();
+                    let most = carries.min(LARGEST);
+                    assert!(
+                        found <= most && most - found <= PRECISION,
+                        "{carries}: {found}"
+                    );
+                    assert!(path.probes <= 24, "{carries}: {} probes", path.probes);
+                }
+            }
+        }
+    }
+
+    /// Case 12. Fails if lost packets are not counted (`self.large_lost += 1` in
+    /// `on_packet_lost`).
+    #[test]
+    fn a_path_that_shrinks_heals_within_three_seconds() {
+        for seed in 0..20 {
+            for (loss, small) in [(0, true), (0, false), (5, true), (20, true), (20, false)] {
+                let mut path = Path::new(seed, 1472, loss);
+                path.small = small;
+                path.run(Duration::from_secs(10));
+                path.carries = 1200;
+                path.run(Duration::from_secs(3));
+                assert_eq!(path.mtu.size(), 1200, "seed {seed}, loss {loss}");
+                path.full = 0;
+                path.run(Duration::from_secs(3));
+                assert!(path.full > 60, "seed {seed}: {} arrived", path.full);
+                // And when the path is what it was, the size is, too; not at every moment where one
+                // in five is lost, because five in a row look like a hole now and then.
+                path.carries = 1472;
+                let regained = (0..90).any(|_| {
+                    path.run(Duration::from_secs(1));
+                    path.mtu.size() == 1472
+                });
+                assert!(regained, "seed {seed}, loss {loss}");
+            }
+        }
+    }
+
+    /// Fails if small packets may fail to arrive (`small_arrived` left out of `small_pass`): a
+    /// short burst of losses would be a hole.
+    #[test]
+    fn neither_loss_nor_a_short_blackout_is_a_hole() {
+        for seed in 0..20 {
+            let mut path = Path::new(seed, 1472, 5);
+            path.run(Duration::from_secs(10));
+            for _ in 0..20 {
+                path.loss = 100;
+                path.run(Duration::from_millis(300));
+                path.loss = 5;
+                path.run(Duration::from_secs(3));
+                assert_eq!(path.mtu.size(), 1472, "seed {seed}");
+            }
+        }
+    }
+
+    /// Fails if a probe that nobody reports on blocks the search (without the check of `until`
+    /// in `next_probe`), or if a late answer to it is not believed.
+    #[test]
+    fn forgotten_probes_are_given_up_and_late_answers_believed() {
+        let mut now = Time::from_micros(0);
+        let mut mtu = PathMtu::new("[2001:db8::1]:1".parse().expect("an address"), now);
+        assert_eq!(mtu.next_probe(now), Some(LARGEST_IPV6));
+        assert_eq!(mtu.next_probe(now), None, "one at a time");
+        for _ in 0..2 {
+            now = mtu.next_timeout().expect("searching");
+            assert_eq!(mtu.next_probe(now), Some(LARGEST_IPV6));
+        }
+        now = mtu.next_timeout().expect("searching");
+        assert_eq!(mtu.next_probe(now), Some((1200 + LARGEST_IPV6) / 2));
+        mtu.on_probe_acknowledged(LARGEST_IPV6, now);
+        assert_eq!(mtu.size(), LARGEST_IPV6);
+        assert_eq!((mtu.next_timeout(), mtu.next_probe(now)), (None, None));
+        mtu.on_path_changed(peer(), now);
+        assert_eq!((mtu.size(), mtu.next_probe(now)), (1200, Some(1472)));
+    }
+
+    /// Fails if padding may hide something (`read_padding` with `Some(())`).
+    #[test]
+    fn padding_is_zeros_to_the_end() {
+        let mut packet = vec![1, 2, 3];
+        assert!(write_padding(&mut packet, 10));
+        assert_eq!(packet, [1, 2, 3, PADDING, 0, 0, 0, 0, 0, 0]);
+        assert!(!write_padding(&mut packet, 10));
+        assert_eq!(read_padding(&packet[4..]), Some(()));
+        assert_eq!(read_padding(&[0, 0, 1, 0]), None);
+        assert_eq!(read_padding(&[]), Some(()));
+    }
+}

@@ -1,0 +1,248 @@
+//! Time stamps there and back: how long a round trip takes, and what the other end's clock showed
+//! meanwhile.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::bytes::{Reader, write_number};
+use crate::time::Time;
+
+/// "It is this late here."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ping {
+    /// When it was sent, by the sender's clock.
+    pub sent: Time,
+}
+
+impl Ping {
+    /// Appends the frame, with its type.
+    pub fn write(self, bytes: &mut Vec<u8>) {
+        bytes.push(PING);
+        write_number(bytes, self.sent.as_micros());
+    }
+
+    /// Takes what follows the type off the front of `bytes`.
+    pub fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let sent = Reader::take(bytes, Reader::number)?;
+        Some(Self {
+            sent: Time::from_micros(sent),
+        })
+    }
+
+    /// The answer, if it goes out now to what came in then.
+    pub fn answer(self, received: Time, now: Time) -> Pong {
+        Pong {
+            sent: self.sent,
+            received,
+            held: now.since(received),
+        }
+    }
+}
+
+/// "When it was that late there, it was this late here."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pong {
+    /// What the ping said.
+    pub sent: Time,
+    /// When the ping came in, by the clock of who answers.
+    pub received: Time,
+    /// How long it took until the answer went out, by the same clock.
+    pub held: Duration,
+}
+
+impl Pong {
+    /// Appends the frame, with its type.
+    pub fn write(self, bytes: &mut Vec<u8>) {
+        bytes.push(PONG);
+        write_number(bytes, self.sent.as_micros());
+        write_number(bytes, self.received.as_micros());
+        let held = u64::try_from(self.held.as_micros());
+        write_number(bytes, held.unwrap_or(u64::MAX));
+    }
+
+    /// Takes what follows the type off the front of `bytes`.
+    pub fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Reader::take(bytes, |reader| {
+            Some(Self {
+                sent: Time::from_micros(reader.number()?),
+                received: Time::from_micros(reader.number()?),
+                held: Duration::from_micros(reader.number()?),
+            })
+        })
+    }
+}
+
+/// A ping and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// When the ping was sent, by our clock.
+    pub sent: Time,
+    /// When it came in, by the other end's.
+    pub received: Time,
+    /// When the answer was sent, by the other end's.
+    pub answered: Time,
+    /// When the answer came in, by ours.
+    pub returned: Time,
+}
+
+impl Echo {
+    /// How long the two were under way, without the time that the other end took.
+    pub fn round_trip(&self) -> Duration {
+        let held = self.answered.since(self.received);
+        self.returned.since(self.sent).saturating_sub(held)
+    }
+}
+
+/// Sends pings, often at first, and makes echoes of their answers.
+#[derive(Clone, Debug)]
+pub struct Pinger {
+    next: Time,
+    /// Those without an answer, oldest first.
+    unanswered: VecDeque<Time>,
+    answers: u32,
+    round_trip: Option<Duration>,
+}
+
+impl Pinger {
+    /// The first ping is due at once.
+    pub fn new(now: Time) -> Self {
+        Self {
+            next: now,
+            unanswered: VecDeque::new(),
+            answers: 0,
+            round_trip: None,
+        }
+    }
+
+    /// The ping that is due, if one is. It counts as sent.
+    pub fn poll_ping(&mut self, now: Time) -> Option<Ping> {
+        // A clock that was set back would be silent for as long as it was set back by.
+        let soon = now.after(PAUSE);
+        if now < self.next && self.next <= soon {
+            return None;
+        }
+        let pause = if self.answers < HURRIED_ANSWERS {
+            HURRIED_PAUSE
+        } else {
+            PAUSE
+        };
+        self.next = now.after(pause);
+        if self.unanswered.len() == UNANSWERED {
+            self.unanswered.pop_front();
+        }
+        self.unanswered.push_back(now);
+        Some(Ping { sent: now })
+    }
+
+    /// When the next ping is due.
+    pub fn next_ping(&self) -> Time {
+        self.next
+    }
+
+    /// Takes an answer. `None` if it answers nothing that we asked, if it was answered before, or
+    /// if it claims to have been held for longer than we waited.
+    pub fn handle_pong(&mut self, pong: Pong, now: Time) -> Option<Echo> {
+        let place = self.unanswered.iter().position(|&sent| sent == pong.sent)?;
+        self.unanswered.remove(place);
+        let waited = now.as_micros().checked_sub(pong.sent.as_micros())?;
+        if pong.held > Duration::from_micros(waited) {
+            return None;
+        }
+        let echo = Echo {
+            sent: pong.sent,
+            received: pong.received,
+            answered: pong.received.after(pong.held),
+            returned: now,
+        };
+        self.answers = self.answers.saturating_add(1);
+        let sample = echo.round_trip();
+        let smoothed = self.round_trip.map_or(sample, |old| (old * 7 + sample) / 8);
+        self.round_trip = Some(smoothed);
+        Some(echo)
+    }
+
+    /// How long a round trip takes, smoothed over the last eight or so; `None` before the first.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+}
+
+/// The type of the ping frame.
+pub const PING: u8 = 17;
+/// The type of the pong frame.
+pub const PONG: u8 = 18;
+
+const PAUSE: Duration = Duration::from_millis(250);
+/// The first few seconds know little, so they ask more.
+const HURRIED_PAUSE: Duration = Duration::from_millis(100);
+const HURRIED_ANSWERS: u32 = 30;
+/// More than are on their way on any path.
+const UNANSWERED: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    /// Fails if a field is left out or read in another order.
+    #[test]
+    fn frames_come_back_as_what_they_were() {
+        let ping = Ping { sent: at(1 << 40) };
+        let pong = ping.answer(at(5), at(1005));
+        let (mut bytes, long) = (Vec::new(), u64::MAX);
+        ping.write(&mut bytes);
+        pong.write(&mut bytes);
+        Ping { sent: at(long) }.write(&mut bytes);
+        let rest = &mut &bytes[1..];
+        assert_eq!(Ping::read(rest), Some(ping));
+        *rest = &rest[1..];
+        assert_eq!(Pong::read(rest), Some(pong));
+        assert_eq!(pong.held, Duration::from_millis(1));
+        *rest = &rest[1..];
+        for length in 0..rest.len() {
+            let mut cut = &rest[..length];
+            assert_eq!((Ping::read(&mut cut), Pong::read(&mut cut)), (None, None));
+            assert_eq!(cut.len(), length, "nothing was taken");
+        }
+        assert_eq!(Ping::read(rest), Some(Ping { sent: at(long) }));
+    }
+
+    /// Fails if answers are taken as they come (without the search in `unanswered`), or if their
+    /// claims are not compared with what we waited.
+    #[test]
+    fn only_answers_to_our_own_questions_count() {
+        let mut pinger = Pinger::new(at(1000));
+        let ping = pinger.poll_ping(at(1000)).expect("due at once");
+        assert_eq!(pinger.poll_ping(at(1001)), None);
+        let honest = ping.answer(at(77), at(80));
+        let stranger = Ping { sent: at(999) }.answer(at(77), at(80));
+        assert_eq!(pinger.handle_pong(stranger, at(2000)), None);
+        let echo = pinger.handle_pong(honest, at(2000)).expect("honest");
+        assert_eq!(echo.round_trip(), Duration::from_micros(997));
+        assert_eq!(pinger.round_trip(), Some(Duration::from_micros(997)));
+        assert_eq!(pinger.handle_pong(honest, at(2000)), None, "twice");
+
+        let now = pinger.next_ping();
+        let ping = pinger.poll_ping(now).expect("due");
+        let boast = ping.answer(at(0), at(u64::MAX));
+        assert_eq!(pinger.handle_pong(boast, at(now.as_micros() + 5)), None);
+    }
+
+    /// Fails if a clock that is set back silences the pinger (`self.next <= soon` left out), or
+    /// if nothing bounds what it remembers.
+    #[test]
+    fn it_goes_on_through_blackouts_and_jumps() {
+        let mut pinger = Pinger::new(at(0));
+        for _ in 0..1000 {
+            let now = pinger.next_ping();
+            assert!(pinger.poll_ping(now).is_some());
+        }
+        assert_eq!(pinger.unanswered.len(), UNANSWERED);
+        assert!(pinger.poll_ping(at(5)).is_some(), "an hour back");
+        assert!(pinger.poll_ping(at(6)).is_none());
+        assert!(pinger.poll_ping(at(u64::MAX)).is_some());
+    }
+}

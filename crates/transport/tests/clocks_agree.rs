@@ -1,0 +1,254 @@
+//! What a client takes for the server's time, on links of every kind.
+
+mod common;
+
+use std::time::Duration;
+
+use common::over_seeds;
+use prescient_sim::link::{Clock, Conditions, LinkConditioner, PRESETS, Time as True};
+use prescient_transport::Time;
+use prescient_transport::clock::RemoteClock;
+use prescient_transport::ping::{PING, PONG, Ping, Pinger, Pong};
+
+/// A client that asks a server for the time over a link each way, looked at whenever something
+/// arrives and every millisecond.
+struct Pair {
+    now: True,
+    up: LinkConditioner,
+    down: LinkConditioner,
+    client: Clock,
+    server: Clock,
+    pinger: Pinger,
+    estimate: RemoteClock,
+    /// What was read last, and after how many leaps.
+    last: Option<(u64, Time)>,
+}
+
+impl Pair {
+    fn new(seed: u64, up: Conditions, down: Conditions) -> Self {
+        Self {
+            now: True::ZERO,
+            up: LinkConditioner::new(seed * 2, up),
+            down: LinkConditioner::new(seed * 2 + 1, down),
+            client: Clock::with_offset(1 << 40),
+            server: Clock::with_offset((1 << 41) + seed as i64 * 1_000_003),
+            pinger: Pinger::new(Time::from_micros(1 << 40)),
+            estimate: RemoteClock::new(),
+            last: None,
+        }
+    }
+
+    fn read(clock: &Clock, now: True) -> Time {
+        Time::from_micros(clock.read(now).as_micros())
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        let (here, there) = (Self::read(&self.client, now), Self::read(&self.server, now));
+        if let Some(ping) = self.pinger.poll_ping(here) {
+            let mut bytes = Vec::new();
+            ping.write(&mut bytes);
+            self.up.send(now, &bytes);
+        }
+        while let Some(bytes) = self.up.poll(now) {
+            assert_eq!(bytes[0], PING);
+            let ping = Ping::read(&mut &bytes[1..]).expect("a ping");
+            let mut bytes = Vec::new();
+            ping.answer(there, there).write(&mut bytes);
+            self.down.send(now, &bytes);
+        }
+        while let Some(bytes) = self.down.poll(now) {
+            assert_eq!(bytes[0], PONG);
+            let pong = Pong::read(&mut &bytes[1..]).expect("a pong");
+            if let Some(echo) = self.pinger.handle_pong(pong, here) {
+                self.estimate.observe(&echo);
+            }
+        }
+        // The estimate runs on, whatever happens, at most a tenth faster or slower.
+        if let Some(reading) = self.estimate.read(here) {
+            let leaps = self.estimate.leaps();
+            if let Some((before, last)) = self.last
+                && before == leaps
+            {
+                assert!(reading >= last, "{reading:?} after {last:?}");
+            }
+            self.last = Some((leaps, reading));
+        }
+        let arrivals = [self.up.next_delivery(), self.down.next_delivery()];
+        let next = arrivals.into_iter().flatten().min();
+        let later = now + Duration::from_millis(1);
+        self.now = next.map_or(later, |next| next.clamp(now + micro(), later));
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    /// By how many microseconds the estimate is ahead of the truth.
+    fn error(&mut self) -> i64 {
+        let here = Self::read(&self.client, self.now);
+        let truth = self.server.read(self.now).as_micros();
+        let reading = self.estimate.read(here).expect("something arrived");
+        reading.as_micros() as i64 - truth as i64
+    }
+
+    /// The largest error of a while. Unless it is being corrected, it is within what the estimate
+    /// says of itself.
+    fn worst(&mut self, span: Duration) -> i64 {
+        let (end, mut worst) = (self.now + span, 0);
+        while self.now < end {
+            self.step();
+            let error = self.error().abs();
+            let here = Self::read(&self.client, self.now);
+            let uncertainty = self.estimate.uncertainty(here).expect("something arrived");
+            assert!(
+                error <= uncertainty.as_micros() as i64 + 1,
+                "{error} µs of {uncertainty:?}"
+            );
+            worst = worst.max(error);
+        }
+        worst
+    }
+}
+
+fn micro() -> Duration {
+    Duration::from_micros(1)
+}
+
+fn jittery(latency: u64) -> Conditions {
+    let latency = Duration::from_millis(latency);
+    let jitter = Duration::from_millis(50);
+    Conditions::default()
+        .with_latency(latency)
+        .with_reordering_jitter(jitter)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Fails if only the newest echo counts (`self.recent = Some(news)` in `observe`).
+#[test]
+fn five_seconds_after_the_first_answer_on_every_preset() {
+    // What 19 of 20 seeds have to keep.
+    let bounds = [
+        ("loopback", 1),
+        ("lan", 52),
+        ("fibre", 252),
+        ("cable", 1_200),
+        ("dsl", 900),
+        ("wifi", 1_400),
+        ("lte", 2_200),
+        ("low_orbit", 2_700),
+        ("bad_wifi", 6_000),
+        ("umts", 3_800),
+        ("satellite", 2_000),
+        ("bad_mobile", 22_000),
+    ];
+    assert_eq!(bounds.len(), PRESETS.len());
+    for (preset, (name, bound)) in PRESETS.iter().zip(bounds) {
+        assert_eq!(preset.name, name);
+        let mut errors = Vec::new();
+        for seed in common::seeds(40) {
+            let mut pair = Pair::new(seed, preset.conditions(), preset.conditions());
+            while pair.last.is_none() {
+                pair.step();
+            }
+            pair.run(5 * SECOND);
+            errors.push(pair.error().abs());
+        }
+        errors.sort();
+        let part = |twentieths: usize| errors[(errors.len() - 1) * twentieths / 20];
+        let (half, nearly, most) = (part(10), part(19), part(20));
+        println!("{name}: median {half} µs, 19 of 20 within {nearly} µs, most {most} µs");
+        assert!(nearly <= bound, "{name}: {nearly} µs");
+        // A single echo is wrong by no more than half of what differs between there and back.
+        let conditions = preset.conditions();
+        let late = conditions.reordering.map_or(Duration::ZERO, |by| by.by);
+        let jitter = (conditions.jitter + late).as_micros() as i64;
+        assert!(most <= jitter / 2 + 2, "{name}: {most} µs");
+    }
+}
+
+/// A thousandth too fast or too slow, on a link with 50 ms of jitter each way, for two minutes.
+/// Fails if bounds do not loosen (`DRIFT` of 0).
+#[test]
+fn a_skew_of_a_thousandth_and_jitter_of_fifty_milliseconds() {
+    over_seeds(20, |seed| {
+        for skew in [-1000, 0, 1000] {
+            let mut pair = Pair::new(seed, jittery(30), jittery(30));
+            pair.server.set_skew(True::ZERO, skew);
+            pair.run(10 * SECOND);
+            let worst = pair.worst(120 * SECOND);
+            assert!(worst <= 12_000, "skew {skew}: {worst} µs");
+            assert_eq!(pair.estimate.leaps(), 0);
+        }
+    });
+}
+
+/// The way there takes 120 ms, the way back 20 ms: the estimate is wrong by half of the difference
+/// and knows it. Fails if the bounds are anything but what the echoes prove (the `uncertainty`
+/// of half as much).
+#[test]
+fn a_path_that_is_slower_one_way_hides_half_of_the_difference() {
+    over_seeds(20, |seed| {
+        let mut pair = Pair::new(seed, jittery(120), jittery(20));
+        pair.run(10 * SECOND);
+        pair.worst(20 * SECOND);
+        let error = pair.error();
+        assert!((error.abs() - 50_000).abs() < 10_000, "{error} µs");
+    });
+}
+
+/// Either clock leaps by an hour, forward or back, or by less than a round trip. Fails if bounds
+/// outlive a contradiction (`recent.or(self.recent).or(Some(news))` at the end of `observe`), or,
+/// for the short leaps, if what is old is kept (`WHILE` of an hour).
+#[test]
+fn leaps_of_either_clock() {
+    const HOUR: i64 = 3_600_000_000;
+    over_seeds(20, |seed| {
+        let leaps = [
+            (30, HOUR, 2),
+            (30, -HOUR, 2),
+            (300, 200_000, 40),
+            (300, -200_000, 40),
+        ];
+        for (latency, leap, time) in leaps {
+            for ours in [false, true] {
+                let mut pair = Pair::new(seed, jittery(latency), jittery(latency));
+                pair.run(10 * SECOND);
+                let clock = if ours {
+                    &mut pair.client
+                } else {
+                    &mut pair.server
+                };
+                clock.jump(pair.now, leap);
+                pair.run(time * SECOND);
+                let worst = pair.worst(20 * SECOND);
+                assert!(worst <= 30_000, "leap {leap}: {worst} µs");
+                assert!(pair.estimate.leaps() <= 2);
+            }
+        }
+    });
+}
+
+/// A blackout of a minute with the worst skew costs what clocks drift in a minute, and nothing of
+/// it stays. Fails if bounds do not loosen: the first echo after it would contradict them.
+#[test]
+fn a_blackout_of_a_minute() {
+    over_seeds(20, |seed| {
+        let mut pair = Pair::new(seed, jittery(30), jittery(30));
+        pair.client.set_skew(True::ZERO, 1000);
+        pair.run(20 * SECOND);
+        pair.up.set_blackout(pair.now, true);
+        pair.down.set_blackout(pair.now, true);
+        assert!(pair.worst(60 * SECOND) <= 75_000);
+        pair.up.set_blackout(pair.now, false);
+        pair.down.set_blackout(pair.now, false);
+        pair.run(5 * SECOND);
+        let worst = pair.worst(20 * SECOND);
+        assert!(worst <= 20_000, "{worst} µs");
+        assert_eq!(pair.estimate.leaps(), 0);
+    });
+}

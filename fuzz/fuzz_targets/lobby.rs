@@ -1,0 +1,38 @@
+//! Any bytes as messages around a game: what is understood has one form, no update is applied in
+//! part, and no message leads anywhere that it should not.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use prescient_transport::lobby::*;
+
+fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
+    let mut roster = Roster::new();
+    let mut client = ClientStage::default();
+    let mut server = ServerStage::default();
+    for (down, bytes) in messages {
+        if down {
+            let Ok(message) = ServerMessage::from_bytes(&bytes) else {
+                continue;
+            };
+            assert_eq!(message.to_bytes(), bytes, "one form only");
+            let before = client;
+            if client.handle(&message).is_err() {
+                assert_eq!(client, before);
+            }
+            client.loaded();
+            if let ServerMessage::Roster(update) = message {
+                let before = roster.clone();
+                if roster.apply(&update).is_err() {
+                    assert_eq!(roster, before);
+                }
+                assert!(roster.len() <= MAX_PLAYERS);
+            }
+        } else if let Ok(message) = ClientMessage::from_bytes(&bytes) {
+            assert_eq!(message.to_bytes(), bytes, "one form only");
+            let before = server;
+            if server.handle(&message).is_err() {
+                assert_eq!(server, before);
+            }
+        }
+    }
+});
