@@ -1,7 +1,5 @@
 //! What a client's driver has of its own: a socket by the token, and words for what went wrong.
 
-use std::net::SocketAddr;
-
 use prescient_transport::{
     Client, ClientEvent, ConnectError, ConnectToken, LinkConfig, ProtocolId, Time,
 };
@@ -60,9 +58,13 @@ impl<W: Waitable> Driver<Client, W> {
     }
 
     /// Whether an event decides the attempt to connect, and how.
-    fn verdict(&self, event: Option<ClientEvent>) -> Option<Result<SocketAddr, JoinError>> {
+    fn verdict(&mut self, event: Option<ClientEvent>) -> Option<Result<(), JoinError>> {
         match event? {
-            ClientEvent::Connected { server } => Some(Ok(server)),
+            ClientEvent::Connected { .. } => {
+                // The server does not know yet, and the caller may have other things to do first.
+                self.flush();
+                Some(Ok(()))
+            }
             ClientEvent::Failed(error) => Some(Err(self.explain(error))),
             _ => None,
         }
@@ -80,7 +82,7 @@ impl BlockingClient {
         loop {
             let event = client.wait_until(NEVER);
             if let Some(verdict) = client.verdict(event) {
-                return verdict.map(|_| client);
+                return verdict.map(|()| client);
             }
         }
     }
@@ -98,7 +100,7 @@ impl crate::AsyncClient {
         loop {
             let event = client.wait_until(NEVER).await;
             if let Some(verdict) = client.verdict(event) {
-                return verdict.map(|_| client);
+                return verdict.map(|()| client);
             }
         }
     }

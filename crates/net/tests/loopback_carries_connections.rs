@@ -120,6 +120,22 @@ fn a_token_may_name_servers_of_both_kinds() {
     assert_eq!(arena.client_events[0], [ClientEvent::Connected { server }]);
 }
 
+/// A program that connects and then has other things to do is known to the server all the same.
+///
+/// Fails if `connect` returns before it has sent what the machine wanted to.
+#[test]
+fn a_client_that_connected_and_fell_idle_is_known() {
+    let mut arena = Arena::new("127.0.0.1:0");
+    let token = token(0, arena.server.address());
+    let idle = thread::spawn(move || {
+        BlockingClient::connect(token, PROTOCOL, LinkConfig::default()).expect("it is there")
+    });
+    arena.run_until("the server knows", |arena| {
+        arena.server.machine().clients().count() == 1
+    });
+    drop(idle.join().expect("no panic"));
+}
+
 /// Each end on a thread of its own, asleep but when something happens.
 ///
 /// Fails if `Blocking::sleep` returns at once or `pause` does not look at timeouts: then the echo
