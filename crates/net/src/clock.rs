@@ -9,7 +9,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use prescient_transport::{Entropy, Time, UnixTime};
 
 use crate::error::OpenError;
-use crate::machine::Moment;
 
 /// The monotonic clock as the machines count it: microseconds since this was made. It stands
 /// still while the computer sleeps on some systems and leaps on others; the machines expect both.
@@ -35,13 +34,6 @@ impl Clock {
     pub fn unix() -> UnixTime {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         UnixTime(since.unwrap_or(Duration::ZERO).as_secs())
-    }
-
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
-            now: self.now(),
-            unix: Self::unix(),
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_transport::{Server, ServerConfig, Time};
+use prescient_transport::{Server, ServerConfig, Time, UnixTime};
 
 use crate::clock::{Clock, SystemEntropy};
 use crate::error::{OpenError, Trouble};
@@ -27,7 +27,8 @@ pub struct Driver<M, W> {
     pub(crate) machine: M,
     pub(crate) port: Port<W>,
     clock: Clock,
-    wall: Moment,
+    /// The clock on the wall when something was last received.
+    unix: UnixTime,
     entropy: SystemEntropy,
     incoming: Incoming,
     outgoing: Outgoing,
@@ -61,7 +62,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         Ok(Self {
             machine: make(&mut entropy, clock.now())?,
             port: Port::new(socket, curious)?,
-            wall: clock.moment(),
+            unix: Clock::unix(),
             clock,
             entropy,
             incoming: Incoming::new(),
@@ -90,16 +91,15 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
                 }
                 let moment = Moment {
                     now: self.clock.now(),
-                    ..self.wall
+                    unix: self.unix,
                 };
                 self.machine
                     .handle_datagram(from, bytes, moment, &mut self.entropy);
                 continue;
             }
             self.flush();
-            self.is_behind = self.calls < MOST_CALLS && self.receive();
-            if !self.is_behind {
-                self.is_behind = self.calls == MOST_CALLS;
+            self.is_behind = self.calls == MOST_CALLS;
+            if self.is_behind || !self.receive() {
                 self.calls = 0;
                 return self.machine.poll_event();
             }
@@ -149,11 +149,10 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
 
     /// Receives, and tells whether there may be more.
     fn receive(&mut self) -> bool {
-        let receipt = self.port.receive(&mut self.incoming);
-        match receipt {
+        self.statistics.receive_calls += 1;
+        match self.port.receive(&mut self.incoming) {
             Receipt::Some => {
-                self.statistics.receive_calls += 1;
-                self.wall = self.clock.moment();
+                self.unix = Clock::unix();
                 true
             }
             Receipt::Nothing => false,
@@ -192,3 +191,65 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
 
 /// With a full batch each, as much as arrives within a few milliseconds under the heaviest load.
 const MOST_CALLS: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io;
+    use std::net::UdpSocket;
+
+    use prescient_transport::{ProtocolId, TokenKey};
+    use quinn_udp::UdpSockRef;
+
+    use super::*;
+
+    /// A socket that has always something to receive, though not for ever, so that a driver which
+    /// cannot stop fails rather than hangs.
+    struct Flooded {
+        socket: UdpSocket,
+        stranger: UdpSocket,
+        left: Cell<u32>,
+    }
+
+    impl Waitable for Flooded {
+        fn adopt(socket: Socket) -> Result<Self, OpenError> {
+            let stranger = Socket::towards(&[socket.address()])?;
+            Ok(Self {
+                socket: socket.inner,
+                stranger: stranger.inner,
+                left: Cell::new(10 * MOST_CALLS),
+            })
+        }
+
+        fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
+            if let Some(left) = self.left.get().checked_sub(1) {
+                self.left.set(left);
+                self.stranger
+                    .send_to(b"nonsense", self.socket.local_addr()?)?;
+            }
+            call(UdpSockRef::from(&self.socket))
+        }
+
+        fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
+            call(UdpSockRef::from(&self.socket))
+        }
+    }
+
+    /// Fails if `poll` goes on for as long as there is something to receive, or if what comes next
+    /// is waited for although it is there.
+    #[test]
+    fn a_flood_does_not_keep_the_caller() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let socket = Socket::bind(address).expect("a free port");
+        let key = TokenKey::insecure_for_loopback_tests();
+        let config = ServerConfig::new(key, ProtocolId([0; 16]), vec![socket.address()]);
+        let mut server = Driver::<Server, Flooded>::new(socket, config).expect("a server");
+        for turn in 1..=3 {
+            assert_eq!(server.poll(), None);
+            let calls = server.statistics().receive_calls;
+            assert_eq!(calls, turn * u64::from(MOST_CALLS));
+            let never = Time::from_micros(u64::MAX);
+            assert_eq!(server.pause(never), Some(Duration::ZERO));
+        }
+    }
+}

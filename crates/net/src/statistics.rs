@@ -17,7 +17,7 @@ pub struct SocketStatistics {
     pub datagrams_received: u64,
     /// Their bytes, without IP and UDP headers.
     pub bytes_received: u64,
-    /// Calls that they were received with.
+    /// Calls to receive, also those that found nothing.
     pub receive_calls: u64,
     /// Calls to receive that failed, other than for want of anything to receive.
     pub receive_errors: u64,

@@ -4,6 +4,7 @@ mod common;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
+use std::time::Duration;
 
 use common::*;
 use prescient_net::{BlockingClient, BlockingServer, Socket};
@@ -109,7 +110,7 @@ fn a_token_may_name_servers_of_both_kinds() {
     let mut grant = grant(0, nobody.address());
     grant.servers.push(arena.server.address());
     let config = LinkConfig {
-        timeout: std::time::Duration::from_millis(150),
+        timeout: Duration::from_millis(150),
         ..LinkConfig::default()
     };
     let client = BlockingClient::start(issue(&grant), PROTOCOL, config).expect("a client");
@@ -136,10 +137,24 @@ fn a_client_that_connected_and_fell_idle_is_known() {
     drop(idle.join().expect("no panic"));
 }
 
+/// Fails if `Blocking::sleep` returns at once.
+#[test]
+fn who_waits_does_not_look_all_the_time() {
+    let mut arena = Arena::new("127.0.0.1:0");
+    arena.join_three();
+    let before = arena.server.statistics().receive_calls;
+    // Timers of three connections, and packets that are still on their way.
+    let wait = Duration::from_millis(300);
+    let deadline = arena.server.now().after(wait);
+    while arena.server.wait_until(deadline).is_some() {}
+    let calls = arena.server.statistics().receive_calls - before;
+    assert!(calls < 30, "{calls}");
+}
+
 /// Each end on a thread of its own, asleep but when something happens.
 ///
-/// Fails if `Blocking::sleep` returns at once or `pause` does not look at timeouts: then the echo
-/// is late by a whole deadline, or never comes.
+/// Fails if `Blocking` is not woken by what it can receive: then the echo is late by a whole
+/// deadline.
 #[test]
 fn ends_that_sleep_wake_for_each_other() {
     let socket = bind("127.0.0.1:0");
