@@ -190,3 +190,30 @@ fn has_no_family(error: &io::Error) -> bool {
     };
     error.raw_os_error() == Some(code)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What cannot be had on a real socket everywhere: whoever runs tests may be privileged, and a
+    /// machine may have everything.
+    ///
+    /// Fails if `OpenError::new` takes one for the other.
+    #[test]
+    fn systems_refuse_sockets_for_known_reasons() {
+        let address = SocketAddr::from(([0; 4], 80));
+        let text = |error| OpenError::new(address, error).to_string();
+        assert_eq!(
+            text(ErrorKind::PermissionDenied.into()),
+            "the system does not let this user have 0.0.0.0:80: choose a port of 1024 or more"
+        );
+        if cfg!(target_os = "linux") {
+            assert_eq!(
+                text(io::Error::from_raw_os_error(97)),
+                "this machine cannot use 0.0.0.0:80: it has no addresses of that kind; try IPv4"
+            );
+        }
+        let other = text(ErrorKind::OutOfMemory.into());
+        assert_eq!(other, "cannot open a socket at 0.0.0.0:80: out of memory");
+    }
+}

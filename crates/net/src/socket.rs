@@ -97,6 +97,8 @@ const KERNEL_BUFFER: usize = 4 << 20;
 mod tests {
     use super::*;
 
+    /// Fails if IPv4 is not mapped on the way out, which Linux would forgive, or not unmapped on
+    /// the way in.
     #[test]
     fn addresses_come_back_from_a_socket_for_both_kinds() {
         let both: SocketAddr = "[::]:9".parse().expect("an address");

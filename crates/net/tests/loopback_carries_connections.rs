@@ -10,7 +10,7 @@ use common::*;
 use prescient_net::{BlockingClient, BlockingServer, Socket};
 use prescient_transport::*;
 
-/// Fails if `Driver::flush` does not poll the machine, or if the token's data is not handed on.
+/// Fails if `Driver::flush` does not poll the machine.
 #[test]
 fn three_clients_talk_and_leave_over_ipv4() {
     talk_and_leave("127.0.0.1:0");
@@ -59,7 +59,7 @@ fn talk_and_leave(address: &str) {
 
 /// A server for both kinds sees clients of both kinds by the addresses that they have.
 ///
-/// Fails if addresses are not unmapped on the way in or not mapped on the way out.
+/// Fails if addresses are not unmapped on the way in.
 #[test]
 fn one_socket_serves_both_kinds() {
     if !has_ipv6() {
