@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use prescient_transport::Transmit;
+use prescient_transport::{MAX_DATAGRAM, Transmit};
 
 use crate::error::Trouble;
 use crate::statistics::SocketStatistics;
@@ -92,11 +92,15 @@ impl Outgoing {
                 self.bytes.extend_from_slice(&transmit.bytes);
                 continue;
             }
+            let length = transmit.bytes.len();
             let is_whole = self.bytes.len().is_multiple_of(self.segment);
-            let fits = self.bytes.len() < most.saturating_mul(self.segment)
-                && self.bytes.len() + transmit.bytes.len() <= LONGEST_BATCH
-                && transmit.bytes.len() <= self.segment;
-            if !is_whole || !fits || transmit.to != self.to || transmit.bytes.is_empty() {
+            let is_room = self.bytes.len() < most.saturating_mul(self.segment)
+                && self.bytes.len() + length <= LONGEST_BATCH;
+            // What is longer than every way carries may be a probe that is not meant to arrive. It
+            // goes alone: some systems give up batches for good after one that was too long.
+            let fits = length == self.segment
+                || (1..self.segment).contains(&length) && self.segment <= MAX_DATAGRAM;
+            if !is_whole || !is_room || !fits || transmit.to != self.to {
                 self.next = Some(transmit);
                 return;
             }
@@ -217,6 +221,15 @@ mod tests {
         assert_eq!(statistics.datagrams_sent, 12);
         assert_eq!(statistics.send_calls, 6);
         assert_eq!(statistics.bytes_sent, 88);
+    }
+
+    /// Fails if a datagram that may be too long takes shorter ones with it.
+    #[test]
+    fn a_probe_goes_alone() {
+        let transmits = [1400, 1200, 1300, 1300, 1200].map(|length| transmit(1, length));
+        let (calls, ..) = run(&mut Outgoing::new(), transmits.into(), |_| Ok(()));
+        let lengths: Vec<_> = calls.iter().map(|(_, length, _)| *length).collect();
+        assert_eq!(lengths, [1400, 1200, 2600, 1200]);
     }
 
     /// Fails if a socket that is full loses a datagram or gets one twice.
