@@ -91,11 +91,15 @@ impl Waitable for Blocking {
     }
 
     fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
-        self.socket.try_io(|| call(UdpSockRef::from(&self.socket)))
+        self.socket.try_io(|| call(self.reference()))
     }
 
     fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
-        self.socket.try_io(|| call(UdpSockRef::from(&self.socket)))
+        self.socket.try_io(|| call(self.reference()))
+    }
+
+    fn reference(&self) -> UdpSockRef<'_> {
+        UdpSockRef::from(&self.socket)
     }
 }
 

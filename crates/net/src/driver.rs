@@ -70,7 +70,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
             destination: Destination::NONE,
             statistics: SocketStatistics::default(),
             is_blocked: false,
-            is_behind: true,
+            is_behind: false,
             calls: 0,
         })
     }
@@ -184,7 +184,6 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
     /// Goes on with another socket; what waits in the old one is lost.
     pub(crate) fn replace(&mut self, socket: Socket, curious: bool) -> Result<(), OpenError> {
         self.port = Port::new(socket, curious)?;
-        self.is_behind = true;
         Ok(())
     }
 }
@@ -227,11 +226,15 @@ mod tests {
                 self.stranger
                     .send_to(b"nonsense", self.socket.local_addr()?)?;
             }
-            call(UdpSockRef::from(&self.socket))
+            call(self.reference())
         }
 
         fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
-            call(UdpSockRef::from(&self.socket))
+            call(self.reference())
+        }
+
+        fn reference(&self) -> UdpSockRef<'_> {
+            UdpSockRef::from(&self.socket)
         }
     }
 

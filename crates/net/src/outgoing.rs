@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use prescient_transport::{MAX_DATAGRAM, Transmit};
 
 use crate::error::Trouble;
+use crate::port::is_refusal;
 use crate::statistics::SocketStatistics;
 
 /// Datagrams to one receiver that wait to be sent together, and one that is not among them.
@@ -119,7 +120,7 @@ impl Outgoing {
             bytes: &self.bytes,
             segment: self.segment,
         };
-        match send(&whole) {
+        match attempt(&whole, send, statistics, destination) {
             Ok(()) => {
                 statistics.sent(self.bytes.len(), self.segment);
                 self.bytes.clear();
@@ -141,7 +142,7 @@ impl Outgoing {
                 bytes: &self.bytes[..length],
                 segment: length,
             };
-            match send(&single) {
+            match attempt(&single, send, statistics, destination) {
                 Ok(()) => statistics.sent(length, length),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 Err(error) => self.lose(&error, statistics, destination),
@@ -159,6 +160,23 @@ impl Outgoing {
     ) {
         statistics.not_sent(error);
         destination.trouble = Trouble::of(error).or(destination.trouble);
+    }
+}
+
+/// Sends, and once more if the system had nothing but news of an earlier datagram.
+fn attempt(
+    batch: &Batch<'_>,
+    send: &mut impl FnMut(&Batch<'_>) -> io::Result<()>,
+    statistics: &mut SocketStatistics,
+    destination: &mut Destination,
+) -> io::Result<()> {
+    match send(batch) {
+        Err(error) if is_refusal(&error) => {
+            statistics.undeliverable += 1;
+            destination.trouble = Some(Trouble::NobodyListens);
+            send(batch)
+        }
+        sent => sent,
     }
 }
 
@@ -230,6 +248,22 @@ mod tests {
         let (calls, ..) = run(&mut Outgoing::new(), transmits.into(), |_| Ok(()));
         let lengths: Vec<_> = calls.iter().map(|(_, length, _)| *length).collect();
         assert_eq!(lengths, [1400, 1200, 2600, 1200]);
+    }
+
+    /// Fails if an earlier datagram that was refused costs a later one, or is not counted.
+    #[test]
+    fn a_refusal_of_before_costs_nothing() {
+        let mut calls = 0;
+        let (sent, statistics, _) = run(&mut Outgoing::new(), vec![transmit(1, 9)], |_| {
+            calls += 1;
+            match calls {
+                1 => Err(ErrorKind::ConnectionRefused.into()),
+                _ => Ok(()),
+            }
+        });
+        assert_eq!(sent, [(1, 9, 9)]);
+        assert_eq!(statistics.undeliverable, 1);
+        assert_eq!(statistics.not_sent.total(), 0);
     }
 
     /// Fails if a socket that is full loses a datagram or gets one twice.

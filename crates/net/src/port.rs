@@ -18,6 +18,9 @@ pub trait Waitable: Sized {
     fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R>;
 
     fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R>;
+
+    /// The socket for what nobody waits for.
+    fn reference(&self) -> UdpSockRef<'_>;
 }
 
 pub(crate) struct Port<W> {
@@ -103,18 +106,13 @@ impl<W: Waitable> Port<W> {
             segment_size: (batch.bytes.len() > batch.segment).then_some(batch.segment),
             src_ip: None,
         };
-        let send = || {
-            self.socket
-                .send(|socket| self.state.try_send(socket, &transmit))
-        };
-        match send() {
-            // Somebody refused an earlier one, and the system did not even look at this one.
-            Err(error) if is_refusal(&error) => {
-                self.forget_errors();
-                send()
-            }
-            sent => sent,
+        let sent = self
+            .socket
+            .send(|socket| self.state.try_send(socket, &transmit));
+        if sent.as_ref().is_err_and(is_refusal) {
+            self.forget_errors();
         }
+        sent
     }
 
     /// The system remembers errors in the place of datagrams until somebody asks for them. The
@@ -122,11 +120,8 @@ impl<W: Waitable> Port<W> {
     #[cfg(unix)]
     fn forget_errors(&self) {
         for _ in 0..MOST_ERRORS {
-            let told = self.socket.receive(|socket| {
-                let told = self.state.recv_transport_error(socket)?;
-                told.ok_or_else(|| ErrorKind::WouldBlock.into())
-            });
-            if told.is_err() {
+            let told = self.state.recv_transport_error(self.socket.reference());
+            if !matches!(told, Ok(Some(_))) {
                 return;
             }
         }
@@ -137,7 +132,9 @@ impl<W: Waitable> Port<W> {
     fn forget_errors(&self) {}
 }
 
-fn is_refusal(error: &io::Error) -> bool {
+/// Whether somebody refused an earlier datagram. A system that says so when asked for something
+/// else has not done that.
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset

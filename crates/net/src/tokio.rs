@@ -69,10 +69,14 @@ impl Waitable for UdpSocket {
     }
 
     fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
-        self.try_io(Interest::READABLE, || call(UdpSockRef::from(self)))
+        self.try_io(Interest::READABLE, || call(self.reference()))
     }
 
     fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
-        self.try_io(Interest::WRITABLE, || call(UdpSockRef::from(self)))
+        self.try_io(Interest::WRITABLE, || call(self.reference()))
+    }
+
+    fn reference(&self) -> UdpSockRef<'_> {
+        UdpSockRef::from(self)
     }
 }

@@ -74,6 +74,24 @@ async fn client(token: ConnectToken) {
     client.finish().await;
 }
 
+/// Tokio does not wake for such news, so it has to be heard when the client asks again.
+///
+/// Fails if a refusal that a call to send reports is forgotten.
+#[tokio::test(flavor = "current_thread")]
+#[cfg(target_os = "linux")]
+async fn a_port_where_nobody_listens() {
+    let closed = bind("127.0.0.1:0").address();
+    let config = LinkConfig {
+        timeout: std::time::Duration::from_millis(400),
+        ..LinkConfig::default()
+    };
+    let joined = AsyncClient::connect(token(1, closed), PROTOCOL, config).await;
+    assert_eq!(
+        joined.err().expect("nobody is there").to_string(),
+        format!("nobody listens at {closed}: is the server running, and is this its port?")
+    );
+}
+
 /// Fails if the check for a runtime goes: tokio panics then.
 #[test]
 fn without_a_runtime_there_is_an_error() {
