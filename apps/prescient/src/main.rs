@@ -9,6 +9,7 @@ mod progress;
 mod receive;
 mod report;
 mod table;
+mod token;
 mod train;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ enum Command {
         #[command(subcommand)]
         what: report::Report,
     },
+    /// Makes the keys that backends and servers share, and tokens that let players connect.
+    Token(token::TokenOptions),
     /// The receiving half of a method alone: packets on standard input, answers on standard output.
     #[command(hide = true)]
     Receive(receive::ReceiveOptions),
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Some(Command::Measure(options)) => measure::measure(&options),
         Some(Command::Train(options)) => train::train(&options),
         Some(Command::Report { what }) => report::report(&what),
+        Some(Command::Token(options)) => token::token(&options).map_err(CommandError::from),
         Some(Command::Receive(options)) => receive::receive(&options),
         None => measure::introduce(),
     };
@@ -96,6 +100,9 @@ pub enum CommandError {
         /// What happened.
         error: Box<prescient_sim::training::TrainingError>,
     },
+    /// A key or a token could not be made.
+    #[error(transparent)]
+    Issue(#[from] token::IssueError),
     /// Standard output is gone.
     #[error("cannot write: {0}")]
     Write(#[from] std::io::Error),

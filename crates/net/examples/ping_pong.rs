@@ -1,0 +1,54 @@
+//! A server and a client that talk for a moment: `cargo run -p prescient-net --example ping_pong`.
+
+use std::error::Error;
+use std::thread;
+
+use prescient_net::{BlockingClient, BlockingServer, Socket, insecure_token};
+use prescient_transport::*;
+
+const PROTOCOL: ProtocolId = ProtocolId(*b"ping pong, ver 1");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let socket = Socket::bind("127.0.0.1:0".parse()?)?;
+    let address = socket.address();
+    // Only on one's own machine; elsewhere a backend has a key and issues tokens.
+    let key = TokenKey::insecure_for_loopback_tests();
+    let server = BlockingServer::new(socket, ServerConfig::new(key, PROTOCOL, vec![address]))?;
+    let serving = thread::spawn(|| serve(server));
+    play(&address.to_string())?;
+    serving.join().expect("the server does not panic");
+    Ok(())
+}
+
+fn serve(mut server: BlockingServer) {
+    while let Some(event) = server.wait(LinkConfig::default().timeout) {
+        match event {
+            ServerEvent::Received {
+                connection,
+                payload,
+                ..
+            } => {
+                println!("server: {}", String::from_utf8_lossy(&payload));
+                // It fails if the client has left meanwhile, which an event will say.
+                let _ = server.with(|server, now| server.send(connection, b"pong", now));
+            }
+            ServerEvent::Closed { reason, .. } => return println!("server: {reason}"),
+            _ => {}
+        }
+    }
+}
+
+fn play(server: &str) -> Result<(), Box<dyn Error>> {
+    let token = insecure_token(server, PROTOCOL, ClientId(1))?;
+    let config = LinkConfig::default();
+    let mut client = BlockingClient::connect(token, PROTOCOL, config)?;
+    for _ in 0..3 {
+        client.with(|client, now| client.send(b"ping", now))?;
+        if let Some(ClientEvent::Received { payload, .. }) = client.wait(config.timeout) {
+            println!("client: {}", String::from_utf8_lossy(&payload));
+        }
+    }
+    client.with(|client, now| client.close(CloseReason::Finished, now));
+    client.finish();
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Waiting in the socket, on the caller's own thread.
+
+use std::io;
+use std::time::Duration;
+
+use mio::net::UdpSocket;
+use mio::{Events, Interest, Poll, Token};
+use prescient_transport::{Client, Server, Time};
+use quinn_udp::UdpSockRef;
+
+use crate::driver::Driver;
+use crate::error::OpenError;
+use crate::machine::Machine;
+use crate::port::Waitable;
+use crate::socket::Socket;
+
+/// A server that sleeps in its socket.
+pub type BlockingServer = Driver<Server, Blocking>;
+
+/// A client that sleeps in its socket.
+pub type BlockingClient = Driver<Client, Blocking>;
+
+/// A socket to sleep in.
+pub struct Blocking {
+    socket: UdpSocket,
+    poll: Poll,
+    events: Events,
+    wants_to_send: bool,
+}
+
+impl<M: Machine> Driver<M, Blocking> {
+    /// The next thing that happened; sleeps until there is something, or until `deadline` on the
+    /// clock of [`now`](Self::now), and then there is `None`.
+    ///
+    /// Systems wake sleepers to the millisecond, and late rather than early.
+    pub fn wait_until(&mut self, deadline: Time) -> Option<M::Event> {
+        loop {
+            if let Some(event) = self.poll() {
+                return Some(event);
+            }
+            let pause = self.pause(deadline)?;
+            self.port.socket.sleep(pause, self.is_blocked);
+        }
+    }
+
+    /// The next thing that happened within this time.
+    pub fn wait(&mut self, span: Duration) -> Option<M::Event> {
+        self.wait_until(self.now().after(span))
+    }
+
+    /// Goes on until the machine has nothing more to do, which it never has while it is connected:
+    /// says the goodbyes of connections that were closed. What happens meanwhile is not told.
+    pub fn finish(&mut self) {
+        while let Some(due) = self.machine().next_timeout() {
+            let _ = self.wait_until(due);
+        }
+    }
+}
+
+impl Blocking {
+    fn sleep(&mut self, span: Duration, wants_to_send: bool) {
+        if wants_to_send != self.wants_to_send {
+            let registry = self.poll.registry();
+            let changed = registry.reregister(&mut self.socket, SOCKET, interest(wants_to_send));
+            if changed.is_ok() {
+                self.wants_to_send = wants_to_send;
+            }
+        }
+        // A signal ends it early, and then whoever called looks again.
+        let _ = self.poll.poll(&mut self.events, Some(span));
+    }
+}
+
+impl Waitable for Blocking {
+    fn adopt(socket: Socket) -> Result<Self, OpenError> {
+        let address = socket.address();
+        let mut socket = UdpSocket::from_std(socket.inner);
+        let mut register = || {
+            let poll = Poll::new()?;
+            let registry = poll.registry();
+            registry.register(&mut socket, SOCKET, interest(false))?;
+            Ok(poll)
+        };
+        let poll = register().map_err(|error| OpenError::new(address, error))?;
+        Ok(Self {
+            socket,
+            poll,
+            events: Events::with_capacity(4),
+            wants_to_send: false,
+        })
+    }
+
+    fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
+        self.socket.try_io(|| call(self.reference()))
+    }
+
+    fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
+        self.socket.try_io(|| call(self.reference()))
+    }
+
+    fn reference(&self) -> UdpSockRef<'_> {
+        UdpSockRef::from(&self.socket)
+    }
+}
+
+/// Room to send is there nearly always, so it is news only where there was none.
+fn interest(wants_to_send: bool) -> Interest {
+    if wants_to_send {
+        Interest::READABLE | Interest::WRITABLE
+    } else {
+        Interest::READABLE
+    }
+}
+
+const SOCKET: Token = Token(0);

@@ -1,0 +1,258 @@
+//! A machine, a socket and the clocks, joined.
+//!
+//! There is one of these for every way of waiting, and the ways differ in nothing but how they
+//! wait: `blocking` sleeps in the socket, `tokio` lets others work.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use prescient_transport::{Server, ServerConfig, Time, UnixTime};
+
+use crate::clock::{Clock, SystemEntropy};
+use crate::error::{OpenError, Trouble};
+use crate::incoming::Incoming;
+use crate::machine::{Machine, Moment};
+use crate::outgoing::{Destination, Outgoing};
+use crate::port::{Port, Receipt, Waitable};
+use crate::socket::Socket;
+use crate::statistics::SocketStatistics;
+
+/// A [`Client`](prescient_transport::Client) or a [`Server`] on a socket; use it by the names
+/// [`BlockingClient`](crate::BlockingClient), [`BlockingServer`](crate::BlockingServer) and, with
+/// the feature `tokio`, `AsyncClient` and `AsyncServer`.
+///
+/// The machine is used through [`with`](Self::with). What it wants to send leaves with the next
+/// `flush`, `poll` or wait, so that everything which is said in one go travels together.
+pub struct Driver<M, W> {
+    pub(crate) machine: M,
+    pub(crate) port: Port<W>,
+    clock: Clock,
+    /// The clock on the wall when something was last received.
+    unix: UnixTime,
+    entropy: SystemEntropy,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    pub(crate) destination: Destination,
+    statistics: SocketStatistics,
+    /// The socket takes no more for now.
+    pub(crate) is_blocked: bool,
+    /// The socket may have more.
+    is_behind: bool,
+    /// Calls to receive since the caller last had time for something else.
+    calls: u32,
+}
+
+impl<W: Waitable> Driver<Server, W> {
+    /// A server on a socket, whose address as clients know it belongs into
+    /// [`ServerConfig::addresses`].
+    pub fn new(socket: Socket, config: ServerConfig) -> Result<Self, OpenError> {
+        let make = |entropy: &mut SystemEntropy, now| Ok(Server::new(config, entropy, now));
+        Self::with_machine(socket, false, make)
+    }
+}
+
+impl<M: Machine, W: Waitable> Driver<M, W> {
+    pub(crate) fn with_machine<E: From<OpenError>>(
+        socket: Socket,
+        curious: bool,
+        make: impl FnOnce(&mut SystemEntropy, Time) -> Result<M, E>,
+    ) -> Result<Self, E> {
+        let clock = Clock::start();
+        let mut entropy = SystemEntropy::new()?;
+        Ok(Self {
+            machine: make(&mut entropy, clock.now())?,
+            port: Port::new(socket, curious)?,
+            unix: Clock::unix(),
+            clock,
+            entropy,
+            incoming: Incoming::new(),
+            outgoing: Outgoing::new(),
+            destination: Destination::NONE,
+            statistics: SocketStatistics::default(),
+            is_blocked: false,
+            is_behind: false,
+            calls: 0,
+        })
+    }
+
+    /// The next thing that happened, without waiting; `None` once there is nothing, or so much that
+    /// the caller should look at its own affairs before the rest.
+    pub fn poll(&mut self) -> Option<M::Event> {
+        loop {
+            // One event at a time and no datagram before it was taken: what a program has no time
+            // for waits in the socket, which has a limit, and the machine never has to drop it.
+            if let Some(event) = self.machine.poll_event() {
+                return Some(event);
+            }
+            if let Some((from, bytes)) = self.incoming.next() {
+                self.statistics.received(bytes.len());
+                if from == self.destination.address {
+                    self.destination.trouble = None;
+                }
+                let moment = Moment {
+                    now: self.clock.now(),
+                    unix: self.unix,
+                };
+                self.machine
+                    .handle_datagram(from, bytes, moment, &mut self.entropy);
+                continue;
+            }
+            self.flush();
+            self.is_behind = self.calls == MOST_CALLS;
+            if self.is_behind || !self.receive() {
+                self.calls = 0;
+                return self.machine.poll_event();
+            }
+            self.calls += 1;
+        }
+    }
+
+    /// Sends what waits to be sent, and does what time demands.
+    pub fn flush(&mut self) {
+        let now = self.clock.now();
+        if self.machine.next_timeout().is_some_and(|due| due <= now) {
+            self.machine.handle_timeout(now);
+        }
+        self.is_blocked = !self.outgoing.flush(
+            self.port.most(),
+            || self.machine.poll_transmit(now),
+            |batch| self.port.send(batch),
+            &mut self.statistics,
+            &mut self.destination,
+        );
+    }
+
+    /// Uses the machine, with the present time for those of its methods that want it.
+    pub fn with<R>(&mut self, use_it: impl FnOnce(&mut M, Time) -> R) -> R {
+        use_it(&mut self.machine, self.clock.now())
+    }
+
+    /// The machine, to look at.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// What the clock shows that this driver has.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Where the socket is.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address
+    }
+
+    /// What the socket did, and those before it.
+    pub fn statistics(&self) -> SocketStatistics {
+        self.statistics
+    }
+
+    /// Receives, and tells whether there may be more.
+    fn receive(&mut self) -> bool {
+        self.statistics.receive_calls += 1;
+        match self.port.receive(&mut self.incoming) {
+            Receipt::Some => {
+                self.unix = Clock::unix();
+                true
+            }
+            Receipt::Nothing => false,
+            Receipt::Failed => {
+                self.statistics.receive_errors += 1;
+                false
+            }
+            Receipt::Undelivered(error) => {
+                self.statistics.undeliverable += 1;
+                self.destination.trouble = Trouble::of(&error).or(self.destination.trouble);
+                true
+            }
+        }
+    }
+
+    /// How long to wait before looking again; `None` when `deadline` has passed.
+    pub(crate) fn pause(&self, deadline: Time) -> Option<Duration> {
+        let now = self.clock.now();
+        if now >= deadline {
+            return None;
+        }
+        if self.is_behind {
+            return Some(Duration::ZERO);
+        }
+        let due = self.machine.next_timeout().unwrap_or(deadline);
+        Some(due.min(deadline).since(now))
+    }
+
+    /// Goes on with another socket; what waits in the old one is lost.
+    pub(crate) fn replace(&mut self, socket: Socket, curious: bool) -> Result<(), OpenError> {
+        self.port = Port::new(socket, curious)?;
+        Ok(())
+    }
+}
+
+/// With a full batch each, as much as arrives within a few milliseconds under the heaviest load.
+const MOST_CALLS: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io;
+    use std::net::UdpSocket;
+
+    use prescient_transport::{ProtocolId, TokenKey};
+    use quinn_udp::UdpSockRef;
+
+    use super::*;
+
+    /// A socket that has always something to receive, though not for ever, so that a driver which
+    /// cannot stop fails rather than hangs.
+    struct Flooded {
+        socket: UdpSocket,
+        stranger: UdpSocket,
+        left: Cell<u32>,
+    }
+
+    impl Waitable for Flooded {
+        fn adopt(socket: Socket) -> Result<Self, OpenError> {
+            let stranger = Socket::towards(&[socket.address()])?;
+            Ok(Self {
+                socket: socket.inner,
+                stranger: stranger.inner,
+                left: Cell::new(10 * MOST_CALLS),
+            })
+        }
+
+        fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
+            if let Some(left) = self.left.get().checked_sub(1) {
+                self.left.set(left);
+                self.stranger
+                    .send_to(b"nonsense", self.socket.local_addr()?)?;
+            }
+            call(self.reference())
+        }
+
+        fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
+            call(self.reference())
+        }
+
+        fn reference(&self) -> UdpSockRef<'_> {
+            UdpSockRef::from(&self.socket)
+        }
+    }
+
+    /// Fails if `poll` goes on for as long as there is something to receive, or if what comes next
+    /// is waited for although it is there.
+    #[test]
+    fn a_flood_does_not_keep_the_caller() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let socket = Socket::bind(address).expect("a free port");
+        let key = TokenKey::insecure_for_loopback_tests();
+        let config = ServerConfig::new(key, ProtocolId([0; 16]), vec![socket.address()]);
+        let mut server = Driver::<Server, Flooded>::new(socket, config).expect("a server");
+        for turn in 1..=3 {
+            assert_eq!(server.poll(), None);
+            let calls = server.statistics().receive_calls;
+            assert_eq!(calls, turn * u64::from(MOST_CALLS));
+            let never = Time::from_micros(u64::MAX);
+            assert_eq!(server.pause(never), Some(Duration::ZERO));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Datagrams as a socket gives them: many at a time, several of one sender in one buffer.
+
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+
+use quinn_udp::{BATCH_SIZE, RecvMeta};
+
+use crate::socket::unmapped;
+
+/// What was received together and is handed out one by one.
+pub(crate) struct Incoming {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+    /// How many buffers were filled, which one is next, and how much of it was handed out.
+    filled: usize,
+    next: usize,
+    offset: usize,
+}
+
+impl Incoming {
+    pub(crate) fn new() -> Self {
+        Self {
+            // Pages that nothing was ever received into do not exist.
+            bytes: vec![0; BATCH_SIZE * BUFFER],
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            filled: 0,
+            next: 0,
+            offset: 0,
+        }
+    }
+
+    /// Fills the buffers, all of which were handed out. `receive` is one call of the system.
+    pub(crate) fn fill(
+        &mut self,
+        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        (self.filled, self.next, self.offset) = (0, 0, 0);
+        let mut rest = self.bytes.chunks_exact_mut(BUFFER);
+        let mut buffers: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(rest.next().unwrap_or_default()));
+        self.filled = receive(&mut buffers, &mut self.metas)?.min(BATCH_SIZE);
+        Ok(())
+    }
+
+    /// The next datagram and who sent it.
+    pub(crate) fn next(&mut self) -> Option<(SocketAddr, &[u8])> {
+        while self.next < self.filled {
+            let meta = &self.metas[self.next];
+            let from = unmapped(meta.addr);
+            let start = self.offset;
+            let end = meta.len.min(BUFFER).min(start.saturating_add(meta.stride));
+            // Nobody can answer to port 0, and a try makes some systems give up sending in batches.
+            if start < end && from.port() != 0 {
+                self.offset = end;
+                let first = self.next * BUFFER;
+                return Some((from, &self.bytes[first + start..first + end]));
+            }
+            self.next += 1;
+            self.offset = 0;
+        }
+        None
+    }
+}
+
+/// The longest that there is. Systems put as many datagrams of one sender into a buffer as fit.
+const BUFFER: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the last datagram of a buffer is taken for as long as the others.
+    #[test]
+    fn buffers_come_apart_at_their_strides() {
+        let mut incoming = Incoming::new();
+        let filled = incoming.fill(|buffers, metas| {
+            for (number, (length, stride)) in [(25, 10), (0, 0), (3, 3)].into_iter().enumerate() {
+                buffers[number][..length].fill(number as u8);
+                metas[number].addr = SocketAddr::from(([127, 0, 0, 1], 7));
+                metas[number].len = length;
+                metas[number].stride = stride;
+            }
+            metas[3].len = 9;
+            metas[3].stride = 9;
+            metas[3].addr.set_port(0);
+            Ok(4)
+        });
+        filled.expect("nothing failed");
+        let mut lengths = Vec::new();
+        while let Some((from, bytes)) = incoming.next() {
+            assert_eq!(from.port(), 7);
+            lengths.push((bytes[0], bytes.len()));
+        }
+        assert_eq!(lengths, [(0, 10), (0, 10), (0, 5), (2, 3)]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Sockets, clocks and randomness for [`prescient_transport`], whose machines have none.
+//!
+//! A driver holds a machine and a socket. It sends and receives in batches, calls the machine when
+//! its time has come, and hands on its events; everything else the machine does when asked through
+//! [`Driver::with`]. A server with a loop of its own, twenty times a second:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use prescient_net::{BlockingServer, Socket, key_from_text};
+//! use prescient_transport::{ProtocolId, ServerConfig, ServerEvent};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = key_from_text(&std::fs::read_to_string("backend.key")?)?;
+//! let address = "192.0.2.1:4000".parse()?;
+//! let config = ServerConfig::new(key, ProtocolId(*b"my game, week 12"), vec![address]);
+//! let mut server = BlockingServer::new(Socket::bind(address)?, config)?;
+//! let mut tick = server.now();
+//! loop {
+//!     tick = tick.after(Duration::from_millis(50));
+//!     while let Some(event) = server.wait_until(tick) {
+//!         match event {
+//!             ServerEvent::Connected { client, .. } => println!("{client:?} is here"),
+//!             ServerEvent::Received { payload, .. } => println!("{payload:?}"),
+//!             ServerEvent::Closed { reason, .. } => println!("somebody left: {reason}"),
+//!             _ => {}
+//!         }
+//!     }
+//!     // … the game moves on …
+//!     server.with(|server, now| {
+//!         let everybody: Vec<_> = server.clients().map(|(connection, _)| connection).collect();
+//!         for connection in everybody {
+//!             // It may have been closed, or have too much to send; then it misses this one.
+//!             let _ = server.send(connection, b"the world", now);
+//!         }
+//!     });
+//! }
+//! # }
+//! ```
+//!
+//! and a client that draws frames and never waits:
+//!
+//! ```no_run
+//! use prescient_net::{BlockingClient, token_from_text};
+//! use prescient_transport::{ClientEvent, LinkConfig, ProtocolId};
+//!
+//! # fn draw() {}
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let token = token_from_text(&std::env::args().nth(1).ok_or("give a token")?)?;
+//! let protocol = ProtocolId(*b"my game, week 12");
+//! let mut client = BlockingClient::connect(token, protocol, LinkConfig::default())?;
+//! loop {
+//!     while let Some(event) = client.poll() {
+//!         match event {
+//!             ClientEvent::Received { payload, .. } => println!("{payload:?}"),
+//!             ClientEvent::Closed(reason) => return Err(reason.into()),
+//!             _ => {}
+//!         }
+//!     }
+//!     client.with(|client, now| client.send(b"keys pressed", now))?;
+//!     client.flush();
+//!     draw();
+//! }
+//! # }
+//! ```
+//!
+//! With the feature `tokio` there are `AsyncServer` and `AsyncClient`, which have the same methods
+//! but for those that wait. [`MemoryNetwork`] connects both ends without sockets.
+//!
+//! What a socket cannot send is lost and counted ([`Driver::statistics`]); no error of a socket
+//! ends a connection. Errors say what to do about them in their text.
+
+mod blocking;
+mod client;
+mod clock;
+mod driver;
+mod error;
+mod incoming;
+mod machine;
+mod memory;
+mod name;
+mod outgoing;
+mod port;
+mod socket;
+mod statistics;
+mod text;
+#[cfg(feature = "tokio")]
+mod tokio;
+
+#[cfg(feature = "tokio")]
+pub use self::tokio::{AsyncClient, AsyncServer};
+pub use blocking::{Blocking, BlockingClient, BlockingServer};
+pub use clock::{Clock, SystemEntropy};
+pub use driver::Driver;
+pub use error::{AddressError, JoinError, OpenError, TextError};
+pub use machine::{Machine, Moment};
+pub use memory::{Direct, Link, MemoryNetwork, PlayerId};
+pub use name::{insecure_token, resolve};
+pub use socket::Socket;
+pub use statistics::{NotSent, SocketStatistics};
+pub use text::{key_from_text, new_key, token_from_text, token_to_text};

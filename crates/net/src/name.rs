@@ -1,0 +1,60 @@
+//! Servers by name.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use prescient_transport::{ClientId, ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};
+
+use crate::clock::{Clock, SystemEntropy};
+use crate::error::AddressError;
+
+/// The addresses of a `host:port`, IPv4 first: wherever both lead to the server, more machines
+/// reach it by that. For backends and settings, which name servers by text; tokens have addresses.
+///
+/// Asks the system and waits for it, some seconds if need be.
+pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, AddressError> {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    // An IPv6 address without brackets ends in something that looks like a port.
+    let is_bare = text.parse::<std::net::Ipv6Addr>().is_ok();
+    if is_bare || !matches!(port, Some(Ok(_))) {
+        return Err(AddressError::NoPort(text.to_owned()));
+    }
+    let unknown = |reason: String| AddressError::Unknown {
+        name: text.to_owned(),
+        reason,
+    };
+    let found = text.to_socket_addrs();
+    let found = found.map_err(|error| unknown(error.to_string()))?;
+    let mut addresses: Vec<_> = found.collect();
+    if addresses.is_empty() {
+        return Err(unknown("it has no address".to_owned()));
+    }
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    addresses.dedup();
+    Ok(addresses)
+}
+
+/// A token for a server on this machine that has the key
+/// [`TokenKey::insecure_for_loopback_tests`], where there is no backend to get one from. Others
+/// cannot be joined like this: they would not answer.
+pub fn insecure_token(
+    server: &str,
+    protocol: ProtocolId,
+    client: ClientId,
+) -> Result<ConnectToken, AddressError> {
+    let mut servers = resolve(server)?;
+    servers.retain(|address| address.ip().is_loopback());
+    servers.truncate(MOST_SERVERS);
+    let grant = Grant {
+        client,
+        protocol,
+        servers,
+        expires: UnixTime(Clock::unix().0 + 60),
+        data: Vec::new(),
+    };
+    let mut entropy = SystemEntropy::new()?;
+    let token = grant.issue(&TokenKey::insecure_for_loopback_tests(), &mut entropy);
+    token.map_err(|_| AddressError::NeedsToken(server.to_owned()))
+}
+
+/// As many as a token has room for.
+const MOST_SERVERS: usize = 16;
