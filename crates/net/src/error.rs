@@ -66,7 +66,7 @@ impl OpenError {
 ///
 /// Only what the server says ends an attempt at once. That nobody listens or that there is no route
 /// may pass, and anybody on the way can make it look so; it is what is said when the client's
-/// patience, [`LinkConfig::timeout`](prescient_transport::LinkConfig::timeout), is over.
+/// patience, [`connect_timeout`](prescient_transport::LinkConfig::connect_timeout), is over.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {

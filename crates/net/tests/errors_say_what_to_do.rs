@@ -114,7 +114,7 @@ fn a_server_that_starts_late_and_says_nothing() {
     let address = bind("127.0.0.1:0").address();
     let config = LinkConfig {
         // Time enough to open a socket on a machine that others use.
-        timeout: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(1),
         ..LinkConfig::default()
     };
     let started = BlockingClient::start(token(0, address), PROTOCOL, config);
@@ -269,7 +269,7 @@ fn text<T, E: std::error::Error>(result: Result<T, E>) -> String {
 /// Long enough to be refused a few times.
 fn impatient() -> LinkConfig {
     LinkConfig {
-        timeout: Duration::from_millis(400),
+        connect_timeout: Duration::from_millis(400),
         ..LinkConfig::default()
     }
 }

@@ -110,7 +110,7 @@ fn a_token_may_name_servers_of_both_kinds() {
     let mut grant = grant(0, nobody.address());
     grant.servers.push(arena.server.address());
     let config = LinkConfig {
-        timeout: Duration::from_millis(150),
+        connect_timeout: Duration::from_millis(150),
         ..LinkConfig::default()
     };
     let client = BlockingClient::start(issue(&grant), PROTOCOL, config).expect("a client");

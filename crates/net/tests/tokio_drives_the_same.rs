@@ -82,7 +82,7 @@ async fn client(token: ConnectToken) {
 async fn a_port_where_nobody_listens() {
     let closed = bind("127.0.0.1:0").address();
     let config = LinkConfig {
-        timeout: std::time::Duration::from_millis(400),
+        connect_timeout: std::time::Duration::from_millis(400),
         ..LinkConfig::default()
     };
     let joined = AsyncClient::connect(token(1, closed), PROTOCOL, config).await;
