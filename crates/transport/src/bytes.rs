@@ -1,7 +1,22 @@
 //! Reading fields one after another from bytes that may end anywhere.
 
+/// Writes a number in as few bytes as it takes, seven bits in each, the lowest first.
+pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// How many bytes [`write_number`] takes.
+pub(crate) fn number_len(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
 /// What is left to read. Every method is `None` when there is too little of it, and then the
 /// caller gives up.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -37,6 +52,29 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A number in its shortest form; see [`write_number`].
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for place in 0..NUMBER_LEN {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            // A last byte of zero says nothing, and the tenth has one bit left.
+            if (place > 0 && byte == 0) || (place == NUMBER_LEN - 1 && byte > 1) {
+                return None;
+            }
+            number |= bits << (7 * place);
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Everything that is left.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+
     /// Whether everything left is zero: padding says nothing, and nothing hides in it.
     pub(crate) fn only_zeros(self) -> Option<()> {
         self.0.iter().all(|&byte| byte == 0).then_some(())
@@ -48,5 +86,32 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
+    }
+}
+
+/// The most bytes that a number takes.
+const NUMBER_LEN: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a last byte of zero is allowed (`byte == 0` left out of `number`).
+    #[test]
+    fn every_number_has_one_form() {
+        let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        for number in edges.chain([u64::MAX]) {
+            let mut bytes = Vec::new();
+            write_number(&mut bytes, number);
+            assert_eq!(bytes.len(), number_len(number));
+            assert_eq!(Reader::new(&bytes).number(), Some(number));
+            assert_eq!(Reader::new(&bytes[..bytes.len() - 1]).number(), None);
+            *bytes.last_mut().expect("not empty") |= 0x80;
+            bytes.push(0);
+            assert_eq!(Reader::new(&bytes).number(), None, "longer than needed");
+        }
+        assert_eq!(Reader::new(&[0xff; 11]).number(), None);
+        let too_much = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert_eq!(Reader::new(&too_much).number(), None);
     }
 }

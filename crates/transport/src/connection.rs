@@ -1,5 +1,5 @@
-//! What both ends do with a connection once it has keys: seal, open, keep alive, notice silence,
-//! and take leave.
+//! What both ends do with a connection once it has keys: seal, open, exchange messages, keep
+//! alive, notice silence, and take leave.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use crate::config::LinkConfig;
 use crate::error::CloseReason;
-use crate::packet::{Kind, MAX_DATAGRAM};
+use crate::exchange::{Exchange, Fault, Received};
+use crate::packet::{Header, Kind, MAX_DATAGRAM};
 use crate::session::{Exhausted, Opened, Rejected, Session, TAG_LEN};
+use crate::statistics::{Meter, Statistics};
 use crate::time::Time;
-
-/// The longest payload of a packet, in either direction.
-pub const MAX_PAYLOAD: usize = MAX_DATAGRAM - 13 - TAG_LEN;
 
 /// A datagram that wants to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,23 +20,6 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// All of it.
     pub bytes: Vec<u8>,
-}
-
-/// What a connection has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Packets sent, of all kinds.
-    pub packets_sent: u64,
-    /// Their bytes, without IP and UDP headers.
-    pub bytes_sent: u64,
-    /// Authentic packets received, of all kinds.
-    pub packets_received: u64,
-    /// Their bytes, without IP and UDP headers.
-    pub bytes_received: u64,
-    /// Packets that had been received before, or were too old to tell.
-    pub replayed: u64,
-    /// Packets that the other end did not seal like this: damaged or forged.
-    pub forged: u64,
 }
 
 /// Datagrams that wait to be polled, up to a limit.
@@ -82,7 +64,12 @@ pub(crate) struct Connection {
     heard: Time,
     sent: Time,
     manner: Manner,
-    pub(crate) statistics: Statistics,
+    /// What the path is known to carry. MTU discovery will change it.
+    datagram: usize,
+    exchange: Exchange,
+    counts: Statistics,
+    meter_sent: Meter,
+    meter_received: Meter,
 }
 
 /// How a connection behaves when nobody sends anything.
@@ -110,19 +97,32 @@ pub(crate) enum Fate {
     Silent,
     /// It has no number left to say anything with.
     Exhausted,
+    /// The other end has to be told to go.
+    Broken(CloseReason),
     /// It said goodbye often enough.
     Left,
 }
 
 impl Connection {
     /// The server's end, before it heard of the client.
-    pub(crate) fn of_server(session: Session, peer: SocketAddr, now: Time) -> Self {
-        Self::new(session, None, peer, Manner::Mute, now)
+    pub(crate) fn of_server(
+        session: Session,
+        peer: SocketAddr,
+        config: &LinkConfig,
+        now: Time,
+    ) -> Self {
+        Self::new(session, None, peer, Manner::Mute, config, now)
     }
 
     /// The client's end.
-    pub(crate) fn of_client(session: Session, name: u64, peer: SocketAddr, now: Time) -> Self {
-        Self::new(session, Some(name), peer, Manner::Eager, now)
+    pub(crate) fn of_client(
+        session: Session,
+        name: u64,
+        peer: SocketAddr,
+        config: &LinkConfig,
+        now: Time,
+    ) -> Self {
+        Self::new(session, Some(name), peer, Manner::Eager, config, now)
     }
 
     fn new(
@@ -130,6 +130,7 @@ impl Connection {
         name: Option<u64>,
         peer: SocketAddr,
         manner: Manner,
+        config: &LinkConfig,
         now: Time,
     ) -> Self {
         Self {
@@ -139,17 +140,58 @@ impl Connection {
             heard: now,
             sent: now,
             manner,
-            statistics: Statistics::default(),
+            datagram: MAX_DATAGRAM,
+            exchange: Exchange::new(config, now),
+            counts: Statistics::default(),
+            meter_sent: Meter::new(now),
+            meter_received: Meter::new(now),
         }
     }
 
     /// Whether the other end has the keys and nobody has left.
-    pub(crate) fn is_mute(&self) -> bool {
-        self.manner == Manner::Mute
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.manner, Manner::Eager | Manner::Steady)
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
         matches!(self.manner, Manner::Leaving { .. })
+    }
+
+    /// Where messages go in and events come out, as long as the connection is open.
+    pub(crate) fn exchange(&mut self) -> Option<&mut Exchange> {
+        self.is_open().then_some(&mut self.exchange)
+    }
+
+    /// What was received, also before the connection ended.
+    pub(crate) fn poll_event(&mut self) -> Option<Received> {
+        self.exchange.poll_event()
+    }
+
+    /// Makes a packet of what waits to be said, if anything does.
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Result<Option<Transmit>, Exhausted> {
+        if !self.is_open() {
+            return Ok(None);
+        }
+        let overhead = self.overhead();
+        let (sequence, room) = (self.session.next_sequence(), self.datagram - overhead);
+        let Some(body) = self.exchange.poll_body(sequence, room, overhead, now) else {
+            return Ok(None);
+        };
+        let to = self.peer;
+        let bytes = self.seal(Kind::Frames, &body, to, now)?;
+        Ok(Some(Transmit { to, bytes }))
+    }
+
+    /// Takes the frames of a packet that was opened.
+    pub(crate) fn handle_frames(&mut self, opened: &Opened, now: Time) -> Result<(), Fault> {
+        let next = self.session.next_sequence();
+        let (sequence, body) = (opened.sequence, &opened.payload);
+        self.exchange.handle_body(sequence, body, next, now)
+    }
+
+    /// How much longer a datagram is than what it carries.
+    fn overhead(&self) -> usize {
+        Header::len(self.name.is_some()) + TAG_LEN
     }
 
     /// Seals a packet and puts it out for `to`.
@@ -160,34 +202,71 @@ impl Connection {
         to: SocketAddr,
         now: Time,
         outbox: &mut Outbox,
-    ) -> Result<u64, Exhausted> {
-        let (sequence, bytes) = self.session.seal(kind, self.name, payload, now)?;
-        self.statistics.packets_sent += 1;
-        self.statistics.bytes_sent += bytes.len() as u64;
+    ) -> Result<(), Exhausted> {
+        let bytes = self.seal(kind, payload, to, now)?;
+        outbox.offer(to, bytes);
+        Ok(())
+    }
+
+    fn seal(
+        &mut self,
+        kind: Kind,
+        payload: &[u8],
+        to: SocketAddr,
+        now: Time,
+    ) -> Result<Vec<u8>, Exhausted> {
+        let bytes = self.session.seal(kind, self.name, payload, now)?;
+        self.counts.packets_sent += 1;
+        self.counts.bytes_sent += bytes.len() as u64;
+        self.meter_sent.note(bytes.len(), to, now);
         // A question to an address that may be nobody's does not tell the peer that we live.
         if to == self.peer {
             self.sent = now;
         }
-        outbox.offer(to, bytes);
-        Ok(sequence)
+        Ok(bytes)
     }
 
     /// Opens a packet. Only an authentic one changes anything but statistics.
     pub(crate) fn open(&mut self, bytes: &[u8], now: Time) -> Result<Opened, Rejected> {
         let opened = self.session.open(bytes, self.name.is_none());
         match &opened {
-            Ok(_) => {
-                self.statistics.packets_received += 1;
-                self.statistics.bytes_received += bytes.len() as u64;
+            Ok(opened) => {
+                self.counts.packets_received += 1;
+                self.counts.bytes_received += bytes.len() as u64;
+                self.counts.out_of_order += u64::from(!opened.newest);
+                self.meter_received.note(bytes.len(), self.peer, now);
                 self.heard = now;
                 if matches!(self.manner, Manner::Mute | Manner::Eager) {
                     self.manner = Manner::Steady;
                 }
+                if opened.kind != Kind::Frames {
+                    self.exchange.note(opened.sequence, false, now);
+                }
             }
-            Err(Rejected::Replayed) => self.statistics.replayed += 1,
-            Err(Rejected::Forged | Rejected::Malformed) => self.statistics.forged += 1,
+            Err(Rejected::Replayed) => self.counts.duplicate += 1,
+            Err(Rejected::Late) => self.counts.late += 1,
+            Err(Rejected::Forged | Rejected::Malformed) => self.counts.forged += 1,
         }
         opened
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        let held = self.exchange.held();
+        let sizes = self.exchange.sizes();
+        let received = self.counts.packets_received;
+        Statistics {
+            missing: self.session.numbers_seen().saturating_sub(received),
+            acknowledged: sizes.acknowledged.iter().sum(),
+            lost: sizes.lost.iter().sum(),
+            sizes,
+            round_trip: self.exchange.round_trip(),
+            rate_sent: self.meter_sent.rate(),
+            rate_received: self.meter_received.rate(),
+            waiting: held.waiting,
+            incomplete: held.incomplete,
+            blobs: held.blobs,
+            ..self.counts
+        }
     }
 
     pub(crate) fn is_worn_out(&self) -> bool {
@@ -197,6 +276,7 @@ impl Connection {
     /// Begins to take leave; the first goodbye goes out with the next [`wake`](Self::wake).
     pub(crate) fn leave(&mut self, reason: CloseReason, now: Time) {
         if !self.is_leaving() {
+            self.exchange.close();
             self.manner = Manner::Leaving {
                 reason,
                 left: GOODBYES,
@@ -208,32 +288,46 @@ impl Connection {
     /// When [`wake`](Self::wake) has something to do.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Time {
         let silent = self.heard.after(config.timeout);
-        match self.manner {
-            Manner::Mute => silent,
-            Manner::Eager => silent.min(self.sent.after(config.retry)),
-            Manner::Steady => silent.min(self.sent.after(config.keep_alive)),
-            Manner::Leaving { next, .. } => next,
-        }
+        let sign_of_life = match self.manner {
+            Manner::Mute => return silent,
+            Manner::Leaving { next, .. } => return next,
+            Manner::Eager => self.sent.after(config.retry),
+            Manner::Steady => self.sent.after(config.keep_alive),
+        };
+        let exchange = self.exchange.deadline().unwrap_or(silent);
+        silent.min(sign_of_life).min(exchange)
     }
 
     /// Does what is due.
     pub(crate) fn wake(&mut self, config: &LinkConfig, now: Time, outbox: &mut Outbox) -> Fate {
-        if now < self.deadline(config) {
-            return Fate::Lives;
-        }
-        let sent = match &mut self.manner {
+        self.meter_sent.advance(now);
+        self.meter_received.advance(now);
+        let again = match &mut self.manner {
+            Manner::Leaving { next, .. } if now < *next => return Fate::Lives,
             Manner::Leaving { left: 0, .. } => return Fate::Left,
             Manner::Leaving { reason, left, next } => {
                 let code = reason.to_code().to_le_bytes();
                 *left -= 1;
                 *next = now.after(GOODBYE_SPACING);
-                self.send(Kind::Close, &code, self.peer, now, outbox)
+                return self.say(Kind::Close, &code, now, outbox);
             }
             _ if now >= self.heard.after(config.timeout) => return Fate::Silent,
-            _ => self.send(Kind::KeepAlive, &[], self.peer, now, outbox),
+            Manner::Mute => return Fate::Lives,
+            Manner::Eager => config.retry,
+            Manner::Steady => config.keep_alive,
         };
-        match sent {
-            Ok(_) => Fate::Lives,
+        if let Err(fault) = self.exchange.handle_timeout(now) {
+            return Fate::Broken(fault.into());
+        }
+        match now >= self.sent.after(again) {
+            true => self.say(Kind::KeepAlive, &[], now, outbox),
+            false => Fate::Lives,
+        }
+    }
+
+    fn say(&mut self, kind: Kind, payload: &[u8], now: Time, outbox: &mut Outbox) -> Fate {
+        match self.send(kind, payload, self.peer, now, outbox) {
+            Ok(()) => Fate::Lives,
             Err(Exhausted) => Fate::Exhausted,
         }
     }

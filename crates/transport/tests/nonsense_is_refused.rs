@@ -22,20 +22,33 @@ fn sending_to_nobody_too_much_or_too_often() {
     assert_eq!(world.server_send(nobody, b""), Err(SendError::NotConnected));
     world.connect_all();
     let connection = world.connections()[0];
-    let long = vec![0; MAX_PAYLOAD + 1];
-    let too_long = Err(SendError::TooLong {
-        length: MAX_PAYLOAD + 1,
-        room: MAX_PAYLOAD,
-    });
-    assert_eq!(world.client_send(peer, &long), too_long);
-    assert_eq!(world.server_send(connection, &long), too_long);
-    for payload in [&long[1..], &[]] {
-        world.client_send(peer, payload).expect("just right");
-        world.server_send(connection, payload).expect("just right");
+    for channel in (0..4).map(ChannelId) {
+        let longest = if channel < ChannelId::UNRELIABLE {
+            LinkConfig::default().longest_message
+        } else {
+            32 << 10
+        };
+        let long = vec![0; longest + 1];
+        let too_long = Err(SendError::TooLong {
+            length: longest + 1,
+            limit: longest,
+        });
+        assert_eq!(world.client_say(peer, channel, &long), too_long);
+        assert_eq!(world.server_say(connection, channel, &long), too_long);
+        for message in [&long[1..], &[]] {
+            let up = world.client_say(peer, channel, message);
+            let down = world.server_say(connection, channel, message);
+            assert_eq!((up, down), (Ok(()), Ok(())), "just right");
+        }
+    }
+    for channel in (4..=255).map(ChannelId) {
+        let unknown = Err(SendError::NoSuchChannel(channel));
+        assert_eq!(world.client_say(peer, channel, b""), unknown);
+        assert_eq!(world.server_say(connection, channel, b""), unknown);
     }
     world.run_for(SECOND);
-    assert_eq!(world.received().len(), 2);
-    assert_eq!(world.peers[peer].payloads().len(), 2);
+    assert_eq!(world.received().len(), 8);
+    assert_eq!(world.peers[peer].messages().len(), 8);
     assert!(
         world
             .sent
@@ -43,12 +56,13 @@ fn sending_to_nobody_too_much_or_too_often() {
             .all(|sent| sent.bytes.len() <= MAX_DATAGRAM)
     );
 
-    let full = (0..10_000).find_map(|_| world.client_send(peer, b"x").err());
+    let full = (0..20_000).find_map(|_| world.client_send(peer, b"x").err());
     assert_eq!(full, Some(SendError::Backlogged));
-    let full = (0..10_000).find_map(|_| world.server_send(connection, b"x").err());
+    let full = (0..20_000).find_map(|_| world.server_send(connection, b"x").err());
     assert_eq!(full, Some(SendError::Backlogged));
     world.run_for(SECOND);
     assert_eq!(world.closed(), []);
+    world.client_send(peer, b"x").expect("there is room again");
 
     let now = world.server_time();
     world.server.close(nobody, CloseReason::Kicked, now);
@@ -85,6 +99,12 @@ fn configurations_that_cannot_work() {
         key_lifetime: Duration::ZERO,
         outbox: 0,
         inbox: 0,
+        inbox_bytes: 0,
+        channels: Channels::none(),
+        longest_message: 0,
+        backlog: 0,
+        blob_memory: 0,
+        stalled: Duration::ZERO,
     };
     let everything = LinkConfig {
         timeout: Duration::MAX,
@@ -94,11 +114,18 @@ fn configurations_that_cannot_work() {
         key_lifetime: Duration::MAX,
         outbox: usize::MAX,
         inbox: usize::MAX,
+        inbox_bytes: usize::MAX,
+        channels: Channels::default(),
+        longest_message: usize::MAX,
+        backlog: usize::MAX,
+        blob_memory: usize::MAX,
+        stalled: Duration::MAX,
     };
     let restless = LinkConfig {
         timeout: Duration::from_secs(5),
         outbox: 100,
         inbox: 100,
+        inbox_bytes: 1 << 16,
         ..nothing
     };
     let all = [(nothing, 0), (everything, usize::MAX), (restless, 1)];
@@ -134,11 +161,11 @@ fn randomness_that_is_none() {
         let server = address("192.0.2.1:4000");
         for _ in 0..4 {
             client.handle_timeout(now);
-            while let Some(sent) = client.poll_transmit() {
+            while let Some(sent) = client.poll_transmit(now) {
                 let server = &mut world.server;
                 server.handle_datagram(from, &sent.bytes, now, UNIX, &mut zeros);
             }
-            while let Some(sent) = world.server.poll_transmit() {
+            while let Some(sent) = world.server.poll_transmit(now) {
                 client.handle_datagram(server, &sent.bytes, now);
             }
         }
@@ -173,7 +200,7 @@ fn grants_that_fit_no_token() {
     assert_eq!(ConnectToken::from_bytes(&token.to_bytes()), Ok(token));
 }
 
-/// Fails if datagrams are taken while nobody polls (`self.events.len() >= …inbox` left out).
+/// Fails if datagrams are taken while nobody polls (`self.events.is_full()` left out).
 #[test]
 fn who_does_not_poll_does_not_fill_memory() {
     let mut small = config();
@@ -186,7 +213,7 @@ fn who_does_not_poll_does_not_fill_memory() {
     for _ in 0..1000 {
         world.client_send(peer, b"x").expect("connected");
         let now = world.server_time();
-        while let Some(sent) = world.peers[peer].client.poll_transmit() {
+        while let Some(sent) = world.peers[peer].client.poll_transmit(now) {
             let from = world.peers[peer].address;
             let server = &mut world.server;
             server.handle_datagram(from, &sent.bytes, now, UNIX, &mut random);
