@@ -87,15 +87,24 @@ pub struct Sizes {
 
 impl Sizes {
     pub(crate) fn note(&mut self, size: usize, fate: Fate) {
-        let class = [300, 600, 1200]
-            .iter()
-            .take_while(|most| size > **most)
-            .count();
+        let class = class(size);
         match fate {
             Fate::Acknowledged => self.acknowledged[class] += 1,
             Fate::Lost => self.lost[class] += 1,
         }
     }
+
+    /// A packet of this size arrived although it was taken for lost.
+    pub(crate) fn revive(&mut self, size: usize) {
+        let class = class(size);
+        self.lost[class] -= 1;
+        self.acknowledged[class] += 1;
+    }
+}
+
+fn class(size: usize) -> usize {
+    let mosts = [300, 600, 1200];
+    mosts.iter().take_while(|most| size > **most).count()
 }
 
 /// Bytes of one direction per second.

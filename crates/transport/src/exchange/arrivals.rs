@@ -15,6 +15,8 @@ pub(crate) struct Arrivals {
     newest_at: Time,
     /// When to say so at the latest; none if there is nothing new to say.
     due: Option<Time>,
+    /// How often to say so yet, in packets that go out anyway.
+    left: u32,
 }
 
 impl Arrivals {
@@ -32,6 +34,7 @@ impl Arrivals {
             let patience = if in_order { DELAY } else { Duration::ZERO };
             let due = now.after(patience);
             self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+            self.left = TIMES;
         }
     }
 
@@ -42,14 +45,16 @@ impl Arrivals {
 
     /// Writes what is to be said, if anything. It counts as said with [`told`](Self::told).
     pub(crate) fn write(&self, body: &mut Body, now: Time) {
-        if self.due.is_some() {
+        if self.left > 0 {
             body.received(&self.arrived, now.since(self.newest_at));
         }
     }
 
     /// Notes that it was said; returns what to [`forget`](Self::forget) when that is acknowledged.
     pub(crate) fn told(&mut self) -> Option<u64> {
-        self.due.take().map(|_| self.end - 1)
+        self.due = None;
+        self.left = self.left.checked_sub(1)?;
+        Some(self.end - 1)
     }
 
     /// Whether there is much to repeat.
@@ -63,6 +68,8 @@ impl Arrivals {
     }
 }
 
+/// Who sends more than it receives repeats itself, because packets get lost.
+const TIMES: u32 = 3;
 const MANY_RANGES: usize = 8;
 /// How long a packet may wait for company before it is acknowledged.
 pub(crate) const DELAY: Duration = Duration::from_millis(20);

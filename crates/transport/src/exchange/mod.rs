@@ -73,8 +73,12 @@ pub(crate) struct Exchange {
     probe: bool,
     /// How many packets arrived, of all kinds.
     packets: u64,
-    /// When something reliable was acknowledged last, or nothing was in flight.
+    /// When anything was acknowledged last, or nothing was in flight.
+    answered: Moment,
+    /// The same for anything reliable.
     progress: Moment,
+    /// Packets with something reliable in them that were lost since then.
+    lost_since: u32,
     /// When to look for neglected messages.
     sweep: Time,
     sizes: Sizes,
@@ -103,7 +107,9 @@ impl Exchange {
             without_chunk: 0,
             probe: false,
             packets: 0,
+            answered: Moment { now, packets: 0 },
             progress: Moment { now, packets: 0 },
+            lost_since: 0,
             sweep: now,
             sizes: Sizes::default(),
         }
@@ -213,8 +219,11 @@ impl Exchange {
         let talks = body.talks();
         let body = body.finish();
         if talks {
+            if self.sent.bytes() == 0 {
+                self.answered = self.moment(now);
+            }
             if !cargo.is_empty() && !self.sent.is_laden() {
-                self.progress = self.moment(now);
+                self.go_on(now);
             }
             let packet = Packet {
                 sequence,
@@ -336,13 +345,17 @@ impl Exchange {
     fn settle(&mut self, packet: Packet, fate: Fate, now: Time) {
         self.sizes.note(packet.size, fate);
         match fate {
-            Fate::Lost => packet.cargo.into_iter().for_each(|cargo| self.lose(cargo)),
+            Fate::Lost => {
+                self.lost_since += u32::from(!packet.cargo.is_empty());
+                packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
+            }
             Fate::Acknowledged => {
+                self.answered = self.moment(now);
                 if let Some(told) = packet.told {
                     self.arrivals.forget(told);
                 }
                 if !packet.cargo.is_empty() {
-                    self.progress = self.moment(now);
+                    self.go_on(now);
                 }
                 for cargo in packet.cargo {
                     self.arrive(cargo);
@@ -436,12 +449,19 @@ impl Exchange {
     }
 
     fn handle_report(&mut self, report: &Report<'_>, next: u64, now: Time) -> Result<(), Fault> {
-        let Settled { acknowledged, lost } = self.sent.handle_report(report, next, now)?;
+        let Settled {
+            acknowledged,
+            lost,
+            revived,
+        } = self.sent.handle_report(report, next, now)?;
         for packet in acknowledged {
             self.settle(packet, Fate::Acknowledged, now);
         }
         for packet in lost {
             self.settle(packet, Fate::Lost, now);
+        }
+        for size in revived {
+            self.sizes.revive(size);
         }
         Ok(())
     }
@@ -536,12 +556,27 @@ impl Exchange {
         }
     }
 
-    /// Whether the other end has been heard of for long and acknowledged nothing reliable.
+    /// Notes that the other end takes in what is reliable.
+    fn go_on(&mut self, now: Time) {
+        self.progress = self.moment(now);
+        self.lost_since = 0;
+    }
+
+    /// Whether the other end has been heard of for long and acknowledged nothing at all, or nothing
+    /// reliable. On a bad link that may be bad luck, so it takes many packets, too.
     fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
-        let stalled = self.sent.is_laden()
-            && now.since(self.progress.now) >= self.config.stalled
-            && self.packets - self.progress.packets >= STALLED_PACKETS;
-        if stalled { Err(Fault::Stalled) } else { Ok(()) }
+        let since = |moment: Moment| {
+            now.since(moment.now) >= self.config.stalled
+                && self.packets - moment.packets >= STALLED_PACKETS
+        };
+        let deaf = self.sent.bytes() > 0 && since(self.answered);
+        let choosy =
+            self.sent.is_laden() && since(self.progress) && self.lost_since >= STALLED_LOSSES;
+        if deaf || choosy {
+            Err(Fault::Stalled)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -560,6 +595,8 @@ pub(crate) struct Held {
 const SWEEP: Duration = Duration::from_secs(1);
 /// A blackout is no stall: this many packets must have come without an acknowledgement.
 const STALLED_PACKETS: u64 = 32;
+/// At 90 % of loss, one in a thousand times as many packets are lost in a row.
+const STALLED_LOSSES: u32 = 64;
 /// Bytes in flight, until there is a congestion controller.
 const MOST_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.

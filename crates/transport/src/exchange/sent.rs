@@ -44,6 +44,8 @@ pub(crate) enum Cargo {
 pub(crate) struct Settled {
     pub(crate) acknowledged: Vec<Packet>,
     pub(crate) lost: Vec<Packet>,
+    /// Sizes of packets that arrived although they were taken for lost.
+    pub(crate) revived: Vec<usize>,
 }
 
 /// Packets in flight.
@@ -54,6 +56,10 @@ pub(crate) struct Sent {
     bytes: usize,
     /// Packets in flight that carry anything reliable.
     laden: usize,
+    /// Sequence and size of the last packets that were taken for lost.
+    lost: VecDeque<(u64, usize)>,
+    /// How many packets may overtake one, beyond the usual, as far as was seen.
+    reordered: u64,
     /// One more than the newest acknowledged.
     acknowledged: u64,
     round_trip: Option<RoundTrip>,
@@ -107,6 +113,7 @@ impl Sent {
                 settled.acknowledged.extend(place.take());
             }
         }
+        self.revive(report, &mut settled.revived);
         for packet in &settled.acknowledged {
             self.bytes -= packet.size;
             self.laden -= usize::from(!packet.cargo.is_empty());
@@ -184,6 +191,22 @@ impl Sent {
         }
     }
 
+    /// Finds packets that were taken for lost too early, and is more patient from now on.
+    fn revive(&mut self, report: &Report<'_>, revived: &mut Vec<usize>) {
+        if self.lost.is_empty() {
+            return;
+        }
+        for (first, last) in report.ranges() {
+            let start = self.lost.partition_point(|(lost, _)| *lost < first);
+            let end = self.lost.partition_point(|(lost, _)| *lost <= last);
+            for (sequence, size) in self.lost.drain(start..end) {
+                revived.push(size);
+                let overtaken = self.acknowledged.saturating_sub(sequence);
+                self.reordered = self.reordered.max(overtaken.min(MOST_REORDERED));
+            }
+        }
+    }
+
     /// Takes out what is lost, and decides when to look again.
     fn find_lost(&mut self, now: Time, lost: &mut Vec<Packet>) {
         self.loss = None;
@@ -196,12 +219,19 @@ impl Sent {
                     return;
                 }
                 let time = packet.sent.after(reordering);
-                if self.acknowledged - 1 - sequence < REORDERED && time > now {
+                let overtaken = self.acknowledged - 1 - sequence;
+                if overtaken < self.reordered.max(REORDERED) && time > now {
                     self.loss = Some(time);
                     return;
                 }
             }
-            lost.extend(self.take_first());
+            if let Some(packet) = self.take_first() {
+                if self.lost.len() == MOST_LOST {
+                    self.lost.pop_front();
+                }
+                self.lost.push_back((packet.sequence, packet.size));
+                lost.push(packet);
+            }
         }
     }
 
@@ -214,8 +244,11 @@ impl Sent {
     }
 }
 
-/// How many packets may overtake one before it counts as lost.
+/// How many packets may overtake one before it counts as lost, as long as nothing else was seen.
 const REORDERED: u64 = 3;
+const MOST_REORDERED: u64 = 64;
+/// How many lost packets are remembered, in case they arrive.
+const MOST_LOST: usize = 128;
 /// As many as the other end tells from repeats, and a few.
 const MOST_PACKETS: usize = 2048;
 /// As long as nothing was measured.
@@ -283,6 +316,22 @@ mod tests {
         sent.handle_timeout(due.after(Duration::from_millis(1)), &mut lost);
         assert_eq!(numbers(&lost), [1, 2]);
         assert_eq!(sent.bytes(), 100, "the last is in flight");
+    }
+
+    /// Fails if what was taken for lost is forgotten (`self.lost.push_back` left out).
+    #[test]
+    fn who_was_wrong_about_a_loss_is_more_patient() {
+        let mut sent = Sent::default();
+        for sequence in 0..30 {
+            sent.note(packet(sequence, 0));
+        }
+        let settled = report(&mut sent, &[(5, 6)], 40).expect("sent");
+        assert_eq!(numbers(&settled.lost), [0, 1, 2]);
+        let settled = report(&mut sent, &[(0, 1), (5, 6)], 41).expect("sent");
+        assert_eq!(settled.revived, [100]);
+        assert_eq!(numbers(&settled.acknowledged), []);
+        let settled = report(&mut sent, &[(9, 10)], 42).expect("sent");
+        assert_eq!(numbers(&settled.lost), [3], "six may overtake one");
     }
 
     /// Fails if probes do not back off, or without end (`MOST_PATIENCE` of a minute).
