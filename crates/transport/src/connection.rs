@@ -292,7 +292,7 @@ impl Connection {
             Manner::Mute => return silent,
             Manner::Leaving { next, .. } => return next,
             Manner::Eager => self.sent.after(config.retry),
-            Manner::Steady => self.sent.after(config.keep_alive),
+            Manner::Steady => self.sent.after(config.keep_alive).min(self.worry(config)),
         };
         let exchange = self.exchange.deadline().unwrap_or(silent);
         silent.min(sign_of_life).min(exchange)
@@ -319,10 +319,23 @@ impl Connection {
         if let Err(fault) = self.exchange.handle_timeout(now) {
             return Fate::Broken(fault.into());
         }
+        if self.manner == Manner::Steady && now >= self.worry(config) {
+            self.exchange.ask();
+        }
         match now >= self.sent.after(again) {
             true => self.say(Kind::KeepAlive, &[], now, outbox),
             false => Fate::Lives,
         }
+    }
+
+    /// When to ask whether the other end is there: a few times a second once it has missed two
+    /// keep-alives, so that bad luck on a bad link is not taken for its death.
+    fn worry(&self, config: &LinkConfig) -> Time {
+        let [missed, again] = [
+            config.keep_alive.saturating_mul(2),
+            config.keep_alive / WORRIES,
+        ];
+        self.heard.after(missed).max(self.sent.after(again))
     }
 
     fn say(&mut self, kind: Kind, payload: &[u8], now: Time, outbox: &mut Outbox) -> Fate {
@@ -339,5 +352,6 @@ pub(crate) fn close_reason(payload: &[u8]) -> Option<CloseReason> {
     Some(CloseReason::from_code(code))
 }
 
+const WORRIES: u32 = 4;
 const GOODBYES: u32 = 4;
 const GOODBYE_SPACING: Duration = Duration::from_millis(60);

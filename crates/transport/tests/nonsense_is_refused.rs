@@ -87,6 +87,94 @@ fn sending_to_nobody_too_much_or_too_often() {
     assert_eq!(world.peers[peer].events.iter().filter(closed).count(), 1);
 }
 
+/// Fails if ids are taken for granted (`Exchange::respond` without its first lines, `Blobs::accept`
+/// without `.filter(|_| !blob.ours)`), or if something is lost by it.
+#[test]
+fn requests_and_blobs_that_make_no_sense() {
+    let mut world = World::new(1, GOOD);
+    for _ in 0..3 {
+        world.join();
+    }
+    let now = world.client_time();
+    let early = &mut world.peers[0].client;
+    let unasked = Err(SendError::NotConnected);
+    assert_eq!(early.request(b"", SECOND, now).map(drop), unasked);
+    assert_eq!(
+        early.offer_blob(b"", vec![], now).map(drop),
+        Err(BlobError::NotConnected)
+    );
+    world.connect_all();
+    let now = world.client_time();
+    let here = world.connection_of(0).expect("connected");
+    let client = &mut world.peers[0].client;
+    let asked = client.request(b"", Duration::MAX, now).expect("fits");
+    let long = vec![0; LinkConfig::default().longest_message + 1];
+    let too_long = Err(SendError::TooLong {
+        length: long.len(),
+        limit: long.len() - 1,
+    });
+    assert_eq!(client.request(&long, SECOND, now).map(drop), too_long);
+    assert_eq!(client.request(&long[1..], SECOND, now).map(drop), Ok(()));
+    // Our own request is nothing to respond to, at either end.
+    assert_eq!(client.respond(asked, b"", now), Err(SendError::NotAsked));
+    let server = &mut world.server;
+    assert_eq!(
+        server.respond(here, asked, b"", now),
+        Err(SendError::NotAsked)
+    );
+    assert_eq!(
+        server.respond(ConnectionId(3), asked, b"", now),
+        Err(SendError::NotConnected)
+    );
+    let label = client.offer_blob(&[0; 65], vec![], now);
+    assert_eq!(label.map(drop), Err(BlobError::Label(65)));
+    let ours = client.offer_blob(&[0; 64], vec![1; 9], now).expect("fits");
+    assert_eq!(client.accept_blob(ours, now), Err(BlobError::NoSuchBlob));
+    let server = &mut world.server;
+    for connection in [here, ConnectionId(3)] {
+        assert!(server.accept_blob(connection, ours, now).is_err());
+        assert!(server.cancel_blob(connection, ours, now).is_err());
+    }
+    world.run_for(SECOND);
+    let request = world
+        .received_from(here)
+        .find_map(|received| match received {
+            Received::Request { request, .. } => Some(*request),
+            _ => None,
+        });
+    let request = request.expect("it was asked");
+    let now = world.server_time();
+    // Another connection has not asked that; its client drops what nobody waits for.
+    let other = world.connection_of(1).expect("connected");
+    for _ in 0..3 {
+        let server = &mut world.server;
+        assert_eq!(server.respond(other, request, b"lost", now), Ok(()));
+        assert_eq!(server.respond(here, request, b"found", now), Ok(()));
+    }
+    world.run_for(SECOND);
+    assert_eq!(world.peers[1].received().count(), 0);
+    let answer = Received::Answer {
+        request: asked,
+        answer: Ok(b"found".to_vec()),
+    };
+    let answers = world.peers[0].received().filter(|one| **one == answer);
+    assert_eq!(answers.count(), 1);
+    // More requests than anybody needs.
+    let now = world.client_time();
+    let client = &mut world.peers[0].client;
+    let full = (0..2000).find_map(|_| client.request(b"", Duration::MAX, now).err());
+    assert_eq!(full, Some(SendError::Backlogged));
+    // No channel takes the numbers that are not the game's.
+    let channels = (0..=255).fold(Channels::none(), |channels, number| {
+        channels.with(ChannelId(number), Delivery::Ordered)
+    });
+    let taken = (0..=255).filter(|number| channels.delivery(ChannelId(*number)).is_some());
+    assert_eq!(taken.count(), 14);
+    world.run_for(SECOND);
+    assert_eq!(world.closed(), []);
+    assert!(world.peers.iter().all(|peer| peer.closed().is_none()));
+}
+
 /// Fails if configurations are taken as they are (`LinkConfig::sane` returning `self`): a
 /// keep-alive every zero seconds never ends.
 #[test]

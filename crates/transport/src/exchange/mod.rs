@@ -176,6 +176,11 @@ impl Exchange {
         self.look_for_stall(now)
     }
 
+    /// Wants a packet to go out that is answered.
+    pub(crate) fn ask(&mut self) {
+        self.probe = true;
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) or [`poll_body`](Self::poll_body) has
     /// something to do.
     pub(crate) fn deadline(&self) -> Option<Time> {

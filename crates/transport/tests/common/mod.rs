@@ -79,6 +79,8 @@ pub struct Peer {
     pub client: Client,
     pub address: SocketAddr,
     pub events: Vec<ClientEvent>,
+    /// Nobody asks it for events.
+    pub deaf: bool,
 }
 
 impl Peer {
@@ -232,6 +234,7 @@ impl World {
             client: client.expect("the same protocol"),
             address: address(from),
             events: Vec::new(),
+            deaf: false,
         });
         self.peers.len() - 1
     }
@@ -444,8 +447,10 @@ impl World {
             while let Some(Transmit { to, bytes }) = peer.client.poll_transmit(client_time) {
                 out.push((peer.address, to, bytes));
             }
-            peer.events
-                .extend(std::iter::from_fn(|| peer.client.poll_event()));
+            if !peer.deaf {
+                peer.events
+                    .extend(std::iter::from_fn(|| peer.client.poll_event()));
+            }
         }
         while let Some(event) = self.server.poll_event() {
             self.server_events.push(event);
