@@ -285,7 +285,7 @@ fn through_a_black_hole_of_five_seconds_out_of_seven() {
 
 /// A message that is lost when nothing follows it comes again with the first probe, a round trip and
 /// its variation later. Fails if a probe repeats nothing (`self.lose(cargo)` left out of
-/// `Exchange::handle_timeout`), and if there is none (`self.probe = true` left out).
+/// `Exchange::handle_timeout`), and if there is none (`Sent::probe_time` returning `None`).
 #[test]
 fn a_message_that_is_lost_alone_comes_again_soon() {
     over_seeds(20, |seed| {
