@@ -69,7 +69,7 @@ impl Pair {
             flying: [Vec::new(), Vec::new()],
             entropy: state,
         };
-        for _ in 0..4 {
+        for _ in 0..8 {
             pair.wait(0);
             pair.deliver_all();
         }

@@ -98,8 +98,8 @@ fn acknowledging_what_was_never_sent() {
     });
 }
 
-/// Case 27; what it costs is counted beside `Sent`. Fails if a report is applied before it is
-/// looked at as a whole.
+/// Case 27; what it costs is counted beside `Sent`. Fails if `Sent::handle_report` does not look
+/// whether a packet was sent.
 #[test]
 fn acknowledging_everything_there_could_be() {
     for body in [

@@ -7,45 +7,43 @@ use std::time::Duration;
 use common::{GOOD, SECOND, World, config, grant, over_seeds};
 use prescient_transport::*;
 
-const BACKLOG: usize = 100_000;
-
-fn patient() -> LinkConfig {
+fn patient(backlog: usize) -> LinkConfig {
     LinkConfig {
         timeout: 40 * SECOND,
-        backlog: BACKLOG,
+        backlog,
         inbox: 50,
         ..LinkConfig::default()
     }
 }
 
-fn three(seed: u64) -> World {
+fn three(seed: u64, backlog: usize) -> World {
     let mut config = config();
     config.link = LinkConfig {
         inbox: 4096,
-        ..patient()
+        ..patient(backlog)
     };
     let mut world = World::with(seed, GOOD, config);
     for number in 0..3 {
         let token = world.issue(&grant(number));
-        world.join_with(token, patient(), &format!("10.0.{number}.1:1"));
+        world.join_with(token, patient(backlog), &format!("10.0.{number}.1:1"));
     }
     world.connect_all();
     world
 }
 
 /// Says something to all for a tick; returns who was refused.
-fn tick(world: &mut World, number: u32) -> [bool; 3] {
+fn tick(world: &mut World, number: u32, backlog: usize) -> [bool; 3] {
     let mut refused = [false; 3];
     for (peer, refused) in refused.iter_mut().enumerate() {
         if let Some(connection) = world.connection_of(peer) {
-            let message = [number.to_le_bytes(); 75].concat();
+            let message = [number.to_le_bytes(); 90].concat();
             for channel in [ChannelId::ORDERED, ChannelId::UNRELIABLE] {
                 let said = world.server_say(connection, channel, &message);
                 *refused |= said == Err(SendError::Backlogged);
                 assert!(matches!(said, Ok(()) | Err(SendError::Backlogged)));
             }
             let waiting = world.server_statistics(connection).waiting;
-            assert!(waiting <= BACKLOG + 200, "{waiting}");
+            assert!(waiting <= backlog + 400, "{waiting}");
         }
     }
     world.run_for(Duration::from_millis(16));
@@ -57,9 +55,10 @@ fn tick(world: &mut World, number: u32) -> [bool; 3] {
 #[test]
 fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
     over_seeds(20, |seed| {
-        let mut world = three(seed);
+        let backlog = 1 << 20;
+        let mut world = three(seed, backlog);
         for number in 0..60 {
-            assert_eq!(tick(&mut world, number), [false; 3]);
+            assert_eq!(tick(&mut world, number, backlog), [false; 3]);
         }
         world.silent_up = true;
         let (mut number, mut said) = (60, Vec::new());
@@ -68,7 +67,7 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
             let before = world.server_statistics(connection).packets_sent;
             for _ in 0..62 {
                 number += 1;
-                tick(&mut world, number);
+                tick(&mut world, number, backlog);
             }
             said.push(world.server_statistics(connection).packets_sent - before);
         }
@@ -77,7 +76,7 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
         assert!(said[8] <= 4 && said[9] <= 4, "{said:?}");
         world.silent_up = false;
         world.run_for(3 * SECOND);
-        assert_eq!(tick(&mut world, u32::MAX), [false; 3]);
+        assert_eq!(tick(&mut world, u32::MAX, backlog), [false; 3]);
         world.run_for(SECOND);
         assert_eq!(world.closed(), []);
         for peer in 0..3 {
@@ -97,13 +96,14 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
 #[test]
 fn a_reader_that_stalls_is_refused_and_then_closed() {
     over_seeds(20, |seed| {
-        let mut world = three(seed);
+        let backlog = 100_000;
+        let mut world = three(seed, backlog);
         world.peers[0].deaf = true;
         let (start, stalled) = (world.now, world.connection_of(0).expect("connected"));
         let (mut refused, mut number) = ([false; 3], 0);
         while world.closed().is_empty() {
             number += 1;
-            let now = tick(&mut world, number);
+            let now = tick(&mut world, number, backlog);
             refused = [0, 1, 2].map(|peer| refused[peer] | now[peer]);
             assert!(world.now < start + 60_000_000, "it is never closed");
         }
@@ -131,13 +131,16 @@ fn large_events_count_for_more() {
     let mut world = World::with(1, GOOD, config);
     world.join();
     world.connect_all();
-    let (now, from) = (world.server_time(), world.peers[0].address);
+    let (mut now, from) = (world.server_time(), world.peers[0].address);
     let mut random = world.random.clone();
     for _ in 0..10 {
         let sent = world.client_say(0, ChannelId::ORDERED, &[1; 60_000]);
         sent.expect("fits");
     }
     for _ in 0..100 {
+        now = now.after(Duration::from_millis(25));
+        world.server.handle_timeout(now);
+        world.peers[0].client.handle_timeout(now);
         while let Some(sent) = world.peers[0].client.poll_transmit(now) {
             let server = &mut world.server;
             server.handle_datagram(from, &sent.bytes, now, common::UNIX, &mut random);
@@ -148,6 +151,7 @@ fn large_events_count_for_more() {
         }
     }
     assert!((3..=4).contains(&world.server.footprint().waiting));
+    world.now = now.as_micros();
     world.run_for(5 * SECOND);
     assert_eq!(world.received().len(), 10, "nothing is lost");
 }

@@ -128,13 +128,20 @@ fn requests_and_blobs_that_make_no_sense() {
     );
     let label = client.offer_blob(&[0; 65], vec![], now);
     assert_eq!(label.map(drop), Err(BlobError::Label(65)));
+    // The first offers of both ends have the same number.
+    let theirs = world.server.offer_blob(here, b"", vec![2; 9], now);
+    assert!(theirs.is_ok());
+    world.run_for(SECOND);
+    let now = world.client_time();
+    let client = &mut world.peers[0].client;
     let ours = client.offer_blob(&[0; 64], vec![1; 9], now).expect("fits");
     assert_eq!(client.accept_blob(ours, now), Err(BlobError::NoSuchBlob));
     let server = &mut world.server;
     for connection in [here, ConnectionId(3)] {
         assert!(server.accept_blob(connection, ours, now).is_err());
-        assert!(server.cancel_blob(connection, ours, now).is_err());
     }
+    let nowhere = server.cancel_blob(ConnectionId(3), ours, now);
+    assert_eq!(nowhere, Err(BlobError::NotConnected));
     world.run_for(SECOND);
     let request = world
         .received_from(here)

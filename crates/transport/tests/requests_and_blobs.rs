@@ -167,8 +167,7 @@ fn accept_all(world: &mut World, connections: &[ConnectionId]) {
 }
 
 /// Blobs of all sizes both ways, with messages in between that do not wait for them. Fails if lost
-/// chunks are not sent again (`Blobs::lost` returning at once), if a blob that waits for its turn
-/// is forgotten, and if blobs go before messages (`add_chunks` first in `Exchange::fill`).
+/// chunks are not sent again (`Blobs::lost` returning at once).
 #[test]
 fn blobs_arrive_whole_and_messages_do_not_wait_for_them() {
     over_seeds(20, |seed| {

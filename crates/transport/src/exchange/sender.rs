@@ -349,13 +349,24 @@ mod tests {
         let packets = all(&mut sender, 1171);
         assert!(packets.iter().all(|(length, _)| *length <= 1171));
         assert_eq!(all(&mut sender, 1171).len(), 0);
-        say(&mut sender, &packets[1].1, false);
-        say(&mut sender, &packets[0].1, false);
+        say(&mut sender, &packets[2].1, true);
+        for lost in [2, 1, 0] {
+            say(&mut sender, &packets[lost].1, false);
+        }
         say(&mut sender, &packets[0].1, true);
         // The link carries less than it did.
         let again = all(&mut sender, 500);
         assert!(again.len() >= 3 && again.iter().all(|(length, _)| *length <= 500));
-        for (_, cargo) in packets[2..].iter().chain(&again) {
+        let bytes = |cargo: &Cargo| match *cargo {
+            Cargo::Message {
+                number, start, end, ..
+            } => (start..end).map(move |place| (number, place)),
+            Cargo::Chunk { .. } => unreachable!("only messages were sent"),
+        };
+        let arrived: BTreeSet<_> = packets[2].1.iter().flat_map(bytes).collect();
+        let repeated = again.iter().flat_map(|(_, cargo)| cargo).flat_map(bytes);
+        assert!(repeated.into_iter().all(|byte| !arrived.contains(&byte)));
+        for (_, cargo) in packets[3..].iter().chain(&again) {
             say(&mut sender, cargo, true);
         }
         assert_eq!((sender.exposed(), sender.waiting()), (0, 0));
