@@ -169,6 +169,7 @@ mod tests {
         assert_eq!(meter.rate(), BytesPerSecond(0));
     }
 
+    /// Fails if `share` divides by nothing (`/ all`).
     #[test]
     fn shares_of_nothing_are_none() {
         assert_eq!(share(0, 0), 0);

@@ -355,7 +355,8 @@ impl Exchange {
         self.sizes.note(packet.size, fate);
         match fate {
             Fate::Lost => {
-                self.lost_since += u32::from(!packet.cargo.is_empty());
+                let laden = u32::from(!packet.cargo.is_empty());
+                self.lost_since = self.lost_since.saturating_add(laden);
                 packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
             }
             Fate::Acknowledged => {

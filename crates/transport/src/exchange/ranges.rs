@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Fails if sums are not taken of differences (`end - start` of all numbers overflows nothing).
+    /// Fails if `remove` forgets what lies behind (`(end, end)` in `kept`).
     #[test]
     fn all_numbers_are_a_range_like_any_other() {
         let mut ranges = Ranges::default();

@@ -337,8 +337,8 @@ mod tests {
         }
     }
 
-    /// Fails if what is acknowledged is sent again, or what is lost is not; and if counting starts
-    /// at 0 somewhere (`self.queue[number as usize]`).
+    /// Fails if what is acknowledged is sent again (`message.acknowledged` not looked at in `lost`),
+    /// and if counting starts at 0 somewhere (`self.queue.get_mut(number)` in `message`).
     #[test]
     fn what_is_lost_is_cut_anew_and_the_rest_is_not_repeated() {
         let mut sender = Sender::new(0);

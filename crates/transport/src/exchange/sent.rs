@@ -354,8 +354,8 @@ mod tests {
         assert_eq!(sent.oldest_cargo().count(), 1);
     }
 
-    /// The report of case 27. Fails if its ranges are walked number by number, and if they are not
-    /// searched for (`start` of 0 in `handle_report`).
+    /// The report of case 27. Fails if its ranges are not searched for (`start` of 0 in
+    /// `handle_report`).
     #[test]
     fn ranges_of_everything_cost_no_more_than_what_is_in_flight() {
         let mut sent = Sent::default();
