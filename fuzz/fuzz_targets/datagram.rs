@@ -76,6 +76,10 @@ struct World {
     count: u64,
 }
 
+fn channel(length: u16) -> ChannelId {
+    ChannelId((length / 2000 % 5) as u8)
+}
+
 fn here() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 4000))
 }
@@ -128,12 +132,12 @@ impl World {
         }
     }
 
-    fn payload(&mut self, whose: u8, length: u16) -> Vec<u8> {
+    fn message(&mut self, whose: u8, length: u16) -> Vec<u8> {
         self.count += 1;
-        let mut payload = vec![whose];
-        payload.extend(self.count.to_le_bytes());
-        payload.resize(payload.len().max(usize::from(length)), 3);
-        payload
+        let mut message = vec![whose];
+        message.extend(self.count.to_le_bytes());
+        message.resize(message.len().max(usize::from(length)), 3);
+        message
     }
 
     fn arrive(&mut self, flying: &Flying) {
@@ -150,10 +154,10 @@ impl World {
         }
     }
 
-    fn hear(&mut self, payload: Vec<u8>, whose: u8) {
-        assert_eq!(payload[0], whose);
-        assert!(self.sent.contains(&payload), "nobody sent this");
-        assert!(self.received.insert(payload), "this came twice");
+    fn hear(&mut self, message: Vec<u8>, whose: u8) {
+        assert_eq!(message[0], whose);
+        assert!(self.sent.contains(&message), "nobody sent this");
+        assert!(self.received.insert(message), "this came twice");
     }
 
     fn settle(&mut self) {
@@ -161,18 +165,18 @@ impl World {
         for number in 0..2 {
             let (client, home) = &mut self.clients[number];
             client.handle_timeout(self.now);
-            while let Some(Transmit { to, bytes }) = client.poll_transmit() {
+            while let Some(Transmit { to, bytes }) = client.poll_transmit(self.now) {
                 let from = *home;
                 self.flying.push(Flying { from, to, bytes });
             }
             let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
             for event in events {
-                if let ClientEvent::Received { payload, .. } = event {
-                    self.hear(payload, 10 + number as u8);
+                if let ClientEvent::Received(Received::Message { message, .. }) = event {
+                    self.hear(message, 10 + number as u8);
                 }
             }
         }
-        while let Some(Transmit { to, bytes }) = self.server.poll_transmit() {
+        while let Some(Transmit { to, bytes }) = self.server.poll_transmit(self.now) {
             assert!(bytes.len() <= MAX_DATAGRAM);
             let from = here();
             self.flying.push(Flying { from, to, bytes });
@@ -190,13 +194,14 @@ impl World {
                 }
                 ServerEvent::Received {
                     connection,
-                    payload,
-                    ..
+                    received,
                 } => {
                     assert!(self.open.contains(&connection));
-                    let whose = payload[0];
-                    assert!(whose < 2);
-                    self.hear(payload, whose);
+                    if let Received::Message { message, .. } = received {
+                        let whose = message[0];
+                        assert!(whose < 2);
+                        self.hear(message, whose);
+                    }
                 }
                 ServerEvent::Moved { connection, .. }
                 | ServerEvent::Silent { connection }
@@ -232,20 +237,18 @@ impl World {
                 self.unix = UnixTime(unix);
             }
             Step::Up { peer, length } => {
-                let payload = self.payload(peer.into(), length % 2000);
-                if self.clients[usize::from(peer)]
-                    .0
-                    .send(&payload, now)
-                    .is_ok()
-                {
-                    self.sent.insert(payload);
+                let message = self.message(peer.into(), length % 2000);
+                let client = &mut self.clients[usize::from(peer)].0;
+                if client.send(channel(length), &message, now).is_ok() {
+                    self.sent.insert(message);
                 }
             }
             Step::Down { peer, length } => {
-                let payload = self.payload(10 + u8::from(peer), length % 2000);
+                let message = self.message(10 + u8::from(peer), length % 2000);
                 let connection = self.connection(peer).unwrap_or(ConnectionId(length.into()));
-                if self.server.send(connection, &payload, now).is_ok() {
-                    self.sent.insert(payload);
+                let said = self.server.send(connection, channel(length), &message, now);
+                if said.is_ok() {
+                    self.sent.insert(message);
                 }
             }
             Step::Deliver { place } => {

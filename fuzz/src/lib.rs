@@ -1,5 +1,7 @@
 //! What the targets share: a schema, a small world, and a connection that has lived a while.
 
+pub mod pair;
+
 use std::sync::Arc;
 
 use prescient_codec::{

@@ -25,12 +25,12 @@ fn serve(mut server: BlockingServer) {
         match event {
             ServerEvent::Received {
                 connection,
-                payload,
-                ..
+                received: Received::Message { message, .. },
             } => {
-                println!("server: {}", String::from_utf8_lossy(&payload));
+                println!("server: {}", String::from_utf8_lossy(&message));
                 // It fails if the client has left meanwhile, which an event will say.
-                let _ = server.with(|server, now| server.send(connection, b"pong", now));
+                let _ = server
+                    .with(|server, now| server.send(connection, ChannelId::ORDERED, b"pong", now));
             }
             ServerEvent::Closed { reason, .. } => return println!("server: {reason}"),
             _ => {}
@@ -43,9 +43,11 @@ fn play(server: &str) -> Result<(), Box<dyn Error>> {
     let config = LinkConfig::default();
     let mut client = BlockingClient::connect(token, PROTOCOL, config)?;
     for _ in 0..3 {
-        client.with(|client, now| client.send(b"ping", now))?;
-        if let Some(ClientEvent::Received { payload, .. }) = client.wait(config.timeout) {
-            println!("client: {}", String::from_utf8_lossy(&payload));
+        client.with(|client, now| client.send(ChannelId::ORDERED, b"ping", now))?;
+        if let Some(ClientEvent::Received(Received::Message { message, .. })) =
+            client.wait(config.timeout)
+        {
+            println!("client: {}", String::from_utf8_lossy(&message));
         }
     }
     client.with(|client, now| client.close(CloseReason::Finished, now));

@@ -7,7 +7,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //! use prescient_net::{BlockingServer, Socket, key_from_text};
-//! use prescient_transport::{ProtocolId, ServerConfig, ServerEvent};
+//! use prescient_transport::{ChannelId, ProtocolId, ServerConfig, ServerEvent};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = key_from_text(&std::fs::read_to_string("backend.key")?)?;
@@ -20,7 +20,7 @@
 //!     while let Some(event) = server.wait_until(tick) {
 //!         match event {
 //!             ServerEvent::Connected { client, .. } => println!("{client:?} is here"),
-//!             ServerEvent::Received { payload, .. } => println!("{payload:?}"),
+//!             ServerEvent::Received { received, .. } => println!("{received:?}"),
 //!             ServerEvent::Closed { reason, .. } => println!("somebody left: {reason}"),
 //!             _ => {}
 //!         }
@@ -30,7 +30,7 @@
 //!         let everybody: Vec<_> = server.clients().map(|(connection, _)| connection).collect();
 //!         for connection in everybody {
 //!             // It may have been closed, or have too much to send; then it misses this one.
-//!             let _ = server.send(connection, b"the world", now);
+//!             let _ = server.send(connection, ChannelId::UNRELIABLE, b"the world", now);
 //!         }
 //!     });
 //! }
@@ -41,7 +41,7 @@
 //!
 //! ```no_run
 //! use prescient_net::{BlockingClient, token_from_text};
-//! use prescient_transport::{ClientEvent, LinkConfig, ProtocolId};
+//! use prescient_transport::{ChannelId, ClientEvent, LinkConfig, ProtocolId};
 //!
 //! # fn draw() {}
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,12 +51,12 @@
 //! loop {
 //!     while let Some(event) = client.poll() {
 //!         match event {
-//!             ClientEvent::Received { payload, .. } => println!("{payload:?}"),
+//!             ClientEvent::Received(received) => println!("{received:?}"),
 //!             ClientEvent::Closed(reason) => return Err(reason.into()),
 //!             _ => {}
 //!         }
 //!     }
-//!     client.with(|client, now| client.send(b"keys pressed", now))?;
+//!     client.with(|client, now| client.send(ChannelId::ORDERED, b"hello", now))?;
 //!     client.flush();
 //!     draw();
 //! }

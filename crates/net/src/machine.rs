@@ -67,8 +67,8 @@ impl Machine for Client {
         self.next_timeout()
     }
 
-    fn poll_transmit(&mut self, _: Time) -> Option<Transmit> {
-        self.poll_transmit()
+    fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        self.poll_transmit(now)
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
@@ -97,8 +97,8 @@ impl Machine for Server {
         self.next_timeout()
     }
 
-    fn poll_transmit(&mut self, _: Time) -> Option<Transmit> {
-        self.poll_transmit()
+    fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        self.poll_transmit(now)
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {

@@ -167,10 +167,11 @@ fn ends_that_sleep_wake_for_each_other() {
             match server.wait_until(end).expect("three clients, in time") {
                 ServerEvent::Received {
                     connection,
-                    payload,
-                    ..
+                    received: Received::Message { message, .. },
                 } => {
-                    let sent = server.with(|server, now| server.send(connection, &payload, now));
+                    let sent = server.with(|server, now| {
+                        server.send(connection, ChannelId::UNRELIABLE, &message, now)
+                    });
                     sent.expect("it is connected");
                 }
                 ServerEvent::Closed { .. } => left += 1,
@@ -186,12 +187,13 @@ fn ends_that_sleep_wake_for_each_other() {
                 let mut client = BlockingClient::connect(token, PROTOCOL, LinkConfig::default())
                     .expect("somebody is there");
                 for round in 0..20u8 {
-                    let sent = client.with(|client, now| client.send(&[round; 100], now));
+                    let sent = client
+                        .with(|client, now| client.send(ChannelId::UNRELIABLE, &[round; 100], now));
                     sent.expect("connected");
                     let payload = loop {
                         let event = client.wait(PATIENCE).expect("an echo, in time");
-                        if let ClientEvent::Received { payload, .. } = event {
-                            break payload;
+                        if let ClientEvent::Received(Received::Message { message, .. }) = event {
+                            break message;
                         }
                     };
                     assert_eq!(payload, [round; 100]);

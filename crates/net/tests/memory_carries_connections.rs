@@ -66,7 +66,9 @@ fn one_call_carries_all_that_is_due() {
     assert_eq!(network.server().clients().count(), 3);
     for player in players {
         assert!(network.client(player).is_connected());
-        let sent = network.client(player).send(b"up", START);
+        let sent = network
+            .client(player)
+            .send(ChannelId::UNRELIABLE, b"up", START);
         sent.expect("connected");
     }
     network.run(START, UNIX);

@@ -29,7 +29,7 @@ fn requests_from_many_sources_leave_no_state() {
         let client = Client::connect(token, PROTOCOL, config, &mut entropy, now);
         let mut client = client.expect("the same protocol");
         client.handle_timeout(now);
-        let request = client.poll_transmit().expect("it asks").bytes;
+        let request = client.poll_transmit(now).expect("it asks").bytes;
         assert_eq!(request.len(), MAX_DATAGRAM);
         for _ in 0..3 {
             socket.send_to(&request, server).expect("loopback");

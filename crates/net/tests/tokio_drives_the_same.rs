@@ -35,10 +35,11 @@ async fn talk_and_leave(address: &str) {
         match server.wait(PATIENCE).await.expect("three clients, in time") {
             ServerEvent::Received {
                 connection,
-                payload,
-                ..
+                received: Received::Message { message, .. },
             } => {
-                let sent = server.with(|server, now| server.send(connection, &payload, now));
+                let sent = server.with(|server, now| {
+                    server.send(connection, ChannelId::UNRELIABLE, &message, now)
+                });
                 sent.expect("it is connected");
             }
             ServerEvent::Closed { reason, .. } => {
@@ -60,12 +61,13 @@ async fn client(token: ConnectToken) {
     let client = AsyncClient::connect(token, PROTOCOL, config).await;
     let mut client = client.expect("somebody is there");
     for round in 0..20u8 {
-        let sent = client.with(|client, now| client.send(&[round; 100], now));
+        let sent =
+            client.with(|client, now| client.send(ChannelId::UNRELIABLE, &[round; 100], now));
         sent.expect("connected");
         let payload = loop {
             let event = client.wait(PATIENCE).await.expect("an echo, in time");
-            if let ClientEvent::Received { payload, .. } = event {
-                break payload;
+            if let ClientEvent::Received(Received::Message { message, .. }) = event {
+                break message;
             }
         };
         assert_eq!(payload, [round; 100]);

@@ -25,20 +25,26 @@ fn main() {
     let count = 200_000;
     let start = Instant::now();
     for _ in 0..count / 2 {
-        client.send(&[1; 64], now).expect("connected");
-        let up = client.poll_transmit().expect("just sent");
+        let channel = ChannelId::UNRELIABLE;
+        client.send(channel, &[1; 64], now).expect("connected");
+        let up = client.poll_transmit(now).expect("just sent");
         server.handle_datagram(home, &up.bytes, now, UNIX, random);
         server.poll_event().expect("just received");
-        server.send(connection, &[2; 64], now).expect("connected");
-        let down = server.poll_transmit().expect("just sent");
+        let said = server.send(connection, channel, &[2; 64], now);
+        said.expect("connected");
+        let down = server.poll_transmit(now).expect("just sent");
         client.handle_datagram(here(), &down.bytes, now);
         client.poll_event().expect("just received");
     }
     // Each packet was sealed by one end and opened by the other, on one core.
     report("packets in and out of one end", 2 * count, start, 200_000);
+    let seen = client.statistics().expect("connected");
+    let each = seen.bytes_sent / seen.packets_sent;
+    println!("{each:>9} bytes take a message of 64 and an acknowledgement to the server");
 
-    client.send(&[1; 64], now).expect("connected");
-    let mut forged = client.poll_transmit().expect("just sent").bytes;
+    let channel = ChannelId::UNRELIABLE;
+    client.send(channel, &[1; 64], now).expect("connected");
+    let mut forged = client.poll_transmit(now).expect("just sent").bytes;
     *forged.last_mut().expect("not empty") ^= 1;
     let start = Instant::now();
     for _ in 0..count {
@@ -71,10 +77,10 @@ fn handshakes(count: u32) {
         let home = address(&format!("10.1.{}.{}:9", number / 256, number % 256));
         for _ in 0..2 {
             client.handle_timeout(now);
-            let request = client.poll_transmit().expect("it asks");
+            let request = client.poll_transmit(now).expect("it asks");
             let start = Instant::now();
             server.handle_datagram(home, &request.bytes, now, UNIX, &mut random);
-            let answer = server.poll_transmit().expect("it answers");
+            let answer = server.poll_transmit(now).expect("it answers");
             spent += start.elapsed();
             client.handle_datagram(here(), &answer.bytes, now);
         }

@@ -9,6 +9,11 @@ pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
+/// How many bytes [`write_number`] takes.
+pub(crate) fn number_len(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
 /// What is left to read. Every method is `None` when there is too little of it, and then the
 /// caller gives up.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +81,11 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// Everything that is left.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+
     /// Whether everything left is zero: padding says nothing, and nothing hides in it.
     pub(crate) fn only_zeros(self) -> Option<()> {
         self.0.iter().all(|&byte| byte == 0).then_some(())
@@ -104,6 +114,7 @@ mod tests {
         for number in edges.chain([u64::MAX]) {
             let mut bytes = Vec::new();
             write_number(&mut bytes, number);
+            assert_eq!(bytes.len(), number_len(number));
             assert_eq!(Reader::new(&bytes).number(), Some(number));
             assert_eq!(Reader::new(&bytes[..bytes.len() - 1]).number(), None);
             *bytes.last_mut().expect("not empty") |= 0x80;

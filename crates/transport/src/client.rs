@@ -1,17 +1,21 @@
 //! The client's end of a connection.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::config::LinkConfig;
-use crate::connection::{
-    Connection, Fate, MAX_PAYLOAD, Outbox, Statistics, Transmit, close_reason,
-};
+use crate::connection::{Connection, Fate, Outbox, Transmit, close_reason};
 use crate::entropy::{Entropy, random};
 use crate::error::{CloseReason, ConnectError, Denial, SendError};
+use crate::exchange::blob::{BlobError, BlobId};
+use crate::exchange::channel::ChannelId;
+use crate::exchange::request::RequestId;
+use crate::exchange::{Exchange, Received};
+use crate::inbox::Inbox;
 use crate::packet::{self, Accept, Cookie, Kind, PREFIX_LEN, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac_is};
 use crate::session::Session;
+use crate::statistics::Statistics;
 use crate::time::{Attention, Time};
 use crate::token::{ConnectToken, ProtocolId, canonical};
 
@@ -25,13 +29,8 @@ pub enum ClientEvent {
     },
     /// The connection did not come about. Nothing follows.
     Failed(ConnectError),
-    /// A payload arrived; each at most once, in the order of arrival.
-    Received {
-        /// The number that the server's [`send`](crate::Server::send) returned.
-        sequence: u64,
-        /// What it sent.
-        payload: Vec<u8>,
-    },
+    /// Something came from the server, or became of what went there.
+    Received(Received),
     /// Nothing was heard of the server for a while. It may come back; what is sent meanwhile may
     /// not arrive.
     Silent,
@@ -54,7 +53,7 @@ pub struct Client {
     server: usize,
     state: State,
     outbox: Outbox,
-    events: VecDeque<ClientEvent>,
+    events: Inbox<ClientEvent>,
 }
 
 enum State {
@@ -92,7 +91,7 @@ impl Client {
             state: State::Over,
             request_key: follow(&token.secret, REQUEST_KEY),
             outbox: Outbox::new(config.outbox),
-            events: VecDeque::new(),
+            events: Inbox::new(&config),
             server: 0,
             config,
             clock,
@@ -108,7 +107,7 @@ impl Client {
     /// not understood is dropped without a word.
     pub fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Time) {
         let now = self.clock.advance(now);
-        if self.events.len() >= self.config.inbox || canonical(from) != self.address() {
+        if self.events.is_full() || canonical(from) != self.address() {
             return;
         }
         match (Type::of(bytes), &mut self.state) {
@@ -125,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Does what time demands: repeats requests, keeps alive, notices silence.
+    /// Does what time demands: repeats what was lost, keeps alive, notices silence.
     pub fn handle_timeout(&mut self, now: Time) {
         let now = self.clock.advance(now);
         match &mut self.state {
@@ -152,41 +151,96 @@ impl Client {
         Some(self.clock.on_callers_clock(deadline))
     }
 
-    /// The next datagram to send.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.outbox.poll()
+    /// The next datagram to send. It is made now, of everything that was said and not sent yet.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        let now = self.clock.advance(now);
+        if let Some(transmit) = self.outbox.poll() {
+            return Some(transmit);
+        }
+        let State::Open(connection) = &mut self.state else {
+            return None;
+        };
+        connection.poll_transmit(now).unwrap_or_else(|_| {
+            self.end(CloseReason::Exhausted);
+            None
+        })
     }
 
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
-    /// Sends a payload of up to [`MAX_PAYLOAD`] bytes, once: it may be lost, arrive late or before
-    /// an earlier one, but not twice and not changed. Returns its number.
-    pub fn send(&mut self, payload: &[u8], now: Time) -> Result<u64, SendError> {
+    /// Says something on a channel, which decides what becomes of it. It goes out with the next
+    /// datagram that is polled.
+    pub fn send(&mut self, channel: ChannelId, message: &[u8], now: Time) -> Result<(), SendError> {
+        self.clock.advance(now);
+        let exchange = self.exchange().ok_or(SendError::NotConnected)?;
+        exchange.send(channel, message)
+    }
+
+    /// Asks the server something. Exactly one [`Received::Answer`] follows.
+    pub fn request(
+        &mut self,
+        message: &[u8],
+        timeout: Duration,
+        now: Time,
+    ) -> Result<RequestId, SendError> {
         let now = self.clock.advance(now);
-        let State::Open(connection) = &mut self.state else {
-            return Err(SendError::NotConnected);
-        };
-        if connection.is_leaving() {
-            return Err(SendError::NotConnected);
+        let exchange = self.exchange().ok_or(SendError::NotConnected)?;
+        exchange.request(message, timeout, now)
+    }
+
+    /// Answers a [`Received::Request`]. Only the first answer counts, and none that comes too late.
+    pub fn respond(
+        &mut self,
+        request: RequestId,
+        message: &[u8],
+        now: Time,
+    ) -> Result<(), SendError> {
+        self.clock.advance(now);
+        let exchange = self.exchange().ok_or(SendError::NotConnected)?;
+        exchange.respond(request, message)
+    }
+
+    /// Offers the server something large, with a label of up to 64 bytes that tells it what.
+    pub fn offer_blob(
+        &mut self,
+        label: &[u8],
+        bytes: Vec<u8>,
+        now: Time,
+    ) -> Result<BlobId, BlobError> {
+        self.clock.advance(now);
+        let exchange = self.exchange().ok_or(BlobError::NotConnected)?;
+        exchange.offer_blob(label, bytes)
+    }
+
+    /// Accepts a [`Received::BlobOffered`]; from now on it takes memory.
+    pub fn accept_blob(&mut self, blob: BlobId, now: Time) -> Result<(), BlobError> {
+        self.clock.advance(now);
+        let exchange = self.exchange().ok_or(BlobError::NotConnected)?;
+        let accepted = exchange.accept_blob(blob);
+        self.collect();
+        accepted
+    }
+
+    /// Refuses or stops a blob of the server, or withdraws one of ours. Nothing more is heard of
+    /// it, except that a blob of ours may have been complete before the server knew.
+    pub fn cancel_blob(&mut self, blob: BlobId, now: Time) -> Result<(), BlobError> {
+        self.clock.advance(now);
+        let exchange = self.exchange().ok_or(BlobError::NotConnected)?;
+        exchange.cancel_blob(blob)
+    }
+
+    /// Sends any body in a packet of frames, which no honest client does.
+    #[cfg(feature = "rogue")]
+    #[doc(hidden)]
+    pub fn send_raw(&mut self, body: &[u8], now: Time) {
+        let now = self.clock.advance(now);
+        if let State::Open(connection) = &mut self.state {
+            let to = connection.peer;
+            let _ = connection.send(Kind::Frames, body, to, now, &mut self.outbox);
         }
-        if payload.len() > MAX_PAYLOAD {
-            return Err(SendError::TooLong {
-                length: payload.len(),
-                room: MAX_PAYLOAD,
-            });
-        }
-        if self.outbox.is_full() {
-            return Err(SendError::Backlogged);
-        }
-        let to = connection.peer;
-        let sent = connection.send(Kind::Payload, payload, to, now, &mut self.outbox);
-        sent.map_err(|_| {
-            self.end(CloseReason::Exhausted);
-            SendError::NotConnected
-        })
     }
 
     /// Ends the connection, or the attempt to make one. The goodbye is repeated a few times; go on
@@ -196,19 +250,14 @@ impl Client {
         match &mut self.state {
             State::Asking { .. } => {
                 self.state = State::Over;
-                self.events
-                    .push_back(ClientEvent::Failed(ConnectError::Closed));
+                self.events.push(ClientEvent::Failed(ConnectError::Closed));
             }
-            State::Open(connection) if !connection.is_leaving() => {
-                connection.leave(reason, now);
-                self.events.push_back(ClientEvent::Closed(reason));
-                self.wake(now);
-            }
-            State::Open(_) | State::Over => {}
+            State::Open(_) => self.leave(reason, now),
+            State::Over => {}
         }
     }
 
-    /// Whether payloads can be sent.
+    /// Whether messages can be sent.
     pub fn is_connected(&self) -> bool {
         matches!(&self.state, State::Open(connection) if !connection.is_leaving())
     }
@@ -216,7 +265,7 @@ impl Client {
     /// What the connection has seen so far; `None` without one.
     pub fn statistics(&self) -> Option<Statistics> {
         match &self.state {
-            State::Open(connection) => Some(connection.statistics),
+            State::Open(connection) => Some(connection.statistics()),
             State::Asking { .. } | State::Over => None,
         }
     }
@@ -259,12 +308,13 @@ impl Client {
         };
         let session = Session::new(keys.up, keys.down, self.config.rekeying(), now);
         let server = self.address();
-        let mut connection = Connection::of_client(session, accept.connection, server, now);
+        let mut connection =
+            Connection::of_client(session, accept.connection, server, &self.config, now);
         // The server waits for a sign that its answer arrived. A fresh session has numbers left.
         let greeted = connection.send(Kind::KeepAlive, &[], server, now, &mut self.outbox);
         debug_assert!(greeted.is_ok());
         self.state = State::Open(Box::new(connection));
-        self.events.push_back(ClientEvent::Connected { server });
+        self.events.push(ClientEvent::Connected { server });
     }
 
     fn handle_sealed(&mut self, bytes: &[u8], now: Time) {
@@ -273,15 +323,13 @@ impl Client {
         };
         let was_silent = connection.is_silent();
         let Ok(opened) = connection.open(bytes, now) else {
-            if connection.is_worn_out() && !connection.is_leaving() {
-                connection.leave(CloseReason::Exhausted, now);
-                self.events
-                    .push_back(ClientEvent::Closed(CloseReason::Exhausted));
+            if connection.is_worn_out() {
+                self.leave(CloseReason::Exhausted, now);
             }
             return;
         };
         if was_silent {
-            self.events.push_back(ClientEvent::Resumed);
+            self.events.push(ClientEvent::Resumed);
             // The other end may still believe that we are gone.
             let to = connection.peer;
             let sent = connection.send(Kind::KeepAlive, &[], to, now, &mut self.outbox);
@@ -290,11 +338,12 @@ impl Client {
             }
         }
         match opened.kind {
-            Kind::Payload if !connection.is_leaving() => {
-                self.events.push_back(ClientEvent::Received {
-                    sequence: opened.sequence,
-                    payload: opened.payload,
-                });
+            Kind::Frames if !connection.is_leaving() => {
+                let handled = connection.handle_frames(&opened, now);
+                self.collect();
+                if let Err(fault) = handled {
+                    self.leave(fault.into(), now);
+                }
             }
             Kind::PathChallenge => {
                 let (to, question) = (connection.peer, &opened.payload);
@@ -308,7 +357,7 @@ impl Client {
                     self.end(reason);
                 }
             }
-            Kind::Payload | Kind::KeepAlive | Kind::PathResponse => {}
+            Kind::Frames | Kind::KeepAlive | Kind::PathResponse => {}
         }
     }
 
@@ -316,22 +365,58 @@ impl Client {
         let State::Open(connection) = &mut self.state else {
             return;
         };
-        match connection.wake(&self.config, now, &mut self.outbox) {
+        let fate = connection.wake(&self.config, now, &mut self.outbox);
+        self.collect();
+        match fate {
             Fate::Lives => {}
-            Fate::Silent => self.events.push_back(ClientEvent::Silent),
+            Fate::Silent => self.events.push(ClientEvent::Silent),
             Fate::Dead => self.end(CloseReason::TimedOut),
             Fate::Exhausted => self.end(CloseReason::Exhausted),
+            Fate::Broken(reason) => self.leave(reason, now),
             Fate::Left => self.state = State::Over,
         }
     }
 
+    fn exchange(&mut self) -> Option<&mut Exchange> {
+        match &mut self.state {
+            State::Open(connection) => connection.exchange(),
+            State::Asking { .. } | State::Over => None,
+        }
+    }
+
+    /// Hands on what the connection has to tell.
+    fn collect(&mut self) {
+        if let State::Open(connection) = &mut self.state {
+            while let Some(received) = connection.poll_event() {
+                self.events.push_received(received, ClientEvent::Received);
+            }
+        }
+    }
+
+    /// Says goodbye, and to the game at once that it is over.
+    fn leave(&mut self, reason: CloseReason, now: Time) {
+        let State::Open(connection) = &mut self.state else {
+            return;
+        };
+        if connection.is_leaving() {
+            return;
+        }
+        connection.leave(reason, now);
+        self.collect();
+        self.events.push(ClientEvent::Closed(reason));
+        self.wake(now);
+    }
+
     /// Ends the connection without a further word to the server.
     fn end(&mut self, reason: CloseReason) {
-        let told = matches!(&self.state, State::Open(connection) if connection.is_leaving());
-        self.state = State::Over;
-        if !told {
-            self.events.push_back(ClientEvent::Closed(reason));
+        if let State::Open(connection) = &mut self.state
+            && !connection.is_leaving()
+        {
+            connection.leave(reason, self.clock.now());
+            self.collect();
+            self.events.push(ClientEvent::Closed(reason));
         }
+        self.state = State::Over;
     }
 
     /// Asks a server of the token, from now on and at once.
@@ -350,7 +435,7 @@ impl Client {
             self.ask(self.server + 1);
         } else {
             self.state = State::Over;
-            self.events.push_back(ClientEvent::Failed(error));
+            self.events.push(ClientEvent::Failed(error));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::exchange::channel::Channels;
 use crate::session::Rekeying;
 use crate::token::{ProtocolId, TokenKey};
 
@@ -27,11 +28,24 @@ pub struct LinkConfig {
     pub packets_per_key: u64,
     /// or after this long, whichever comes first.
     pub key_lifetime: Duration,
-    /// How many datagrams may wait to be polled; more are refused or dropped.
+    /// How many datagrams of handshakes and the like may wait to be polled; more are dropped. What
+    /// messages become is made when it is polled.
     pub outbox: usize,
     /// How many events may wait to be polled; datagrams that come in then are dropped, as a full
     /// socket would.
     pub inbox: usize,
+    /// The same for the bytes of these events.
+    pub inbox_bytes: usize,
+    /// The channels, which must be the same at both ends.
+    pub channels: Channels,
+    /// The longest message that may be sent, at most 128 KiB; unreliable ones have at most 32 KiB.
+    pub longest_message: usize,
+    /// How many bytes of messages may wait to be sent and acknowledged, for each connection.
+    pub backlog: usize,
+    /// How many bytes the blobs may have that a connection accepts at a time.
+    pub blob_memory: usize,
+    /// A peer that was heard of all that time and acknowledged nothing reliable takes nothing in.
+    pub stalled: Duration,
 }
 
 impl Default for LinkConfig {
@@ -46,6 +60,12 @@ impl Default for LinkConfig {
             key_lifetime: Duration::from_secs(600),
             outbox: 4096,
             inbox: 4096,
+            inbox_bytes: 16 << 20,
+            channels: Channels::default(),
+            longest_message: 64 << 10,
+            backlog: 1 << 20,
+            blob_memory: 16 << 20,
+            stalled: Duration::from_secs(20),
         }
     }
 }
@@ -64,6 +84,12 @@ impl LinkConfig {
             key_lifetime: self.key_lifetime.max(SHORTEST),
             outbox: self.outbox.max(1),
             inbox: self.inbox.max(1),
+            inbox_bytes: self.inbox_bytes.max(1),
+            channels: self.channels,
+            longest_message: self.longest_message.min(LONGEST_MESSAGE),
+            backlog: self.backlog.min(usize::MAX / 2),
+            blob_memory: self.blob_memory.min(isize::MAX as usize),
+            stalled: self.stalled.max(SHORTEST),
         }
     }
 
@@ -138,5 +164,7 @@ impl ServerConfig {
     }
 }
 
+/// What fits the other end's memory, whatever its configuration.
+const LONGEST_MESSAGE: usize = 128 << 10;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);

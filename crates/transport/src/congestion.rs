@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::mtu::LARGEST;
+use crate::statistics::BytesPerSecond;
 use crate::time::Time;
 
 /// A policy of how fast to send.
@@ -33,10 +34,6 @@ pub trait Congestion: Send {
     /// in the past means that it is now.
     fn next_allowance(&self) -> Time;
 }
-
-/// A rate of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BytesPerSecond(pub u64);
 
 /// Sends at one rate, evenly, whatever the network does, and falls to a lower one as long as the
 /// other end does not answer.

@@ -1,5 +1,5 @@
-//! What both ends do with a connection once it has keys: seal, open, keep alive, notice silence,
-//! and take leave.
+//! What both ends do with a connection once it has keys: seal, open, exchange messages, keep
+//! alive, notice silence, and take leave.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use crate::config::LinkConfig;
 use crate::error::CloseReason;
-use crate::packet::{Kind, MAX_DATAGRAM};
+use crate::exchange::{Exchange, Fault, Received};
+use crate::packet::{Header, Kind, MAX_DATAGRAM};
 use crate::session::{Exhausted, Opened, Rejected, Session, TAG_LEN};
+use crate::statistics::{Meter, Statistics};
 use crate::time::Time;
-
-/// The longest payload of a packet, in either direction.
-pub const MAX_PAYLOAD: usize = MAX_DATAGRAM - 13 - TAG_LEN;
 
 /// A datagram that wants to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,23 +20,6 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// All of it.
     pub bytes: Vec<u8>,
-}
-
-/// What a connection has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Packets sent, of all kinds.
-    pub packets_sent: u64,
-    /// Their bytes, without IP and UDP headers.
-    pub bytes_sent: u64,
-    /// Authentic packets received, of all kinds.
-    pub packets_received: u64,
-    /// Their bytes, without IP and UDP headers.
-    pub bytes_received: u64,
-    /// Packets that had been received before, or were too old to tell.
-    pub replayed: u64,
-    /// Packets that the other end did not seal like this: damaged or forged.
-    pub forged: u64,
 }
 
 /// Datagrams that wait to be polled, up to a limit.
@@ -82,7 +64,12 @@ pub(crate) struct Connection {
     heard: Time,
     sent: Time,
     manner: Manner,
-    pub(crate) statistics: Statistics,
+    /// What the path is known to carry. MTU discovery will change it.
+    datagram: usize,
+    exchange: Exchange,
+    counts: Statistics,
+    meter_sent: Meter,
+    meter_received: Meter,
 }
 
 /// How a connection behaves when nobody sends anything.
@@ -114,19 +101,32 @@ pub(crate) enum Fate {
     Dead,
     /// It has no number left to say anything with.
     Exhausted,
+    /// The other end has to be told to go.
+    Broken(CloseReason),
     /// It said goodbye often enough.
     Left,
 }
 
 impl Connection {
     /// The server's end, before it heard of the client.
-    pub(crate) fn of_server(session: Session, peer: SocketAddr, now: Time) -> Self {
-        Self::new(session, None, peer, Manner::Mute, now)
+    pub(crate) fn of_server(
+        session: Session,
+        peer: SocketAddr,
+        config: &LinkConfig,
+        now: Time,
+    ) -> Self {
+        Self::new(session, None, peer, Manner::Mute, config, now)
     }
 
     /// The client's end.
-    pub(crate) fn of_client(session: Session, name: u64, peer: SocketAddr, now: Time) -> Self {
-        Self::new(session, Some(name), peer, Manner::Eager, now)
+    pub(crate) fn of_client(
+        session: Session,
+        name: u64,
+        peer: SocketAddr,
+        config: &LinkConfig,
+        now: Time,
+    ) -> Self {
+        Self::new(session, Some(name), peer, Manner::Eager, config, now)
     }
 
     fn new(
@@ -134,6 +134,7 @@ impl Connection {
         name: Option<u64>,
         peer: SocketAddr,
         manner: Manner,
+        config: &LinkConfig,
         now: Time,
     ) -> Self {
         Self {
@@ -143,13 +144,17 @@ impl Connection {
             heard: now,
             sent: now,
             manner,
-            statistics: Statistics::default(),
+            datagram: MAX_DATAGRAM,
+            exchange: Exchange::new(config, now),
+            counts: Statistics::default(),
+            meter_sent: Meter::new(now),
+            meter_received: Meter::new(now),
         }
     }
 
     /// Whether the other end has the keys and nobody has left.
-    pub(crate) fn is_mute(&self) -> bool {
-        self.manner == Manner::Mute
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.manner, Manner::Mute | Manner::Leaving { .. })
     }
 
     /// Whether nothing was heard for a while.
@@ -161,6 +166,43 @@ impl Connection {
         matches!(self.manner, Manner::Leaving { .. })
     }
 
+    /// Where messages go in and events come out, as long as the connection is open.
+    pub(crate) fn exchange(&mut self) -> Option<&mut Exchange> {
+        self.is_open().then_some(&mut self.exchange)
+    }
+
+    /// What was received, also before the connection ended.
+    pub(crate) fn poll_event(&mut self) -> Option<Received> {
+        self.exchange.poll_event()
+    }
+
+    /// Makes a packet of what waits to be said, if anything does.
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Result<Option<Transmit>, Exhausted> {
+        if !self.is_open() {
+            return Ok(None);
+        }
+        let overhead = self.overhead();
+        let (sequence, room) = (self.session.next_sequence(), self.datagram - overhead);
+        let Some(body) = self.exchange.poll_body(sequence, room, overhead, now) else {
+            return Ok(None);
+        };
+        let to = self.peer;
+        let bytes = self.seal(Kind::Frames, &body, to, now)?;
+        Ok(Some(Transmit { to, bytes }))
+    }
+
+    /// Takes the frames of a packet that was opened.
+    pub(crate) fn handle_frames(&mut self, opened: &Opened, now: Time) -> Result<(), Fault> {
+        let next = self.session.next_sequence();
+        let (sequence, body) = (opened.sequence, &opened.payload);
+        self.exchange.handle_body(sequence, body, next, now)
+    }
+
+    /// How much longer a datagram is than what it carries.
+    fn overhead(&self) -> usize {
+        Header::len(self.name.is_some()) + TAG_LEN
+    }
+
     /// Seals a packet and puts it out for `to`.
     pub(crate) fn send(
         &mut self,
@@ -169,34 +211,71 @@ impl Connection {
         to: SocketAddr,
         now: Time,
         outbox: &mut Outbox,
-    ) -> Result<u64, Exhausted> {
-        let (sequence, bytes) = self.session.seal(kind, self.name, payload, now)?;
-        self.statistics.packets_sent += 1;
-        self.statistics.bytes_sent += bytes.len() as u64;
+    ) -> Result<(), Exhausted> {
+        let bytes = self.seal(kind, payload, to, now)?;
+        outbox.offer(to, bytes);
+        Ok(())
+    }
+
+    fn seal(
+        &mut self,
+        kind: Kind,
+        payload: &[u8],
+        to: SocketAddr,
+        now: Time,
+    ) -> Result<Vec<u8>, Exhausted> {
+        let bytes = self.session.seal(kind, self.name, payload, now)?;
+        self.counts.packets_sent += 1;
+        self.counts.bytes_sent += bytes.len() as u64;
+        self.meter_sent.note(bytes.len(), to, now);
         // A question to an address that may be nobody's does not tell the peer that we live.
         if to == self.peer {
             self.sent = now;
         }
-        outbox.offer(to, bytes);
-        Ok(sequence)
+        Ok(bytes)
     }
 
     /// Opens a packet. Only an authentic one changes anything but statistics.
     pub(crate) fn open(&mut self, bytes: &[u8], now: Time) -> Result<Opened, Rejected> {
         let opened = self.session.open(bytes, self.name.is_none());
         match &opened {
-            Ok(_) => {
-                self.statistics.packets_received += 1;
-                self.statistics.bytes_received += bytes.len() as u64;
+            Ok(opened) => {
+                self.counts.packets_received += 1;
+                self.counts.bytes_received += bytes.len() as u64;
+                self.counts.out_of_order += u64::from(!opened.newest);
+                self.meter_received.note(bytes.len(), self.peer, now);
                 self.heard = now;
                 if matches!(self.manner, Manner::Mute | Manner::Eager | Manner::Silent) {
                     self.manner = Manner::Steady;
                 }
+                if opened.kind != Kind::Frames {
+                    self.exchange.note(opened.sequence, false, now);
+                }
             }
-            Err(Rejected::Replayed) => self.statistics.replayed += 1,
-            Err(Rejected::Forged | Rejected::Malformed) => self.statistics.forged += 1,
+            Err(Rejected::Replayed) => self.counts.duplicate += 1,
+            Err(Rejected::Late) => self.counts.late += 1,
+            Err(Rejected::Forged | Rejected::Malformed) => self.counts.forged += 1,
         }
         opened
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        let held = self.exchange.held();
+        let sizes = self.exchange.sizes();
+        let received = self.counts.packets_received;
+        Statistics {
+            missing: self.session.numbers_seen().saturating_sub(received),
+            acknowledged: sizes.acknowledged.iter().sum(),
+            lost: sizes.lost.iter().sum(),
+            sizes,
+            round_trip: self.exchange.round_trip(),
+            rate_sent: self.meter_sent.rate(),
+            rate_received: self.meter_received.rate(),
+            waiting: held.waiting,
+            incomplete: held.incomplete,
+            blobs: held.blobs,
+            ..self.counts
+        }
     }
 
     pub(crate) fn is_worn_out(&self) -> bool {
@@ -206,6 +285,7 @@ impl Connection {
     /// Begins to take leave; the first goodbye goes out with the next [`wake`](Self::wake).
     pub(crate) fn leave(&mut self, reason: CloseReason, now: Time) {
         if !self.is_leaving() {
+            self.exchange.close();
             self.manner = Manner::Leaving {
                 reason,
                 left: GOODBYES,
@@ -217,15 +297,14 @@ impl Connection {
     /// When [`wake`](Self::wake) has something to do.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Time {
         let dead = self.dead(config);
-        match self.manner {
-            Manner::Mute => dead,
-            Manner::Eager => dead.min(self.sent.after(config.retry)),
-            Manner::Steady => dead
-                .min(self.heard.after(config.quiet))
-                .min(self.sent.after(config.keep_alive)),
-            Manner::Silent => dead.min(self.sent.after(self.probing(config))),
-            Manner::Leaving { next, .. } => next,
-        }
+        let quiet = match self.manner {
+            Manner::Mute => return dead,
+            Manner::Leaving { next, .. } => return next,
+            Manner::Eager | Manner::Silent => dead,
+            Manner::Steady => dead.min(self.heard.after(config.quiet)),
+        };
+        let exchange = self.exchange.deadline().unwrap_or(dead);
+        quiet.min(self.sign_of_life(config)).min(exchange)
     }
 
     /// When the other end is given up.
@@ -236,38 +315,55 @@ impl Connection {
         })
     }
 
-    /// How often a silent peer is looked for. A client has only one server and wants it back at
-    /// once; a server may have many clients, each of which looks for it.
-    fn probing(&self, config: &LinkConfig) -> Duration {
-        match self.name {
-            Some(_) => PROBE_SPACING.min(config.keep_alive),
-            None => config.keep_alive,
-        }
+    /// When to say that we are here if nothing else is said. A client has only one server and wants
+    /// it back at once when it is silent; a server may have many clients, each of which looks for
+    /// it.
+    fn sign_of_life(&self, config: &LinkConfig) -> Time {
+        self.sent.after(match self.manner {
+            Manner::Eager => config.retry,
+            Manner::Silent if self.name.is_some() => PROBE_SPACING.min(config.keep_alive),
+            _ => config.keep_alive,
+        })
     }
 
     /// Does what is due.
     pub(crate) fn wake(&mut self, config: &LinkConfig, now: Time, outbox: &mut Outbox) -> Fate {
-        if now < self.deadline(config) {
-            return Fate::Lives;
-        }
-        let dead = self.dead(config);
-        let sent = match &mut self.manner {
+        self.meter_sent.advance(now);
+        self.meter_received.advance(now);
+        let dead = now >= self.dead(config);
+        match &mut self.manner {
+            Manner::Leaving { next, .. } if now < *next => return Fate::Lives,
             Manner::Leaving { left: 0, .. } => return Fate::Left,
             Manner::Leaving { reason, left, next } => {
                 let code = reason.to_code().to_le_bytes();
                 *left -= 1;
                 *next = now.after(GOODBYE_SPACING);
-                self.send(Kind::Close, &code, self.peer, now, outbox)
+                return self.say(Kind::Close, &code, now, outbox);
             }
-            _ if now >= dead => return Fate::Dead,
+            _ if dead => return Fate::Dead,
+            Manner::Mute => return Fate::Lives,
             Manner::Steady if now >= self.heard.after(config.quiet) => {
                 self.manner = Manner::Silent;
                 return Fate::Silent;
             }
-            _ => self.send(Kind::KeepAlive, &[], self.peer, now, outbox),
-        };
-        match sent {
-            Ok(_) => Fate::Lives,
+            Manner::Eager | Manner::Steady | Manner::Silent => {}
+        }
+        if let Err(fault) = self.exchange.handle_timeout(now) {
+            return Fate::Broken(fault.into());
+        }
+        if now < self.sign_of_life(config) {
+            return Fate::Lives;
+        }
+        if self.is_silent() && self.name.is_some() {
+            self.exchange.ask();
+            return Fate::Lives;
+        }
+        self.say(Kind::KeepAlive, &[], now, outbox)
+    }
+
+    fn say(&mut self, kind: Kind, payload: &[u8], now: Time, outbox: &mut Outbox) -> Fate {
+        match self.send(kind, payload, self.peer, now, outbox) {
+            Ok(()) => Fate::Lives,
             Err(Exhausted) => Fate::Exhausted,
         }
     }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::exchange::channel::ChannelId;
+
 /// Why a server turned a client away. Everything but [`Refused`](Self::Refused) is decided here;
 /// that one is the game's own word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -116,6 +118,13 @@ pub enum CloseReason {
     /// between two changes of the key. A new connection has new keys.
     #[error("the keys of this connection are used up: connect again")]
     Exhausted,
+    /// The other end said something that it must not, or we did: one of the two is broken, or they
+    /// have different [`Channels`](crate::Channels).
+    #[error("an end broke the rules: compare versions and channels of the two")]
+    Violation,
+    /// The other end was heard of, but acknowledged nothing reliable for the configured time.
+    #[error("the other end takes nothing in")]
+    Stalled,
     /// A reason of the game's own.
     #[error("closed (code {0})")]
     Other(u16),
@@ -129,6 +138,8 @@ impl CloseReason {
             Self::Kicked => 3,
             Self::TimedOut => 4,
             Self::Exhausted => 5,
+            Self::Violation => 6,
+            Self::Stalled => 7,
             Self::Other(code) => 1 << 16 | u32::from(code),
         }
     }
@@ -140,6 +151,8 @@ impl CloseReason {
             3 => Self::Kicked,
             4 => Self::TimedOut,
             5 => Self::Exhausted,
+            6 => Self::Violation,
+            7 => Self::Stalled,
             _ if code >> 16 == 1 => Self::Other(code as u16),
             _ => Self::Finished,
         }
@@ -153,16 +166,22 @@ pub enum SendError {
     /// There is no such connection, not yet or no longer.
     #[error("there is no such connection")]
     NotConnected,
-    /// It does not fit a datagram.
-    #[error("{length} bytes do not fit a datagram, which has room for {room}")]
+    /// The configuration has no such channel.
+    #[error("there is no channel {}", .0.0)]
+    NoSuchChannel(ChannelId),
+    /// This is a request of our own.
+    #[error("there is no such request of the other end")]
+    NotAsked,
+    /// It is longer than messages may be; a blob has no such limit.
+    #[error("{length} bytes are too long for a message, which has room for {limit}: offer a blob")]
     TooLong {
         /// What was to be sent.
         length: usize,
         /// What can be sent.
-        room: usize,
+        limit: usize,
     },
-    /// Datagrams wait to be polled; poll them first.
-    #[error("too many datagrams wait: poll them first")]
+    /// Too much waits to be sent or acknowledged.
+    #[error("too much waits for the other end: poll datagrams, or try again later")]
     Backlogged,
 }
 

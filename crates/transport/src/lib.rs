@@ -1,11 +1,15 @@
 //! Secure connections over datagrams, as machines without sockets, clocks or randomness of their
 //! own: time, random bytes and datagrams go in with `handle_…`, datagrams and events come out of
-//! `poll_…`. Payloads are opaque bytes.
+//! `poll_…`.
 //!
 //! A [`Grant`] of the game's backend, sealed into a [`ConnectToken`], lets a [`Client`] connect to
 //! a [`Server`]. From then on every packet is encrypted and authenticated, arrives at most once,
 //! and finds its connection by a name in it rather than by the address that it came from, so a
 //! client may move to another network.
+//!
+//! What the two say to each other are messages, of opaque bytes: on [`Channels`] that are reliable
+//! or not, ordered or not; as requests and answers; or, if they are large, as blobs that are offered
+//! first.
 //!
 //! ```
 //! use prescient_transport::*;
@@ -39,20 +43,20 @@
 //!     client.handle_timeout(now);
 //!     server.handle_timeout(now);
 //!     // Where this carries datagrams over, a program sends and receives them.
-//!     while let Some(transmit) = client.poll_transmit() {
+//!     while let Some(transmit) = client.poll_transmit(now) {
 //!         server.handle_datagram(home, &transmit.bytes, now, unix, &mut entropy);
 //!     }
-//!     while let Some(transmit) = server.poll_transmit() {
+//!     while let Some(transmit) = server.poll_transmit(now) {
 //!         client.handle_datagram(address, &transmit.bytes, now);
 //!     }
 //!     while let Some(event) = server.poll_event() {
 //!         if let ServerEvent::Connected { connection, data, .. } = event {
-//!             server.send(connection, &data, now)?;
+//!             server.send(connection, ChannelId::ORDERED, &data, now)?;
 //!         }
 //!     }
 //!     while let Some(event) = client.poll_event() {
 //!         match event {
-//!             ClientEvent::Received { payload, .. } => heard = payload,
+//!             ClientEvent::Received(Received::Message { message, .. }) => heard = message,
 //!             ClientEvent::Failed(error) => return Err(error.into()),
 //!             _ => {}
 //!         }
@@ -75,6 +79,8 @@ mod connection;
 mod cookie;
 mod entropy;
 mod error;
+mod exchange;
+mod inbox;
 pub mod input;
 mod limits;
 pub mod lobby;
@@ -85,15 +91,22 @@ mod replay;
 mod schedule;
 mod server;
 mod session;
+mod statistics;
 mod time;
 mod token;
 
 pub use client::{Client, ClientEvent};
 pub use config::{Limits, LinkConfig, ServerConfig};
-pub use connection::{MAX_PAYLOAD, Statistics, Transmit};
+pub use connection::Transmit;
 pub use entropy::Entropy;
 pub use error::{BanError, CloseReason, ConnectError, Denial, SendError, TokenError};
+pub use exchange::blob::{BlobError, BlobId};
+pub use exchange::channel::{ChannelId, Channels, Delivery};
+pub use exchange::events::Received;
+pub use exchange::request::{RequestError, RequestId};
+pub use exchange::round_trip::RoundTrip;
 pub use packet::{MAX_DATAGRAM, VERSION};
 pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};
+pub use statistics::{BytesPerSecond, Sizes, Statistics};
 pub use time::{Time, UnixTime};
 pub use token::{ClientId, ConnectToken, Grant, ProtocolId, TokenKey};

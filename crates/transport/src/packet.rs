@@ -10,7 +10,7 @@ use crate::time::{Time, UnixTime};
 use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
 
 /// The version of the packets. It lies where every version has it: in the second byte of a request.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The longest datagram that is sent. Every path of the internet carries it; a request is padded
 /// to it, so that a path that does not is noticed at once.
@@ -239,7 +239,8 @@ pub(crate) fn read_denied(bytes: &[u8], prefix: &[u8; PREFIX_LEN], key: &Secret)
 /// What a sealed packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Payload,
+    /// Messages, and what there is to say about packets.
+    Frames,
     KeepAlive,
     /// Whoever reads this is at the address that it was sent to.
     PathChallenge,
@@ -265,6 +266,11 @@ pub(crate) struct Header {
 pub(crate) struct HeaderError;
 
 impl Header {
+    /// How long it is, with or without the name of a connection.
+    pub(crate) fn len(named: bool) -> usize {
+        if named { 1 + 8 + 4 } else { 1 + 4 }
+    }
+
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let kind = KINDS.iter().position(|&kind| kind == self.kind);
         let kind = kind.expect("all kinds are listed") as u8;
@@ -305,7 +311,7 @@ const ACCEPT: u8 = 3;
 const DENIED: u8 = 4;
 const SEALED: u8 = 0x80;
 const KINDS: [Kind; 5] = [
-    Kind::Payload,
+    Kind::Frames,
     Kind::KeepAlive,
     Kind::PathChallenge,
     Kind::PathResponse,

@@ -26,12 +26,17 @@ impl Replay {
         self.end
     }
 
+    /// Whether this packet is older than anything that is remembered.
+    pub(crate) fn is_behind(&self, sequence: u64) -> bool {
+        self.end.saturating_sub(sequence) > WINDOW
+    }
+
     /// Whether this packet could be accepted. Changes nothing: whoever sent it is not known yet.
     pub(crate) fn is_new(&self, sequence: u64) -> bool {
         if sequence >= self.end {
             return sequence < u64::MAX;
         }
-        self.end - sequence <= WINDOW && self.seen[word(sequence)] >> (sequence % 64) & 1 == 0
+        !self.is_behind(sequence) && self.seen[word(sequence)] >> (sequence % 64) & 1 == 0
     }
 
     /// Notes an authentic packet.

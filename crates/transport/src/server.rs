@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use crate::client::REQUEST_KEY;
 use crate::config::ServerConfig;
-use crate::connection::{
-    Connection, Fate, MAX_PAYLOAD, Outbox, Statistics, Transmit, close_reason,
-};
+use crate::connection::{Connection, Fate, Outbox, Transmit, close_reason};
 use crate::cookie::Baker;
 use crate::entropy::{Entropy, random};
 use crate::error::{BanError, CloseReason, Denial, SendError};
+use crate::exchange::blob::{BlobError, BlobId};
+use crate::exchange::channel::ChannelId;
+use crate::exchange::request::RequestId;
+use crate::exchange::{Exchange, Received};
+use crate::inbox::Inbox;
 use crate::limits::{Origin, Origins, UsedTokens};
 use crate::packet::{self, Accept, Asked, Kind, Request, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac};
 use crate::session::{Opened, Session};
+use crate::statistics::Statistics;
 use crate::time::{Attention, Time, UnixTime};
 use crate::token::{ClientId, Private, canonical};
 
@@ -37,14 +41,12 @@ pub enum ServerEvent {
         /// What the backend put into the token for us.
         data: Vec<u8>,
     },
-    /// A payload arrived; each at most once, in the order of arrival.
+    /// Something came from a client, or became of what went there.
     Received {
-        /// From whom.
+        /// Which client.
         connection: ConnectionId,
-        /// The number that the client's [`send`](crate::Client::send) returned.
-        sequence: u64,
-        /// What it sent.
-        payload: Vec<u8>,
+        /// What.
+        received: Received,
     },
     /// A client has another address now, and has proven that, too.
     Moved {
@@ -112,17 +114,21 @@ pub struct Server {
     seats: BTreeMap<ConnectionId, Seat>,
     /// When to look at which connection; one entry for each.
     timers: BTreeSet<(Time, ConnectionId)>,
+    /// Connections that may have something to say, each once, in turns.
+    talkers: VecDeque<ConnectionId>,
     origins: Origins,
     used: UsedTokens,
     banned: BTreeSet<ClientId>,
     outbox: Outbox,
-    events: VecDeque<ServerEvent>,
+    events: Inbox<ServerEvent>,
 }
 
 struct Seat {
     connection: Connection,
     client: ClientId,
     timer: Time,
+    /// Whether it stands among the talkers.
+    talks: bool,
     /// Until the client is heard of: what to repeat to it, and what to announce then.
     arriving: Option<Box<Arriving>>,
     /// An address that the client may have moved to.
@@ -138,7 +144,6 @@ struct Arriving {
 struct Path {
     address: SocketAddr,
     question: [u8; 8],
-    asked: Time,
 }
 
 impl Server {
@@ -155,11 +160,12 @@ impl Server {
             admission: None,
             seats: BTreeMap::new(),
             timers: BTreeSet::new(),
+            talkers: VecDeque::new(),
             origins: Origins::new(config.limits, clock.now()),
             used: UsedTokens::default(),
             banned: BTreeSet::new(),
             outbox: Outbox::new(config.link.outbox),
-            events: VecDeque::new(),
+            events: Inbox::new(&config.link),
             clock,
             config,
         }
@@ -185,7 +191,7 @@ impl Server {
     ) {
         let now = self.clock.advance(now);
         let stranger = self.config.key.is_public() && !from.ip().to_canonical().is_loopback();
-        if stranger || self.events.len() >= self.config.link.inbox {
+        if stranger || self.events.is_full() {
             return;
         }
         match Type::of(bytes) {
@@ -195,7 +201,7 @@ impl Server {
         }
     }
 
-    /// Does what time demands: keeps alive, says goodbye, notices silence.
+    /// Does what time demands: repeats what was lost, keeps alive, says goodbye, notices silence.
     pub fn handle_timeout(&mut self, now: Time) {
         let now = self.clock.advance(now);
         while let Some(&(time, id)) = self.timers.first()
@@ -212,46 +218,128 @@ impl Server {
         Some(self.clock.on_callers_clock(*time))
     }
 
-    /// The next datagram to send.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.outbox.poll()
+    /// The next datagram to send. It is made now, of everything that was said to a client and not
+    /// sent yet; clients take turns.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        let now = self.clock.advance(now);
+        if let Some(transmit) = self.outbox.poll() {
+            return Some(transmit);
+        }
+        while let Some(id) = self.talkers.pop_front() {
+            let Some(seat) = self.seats.get_mut(&id) else {
+                continue;
+            };
+            match seat.connection.poll_transmit(now) {
+                Ok(Some(transmit)) => {
+                    self.talkers.push_back(id);
+                    return Some(transmit);
+                }
+                Ok(None) => {
+                    seat.talks = false;
+                    self.hurry(id, now);
+                }
+                Err(_) => self.end(id, CloseReason::Exhausted),
+            }
+        }
+        None
     }
 
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
-    /// Sends a payload of up to [`MAX_PAYLOAD`] bytes, once: it may be lost, arrive late or before
-    /// an earlier one, but not twice and not changed. Returns its number.
+    /// Says something to a client on a channel, which decides what becomes of it. It goes out with
+    /// the next datagram to that client that is polled.
     pub fn send(
         &mut self,
         connection: ConnectionId,
-        payload: &[u8],
+        channel: ChannelId,
+        message: &[u8],
         now: Time,
-    ) -> Result<u64, SendError> {
+    ) -> Result<(), SendError> {
+        self.clock.advance(now);
+        let exchange = self.exchange(connection).ok_or(SendError::NotConnected)?;
+        exchange.send(channel, message)
+    }
+
+    /// Asks a client something. Exactly one [`Received::Answer`] follows.
+    pub fn request(
+        &mut self,
+        connection: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+        now: Time,
+    ) -> Result<RequestId, SendError> {
         let now = self.clock.advance(now);
-        let seat = self.seats.get_mut(&connection);
-        let seat = seat
-            .filter(|seat| !seat.connection.is_mute() && !seat.connection.is_leaving())
-            .ok_or(SendError::NotConnected)?;
-        if payload.len() > MAX_PAYLOAD {
-            return Err(SendError::TooLong {
-                length: payload.len(),
-                room: MAX_PAYLOAD,
-            });
+        let exchange = self.exchange(connection).ok_or(SendError::NotConnected)?;
+        exchange.request(message, timeout, now)
+    }
+
+    /// Answers a [`Received::Request`]. Only the first answer counts, and none that comes too late.
+    pub fn respond(
+        &mut self,
+        connection: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+        now: Time,
+    ) -> Result<(), SendError> {
+        self.clock.advance(now);
+        let exchange = self.exchange(connection).ok_or(SendError::NotConnected)?;
+        exchange.respond(request, message)
+    }
+
+    /// Offers a client something large, with a label of up to 64 bytes that tells it what.
+    pub fn offer_blob(
+        &mut self,
+        connection: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+        now: Time,
+    ) -> Result<BlobId, BlobError> {
+        self.clock.advance(now);
+        let exchange = self.exchange(connection).ok_or(BlobError::NotConnected)?;
+        exchange.offer_blob(label, bytes)
+    }
+
+    /// Accepts a [`Received::BlobOffered`]; from now on it takes memory.
+    pub fn accept_blob(
+        &mut self,
+        connection: ConnectionId,
+        blob: BlobId,
+        now: Time,
+    ) -> Result<(), BlobError> {
+        self.clock.advance(now);
+        let exchange = self.exchange(connection).ok_or(BlobError::NotConnected)?;
+        let accepted = exchange.accept_blob(blob);
+        self.collect(connection);
+        accepted
+    }
+
+    /// Refuses or stops a blob of a client, or withdraws one of ours. Nothing more is heard of it,
+    /// except that a blob of ours may have been complete before the client knew.
+    pub fn cancel_blob(
+        &mut self,
+        connection: ConnectionId,
+        blob: BlobId,
+        now: Time,
+    ) -> Result<(), BlobError> {
+        self.clock.advance(now);
+        let exchange = self.exchange(connection).ok_or(BlobError::NotConnected)?;
+        exchange.cancel_blob(blob)
+    }
+
+    /// Sends any body in a packet of frames, which no honest server does.
+    #[cfg(feature = "rogue")]
+    #[doc(hidden)]
+    pub fn send_raw(&mut self, connection: ConnectionId, body: &[u8], now: Time) {
+        let now = self.clock.advance(now);
+        if let Some(seat) = self.seats.get_mut(&connection) {
+            let to = seat.connection.peer;
+            let _ = seat
+                .connection
+                .send(Kind::Frames, body, to, now, &mut self.outbox);
         }
-        if self.outbox.is_full() {
-            return Err(SendError::Backlogged);
-        }
-        let to = seat.connection.peer;
-        let sent = seat
-            .connection
-            .send(Kind::Payload, payload, to, now, &mut self.outbox);
-        sent.map_err(|_| {
-            self.end(connection, CloseReason::Exhausted);
-            SendError::NotConnected
-        })
     }
 
     /// Ends a connection; nothing happens if there is none of that name. The goodbye is repeated a
@@ -298,17 +386,16 @@ impl Server {
 
     /// Everybody who is connected, and who they are to the backend.
     pub fn clients(&self) -> impl Iterator<Item = (ConnectionId, ClientId)> {
-        let here = |seat: &Seat| !seat.connection.is_mute() && !seat.connection.is_leaving();
         self.seats
             .iter()
-            .filter(move |(_, seat)| here(seat))
+            .filter(|(_, seat)| seat.connection.is_open())
             .map(|(&id, seat)| (id, seat.client))
     }
 
     /// What a connection has seen so far.
     pub fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
         let seat = self.seats.get(&connection)?;
-        Some(seat.connection.statistics)
+        Some(seat.connection.statistics())
     }
 
     /// How much this server holds.
@@ -469,12 +556,13 @@ impl Server {
         };
         accept.mac = mac(&keys.accept, &[&answer]);
         let session = Session::new(keys.down, keys.up, self.config.link.rekeying(), now);
-        let connection = Connection::of_server(session, from, now);
+        let connection = Connection::of_server(session, from, &self.config.link, now);
         let timer = connection.deadline(&self.config.link);
         let seat = Seat {
             connection,
             client: private.client,
             timer,
+            talks: false,
             arriving: Some(Box::new(Arriving {
                 ephemeral: request.ephemeral,
                 accept: accept.to_bytes(),
@@ -512,7 +600,7 @@ impl Server {
             return;
         };
         if let Some(arriving) = seat.arriving.take() {
-            self.events.push_back(ServerEvent::Connected {
+            self.events.push(ServerEvent::Connected {
                 connection: id,
                 client: seat.client,
                 address: seat.connection.peer,
@@ -524,12 +612,12 @@ impl Server {
                 .connection
                 .send(Kind::KeepAlive, &[], to, now, &mut self.outbox);
             debug_assert!(greeted.is_ok(), "a fresh session has numbers left");
-            self.set_timer(id);
         }
         if was_silent {
             self.resume(id, now);
         }
         self.handle_opened(id, from, opened, bytes.len(), now, entropy);
+        self.hurry(id, now);
     }
 
     /// Tells the game, and the client, which may still believe that we are gone.
@@ -538,7 +626,7 @@ impl Server {
             return;
         };
         let connection = id;
-        self.events.push_back(ServerEvent::Resumed { connection });
+        self.events.push(ServerEvent::Resumed { connection });
         let to = seat.connection.peer;
         let sent = seat
             .connection
@@ -562,26 +650,30 @@ impl Server {
         };
         let leaving = seat.connection.is_leaving();
         match opened.kind {
-            Kind::Payload if !leaving => self.events.push_back(ServerEvent::Received {
-                connection: id,
-                sequence: opened.sequence,
-                payload: opened.payload,
-            }),
+            Kind::Frames if !leaving => {
+                let handled = seat.connection.handle_frames(&opened, now);
+                self.collect(id);
+                if let Err(fault) = handled {
+                    return self.leave(id, fault.into(), now);
+                }
+                self.let_talk(id);
+            }
             Kind::Close => {
                 if let Some(reason) = close_reason(&opened.payload) {
                     return self.end(id, reason);
                 }
             }
             Kind::PathResponse if !leaving => self.handle_path_response(id, from, &opened.payload),
-            Kind::Payload | Kind::KeepAlive | Kind::PathChallenge | Kind::PathResponse => {}
+            Kind::Frames | Kind::KeepAlive | Kind::PathChallenge | Kind::PathResponse => {}
         }
         if opened.newest && !leaving {
             self.look_at_path(id, from, length, now, entropy);
         }
     }
 
-    /// Asks whoever is at a new address to prove it, with no more bytes than came from there. An
-    /// older packet that comes from elsewhere was late, or is somebody's copy.
+    /// Asks whoever is at a new address to prove it, with no more bytes than came from there, and
+    /// for every packet, because each of them or its answer may be lost. An older packet that
+    /// comes from elsewhere was late, or is somebody's copy.
     fn look_at_path(
         &mut self,
         id: ConnectionId,
@@ -600,18 +692,11 @@ impl Server {
         if length < PATH_CHALLENGE_LEN {
             return;
         }
-        let path = match seat.path.take() {
-            Some(path) if path.address == from && now.since(path.asked) < ASK_AGAIN => {
-                seat.path = Some(path);
-                return;
-            }
-            Some(path) if path.address == from => Path { asked: now, ..path },
-            _ => Path {
-                address: from,
-                question: random(entropy),
-                asked: now,
-            },
-        };
+        let known = seat.path.take().filter(|path| path.address == from);
+        let path = known.unwrap_or_else(|| Path {
+            address: from,
+            question: random(entropy),
+        });
         let sent = seat.connection.send(
             Kind::PathChallenge,
             &path.question,
@@ -642,7 +727,7 @@ impl Server {
         seat.connection.peer = from;
         self.origins.leave(old);
         self.origins.enter(new, self.clock.now());
-        self.events.push_back(ServerEvent::Moved {
+        self.events.push(ServerEvent::Moved {
             connection: id,
             address: from,
         });
@@ -656,13 +741,15 @@ impl Server {
         if seat.connection.is_leaving() {
             return;
         }
-        if seat.arriving.take().is_none() {
-            self.events.push_back(ServerEvent::Closed {
+        let known = seat.arriving.take().is_none();
+        seat.connection.leave(reason, now);
+        self.collect(id);
+        if known {
+            self.events.push(ServerEvent::Closed {
                 connection: id,
                 reason,
             });
         }
-        seat.connection.leave(reason, now);
         self.wake(id, now);
     }
 
@@ -670,49 +757,92 @@ impl Server {
         let Some(seat) = self.seats.get_mut(&id) else {
             return;
         };
-        match seat
+        let fate = seat
             .connection
-            .wake(&self.config.link, now, &mut self.outbox)
-        {
-            Fate::Lives => self.set_timer(id),
-            Fate::Silent => {
-                let connection = id;
-                self.events.push_back(ServerEvent::Silent { connection });
-                self.set_timer(id);
+            .wake(&self.config.link, now, &mut self.outbox);
+        self.collect(id);
+        match fate {
+            Fate::Lives | Fate::Silent => {
+                if fate == Fate::Silent {
+                    self.events.push(ServerEvent::Silent { connection: id });
+                }
+                self.let_talk(id);
+                // What is due and waits to be polled shall not be waited for here.
+                self.set_timer(id, now.after(Duration::from_micros(1)));
             }
             Fate::Dead => self.end(id, CloseReason::TimedOut),
             Fate::Exhausted => self.end(id, CloseReason::Exhausted),
+            Fate::Broken(reason) => self.leave(id, reason, now),
             Fate::Left => self.end(id, CloseReason::Finished),
         }
     }
 
-    fn set_timer(&mut self, id: ConnectionId) {
+    /// Where messages to a client go in, which then may have something to say.
+    fn exchange(&mut self, id: ConnectionId) -> Option<&mut Exchange> {
+        self.let_talk(id);
+        self.seats.get_mut(&id)?.connection.exchange()
+    }
+
+    fn let_talk(&mut self, id: ConnectionId) {
+        if let Some(seat) = self.seats.get_mut(&id)
+            && !seat.talks
+        {
+            seat.talks = true;
+            self.talkers.push_back(id);
+        }
+    }
+
+    /// Hands on what a connection has to tell.
+    fn collect(&mut self, id: ConnectionId) {
+        if let Some(seat) = self.seats.get_mut(&id) {
+            while let Some(received) = seat.connection.poll_event() {
+                let event = |received| ServerEvent::Received {
+                    connection: id,
+                    received,
+                };
+                self.events.push_received(received, event);
+            }
+        }
+    }
+
+    /// Sets the timer of a connection if it wants to be woken earlier than was planned. One that
+    /// goes off too early does no harm.
+    fn hurry(&mut self, id: ConnectionId, now: Time) {
+        let seat = self.seats.get(&id);
+        if seat.is_some_and(|seat| seat.connection.deadline(&self.config.link) < seat.timer) {
+            self.set_timer(id, now);
+        }
+    }
+
+    fn set_timer(&mut self, id: ConnectionId, earliest: Time) {
         if let Some(seat) = self.seats.get_mut(&id) {
             self.timers.remove(&(seat.timer, id));
-            seat.timer = seat.connection.deadline(&self.config.link);
+            seat.timer = seat.connection.deadline(&self.config.link).max(earliest);
             self.timers.insert((seat.timer, id));
         }
     }
 
     /// Frees everything that a connection holds, without a further word to its client.
     fn end(&mut self, id: ConnectionId, reason: CloseReason) {
-        let Some(seat) = self.seats.remove(&id) else {
-            return;
-        };
-        self.timers.remove(&(seat.timer, id));
-        self.origins.leave(Origin::of(seat.connection.peer));
-        if seat.arriving.is_none() && !seat.connection.is_leaving() {
-            self.events.push_back(ServerEvent::Closed {
+        if let Some(seat) = self.seats.get_mut(&id)
+            && seat.arriving.is_none()
+            && !seat.connection.is_leaving()
+        {
+            seat.connection.leave(reason, self.clock.now());
+            self.collect(id);
+            self.events.push(ServerEvent::Closed {
                 connection: id,
                 reason,
             });
+        }
+        if let Some(seat) = self.seats.remove(&id) {
+            self.timers.remove(&(seat.timer, id));
+            self.origins.leave(Origin::of(seat.connection.peer));
         }
     }
 }
 
 /// The key of a refusal where the server knows none.
 const NOBODYS: [u8; 32] = [0; 32];
-/// Shorter than a round trip, longer than the pause between two packets of a game.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// No longer than the shortest packet of a client, whose header has a name in it.
 const PATH_CHALLENGE_LEN: usize = 1 + 4 + 8 + 16;

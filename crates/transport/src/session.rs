@@ -83,6 +83,8 @@ pub(crate) struct Opened {
 pub(crate) enum Rejected {
     Malformed,
     Replayed,
+    /// Too old to be told from a repeat.
+    Late,
     Forged,
 }
 
@@ -110,14 +112,14 @@ impl Session {
         }
     }
 
-    /// The whole datagram that carries `payload`, and its number.
+    /// The whole datagram that carries `payload`.
     pub(crate) fn seal(
         &mut self,
         kind: Kind,
         connection: Option<u64>,
         payload: &[u8],
         now: Time,
-    ) -> Result<(u64, Vec<u8>), Exhausted> {
+    ) -> Result<Vec<u8>, Exhausted> {
         if self.next_sequence == u64::MAX {
             return Err(Exhausted);
         }
@@ -143,7 +145,7 @@ impl Session {
             .seal_in_place_separate_tag(nonce(sequence), Aad::from(head), text)
             .expect("a datagram is shorter than 2^38 bytes");
         bytes.extend_from_slice(tag.as_ref());
-        Ok((sequence, bytes))
+        Ok(bytes)
     }
 
     /// Opens a datagram. Unless it is authentic and new, nothing changes but a count of forgeries.
@@ -154,6 +156,9 @@ impl Session {
             return Err(Rejected::Malformed);
         }
         let sequence = nearest(self.replay.end(), header.sequence_low);
+        if self.replay.is_behind(sequence) {
+            return Err(Rejected::Late);
+        }
         if !self.replay.is_new(sequence) {
             return Err(Rejected::Replayed);
         }
@@ -195,6 +200,16 @@ impl Session {
             payload,
             newest,
         })
+    }
+
+    /// The number of the next packet.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// How many numbers the other end has used up, as far as its packets arrived.
+    pub(crate) fn numbers_seen(&self) -> u64 {
+        self.replay.end()
     }
 
     /// Whether more was forged under one key than ChaCha20-Poly1305 can be trusted with
@@ -259,13 +274,13 @@ mod tests {
     }
 
     fn up(session: &mut Session) -> Vec<u8> {
-        let sealed = session.seal(Kind::Payload, Some(9), b"up", Time::default());
-        sealed.expect("numbers are left").1
+        let sealed = session.seal(Kind::Frames, Some(9), b"up", Time::default());
+        sealed.expect("numbers are left")
     }
 
     fn down(session: &mut Session) -> Vec<u8> {
-        let sealed = session.seal(Kind::Payload, None, b"down", Time::default());
-        sealed.expect("numbers are left").1
+        let sealed = session.seal(Kind::Frames, None, b"down", Time::default());
+        sealed.expect("numbers are left")
     }
 
     /// Fails if `nearest` forgets to carry: `expected & !0xffff_ffff | low`.
@@ -301,7 +316,7 @@ mod tests {
             server.open(&last, true).expect("the last").sequence,
             u64::MAX - 1
         );
-        let more = client.seal(Kind::Payload, Some(9), b"", Time::default());
+        let more = client.seal(Kind::Frames, Some(9), b"", Time::default());
         assert_eq!(more.err(), Some(Exhausted));
     }
 

@@ -32,7 +32,7 @@ fn resumptions(world: &World) -> usize {
 }
 
 /// Case 9: thirty seconds without anything, and a round trip and a probe later both ends know
-/// better. Fails if clients probe no more often than they keep alive (`probing` without
+/// better. Fails if clients probe no more often than they keep alive (`sign_of_life` without
 /// `PROBE_SPACING`), if the end that hears first keeps it to itself (the keep-alive left out of
 /// `Server::resume`), or if who was silent for ten seconds is dead (`timeout` in
 /// `LinkConfig::default`).
@@ -75,7 +75,7 @@ fn thirty_seconds_of_blackout_are_over_after_a_round_trip() {
         }
         world.run_for(SECOND);
         assert_eq!(world.received().len(), 3);
-        assert!(world.peers.iter().all(|peer| peer.payloads().len() == 1));
+        assert!(world.peers.iter().all(|peer| peer.messages().len() == 1));
         assert_eq!(world.closed(), []);
     });
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use common::{GOOD, Link, SECOND, World, address, over_seeds};
 use prescient_transport::{ClientEvent, CloseReason, ServerEvent};
 
-/// Fails if the server never asks at a new address (`Server::look_at_path` returning at once):
-/// then nothing comes down any more.
+/// The round trip is that of a delayed packet each way. One packet in fifty is lost, and of every
+/// one that proves an address there is another 10 ms later. Fails if the server never asks at a new
+/// address (`Server::look_at_path` returning at once), and if it does so for every fifth packet
+/// only.
 #[test]
 fn every_five_seconds_another_address_and_never_a_disconnect() {
     over_seeds(20, |seed| {
@@ -50,11 +52,8 @@ fn every_five_seconds_another_address_and_never_a_disconnect() {
         }
         assert!(world.closed().is_empty());
         assert!(world.peers.iter().all(|peer| peer.closed().is_none()));
-        // One packet in fifty is lost, which delays some proofs by one question.
-        gaps.sort();
-        let most = gaps[gaps.len() * 3 / 4];
-        assert!(most <= 2 * round_trip, "3 of 4 gaps within {most:?}");
-        assert!(gaps[gaps.len() - 1] <= 6 * round_trip);
+        let longest = gaps.iter().max().expect("36 of them");
+        assert!(*longest <= 2 * round_trip, "a gap of {longest:?}");
         let moves = |event: &&ServerEvent| matches!(event, ServerEvent::Moved { .. });
         assert_eq!(world.server_events.iter().filter(moves).count(), 36);
     });
@@ -133,7 +132,7 @@ fn a_spoofed_sender_moves_nothing() {
         }
         assert!(toward > 0 && toward <= from, "{toward} bytes for {from}");
         for peer in &world.peers {
-            assert_eq!(peer.payloads().len(), 300, "all went to the real address");
+            assert_eq!(peer.messages().len(), 300, "all went to the real address");
         }
     });
 }
@@ -179,7 +178,8 @@ fn a_goodbye_arrives_after_a_move_and_through_loss() {
         let heard = world.closed().iter().any(by_itself);
         let last = world.peers[0].events.last();
         assert_eq!(last, Some(&ClientEvent::Closed(CloseReason::Other(5))));
-        // Four copies through 10 % of loss: one seed in 10,000 may miss them all.
+        // RELIABILITY asks nothing of goodbyes, and nobody answers them: who hears none of four
+        // finds out by silence. At 10 % of loss that is one seed in 10,000.
         assert!(heard, "the server did not hear it");
         assert_eq!(world.connections().len(), 2);
     });

@@ -23,11 +23,11 @@ fn all_is_well(world: &mut World) {
     assert_eq!(world.closed(), []);
     for peer in 0..3 {
         let connection = world.connection_of(peer).expect("connected");
-        let before = world.peers[peer].payloads().len();
+        let before = world.peers[peer].messages().len();
         world.server_send(connection, b"state").expect("connected");
         world.client_send(peer, b"input").expect("connected");
         world.run_for(SECOND);
-        assert_eq!(world.peers[peer].payloads().len(), before + 1);
+        assert_eq!(world.peers[peer].messages().len(), before + 1);
         assert_eq!(world.peers[peer].closed(), None);
     }
 }

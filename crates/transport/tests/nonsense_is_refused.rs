@@ -22,20 +22,33 @@ fn sending_to_nobody_too_much_or_too_often() {
     assert_eq!(world.server_send(nobody, b""), Err(SendError::NotConnected));
     world.connect_all();
     let connection = world.connections()[0];
-    let long = vec![0; MAX_PAYLOAD + 1];
-    let too_long = Err(SendError::TooLong {
-        length: MAX_PAYLOAD + 1,
-        room: MAX_PAYLOAD,
-    });
-    assert_eq!(world.client_send(peer, &long), too_long);
-    assert_eq!(world.server_send(connection, &long), too_long);
-    for payload in [&long[1..], &[]] {
-        world.client_send(peer, payload).expect("just right");
-        world.server_send(connection, payload).expect("just right");
+    for channel in (0..4).map(ChannelId) {
+        let longest = if channel < ChannelId::UNRELIABLE {
+            LinkConfig::default().longest_message
+        } else {
+            32 << 10
+        };
+        let long = vec![0; longest + 1];
+        let too_long = Err(SendError::TooLong {
+            length: longest + 1,
+            limit: longest,
+        });
+        assert_eq!(world.client_say(peer, channel, &long), too_long);
+        assert_eq!(world.server_say(connection, channel, &long), too_long);
+        for message in [&long[1..], &[]] {
+            let up = world.client_say(peer, channel, message);
+            let down = world.server_say(connection, channel, message);
+            assert_eq!((up, down), (Ok(()), Ok(())), "just right");
+        }
+    }
+    for channel in (4..=255).map(ChannelId) {
+        let unknown = Err(SendError::NoSuchChannel(channel));
+        assert_eq!(world.client_say(peer, channel, b""), unknown);
+        assert_eq!(world.server_say(connection, channel, b""), unknown);
     }
     world.run_for(SECOND);
-    assert_eq!(world.received().len(), 2);
-    assert_eq!(world.peers[peer].payloads().len(), 2);
+    assert_eq!(world.received().len(), 8);
+    assert_eq!(world.peers[peer].messages().len(), 8);
     assert!(
         world
             .sent
@@ -43,12 +56,13 @@ fn sending_to_nobody_too_much_or_too_often() {
             .all(|sent| sent.bytes.len() <= MAX_DATAGRAM)
     );
 
-    let full = (0..10_000).find_map(|_| world.client_send(peer, b"x").err());
+    let full = (0..20_000).find_map(|_| world.client_send(peer, b"x").err());
     assert_eq!(full, Some(SendError::Backlogged));
-    let full = (0..10_000).find_map(|_| world.server_send(connection, b"x").err());
+    let full = (0..20_000).find_map(|_| world.server_send(connection, b"x").err());
     assert_eq!(full, Some(SendError::Backlogged));
     world.run_for(SECOND);
     assert_eq!(world.closed(), []);
+    world.client_send(peer, b"x").expect("there is room again");
 
     let now = world.server_time();
     world.server.close(nobody, CloseReason::Kicked, now);
@@ -73,6 +87,101 @@ fn sending_to_nobody_too_much_or_too_often() {
     assert_eq!(world.peers[peer].events.iter().filter(closed).count(), 1);
 }
 
+/// Fails if ids are taken for granted (`Exchange::respond` without its first lines, `Blobs::accept`
+/// without `.filter(|_| !blob.ours)`), or if something is lost by it.
+#[test]
+fn requests_and_blobs_that_make_no_sense() {
+    let mut world = World::new(1, GOOD);
+    for _ in 0..3 {
+        world.join();
+    }
+    let now = world.client_time();
+    let early = &mut world.peers[0].client;
+    let unasked = Err(SendError::NotConnected);
+    assert_eq!(early.request(b"", SECOND, now).map(drop), unasked);
+    assert_eq!(
+        early.offer_blob(b"", vec![], now).map(drop),
+        Err(BlobError::NotConnected)
+    );
+    world.connect_all();
+    let now = world.client_time();
+    let here = world.connection_of(0).expect("connected");
+    let client = &mut world.peers[0].client;
+    let asked = client.request(b"", Duration::MAX, now).expect("fits");
+    let long = vec![0; LinkConfig::default().longest_message + 1];
+    let too_long = Err(SendError::TooLong {
+        length: long.len(),
+        limit: long.len() - 1,
+    });
+    assert_eq!(client.request(&long, SECOND, now).map(drop), too_long);
+    assert_eq!(client.request(&long[1..], SECOND, now).map(drop), Ok(()));
+    // Our own request is nothing to respond to, at either end.
+    assert_eq!(client.respond(asked, b"", now), Err(SendError::NotAsked));
+    let server = &mut world.server;
+    assert_eq!(
+        server.respond(here, asked, b"", now),
+        Err(SendError::NotAsked)
+    );
+    assert_eq!(
+        server.respond(ConnectionId(3), asked, b"", now),
+        Err(SendError::NotConnected)
+    );
+    let label = client.offer_blob(&[0; 65], vec![], now);
+    assert_eq!(label.map(drop), Err(BlobError::Label(65)));
+    // The first offers of both ends have the same number.
+    let theirs = world.server.offer_blob(here, b"", vec![2; 9], now);
+    assert!(theirs.is_ok());
+    world.run_for(SECOND);
+    let now = world.client_time();
+    let client = &mut world.peers[0].client;
+    let ours = client.offer_blob(&[0; 64], vec![1; 9], now).expect("fits");
+    assert_eq!(client.accept_blob(ours, now), Err(BlobError::NoSuchBlob));
+    let server = &mut world.server;
+    for connection in [here, ConnectionId(3)] {
+        assert!(server.accept_blob(connection, ours, now).is_err());
+    }
+    let nowhere = server.cancel_blob(ConnectionId(3), ours, now);
+    assert_eq!(nowhere, Err(BlobError::NotConnected));
+    world.run_for(SECOND);
+    let request = world
+        .received_from(here)
+        .find_map(|received| match received {
+            Received::Request { request, .. } => Some(*request),
+            _ => None,
+        });
+    let request = request.expect("it was asked");
+    let now = world.server_time();
+    // Another connection has not asked that; its client drops what nobody waits for.
+    let other = world.connection_of(1).expect("connected");
+    for _ in 0..3 {
+        let server = &mut world.server;
+        assert_eq!(server.respond(other, request, b"lost", now), Ok(()));
+        assert_eq!(server.respond(here, request, b"found", now), Ok(()));
+    }
+    world.run_for(SECOND);
+    assert_eq!(world.peers[1].received().count(), 0);
+    let answer = Received::Answer {
+        request: asked,
+        answer: Ok(b"found".to_vec()),
+    };
+    let answers = world.peers[0].received().filter(|one| **one == answer);
+    assert_eq!(answers.count(), 1);
+    // More requests than anybody needs.
+    let now = world.client_time();
+    let client = &mut world.peers[0].client;
+    let full = (0..2000).find_map(|_| client.request(b"", Duration::MAX, now).err());
+    assert_eq!(full, Some(SendError::Backlogged));
+    // No channel takes the numbers that are not the game's.
+    let channels = (0..=255).fold(Channels::none(), |channels, number| {
+        channels.with(ChannelId(number), Delivery::Ordered)
+    });
+    let taken = (0..=255).filter(|number| channels.delivery(ChannelId(*number)).is_some());
+    assert_eq!(taken.count(), 14);
+    world.run_for(SECOND);
+    assert_eq!(world.closed(), []);
+    assert!(world.peers.iter().all(|peer| peer.closed().is_none()));
+}
+
 /// Fails if configurations are taken as they are (`LinkConfig::sane` returning `self`): a
 /// keep-alive every zero seconds never ends.
 #[test]
@@ -87,6 +196,12 @@ fn configurations_that_cannot_work() {
         key_lifetime: Duration::ZERO,
         outbox: 0,
         inbox: 0,
+        inbox_bytes: 0,
+        channels: Channels::none(),
+        longest_message: 0,
+        backlog: 0,
+        blob_memory: 0,
+        stalled: Duration::ZERO,
     };
     let everything = LinkConfig {
         connect_timeout: Duration::MAX,
@@ -98,12 +213,19 @@ fn configurations_that_cannot_work() {
         key_lifetime: Duration::MAX,
         outbox: usize::MAX,
         inbox: usize::MAX,
+        inbox_bytes: usize::MAX,
+        channels: Channels::default(),
+        longest_message: usize::MAX,
+        backlog: usize::MAX,
+        blob_memory: usize::MAX,
+        stalled: Duration::MAX,
     };
     let restless = LinkConfig {
         connect_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(5),
         outbox: 100,
         inbox: 100,
+        inbox_bytes: 1 << 16,
         ..nothing
     };
     let all = [(nothing, 0), (everything, usize::MAX), (restless, 1)];
@@ -139,11 +261,11 @@ fn randomness_that_is_none() {
         let server = address("192.0.2.1:4000");
         for _ in 0..4 {
             client.handle_timeout(now);
-            while let Some(sent) = client.poll_transmit() {
+            while let Some(sent) = client.poll_transmit(now) {
                 let server = &mut world.server;
                 server.handle_datagram(from, &sent.bytes, now, UNIX, &mut zeros);
             }
-            while let Some(sent) = world.server.poll_transmit() {
+            while let Some(sent) = world.server.poll_transmit(now) {
                 client.handle_datagram(server, &sent.bytes, now);
             }
         }
@@ -178,7 +300,7 @@ fn grants_that_fit_no_token() {
     assert_eq!(ConnectToken::from_bytes(&token.to_bytes()), Ok(token));
 }
 
-/// Fails if datagrams are taken while nobody polls (`self.events.len() >= …inbox` left out).
+/// Fails if datagrams are taken while nobody polls (`self.events.is_full()` left out).
 #[test]
 fn who_does_not_poll_does_not_fill_memory() {
     let mut small = config();
@@ -191,7 +313,7 @@ fn who_does_not_poll_does_not_fill_memory() {
     for _ in 0..1000 {
         world.client_send(peer, b"x").expect("connected");
         let now = world.server_time();
-        while let Some(sent) = world.peers[peer].client.poll_transmit() {
+        while let Some(sent) = world.peers[peer].client.poll_transmit(now) {
             let from = world.peers[peer].address;
             let server = &mut world.server;
             server.handle_datagram(from, &sent.bytes, now, UNIX, &mut random);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use common::{GOOD, Link, World, over_seeds};
 
 /// Fails if `Session::open` does not note what it accepted (`self.replay.accept(sequence)`), or if
-/// `Replay::is_new` takes what lies behind the window for new (`> WINDOW ||` instead of
-/// `<= WINDOW &&`).
+/// `Replay::is_new` takes what lies behind the window for new (`is_behind(sequence) ||`
+/// instead of `!is_behind(sequence) &&`).
 #[test]
 fn replays_up_to_a_minute_late_are_dropped() {
     over_seeds(20, |seed| {
@@ -41,7 +41,7 @@ fn replays_up_to_a_minute_late_are_dropped() {
         assert_eq!(up.iter().collect::<BTreeSet<_>>().len(), 7500);
         let mut replayed = 0;
         for peer in 0..3 {
-            let down = world.peers[peer].payloads();
+            let down = world.peers[peer].messages();
             assert_eq!(down.len(), 2500);
             assert_eq!(down.iter().collect::<BTreeSet<_>>().len(), 2500);
             let connection = world.connection_of(peer).expect("still connected");
@@ -49,7 +49,7 @@ fn replays_up_to_a_minute_late_are_dropped() {
                 .server
                 .statistics(connection)
                 .expect("connected")
-                .replayed;
+                .duplicate;
         }
         assert!(replayed > 3000, "{replayed} replays were seen");
     });

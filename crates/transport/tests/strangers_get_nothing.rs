@@ -18,7 +18,7 @@ fn spoofed(random: &mut Random, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut client = Client::connect(token, PROTOCOL, LinkConfig::default(), random, now)
             .expect("the same protocol");
         client.handle_timeout(now);
-        let request = client.poll_transmit().expect("it asks at once").bytes;
+        let request = client.poll_transmit(now).expect("it asks at once").bytes;
         let ip = Ipv4Addr::from_bits(random.next() as u32);
         requests.push((SocketAddr::new(ip.into(), 1 + number as u16), request));
     }
@@ -37,7 +37,7 @@ fn spoofed_requests_leave_no_state() {
             server.handle_datagram(from, &request, now, UNIX, &mut random);
             assert!(
                 server
-                    .poll_transmit()
+                    .poll_transmit(now)
                     .is_some_and(|answer| answer.to == from)
             );
         }
@@ -107,14 +107,14 @@ fn nothing_is_amplified() {
         let mut random = world.random.clone();
         let now = world.server_time();
         world.server.handle_timeout(now);
-        while world.server.poll_transmit().is_some() {}
+        while world.server.poll_transmit(now).is_some() {}
         let seen = world.sent.clone();
         let mut unseen = Vec::new();
         for peer in 0..3 {
             // Authentic, new, and from elsewhere: this is what moves a connection.
             world.client_send(peer, b"").expect("connected");
             let client = &mut world.peers[peer].client;
-            unseen.extend(std::iter::from_fn(|| client.poll_transmit()).map(|sent| sent.bytes));
+            unseen.extend(std::iter::from_fn(|| client.poll_transmit(now)).map(|sent| sent.bytes));
         }
         let seen = seen.into_iter().map(|datagram| datagram.bytes);
         for (number, bytes) in seen.chain(unseen).enumerate() {
@@ -133,7 +133,7 @@ fn nothing_is_amplified() {
             for bytes in tries {
                 let server = &mut world.server;
                 server.handle_datagram(from, &bytes, now, UNIX, &mut random);
-                let answers = std::iter::from_fn(|| server.poll_transmit());
+                let answers = std::iter::from_fn(|| server.poll_transmit(now));
                 let out: usize = answers
                     .filter(|answer| answer.to == from)
                     .map(|answer| answer.bytes.len())

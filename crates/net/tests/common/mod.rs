@@ -71,7 +71,8 @@ impl Arena {
     }
 
     pub fn client_send(&mut self, client: usize, payload: &[u8]) {
-        let sent = self.clients[client].with(|client, now| client.send(payload, now));
+        let sent = self.clients[client]
+            .with(|client, now| client.send(ChannelId::UNRELIABLE, payload, now));
         sent.expect("it is connected");
     }
 
@@ -79,7 +80,7 @@ impl Arena {
         let to = self.connection(client);
         let sent = self
             .server
-            .with(|server, now| server.send(to, payload, now));
+            .with(|server, now| server.send(to, ChannelId::UNRELIABLE, payload, now));
         sent.expect("it is connected");
     }
 
@@ -90,9 +91,8 @@ impl Arena {
         let heard = events.filter_map(|event| match event {
             ServerEvent::Received {
                 connection,
-                payload,
-                ..
-            } if *connection == from => Some(payload.clone()),
+                received: Received::Message { message, .. },
+            } if *connection == from => Some(message.clone()),
             _ => None,
         });
         heard.collect()
@@ -102,7 +102,7 @@ impl Arena {
     pub fn heard_by_client(&self, client: usize) -> Vec<Vec<u8>> {
         let events = self.client_events[client].iter();
         let heard = events.filter_map(|event| match event {
-            ClientEvent::Received { payload, .. } => Some(payload.clone()),
+            ClientEvent::Received(Received::Message { message, .. }) => Some(message.clone()),
             _ => None,
         });
         heard.collect()

@@ -79,6 +79,8 @@ pub struct Peer {
     pub client: Client,
     pub address: SocketAddr,
     pub events: Vec<ClientEvent>,
+    /// Nobody asks it for events.
+    pub deaf: bool,
 }
 
 impl Peer {
@@ -100,19 +102,43 @@ impl Peer {
         })
     }
 
-    pub fn payloads(&self) -> Vec<Vec<u8>> {
-        let received = self.events.iter().filter_map(|event| match event {
-            ClientEvent::Received { payload, .. } => Some(payload.clone()),
+    /// All messages, of all channels.
+    pub fn messages(&self) -> Vec<Vec<u8>> {
+        let received = self.received().filter_map(|received| match received {
+            Received::Message { message, .. } => Some(message.clone()),
             _ => None,
         });
         received.collect()
     }
+
+    /// The messages of one channel.
+    pub fn messages_on(&self, wanted: ChannelId) -> Vec<Vec<u8>> {
+        on(self.received(), wanted)
+    }
+
+    pub fn received(&self) -> impl Iterator<Item = &Received> {
+        self.events.iter().filter_map(|event| match event {
+            ClientEvent::Received(received) => Some(received),
+            _ => None,
+        })
+    }
+}
+
+fn on<'a>(received: impl Iterator<Item = &'a Received>, wanted: ChannelId) -> Vec<Vec<u8>> {
+    let messages = received.filter_map(|received| match received {
+        Received::Message { channel, message } if *channel == wanted => Some(message.clone()),
+        _ => None,
+    });
+    messages.collect()
 }
 
 /// A server, its clients, and everything in between.
 pub struct World {
     pub random: Random,
     pub link: Link,
+    /// Whether everything to the server, or to the clients, is lost.
+    pub silent_up: bool,
+    pub silent_down: bool,
     /// Microseconds of the virtual clock.
     pub now: u64,
     /// What the clocks of the server and of the clients show beyond that.
@@ -161,6 +187,8 @@ impl World {
         Self {
             random,
             link,
+            silent_up: false,
+            silent_down: false,
             now,
             server_ahead: 0,
             client_ahead: 0,
@@ -206,6 +234,7 @@ impl World {
             client: client.expect("the same protocol"),
             address: address(from),
             events: Vec::new(),
+            deaf: false,
         });
         self.peers.len() - 1
     }
@@ -226,27 +255,74 @@ impl World {
         found.map(|(connection, _)| connection)
     }
 
-    pub fn client_send(&mut self, peer: usize, payload: &[u8]) -> Result<u64, SendError> {
+    /// Sends an unreliable message.
+    pub fn client_send(&mut self, peer: usize, message: &[u8]) -> Result<(), SendError> {
+        self.client_say(peer, ChannelId::UNRELIABLE, message)
+    }
+
+    pub fn client_say(
+        &mut self,
+        peer: usize,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
         let now = self.client_time();
-        self.peers[peer].client.send(payload, now)
+        self.peers[peer].client.send(channel, message, now)
     }
 
-    pub fn server_send(&mut self, to: ConnectionId, payload: &[u8]) -> Result<u64, SendError> {
+    /// Sends an unreliable message.
+    pub fn server_send(&mut self, to: ConnectionId, message: &[u8]) -> Result<(), SendError> {
+        self.server_say(to, ChannelId::UNRELIABLE, message)
+    }
+
+    pub fn server_say(
+        &mut self,
+        to: ConnectionId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
         let now = self.server_time();
-        self.server.send(to, payload, now)
+        self.server.send(to, channel, message, now)
     }
 
-    /// What the server received, and from whom.
+    /// The messages that the server received, and from whom.
     pub fn received(&self) -> Vec<(ConnectionId, Vec<u8>)> {
         let received = self.server_events.iter().filter_map(|event| match event {
             ServerEvent::Received {
                 connection,
-                payload,
-                ..
-            } => Some((*connection, payload.clone())),
+                received: Received::Message { message, .. },
+            } => Some((*connection, message.clone())),
             _ => None,
         });
         received.collect()
+    }
+
+    /// What the server received from one client.
+    pub fn received_from(&self, wanted: ConnectionId) -> impl Iterator<Item = &Received> {
+        self.server_events
+            .iter()
+            .filter_map(move |event| match event {
+                ServerEvent::Received {
+                    connection,
+                    received,
+                } if *connection == wanted => Some(received),
+                _ => None,
+            })
+    }
+
+    /// The messages that the server received from one client on one channel.
+    pub fn received_on(&self, from: ConnectionId, wanted: ChannelId) -> Vec<Vec<u8>> {
+        on(self.received_from(from), wanted)
+    }
+
+    pub fn statistics(&self, peer: usize) -> Statistics {
+        let statistics = self.peers[peer].client.statistics();
+        statistics.expect("connected")
+    }
+
+    pub fn server_statistics(&self, connection: ConnectionId) -> Statistics {
+        let statistics = self.server.statistics(connection);
+        statistics.expect("connected")
     }
 
     pub fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
@@ -374,15 +450,18 @@ impl World {
 
     fn collect(&mut self) {
         let mut out = Vec::new();
-        while let Some(Transmit { to, bytes }) = self.server.poll_transmit() {
+        let (server_time, client_time) = (self.server_time(), self.client_time());
+        while let Some(Transmit { to, bytes }) = self.server.poll_transmit(server_time) {
             out.push((self.server_address, to, bytes));
         }
         for peer in &mut self.peers {
-            while let Some(Transmit { to, bytes }) = peer.client.poll_transmit() {
+            while let Some(Transmit { to, bytes }) = peer.client.poll_transmit(client_time) {
                 out.push((peer.address, to, bytes));
             }
-            peer.events
-                .extend(std::iter::from_fn(|| peer.client.poll_event()));
+            if !peer.deaf {
+                peer.events
+                    .extend(std::iter::from_fn(|| peer.client.poll_event()));
+            }
         }
         while let Some(event) = self.server.poll_event() {
             self.server_events.push(event);
@@ -406,7 +485,12 @@ impl World {
             let after = link.latency + self.random.below(link.repeat);
             self.fly(datagram.clone(), after);
         }
-        if self.random.percent(link.loss) {
+        let silent = if datagram.to == self.server_address {
+            self.silent_up
+        } else {
+            self.silent_down
+        };
+        if self.random.percent(link.loss) || silent {
             self.count += 1;
             return;
         }

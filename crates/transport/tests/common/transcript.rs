@@ -1,5 +1,7 @@
 //! A small connection, the same every time: what the golden datagrams are made of.
 
+use std::time::Duration;
+
 use prescient_transport::*;
 
 use super::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
@@ -8,7 +10,8 @@ use super::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
 /// comes out of it is what arrives.
 pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut random = Random(2026);
-    let now = Time::from_micros(1_000_000);
+    let mut now = Time::from_micros(1_000_000);
+    let mut events = Vec::new();
     let mut config = config();
     config.link.packets_per_key = 4;
     let (link, here) = (config.link, config.addresses[0]);
@@ -21,41 +24,78 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
         Client::connect(token, PROTOCOL, link, &mut random, now).expect("the same protocol");
     let mut home = address("198.51.100.7:50000");
     let mut connection = None;
-    for round in 0..10u8 {
+    for round in 0..16u8 {
+        now = now.after(Duration::from_millis(7));
         client.handle_timeout(now);
+        server.handle_timeout(now);
         if round == 7 {
             home = address("[2001:db8::7]:50001");
         }
         if let Some(connection) = connection {
-            client.send(&[round; 5], now).expect("connected");
-            server
-                .send(connection, &[round; 3], now)
-                .expect("connected");
+            speak(round, &mut client, &mut server, connection, now);
         }
-        if round == 9 {
+        if round == 15 {
             client.close(CloseReason::Other(9), now);
         }
-        while let Some(sent) = client.poll_transmit() {
+        while let Some(sent) = client.poll_transmit(now) {
             let bytes = carry("up", sent.bytes);
             server.handle_datagram(home, &bytes, now, UNIX, &mut random);
         }
         while let Some(event) = server.poll_event() {
-            if let ServerEvent::Connected { connection: id, .. } = event {
-                connection = Some(id);
+            match event {
+                ServerEvent::Connected { connection: id, .. } => connection = Some(id),
+                ServerEvent::Received {
+                    connection,
+                    received: Received::Request { request, message },
+                } => server
+                    .respond(connection, request, &message, now)
+                    .expect("connected"),
+                _ => {}
             }
         }
-        while let Some(sent) = server.poll_transmit() {
+        while let Some(sent) = server.poll_transmit(now) {
             let bytes = carry("down", sent.bytes);
             client.handle_datagram(here, &bytes, now);
         }
+        while let Some(event) = client.poll_event() {
+            if let ClientEvent::Received(Received::BlobOffered { blob, .. }) = event {
+                client.accept_blob(blob, now).expect("small enough");
+            }
+            events.push(event);
+        }
     }
     assert_eq!(server.clients().count(), 0, "the goodbye was understood");
-    assert!(
-        client
-            .poll_event()
-            .is_some_and(|event| { event == ClientEvent::Connected { server: here } })
-    );
+    assert_eq!(events[0], ClientEvent::Connected { server: here });
+    let arrived = |event: &ClientEvent| matches!(event, ClientEvent::Received(Received::BlobArrived { bytes, .. }) if bytes.len() == 1500);
+    assert!(events.iter().any(arrived));
+    let answered = |event: &ClientEvent| matches!(event, ClientEvent::Received(Received::Answer { answer: Ok(answer), .. }) if answer == b"why?");
+    assert!(events.iter().any(answered));
     refusal(&mut random, carry);
+}
+
+/// Something on every channel, long messages, a request and a blob.
+fn speak(round: u8, client: &mut Client, server: &mut Server, connection: ConnectionId, now: Time) {
+    let channel = ChannelId(round % 4);
+    client.send(channel, &[round; 5], now).expect("connected");
+    let next = ChannelId((round + 1) % 4);
+    client.send(next, &[], now).expect("connected");
+    server
+        .send(connection, channel, &[round; 3], now)
+        .expect("connected");
+    match round {
+        8 => {
+            let long = [8; 1300];
+            client
+                .send(ChannelId::ORDERED, &long, now)
+                .expect("connected");
+            client
+                .send(ChannelId::UNRELIABLE, &long, now)
+                .expect("connected");
+        }
+        9 => drop(client.request(b"why?", Duration::from_secs(1), now)),
+        10 => drop(server.offer_blob(connection, b"map", vec![10; 1500], now)),
+        _ => {}
+    }
 }
 
 /// A token that has expired, and what the server says to it.

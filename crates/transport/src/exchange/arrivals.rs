@@ -1,0 +1,111 @@
+//! Which packets arrived, and when the other end has to be told.
+
+use std::time::Duration;
+
+use super::frame::{Body, MOST_RANGES};
+use super::ranges::Ranges;
+use crate::time::Time;
+
+/// The packets of the other end that arrived, as far as it may still want to know.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    arrived: Ranges,
+    /// One more than the newest.
+    end: u64,
+    newest_at: Time,
+    /// When to say so at the latest; none if there is nothing new to say.
+    due: Option<Time>,
+    /// How often to say so yet, in packets that go out anyway.
+    left: u32,
+}
+
+impl Arrivals {
+    /// Notes a packet; `asks` if it wants to be acknowledged.
+    pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
+        let in_order = sequence == self.end;
+        self.arrived.insert(sequence, sequence + 1);
+        // What falls out is old, and was said often.
+        self.arrived.keep_highest(MOST_RANGES);
+        if sequence >= self.end {
+            self.end = sequence + 1;
+            self.newest_at = now;
+        }
+        if asks {
+            let patience = if in_order { DELAY } else { Duration::ZERO };
+            let due = now.after(patience);
+            self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+            self.left = TIMES;
+        }
+    }
+
+    /// When a packet has to go out even if it says nothing else.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Writes what is to be said, if anything. It counts as said with [`told`](Self::told).
+    pub(crate) fn write(&self, body: &mut Body, now: Time) {
+        if self.left > 0 {
+            body.received(&self.arrived, now.since(self.newest_at));
+        }
+    }
+
+    /// Notes that it was said; returns what to [`forget`](Self::forget) when that is acknowledged.
+    pub(crate) fn told(&mut self) -> Option<u64> {
+        self.due = None;
+        self.left = self.left.checked_sub(1)?;
+        Some(self.end - 1)
+    }
+
+    /// Whether there is much to repeat.
+    pub(crate) fn is_long(&self) -> bool {
+        self.arrived.len() > MANY_RANGES
+    }
+
+    /// The other end knows of everything before this packet; no need to repeat it.
+    pub(crate) fn forget(&mut self, before: u64) {
+        self.arrived.remove(0, before);
+    }
+}
+
+/// Who sends more than it receives repeats itself, because packets get lost.
+const TIMES: u32 = 3;
+const MANY_RANGES: usize = 8;
+/// How long a packet may wait for company before it is acknowledged.
+pub(crate) const DELAY: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a gap is not told at once (`in_order` always true), or if what nobody asked for is
+    /// told.
+    #[test]
+    fn gaps_are_told_at_once_and_the_rest_soon() {
+        let mut arrivals = Arrivals::default();
+        let time = |millis: u64| Time::from_micros(millis * 1000);
+        arrivals.note(0, false, time(0));
+        assert_eq!(arrivals.due(), None);
+        arrivals.note(1, true, time(1));
+        arrivals.note(2, true, time(5));
+        assert_eq!(arrivals.due(), Some(time(21)));
+        arrivals.note(4, true, time(6));
+        assert_eq!(arrivals.due(), Some(time(6)));
+        assert_eq!(arrivals.told(), Some(4));
+        assert_eq!(arrivals.due(), None);
+        arrivals.note(3, true, time(7));
+        assert_eq!(arrivals.due(), Some(time(7)), "it came late");
+        arrivals.forget(4);
+        assert_eq!(arrivals.arrived.iter().collect::<Vec<_>>(), [(4, 5)]);
+    }
+
+    /// Fails if ranges are not forgotten (`keep_highest` left out).
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut arrivals = Arrivals::default();
+        for sequence in 0..10_000 {
+            arrivals.note(2 * sequence, true, Time::default());
+        }
+        assert_eq!(arrivals.arrived.len(), MOST_RANGES);
+    }
+}

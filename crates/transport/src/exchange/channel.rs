@@ -1,0 +1,236 @@
+//! Channels: what they promise, and one of them with both of its directions.
+
+use super::Fault;
+use super::fragment::{LONGEST_UNRELIABLE, Position, Scraps};
+use super::frame::{Body, Piece};
+use super::receiver::{Moment, Receiver};
+use super::sender::{Burst, Sender, Wrote};
+use super::sent::Cargo;
+use crate::time::Time;
+
+/// A channel of a connection, the same for both ends and both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(pub u8);
+
+impl ChannelId {
+    /// Reliable and ordered, unless [`Channels`] says otherwise.
+    pub const ORDERED: Self = Self(0);
+    /// Reliable and not ordered, unless [`Channels`] says otherwise.
+    pub const UNORDERED: Self = Self(1);
+    /// Unreliable, unless [`Channels`] says otherwise.
+    pub const UNRELIABLE: Self = Self(2);
+    /// Sequenced, unless [`Channels`] says otherwise.
+    pub const SEQUENCED: Self = Self(3);
+}
+
+/// What a channel promises. Whatever it is, no message arrives twice or changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Every message arrives, in the order in which they were sent. One that is late holds up those
+    /// behind it.
+    Ordered,
+    /// Every message arrives, as soon as it can.
+    Unordered,
+    /// Messages may be lost and overtake each other.
+    Unreliable,
+    /// Messages may be lost, and none arrives after one that was sent later.
+    Sequenced,
+}
+
+impl Delivery {
+    /// Whether every message arrives.
+    pub fn is_reliable(self) -> bool {
+        matches!(self, Self::Ordered | Self::Unordered)
+    }
+}
+
+/// The channels of a connection. Both ends must have the same: make them part of what
+/// [`ProtocolId`](crate::ProtocolId) stands for. A message on a channel that the receiver has not,
+/// or has with another promise, ends the connection with
+/// [`Violation`](crate::CloseReason::Violation).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channels([Option<Delivery>; CHANNELS]);
+
+impl Channels {
+    /// No channels at all.
+    pub const fn none() -> Self {
+        Self([None; CHANNELS])
+    }
+
+    /// The same with one more channel, or another promise of one that there was. Numbers above 13
+    /// are not for the game; nothing changes then.
+    pub fn with(mut self, channel: ChannelId, delivery: Delivery) -> Self {
+        if let Some(place) = self.0.get_mut(usize::from(channel.0)) {
+            *place = Some(delivery);
+        }
+        self
+    }
+
+    /// What a channel promises; none if there is no such channel.
+    pub fn delivery(&self, channel: ChannelId) -> Option<Delivery> {
+        self.0.get(usize::from(channel.0)).copied().flatten()
+    }
+}
+
+impl Default for Channels {
+    /// One of each kind.
+    fn default() -> Self {
+        Self::none()
+            .with(ChannelId::ORDERED, Delivery::Ordered)
+            .with(ChannelId::UNORDERED, Delivery::Unordered)
+            .with(ChannelId::UNRELIABLE, Delivery::Unreliable)
+            .with(ChannelId::SEQUENCED, Delivery::Sequenced)
+    }
+}
+
+/// One channel of one connection.
+pub(crate) struct Channel {
+    pub(crate) id: u8,
+    out: Out,
+    into: Into,
+}
+
+enum Out {
+    Reliable(Sender),
+    Unreliable(Burst),
+}
+
+enum Into {
+    Reliable(Receiver),
+    Unreliable,
+    Sequenced { newest: Option<Position> },
+}
+
+impl Channel {
+    pub(crate) fn new(id: u8, delivery: Delivery) -> Self {
+        let out = match delivery.is_reliable() {
+            true => Out::Reliable(Sender::new(id)),
+            false => Out::Unreliable(Burst::new(id)),
+        };
+        let into = match delivery {
+            Delivery::Ordered => Into::Reliable(Receiver::new(true)),
+            Delivery::Unordered => Into::Reliable(Receiver::new(false)),
+            Delivery::Unreliable => Into::Unreliable,
+            Delivery::Sequenced => Into::Sequenced { newest: None },
+        };
+        Self { id, out, into }
+    }
+
+    pub(crate) fn push(&mut self, message: Vec<u8>) {
+        match &mut self.out {
+            Out::Reliable(sender) => sender.push(message),
+            Out::Unreliable(burst) => burst.push(message),
+        }
+    }
+
+    /// How long a message may be at most, whatever the configuration says.
+    pub(crate) fn longest(&self) -> usize {
+        match &self.out {
+            Out::Reliable(_) => usize::MAX,
+            Out::Unreliable(_) => LONGEST_UNRELIABLE,
+        }
+    }
+
+    /// Adds something to a packet; `room` is what the other end may still be made to hold, and
+    /// `may_cut` says that no other channel sends an unreliable message in parts.
+    pub(crate) fn write(
+        &mut self,
+        body: &mut Body,
+        room: usize,
+        may_cut: bool,
+        cargo: &mut Vec<Cargo>,
+    ) -> Wrote {
+        match &mut self.out {
+            Out::Reliable(sender) => sender.write(body, room, cargo),
+            Out::Unreliable(burst) => burst.write(body, may_cut),
+        }
+    }
+
+    /// Whether it is sending an unreliable message in parts.
+    pub(crate) fn is_cutting(&self) -> bool {
+        matches!(&self.out, Out::Unreliable(burst) if burst.is_cutting())
+    }
+
+    pub(crate) fn sender(&mut self) -> Option<&mut Sender> {
+        match &mut self.out {
+            Out::Reliable(sender) => Some(sender),
+            Out::Unreliable(_) => None,
+        }
+    }
+
+    /// Bytes that wait to be sent or acknowledged.
+    pub(crate) fn waiting(&self) -> usize {
+        match &self.out {
+            Out::Reliable(sender) => sender.waiting(),
+            Out::Unreliable(burst) => burst.waiting(),
+        }
+    }
+
+    /// What the other end may have to hold.
+    pub(crate) fn exposed(&self) -> usize {
+        match &self.out {
+            Out::Reliable(sender) => sender.exposed(),
+            Out::Unreliable(_) => 0,
+        }
+    }
+
+    /// What we hold.
+    pub(crate) fn held(&self) -> usize {
+        match &self.into {
+            Into::Reliable(receiver) => receiver.held(),
+            Into::Unreliable | Into::Sequenced { .. } => 0,
+        }
+    }
+
+    pub(crate) fn is_neglected(&self, moment: Moment) -> bool {
+        matches!(&self.into, Into::Reliable(receiver) if receiver.is_neglected(moment))
+    }
+
+    /// Takes a reliable piece.
+    pub(crate) fn handle_reliable(
+        &mut self,
+        piece: &Piece<'_>,
+        room: usize,
+        moment: Moment,
+        out: &mut Vec<Vec<u8>>,
+    ) -> Result<(), Fault> {
+        match &mut self.into {
+            Into::Reliable(receiver) => receiver.handle(piece, room, moment, out),
+            Into::Unreliable | Into::Sequenced { .. } => Err(Fault::Violation),
+        }
+    }
+
+    /// Takes an unreliable piece; returns the message if it is complete and not too late.
+    pub(crate) fn handle_unreliable(
+        &mut self,
+        piece: &Piece<'_>,
+        position: Position,
+        scraps: &mut Scraps,
+        now: Time,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        if matches!(self.into, Into::Reliable(_)) {
+            return Err(Fault::Violation);
+        }
+        let (position, message) = match piece.part {
+            None => (position, piece.bytes.to_vec()),
+            Some(part) => match scraps.add(piece, part, position, now)? {
+                Some(complete) => complete,
+                None => return Ok(None),
+            },
+        };
+        if let Into::Sequenced { newest } = &mut self.into {
+            if newest.is_some_and(|newest| newest >= position) {
+                return Ok(None);
+            }
+            *newest = Some(position);
+        }
+        Ok(Some(message))
+    }
+}
+
+/// Channels that the game may have.
+const CHANNELS: usize = 14;
+/// Carries requests and answers.
+pub(crate) const REQUESTS: u8 = 14;
+/// Carries what is said about blobs.
+pub(crate) const BLOBS: u8 = 15;

@@ -1,0 +1,471 @@
+//! The frames, byte by byte; WIRE.md has the same as tables.
+//!
+//! A new frame is a variant of [`Frame`], an arm of [`read`], and a writer on [`Body`] above the
+//! reader of what it writes.
+
+use std::time::Duration;
+
+use super::ranges::Ranges;
+use crate::bytes::{Reader, number_len, write_number};
+
+/// One thing that a packet says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Frame<'a> {
+    Received(Report<'a>),
+    /// Wants to be acknowledged, and nothing else.
+    Ask,
+    Chunk(Chunk<'a>),
+    Message(Piece<'a>),
+}
+
+/// All frames of a body, or none of them if any is malformed.
+pub(crate) fn frames(body: &[u8]) -> Option<impl Iterator<Item = Frame<'_>>> {
+    let all = |body| {
+        let mut reader = Reader::new(body);
+        std::iter::from_fn(move || (reader.left() > 0).then(|| read(&mut reader)))
+    };
+    let mut count = 0;
+    for frame in all(body) {
+        frame?;
+        count += 1;
+    }
+    (1..=MOST_FRAMES)
+        .contains(&count)
+        .then(|| all(body).flatten())
+}
+
+fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
+    match reader.u8()? {
+        RECEIVED => Report::read(reader, false).map(Frame::Received),
+        RECEIVED_WITH_GAPS => Report::read(reader, true).map(Frame::Received),
+        ASK => Some(Frame::Ask),
+        CHUNK => Chunk::read(reader).map(Frame::Chunk),
+        first if first & MESSAGE != 0 => Piece::read(reader, first).map(Frame::Message),
+        _ => None,
+    }
+}
+
+/// The body of a packet while it is written.
+pub(crate) struct Body {
+    bytes: Vec<u8>,
+    room: usize,
+    frames: usize,
+    /// Whether there is anything but a report in it.
+    talks: bool,
+    /// Where the last frame begins and where its length is, if it can do without.
+    last: Option<(usize, std::ops::Range<usize>)>,
+}
+
+impl Body {
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(room),
+            room,
+            frames: 0,
+            talks: false,
+            last: None,
+        }
+    }
+
+    /// Whether there is anything in it that wants to be acknowledged.
+    pub(crate) fn talks(&self) -> bool {
+        self.talks
+    }
+
+    /// Whether no further frame may follow.
+    pub(crate) fn is_full(&self) -> bool {
+        self.frames == MOST_FRAMES
+    }
+
+    /// How long a frame may be.
+    pub(crate) fn left(&self) -> usize {
+        self.room.saturating_sub(self.bytes.len())
+    }
+
+    /// How long a frame may be in a packet of its own.
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// The bytes; the last message does without its length.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        if let Some((start, length)) = self.last {
+            self.bytes[start] |= LAST;
+            self.bytes.drain(length);
+        }
+        self.bytes
+    }
+
+    pub(crate) fn ask(&mut self) {
+        self.begin(ASK);
+        self.talks = true;
+    }
+
+    fn begin(&mut self, first: u8) {
+        self.bytes.push(first);
+        self.frames += 1;
+        self.last = None;
+    }
+
+    fn number(&mut self, number: u64) {
+        write_number(&mut self.bytes, number);
+    }
+
+    /// Which packets arrived: the newest ranges, as many as fit into half of a packet.
+    pub(crate) fn received(&mut self, arrived: &Ranges, delay: Duration) {
+        let mut ranges = arrived.iter().rev();
+        let Some((start, end)) = ranges.next() else {
+            return;
+        };
+        let mut gaps = Vec::new();
+        let (mut below, mut count) = (start, 0);
+        for (start, end) in ranges.take(MOST_RANGES - 1) {
+            if gaps.len() + 2 * 10 > self.room / 2 {
+                break;
+            }
+            write_number(&mut gaps, below - end - 1);
+            write_number(&mut gaps, end - start - 1);
+            (below, count) = (start, count + 1);
+        }
+        self.begin(if count == 0 {
+            RECEIVED
+        } else {
+            RECEIVED_WITH_GAPS
+        });
+        self.number(end - 1);
+        self.number(delay.as_micros() as u64 / DELAY_UNIT);
+        self.number(end - start - 1);
+        if count > 0 {
+            self.number(count);
+            self.bytes.extend_from_slice(&gaps);
+        }
+    }
+}
+
+/// Which packets the other end received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report<'a> {
+    pub(crate) newest: u64,
+    /// How long the newest waited there.
+    pub(crate) delay: Duration,
+    further: u64,
+    gaps: u64,
+    rest: Reader<'a>,
+}
+
+impl<'a> Report<'a> {
+    fn read(reader: &mut Reader<'a>, with_gaps: bool) -> Option<Self> {
+        let newest = reader.number()?;
+        let delay = reader.number()?.saturating_mul(DELAY_UNIT);
+        let further = reader.number()?;
+        let gaps = if with_gaps { reader.number()? } else { 0 };
+        if with_gaps && !(1..MOST_RANGES as u64).contains(&gaps) {
+            return None;
+        }
+        let report = Self {
+            newest,
+            delay: Duration::from_micros(delay),
+            further,
+            gaps,
+            rest: *reader,
+        };
+        let mut low = newest.checked_sub(further)?;
+        for _ in 0..gaps {
+            let missing = reader.number()?;
+            let received = reader.number()?;
+            // Two further ones lie between the last range and the first number of this one.
+            low = low
+                .checked_sub(missing)?
+                .checked_sub(received)?
+                .checked_sub(2)?;
+        }
+        Some(report)
+    }
+
+    /// First and last of each range, downwards.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let mut reader = self.rest;
+        let mut low = self.newest - self.further;
+        let first = (low, self.newest);
+        let others = (0..self.gaps).map_while(move |_| {
+            let last = low - reader.number()? - 2;
+            low = last - reader.number()?;
+            Some((low, last))
+        });
+        std::iter::once(first).chain(others)
+    }
+}
+
+/// A piece of a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) blob: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Body {
+    /// How many bytes of a blob fit.
+    pub(crate) fn left_for_chunk(&self, blob: u64, offset: u64) -> usize {
+        let head = 1 + number_len(blob) + number_len(offset) + number_len(self.room as u64);
+        self.left().saturating_sub(head)
+    }
+
+    pub(crate) fn chunk(&mut self, chunk: &Chunk<'_>) {
+        self.begin(CHUNK);
+        self.number(chunk.blob);
+        self.number(chunk.offset);
+        self.number(chunk.bytes.len() as u64);
+        self.bytes.extend_from_slice(chunk.bytes);
+        self.talks = true;
+    }
+}
+
+impl<'a> Chunk<'a> {
+    fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let (blob, offset) = (reader.number()?, reader.number()?);
+        let length = usize::try_from(reader.number()?).ok()?;
+        let bytes = reader.slice(length)?;
+        (!bytes.is_empty()).then_some(Self {
+            blob,
+            offset,
+            bytes,
+        })
+    }
+}
+
+/// A message, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    pub(crate) channel: u8,
+    pub(crate) reliable: bool,
+    /// 0 where it has none: an unreliable message in one piece.
+    pub(crate) number: u64,
+    pub(crate) part: Option<Part>,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Which part of a message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) offset: u64,
+    pub(crate) total: u64,
+}
+
+impl Piece<'_> {
+    /// How much longer than its bytes the frame is.
+    pub(crate) fn head_len(&self) -> usize {
+        let numbered = self.reliable || self.part.is_some();
+        let number = if numbered { number_len(self.number) } else { 0 };
+        let part = self
+            .part
+            .map_or(0, |part| number_len(part.offset) + number_len(part.total));
+        1 + number + part + number_len(self.bytes.len() as u64)
+    }
+}
+
+impl Body {
+    pub(crate) fn message(&mut self, piece: &Piece<'_>) {
+        let start = self.bytes.len();
+        let mut first = MESSAGE | piece.channel;
+        first |= if piece.reliable { RELIABLE } else { 0 };
+        first |= if piece.part.is_some() { PART } else { 0 };
+        self.begin(first);
+        if piece.reliable || piece.part.is_some() {
+            self.number(piece.number);
+        }
+        if let Some(part) = piece.part {
+            self.number(part.offset);
+            self.number(part.total);
+        }
+        let length = self.bytes.len();
+        self.number(piece.bytes.len() as u64);
+        self.last = Some((start, length..self.bytes.len()));
+        self.bytes.extend_from_slice(piece.bytes);
+        self.talks = true;
+    }
+}
+
+impl<'a> Piece<'a> {
+    fn read(reader: &mut Reader<'a>, first: u8) -> Option<Self> {
+        let (reliable, in_parts) = (first & RELIABLE != 0, first & PART != 0);
+        let number = match reliable || in_parts {
+            true => reader.number()?,
+            false => 0,
+        };
+        let part = match in_parts {
+            true => Some(Part {
+                offset: reader.number()?,
+                total: reader.number()?,
+            }),
+            false => None,
+        };
+        let bytes = match first & LAST != 0 {
+            true => reader.rest(),
+            false => {
+                let length = usize::try_from(reader.number()?).ok()?;
+                reader.slice(length)?
+            }
+        };
+        if let Some(part) = part {
+            let end = part.offset.checked_add(bytes.len() as u64)?;
+            if bytes.is_empty() || end > part.total {
+                return None;
+            }
+        }
+        Some(Self {
+            channel: first & CHANNEL,
+            reliable,
+            number,
+            part,
+            bytes,
+        })
+    }
+}
+
+const RECEIVED: u8 = 1;
+const RECEIVED_WITH_GAPS: u8 = 2;
+const ASK: u8 = 3;
+const CHUNK: u8 = 4;
+// 16 to 31 are for control frames: probes of the path, clocks, input, the lobby.
+const MESSAGE: u8 = 0x80;
+const RELIABLE: u8 = 0x40;
+const PART: u8 = 0x20;
+const LAST: u8 = 0x10;
+const CHANNEL: u8 = 0x0f;
+
+/// Microseconds; a wait of 20 ms takes one byte.
+const DELAY_UNIT: u64 = 256;
+pub(crate) const MOST_FRAMES: usize = 64;
+pub(crate) const MOST_RANGES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn arrived(ranges: &[(u64, u64)]) -> Ranges {
+        let mut arrived = Ranges::default();
+        for (start, end) in ranges {
+            arrived.insert(*start, *end);
+        }
+        arrived
+    }
+
+    /// Fails if the last message keeps its length (`finish` returning `self.bytes` at once).
+    #[test]
+    fn an_unreliable_message_and_a_report_cost_seven_bytes() {
+        let mut body = Body::new(1171);
+        body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16));
+        body.message(&Piece {
+            channel: 2,
+            reliable: false,
+            number: 0,
+            part: None,
+            bytes: &[7; 64],
+        });
+        assert_eq!(body.finish().len(), 64 + 7);
+    }
+
+    /// Fails if a part may lie outside of its message (`end > part.total` left out).
+    #[test]
+    fn nonsense_is_malformed() {
+        let bad: [&[u8]; 14] = [
+            &[],
+            &[0],
+            &[5],
+            &[16],
+            &[127],
+            &[RECEIVED],
+            &[RECEIVED, 5, 0, 6],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 64],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 3, 1],
+            &[CHUNK, 0, 0, 0],
+            &[MESSAGE | 2, 5, 1, 2, 3, 4],
+            &[MESSAGE | PART | LAST, 0, 0, 4],
+            &[MESSAGE | PART | LAST, 0, 2, 4, 1, 2, 3],
+        ];
+        for body in bad {
+            assert!(frames(body).is_none(), "{body:?}");
+        }
+        assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1]).is_some());
+        assert!(frames(&[ASK; 64]).is_some());
+        assert!(frames(&[ASK; 65]).is_none());
+        // What is sound is not applied if what follows is not.
+        assert!(frames(&[ASK, 0]).is_none());
+    }
+
+    proptest! {
+        /// Fails if `ranges` forgets one of the two that lie between ranges (`- 1` for `- 2`).
+        #[test]
+        fn reports_come_back_as_what_they_were(
+            spans in prop::collection::vec((1u64..1 << 20, 1u64..1 << 20), 1..90),
+            start in prop_oneof![0u64..1000, Just(u64::MAX - (1 << 28))],
+        ) {
+            let (mut at, mut list) = (start, Vec::new());
+            for (gap, length) in spans {
+                list.push((at + gap, at + gap + length));
+                at += gap + length;
+            }
+            let mut body = Body::new(1171);
+            body.received(&arrived(&list), Duration::from_micros(2560));
+            let body = body.finish();
+            prop_assert!(body.len() < 700);
+            let Some(Frame::Received(report)) = frames(&body).expect("sound").next() else {
+                panic!("a report");
+            };
+            prop_assert_eq!(report.delay, Duration::from_micros(2560));
+            prop_assert_eq!(report.newest, at - 1);
+            let expected: Vec<_> = list.iter().rev().take(64).map(|&(start, end)| (start, end - 1)).collect();
+            let read: Vec<_> = report.ranges().collect();
+            prop_assert_eq!(&read[..], &expected[..read.len()]);
+            prop_assert!(read.len() >= expected.len().min(50));
+        }
+
+        /// Fails if the flags of a message are mixed up.
+        #[test]
+        fn pieces_come_back_as_what_they_were(
+            pieces in prop::collection::vec(
+                (0u8..16, any::<bool>(), any::<u64>(), prop::option::of(0u64..1 << 40), 0usize..40),
+                1..20,
+            ),
+        ) {
+            let text: Vec<u8> = (0..40).collect();
+            let mut body = Body::new(4000);
+            let mut expected = Vec::new();
+            for (channel, reliable, number, offset, length) in pieces {
+                let bytes = &text[..length.max(usize::from(offset.is_some()))];
+                let total = |offset| offset + bytes.len() as u64 + number % 100;
+                let part = offset.map(|offset| Part { offset, total: total(offset) });
+                let number = if reliable || part.is_some() { number } else { 0 };
+                let piece = Piece { channel, reliable, number, part, bytes };
+                let before = body.left();
+                body.message(&piece);
+                prop_assert_eq!(before - body.left(), piece.head_len() + bytes.len());
+                expected.push(piece);
+                let chunk = Chunk { blob: number, offset: number, bytes: &text };
+                body.chunk(&chunk);
+                body.message(&piece);
+                expected.push(piece);
+            }
+            let body = body.finish();
+            let read: Vec<_> = frames(&body).expect("sound").filter_map(|frame| match frame {
+                Frame::Message(piece) => Some(piece),
+                _ => None,
+            }).collect();
+            prop_assert_eq!(read, expected);
+        }
+
+        /// Fails if any reader takes a length for granted.
+        #[test]
+        fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            for frame in frames(&body).into_iter().flatten() {
+                if let Frame::Received(report) = frame {
+                    prop_assert!(report.ranges().count() <= MOST_RANGES);
+                }
+            }
+        }
+    }
+}

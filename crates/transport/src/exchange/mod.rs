@@ -1,0 +1,615 @@
+//! Messages into the bodies of packets and back: the part of a connection that knows no keys and
+//! no addresses.
+//!
+//! Opened bodies and calls of the game go in; bodies and events come out. A body is made when it is
+//! polled, of everything that waits.
+
+mod arrivals;
+pub(crate) mod blob;
+pub(crate) mod channel;
+pub(crate) mod events;
+mod fragment;
+mod frame;
+mod ranges;
+mod receiver;
+pub(crate) mod request;
+pub(crate) mod round_trip;
+mod sender;
+mod sent;
+
+use std::time::Duration;
+
+use arrivals::Arrivals;
+use blob::{BlobError, BlobId, Blobs};
+use channel::{BLOBS, Channel, ChannelId, Delivery, REQUESTS};
+use events::Events;
+pub(crate) use events::Received;
+use fragment::{Position, Scraps};
+use frame::{Body, Frame, Piece, Report, frames};
+use receiver::{MOST_HELD, Moment};
+use request::{RequestError, RequestId, Requests};
+use round_trip::RoundTrip;
+use sender::Wrote;
+use sent::{Cargo, Packet, Sent, Settled};
+
+use crate::config::LinkConfig;
+use crate::error::{CloseReason, SendError};
+use crate::statistics::{Fate, Sizes};
+use crate::time::Time;
+
+/// What the other end did that no honest one would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It broke the rules.
+    Violation,
+    /// It is there and acknowledges nothing.
+    Stalled,
+}
+
+impl From<Fault> for CloseReason {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Violation => Self::Violation,
+            Fault::Stalled => Self::Stalled,
+        }
+    }
+}
+
+/// One end of an exchange of messages.
+pub(crate) struct Exchange {
+    config: LinkConfig,
+    arrivals: Arrivals,
+    sent: Sent,
+    channels: Vec<Channel>,
+    scraps: Scraps,
+    requests: Requests,
+    blobs: Blobs,
+    events: Events,
+    /// The channel that begins the next packet.
+    turn: usize,
+    /// Packets in a row that had no room for what is left of blobs.
+    without_chunk: u32,
+    /// A packet must go out, whatever may be in flight.
+    probe: bool,
+    /// A packet must go out that is answered.
+    asks: bool,
+    /// How many packets arrived, of all kinds.
+    packets: u64,
+    /// When anything was acknowledged last, or nothing was in flight.
+    answered: Moment,
+    /// The same for anything reliable.
+    progress: Moment,
+    /// Packets with something reliable in them that were lost since then.
+    lost_since: u32,
+    /// When to look for neglected messages.
+    sweep: Time,
+    sizes: Sizes,
+}
+
+impl Exchange {
+    pub(crate) fn new(config: &LinkConfig, now: Time) -> Self {
+        let game = (0..REQUESTS).filter_map(|id| {
+            let delivery = config.channels.delivery(ChannelId(id))?;
+            Some(Channel::new(id, delivery))
+        });
+        let own = [
+            Channel::new(REQUESTS, Delivery::Unordered),
+            Channel::new(BLOBS, Delivery::Ordered),
+        ];
+        Self {
+            config: *config,
+            arrivals: Arrivals::default(),
+            sent: Sent::default(),
+            channels: game.chain(own).collect(),
+            scraps: Scraps::default(),
+            requests: Requests::default(),
+            blobs: Blobs::default(),
+            events: Events::default(),
+            turn: 0,
+            without_chunk: 0,
+            probe: false,
+            asks: false,
+            packets: 0,
+            answered: Moment { now, packets: 0 },
+            progress: Moment { now, packets: 0 },
+            lost_since: 0,
+            sweep: now,
+            sizes: Sizes::default(),
+        }
+    }
+
+    /// Takes the body of a packet. `next` is the sequence of our next packet.
+    pub(crate) fn handle_body(
+        &mut self,
+        sequence: u64,
+        body: &[u8],
+        next: u64,
+        now: Time,
+    ) -> Result<(), Fault> {
+        let frames = frames(body).ok_or(Fault::Violation)?;
+        let mut asks = false;
+        for (place, frame) in frames.enumerate() {
+            asks |= !matches!(frame, Frame::Received(_));
+            match frame {
+                Frame::Received(report) => self.handle_report(&report, next, now)?,
+                Frame::Ask => {}
+                Frame::Chunk(chunk) => self.blobs.handle_chunk(&chunk, &mut self.events)?,
+                Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
+            }
+        }
+        self.note(sequence, asks, now);
+        self.look_for_stall(now)
+    }
+
+    /// Takes note of a packet; one with a body is noted by [`handle_body`](Self::handle_body).
+    pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
+        self.packets += 1;
+        self.arrivals.note(sequence, asks, now);
+    }
+
+    /// Does what time demands.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), Fault> {
+        let mut lost = Vec::new();
+        if self.sent.handle_timeout(now, &mut lost) {
+            self.probe = true;
+            let cargo: Vec<_> = self.sent.oldest_cargo().copied().collect();
+            for cargo in cargo {
+                self.lose(cargo);
+            }
+        }
+        for packet in lost {
+            self.settle(packet, Fate::Lost, now);
+        }
+        self.scraps.handle_timeout(now);
+        while let Some(request) = self.requests.expired(now) {
+            let answer = Err(RequestError::TimedOut);
+            self.events.push(Received::Answer { request, answer });
+        }
+        if now >= self.sweep {
+            self.sweep = now.after(SWEEP);
+            let moment = self.moment(now);
+            if self
+                .channels
+                .iter()
+                .any(|channel| channel.is_neglected(moment))
+            {
+                return Err(Fault::Violation);
+            }
+        }
+        self.look_for_stall(now)
+    }
+
+    /// Wants a packet to go out that is answered.
+    pub(crate) fn ask(&mut self) {
+        self.asks = true;
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_body`](Self::poll_body) has
+    /// something to do.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let holds = self.channels.iter().any(|channel| channel.held() > 0);
+        let times = [
+            self.sent.deadline(),
+            self.scraps.deadline(),
+            self.requests.deadline(),
+            self.arrivals.due(),
+            holds.then_some(self.sweep),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// The body of the packet with this sequence, which is sent at once; none if there is nothing
+    /// to say. It is at most `room` long, and its packet `overhead` longer.
+    pub(crate) fn poll_body(
+        &mut self,
+        sequence: u64,
+        room: usize,
+        overhead: usize,
+        now: Time,
+    ) -> Option<Vec<u8>> {
+        let mut body = Body::new(room);
+        let mut cargo = Vec::new();
+        self.arrivals.write(&mut body, now);
+        if self.probe || self.allowance() >= room + overhead {
+            self.fill(&mut body, &mut cargo);
+        }
+        let due = self.arrivals.due().is_some_and(|time| time <= now);
+        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
+        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
+        if (self.probe || self.asks || repeats) && !body.talks() {
+            body.ask();
+        }
+        if !body.talks() && !due {
+            return None;
+        }
+        self.probe = false;
+        self.asks = false;
+        let told = self.arrivals.told();
+        let talks = body.talks();
+        let body = body.finish();
+        if talks {
+            if self.sent.bytes() == 0 {
+                self.answered = self.moment(now);
+            }
+            if !cargo.is_empty() && !self.sent.is_laden() {
+                self.go_on(now);
+            }
+            let packet = Packet {
+                sequence,
+                sent: now,
+                size: body.len() + overhead,
+                cargo,
+                told,
+            };
+            if let Some(lost) = self.sent.note(packet) {
+                self.settle(lost, Fate::Lost, now);
+            }
+        }
+        Some(body)
+    }
+
+    pub(crate) fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
+        let known = self.config.channels.delivery(channel);
+        known.ok_or(SendError::NoSuchChannel(channel))?;
+        self.push(channel.0, message.len(), || message.to_vec())
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        message: &[u8],
+        timeout: Duration,
+        now: Time,
+    ) -> Result<RequestId, SendError> {
+        if self.requests.is_full() {
+            return Err(SendError::Backlogged);
+        }
+        let number = self.requests.open(now.after(timeout));
+        let pushed = self.push(REQUESTS, message.len(), || {
+            request::write(number, false, message)
+        });
+        if let Err(error) = pushed {
+            self.requests.close(number);
+            return Err(error);
+        }
+        Ok(RequestId { number, ours: true })
+    }
+
+    pub(crate) fn respond(&mut self, request: RequestId, message: &[u8]) -> Result<(), SendError> {
+        if request.ours {
+            return Err(SendError::NotAsked);
+        }
+        self.push(REQUESTS, message.len(), || {
+            request::write(request.number, true, message)
+        })
+    }
+
+    pub(crate) fn offer_blob(&mut self, label: &[u8], bytes: Vec<u8>) -> Result<BlobId, BlobError> {
+        let channel = self.channels.iter_mut().find(|channel| channel.id == BLOBS);
+        let channel = channel.ok_or(BlobError::NotConnected)?;
+        if channel.waiting() > self.config.backlog {
+            return Err(BlobError::Backlogged);
+        }
+        let (blob, said) = self.blobs.offer(label, bytes)?;
+        channel.push(said);
+        Ok(blob)
+    }
+
+    pub(crate) fn accept_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+        let memory = self.config.blob_memory;
+        let said = self.blobs.accept(blob, memory, &mut self.events)?;
+        let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
+        channel.push(said);
+        Ok(())
+    }
+
+    pub(crate) fn cancel_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+        let said = self.blobs.cancel(blob)?;
+        let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
+        channel.push(said);
+        Ok(())
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Received> {
+        self.events.pop()
+    }
+
+    /// Gives up: whoever waits for an answer is told so, and everything else is forgotten.
+    pub(crate) fn close(&mut self) {
+        let mut requests = std::mem::take(&mut self.requests);
+        while let Some(request) = requests.expired(Time::from_micros(u64::MAX)) {
+            let answer = Err(RequestError::Closed);
+            self.events.push(Received::Answer { request, answer });
+        }
+        self.channels.clear();
+        self.blobs = Blobs::default();
+        self.scraps = Scraps::default();
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
+        self.sent.round_trip()
+    }
+
+    /// What became of our packets, by their size.
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Bytes that are held for the game or for the other end.
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            waiting: self.channels.iter().map(Channel::waiting).sum(),
+            incomplete: self.scraps.bytes() + self.held_by_channels(),
+            blobs: self.blobs.held(),
+        }
+    }
+
+    /// How many bytes may be sent now. A congestion controller will say so; until there is one, it
+    /// is what is missing to a fixed number of bytes in flight.
+    fn allowance(&self) -> usize {
+        MOST_IN_FLIGHT.saturating_sub(self.sent.bytes())
+    }
+
+    /// The one place that learns what became of packets, and where a congestion controller and the
+    /// discovery of the MTU will be told.
+    fn settle(&mut self, packet: Packet, fate: Fate, now: Time) {
+        self.sizes.note(packet.size, fate);
+        match fate {
+            Fate::Lost => {
+                let laden = u32::from(!packet.cargo.is_empty());
+                self.lost_since = self.lost_since.saturating_add(laden);
+                packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
+            }
+            Fate::Acknowledged => {
+                self.answered = self.moment(now);
+                if let Some(told) = packet.told {
+                    self.arrivals.forget(told);
+                }
+                if !packet.cargo.is_empty() {
+                    self.go_on(now);
+                }
+                for cargo in packet.cargo {
+                    self.arrive(cargo);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, cargo: Cargo) {
+        match cargo {
+            Cargo::Chunk { blob, start, end } => {
+                self.blobs.acknowledged(blob, start, end, &mut self.events);
+            }
+            Cargo::Message {
+                channel,
+                number,
+                start,
+                end,
+            } => {
+                if let Some(sender) = self.channel(channel).and_then(Channel::sender) {
+                    sender.acknowledged(number, start, end);
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, cargo: Cargo) {
+        match cargo {
+            Cargo::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
+            Cargo::Message {
+                channel,
+                number,
+                start,
+                end,
+            } => {
+                if let Some(sender) = self.channel(channel).and_then(Channel::sender) {
+                    sender.lost(number, start, end);
+                }
+            }
+        }
+    }
+
+    /// Fills a packet: channels take turns, and blobs get what is left.
+    fn fill(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
+        if self.without_chunk >= CHUNK_PATIENCE {
+            self.add_chunks(body, cargo);
+        }
+        let count = self.channels.len();
+        let mut exposed: usize = self.channels.iter().map(Channel::exposed).sum();
+        // One unreliable message in parts at a time: the other end has little room for them.
+        let mut cutting = self.channels.iter().position(Channel::is_cutting);
+        let (mut idle, mut at, mut hungry) = (0, self.turn, None);
+        while idle < count && !body.is_full() {
+            let channel = &mut self.channels[at];
+            let before = channel.exposed();
+            let (room, may_cut) = (MOST_HELD.saturating_sub(exposed), cutting.is_none());
+            idle += 1;
+            match channel.write(body, room, may_cut, cargo) {
+                Wrote::Something => {
+                    exposed += channel.exposed() - before;
+                    idle = 0;
+                    match channel.is_cutting() {
+                        true => cutting = Some(at),
+                        false if cutting == Some(at) => cutting = None,
+                        false => {}
+                    }
+                }
+                Wrote::Nothing => {}
+                Wrote::NoRoom => hungry = hungry.or(Some(at)),
+            }
+            at = (at + 1) % count;
+        }
+        self.turn = hungry.unwrap_or(at);
+        self.add_chunks(body, cargo);
+    }
+
+    fn add_chunks(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
+        if self.sent.bytes() > MOST_IN_FLIGHT / 2 {
+            return;
+        }
+        while !body.is_full() {
+            match self.blobs.write(body, cargo) {
+                Wrote::Something => self.without_chunk = 0,
+                Wrote::Nothing => return,
+                Wrote::NoRoom => {
+                    self.without_chunk += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn handle_report(&mut self, report: &Report<'_>, next: u64, now: Time) -> Result<(), Fault> {
+        let Settled {
+            acknowledged,
+            lost,
+            revived,
+        } = self.sent.handle_report(report, next, now)?;
+        for packet in acknowledged {
+            self.settle(packet, Fate::Acknowledged, now);
+        }
+        for packet in lost {
+            self.settle(packet, Fate::Lost, now);
+        }
+        for size in revived {
+            self.sizes.revive(size);
+        }
+        Ok(())
+    }
+
+    fn handle_piece(&mut self, piece: &Piece<'_>, at: Position, now: Time) -> Result<(), Fault> {
+        let room = MOST_HELD.saturating_sub(self.held_by_channels());
+        let moment = self.moment(now);
+        let channel = self
+            .channels
+            .iter_mut()
+            .find(|channel| channel.id == piece.channel);
+        let channel = channel.ok_or(Fault::Violation)?;
+        let mut out = Vec::new();
+        match piece.reliable {
+            true => channel.handle_reliable(piece, room, moment, &mut out)?,
+            false => out.extend(channel.handle_unreliable(piece, at, &mut self.scraps, now)?),
+        }
+        for message in out {
+            self.deliver(piece.channel, message)?;
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, channel: u8, message: Vec<u8>) -> Result<(), Fault> {
+        match channel {
+            REQUESTS => {
+                let (number, answer, said) = request::read(&message).ok_or(Fault::Violation)?;
+                if !answer {
+                    self.events.push(Received::Request {
+                        request: RequestId {
+                            number,
+                            ours: false,
+                        },
+                        message: said.to_vec(),
+                    });
+                } else if self.requests.close(number) {
+                    self.events.push(Received::Answer {
+                        request: RequestId { number, ours: true },
+                        answer: Ok(said.to_vec()),
+                    });
+                }
+            }
+            BLOBS => {
+                // Who goes on offering while it acknowledges none of our answers never stops.
+                let unheard = self.channel(BLOBS).map_or(0, |channel| channel.waiting());
+                if unheard > MOST_UNHEARD {
+                    return Err(Fault::Stalled);
+                }
+                self.blobs.handle_said(&message, &mut self.events)?;
+            }
+            _ => self.events.push(Received::Message {
+                channel: ChannelId(channel),
+                message,
+            }),
+        }
+        Ok(())
+    }
+
+    /// Puts a message into the queue of a channel, if it is not too long and the queue is not.
+    fn push(
+        &mut self,
+        id: u8,
+        length: usize,
+        message: impl FnOnce() -> Vec<u8>,
+    ) -> Result<(), SendError> {
+        let (limit, backlog) = (self.config.longest_message, self.config.backlog);
+        let waiting: usize = self.channels.iter().map(Channel::waiting).sum();
+        let channel = self.channel(id).ok_or(SendError::NotConnected)?;
+        let limit = limit.min(channel.longest());
+        if length > limit {
+            return Err(SendError::TooLong { length, limit });
+        }
+        if waiting + length > backlog {
+            return Err(SendError::Backlogged);
+        }
+        channel.push(message());
+        Ok(())
+    }
+
+    fn channel(&mut self, id: u8) -> Option<&mut Channel> {
+        self.channels.iter_mut().find(|channel| channel.id == id)
+    }
+
+    fn held_by_channels(&self) -> usize {
+        self.channels.iter().map(Channel::held).sum()
+    }
+
+    fn moment(&self, now: Time) -> Moment {
+        Moment {
+            now,
+            packets: self.packets,
+        }
+    }
+
+    /// Notes that the other end takes in what is reliable.
+    fn go_on(&mut self, now: Time) {
+        self.progress = self.moment(now);
+        self.lost_since = 0;
+    }
+
+    /// Whether the other end has been heard of for long and acknowledged nothing at all, or nothing
+    /// reliable. On a bad link that may be bad luck, so it takes many packets, too.
+    fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
+        let since = |moment: Moment| {
+            now.since(moment.now) >= self.config.stalled
+                && self.packets - moment.packets >= STALLED_PACKETS
+        };
+        let deaf = self.sent.bytes() > 0 && since(self.answered);
+        let choosy =
+            self.sent.is_laden() && since(self.progress) && self.lost_since >= STALLED_LOSSES;
+        if deaf || choosy {
+            Err(Fault::Stalled)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Bytes that an exchange holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// To be sent, or to be acknowledged.
+    pub(crate) waiting: usize,
+    /// Received, but parts or predecessors are missing.
+    pub(crate) incomplete: usize,
+    /// Blobs under way to us.
+    pub(crate) blobs: usize,
+}
+
+/// How often to look for neglected messages.
+const SWEEP: Duration = Duration::from_secs(1);
+/// A blackout is no stall: this many packets must have come without an acknowledgement.
+const STALLED_PACKETS: u64 = 32;
+/// At 90 % of loss, one in a thousand times as many packets are lost in a row.
+const STALLED_LOSSES: u32 = 64;
+/// Bytes in flight, until there is a congestion controller.
+const MOST_IN_FLIGHT: usize = 256 << 10;
+/// After that many packets without room for a chunk, the next begins with one.
+const CHUNK_PATIENCE: u32 = 8;
+/// Bytes of what we say about blobs.
+const MOST_UNHEARD: usize = 1 << 18;

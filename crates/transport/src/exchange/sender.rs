@@ -1,0 +1,400 @@
+//! Messages of one channel on their way out, cut into pieces where they do not fit a packet.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::frame::{Body, Part, Piece};
+use super::ranges::Ranges;
+use super::receiver::WINDOW;
+use super::sent::Cargo;
+
+/// What came of an attempt to add something to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    /// Something was added.
+    Something,
+    /// There is nothing to add, or not yet.
+    Nothing,
+    /// There is something, but it did not fit.
+    NoRoom,
+}
+
+/// The sending end of a reliable channel.
+pub(crate) struct Sender {
+    channel: u8,
+    /// Messages from the first on that is not acknowledged.
+    queue: VecDeque<Outgoing>,
+    /// The number of the first in the queue.
+    first: u64,
+    /// How many of the queue were begun.
+    begun: usize,
+    /// Messages of which something is to be sent again.
+    lost: BTreeSet<u64>,
+    /// Bytes of those that were begun, which is what the other end may have to hold.
+    exposed: usize,
+    /// Bytes of all.
+    waiting: usize,
+}
+
+struct Outgoing {
+    bytes: Vec<u8>,
+    /// Everything before was sent at least once.
+    sent: u64,
+    lost: Ranges,
+    acknowledged: Ranges,
+}
+
+impl Outgoing {
+    /// An empty message has one place, too, so that it can be sent and acknowledged.
+    fn places(&self) -> u64 {
+        places(&self.bytes)
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        self.acknowledged.first() == Some((0, self.places()))
+    }
+}
+
+impl Sender {
+    pub(crate) fn new(channel: u8) -> Self {
+        Self {
+            channel,
+            queue: VecDeque::new(),
+            first: 0,
+            begun: 0,
+            lost: BTreeSet::new(),
+            exposed: 0,
+            waiting: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        self.waiting += cost(&bytes);
+        self.queue.push_back(Outgoing {
+            bytes,
+            sent: 0,
+            lost: Ranges::default(),
+            acknowledged: Ranges::default(),
+        });
+    }
+
+    /// Adds a piece to a packet: what was lost first, then what was begun, then what is next if the
+    /// other end has `room` for it.
+    pub(crate) fn write(&mut self, body: &mut Body, room: usize, cargo: &mut Vec<Cargo>) -> Wrote {
+        let Some((place, start, end)) = self.next(room) else {
+            return Wrote::Nothing;
+        };
+        let number = self.first + place as u64;
+        let message = &mut self.queue[place];
+        let piece = Cut {
+            channel: self.channel,
+            reliable: true,
+            number,
+        };
+        let Some(end) = piece.write(&message.bytes, start, end, body) else {
+            return Wrote::NoRoom;
+        };
+        message.lost.remove(start, end);
+        message.sent = message.sent.max(end);
+        if message.lost.is_empty() {
+            self.lost.remove(&number);
+        }
+        if place == self.begun {
+            self.begun += 1;
+            self.exposed += message.bytes.len();
+        }
+        cargo.push(Cargo::Message {
+            channel: self.channel,
+            number,
+            start,
+            end,
+        });
+        Wrote::Something
+    }
+
+    /// What to send next: which of the queue, from where to where.
+    fn next(&self, room: usize) -> Option<(usize, u64, u64)> {
+        if let Some(number) = self.lost.first() {
+            let place = (number - self.first) as usize;
+            let (start, end) = self.queue.get(place)?.lost.first()?;
+            return Some((place, start, end));
+        }
+        if let Some(place) = self.begun.checked_sub(1) {
+            let message = &self.queue[place];
+            if message.sent < message.places() {
+                return Some((place, message.sent, message.places()));
+            }
+        }
+        let message = self.queue.get(self.begun)?;
+        let allowed = message.bytes.len() <= room && (self.begun as u64) < WINDOW;
+        allowed.then(|| (self.begun, 0, message.places()))
+    }
+
+    pub(crate) fn acknowledged(&mut self, number: u64, start: u64, end: u64) {
+        let Some(message) = self.message(number) else {
+            return;
+        };
+        message.acknowledged.insert(start, end);
+        message.lost.remove(start, end);
+        if message.lost.is_empty() {
+            self.lost.remove(&number);
+        }
+        while let Some(message) = self.queue.front()
+            && message.is_acknowledged()
+        {
+            self.exposed -= message.bytes.len();
+            self.waiting -= cost(&message.bytes);
+            self.begun -= 1;
+            self.first += 1;
+            self.queue.pop_front();
+        }
+    }
+
+    /// What was not acknowledged by another packet meanwhile is sent again.
+    pub(crate) fn lost(&mut self, number: u64, start: u64, end: u64) {
+        let Some(message) = self.message(number) else {
+            return;
+        };
+        message.lost.insert(start, end);
+        for (start, end) in message.acknowledged.iter() {
+            message.lost.remove(start, end);
+        }
+        if !message.lost.is_empty() {
+            self.lost.insert(number);
+        }
+    }
+
+    fn message(&mut self, number: u64) -> Option<&mut Outgoing> {
+        let place = number.checked_sub(self.first)?;
+        self.queue.get_mut(usize::try_from(place).ok()?)
+    }
+
+    /// What the other end may have to hold.
+    pub(crate) fn exposed(&self) -> usize {
+        self.exposed
+    }
+
+    /// Bytes not acknowledged yet, and what it costs to keep track of them.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    #[cfg(test)]
+    pub(crate) fn start_at(&mut self, first: u64) {
+        self.first = first;
+    }
+}
+
+/// The sending end of an unreliable channel.
+pub(crate) struct Burst {
+    channel: u8,
+    queue: VecDeque<Vec<u8>>,
+    /// How much of the first was sent.
+    sent: u64,
+    /// The number of the next message that is sent in parts.
+    number: u64,
+    waiting: usize,
+}
+
+impl Burst {
+    pub(crate) fn new(channel: u8) -> Self {
+        Self {
+            channel,
+            queue: VecDeque::new(),
+            sent: 0,
+            number: 0,
+            waiting: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        self.waiting += cost(&bytes);
+        self.queue.push_back(bytes);
+    }
+
+    /// Whether some parts of a message were sent and others were not.
+    pub(crate) fn is_cutting(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Adds a message, or a part of one if it may begin to cut.
+    pub(crate) fn write(&mut self, body: &mut Body, may_cut: bool) -> Wrote {
+        let Some(bytes) = self.queue.front() else {
+            return Wrote::Nothing;
+        };
+        if !may_cut && !self.is_cutting() && bytes.len() + LONGEST_HEAD > body.left() {
+            return Wrote::NoRoom;
+        }
+        let piece = Cut {
+            channel: self.channel,
+            reliable: false,
+            number: self.number,
+        };
+        let Some(end) = piece.write(bytes, self.sent, places(bytes), body) else {
+            return Wrote::NoRoom;
+        };
+        if end < places(bytes) {
+            self.sent = end;
+            return Wrote::Something;
+        }
+        self.number += u64::from(self.sent > 0);
+        self.sent = 0;
+        self.waiting -= cost(bytes);
+        self.queue.pop_front();
+        Wrote::Something
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+}
+
+/// What is cut into pieces.
+struct Cut {
+    channel: u8,
+    reliable: bool,
+    number: u64,
+}
+
+impl Cut {
+    /// Writes as much of a message from `start` up to `end` as fits and returns where that ends.
+    fn write(&self, message: &[u8], start: u64, end: u64, body: &mut Body) -> Option<u64> {
+        let mut piece = Piece {
+            channel: self.channel,
+            reliable: self.reliable,
+            number: if self.reliable { self.number } else { 0 },
+            part: None,
+            bytes: message,
+        };
+        if (start, end) == (0, places(message)) {
+            let length = piece.head_len() + message.len();
+            if length <= body.left() {
+                body.message(&piece);
+                return Some(end);
+            }
+            // In a packet of its own it need not be cut.
+            if message.is_empty() || (body.talks() && length <= body.room()) {
+                return None;
+            }
+        }
+        piece.number = self.number;
+        piece.part = Some(Part {
+            offset: start,
+            total: message.len() as u64,
+        });
+        piece.bytes = &message[start as usize..end as usize];
+        let space = body.left().saturating_sub(piece.head_len());
+        if space < piece.bytes.len().min(SHORTEST_PART) {
+            return None;
+        }
+        piece.bytes = &piece.bytes[..piece.bytes.len().min(space)];
+        body.message(&piece);
+        Some(start + piece.bytes.len() as u64)
+    }
+}
+
+fn places(message: &[u8]) -> u64 {
+    message.len().max(1) as u64
+}
+
+/// What a message counts for while it waits.
+fn cost(message: &[u8]) -> usize {
+    message.len() + OVERHEAD
+}
+
+/// What stands before an unreliable message that is not cut.
+const LONGEST_HEAD: usize = 1 + 3;
+/// Shorter parts are not worth their frames.
+const SHORTEST_PART: usize = 64;
+const OVERHEAD: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(sender: &mut Sender, room: usize) -> Vec<(usize, Vec<Cargo>)> {
+        let mut packets = Vec::new();
+        loop {
+            let (mut body, mut cargo) = (Body::new(room), Vec::new());
+            while sender.write(&mut body, 1 << 20, &mut cargo) == Wrote::Something {}
+            if cargo.is_empty() {
+                return packets;
+            }
+            packets.push((body.finish().len(), cargo));
+        }
+    }
+
+    fn say(sender: &mut Sender, cargo: &[Cargo], acknowledged: bool) {
+        for cargo in cargo {
+            if let Cargo::Message {
+                number, start, end, ..
+            } = *cargo
+            {
+                match acknowledged {
+                    true => sender.acknowledged(number, start, end),
+                    false => sender.lost(number, start, end),
+                }
+            }
+        }
+    }
+
+    /// Fails if what is acknowledged is sent again (`message.acknowledged` not looked at in `lost`),
+    /// and if counting starts at 0 somewhere (`self.queue.get_mut(number)` in `message`).
+    #[test]
+    fn what_is_lost_is_cut_anew_and_the_rest_is_not_repeated() {
+        let mut sender = Sender::new(0);
+        sender.start_at(u64::from(u32::MAX));
+        for length in [0, 10, 5000, 1000, 3] {
+            sender.push(vec![1; length]);
+        }
+        let packets = all(&mut sender, 1171);
+        assert!(packets.iter().all(|(length, _)| *length <= 1171));
+        assert_eq!(all(&mut sender, 1171).len(), 0);
+        say(&mut sender, &packets[2].1, true);
+        for lost in [2, 1, 0] {
+            say(&mut sender, &packets[lost].1, false);
+        }
+        say(&mut sender, &packets[0].1, true);
+        // The link carries less than it did.
+        let again = all(&mut sender, 500);
+        assert!(again.len() >= 3 && again.iter().all(|(length, _)| *length <= 500));
+        let bytes = |cargo: &Cargo| match *cargo {
+            Cargo::Message {
+                number, start, end, ..
+            } => (start..end).map(move |place| (number, place)),
+            Cargo::Chunk { .. } => unreachable!("only messages were sent"),
+        };
+        let arrived: BTreeSet<_> = packets[2].1.iter().flat_map(bytes).collect();
+        let repeated = again.iter().flat_map(|(_, cargo)| cargo).flat_map(bytes);
+        assert!(repeated.into_iter().all(|byte| !arrived.contains(&byte)));
+        for (_, cargo) in packets[3..].iter().chain(&again) {
+            say(&mut sender, cargo, true);
+        }
+        assert_eq!((sender.exposed(), sender.waiting()), (0, 0));
+        assert_eq!(sender.first, u64::from(u32::MAX) + 5);
+        say(&mut sender, &packets[1].1, false);
+        assert_eq!(all(&mut sender, 1171).len(), 0, "it arrived, after all");
+    }
+
+    /// Fails if the window of messages or of bytes is not looked at.
+    #[test]
+    fn no_more_is_begun_than_the_other_end_has_room_for() {
+        let mut sender = Sender::new(0);
+        for _ in 0..2000 {
+            sender.push(vec![2; 10]);
+        }
+        let packets = all(&mut sender, 1171);
+        assert_eq!(sender.exposed(), WINDOW as usize * 10);
+        // A later message that arrived makes no room while the first is missing.
+        for (_, cargo) in &packets[1..] {
+            say(&mut sender, cargo, true);
+        }
+        assert_eq!(all(&mut sender, 1171).len(), 0);
+        say(&mut sender, &packets[0].1, true);
+        assert!(!all(&mut sender, 1171).is_empty());
+        let (mut body, mut cargo) = (Body::new(1171), Vec::new());
+        let mut tight = Sender::new(0);
+        tight.push(vec![2; 100]);
+        assert_eq!(tight.write(&mut body, 99, &mut cargo), Wrote::Nothing);
+        assert_eq!(tight.write(&mut body, 100, &mut cargo), Wrote::Something);
+    }
+}

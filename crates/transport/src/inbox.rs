@@ -1,0 +1,51 @@
+//! Events that wait to be polled, up to a limit.
+
+use std::collections::VecDeque;
+
+use crate::config::LinkConfig;
+use crate::exchange::Received;
+
+/// Events that wait to be polled. They are not refused, but while there are too many of them,
+/// whatever could bring more is.
+pub(crate) struct Inbox<T> {
+    waiting: VecDeque<(usize, T)>,
+    bytes: usize,
+    limit: usize,
+    limit_bytes: usize,
+}
+
+impl<T> Inbox<T> {
+    pub(crate) fn new(config: &LinkConfig) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            limit: config.inbox,
+            limit_bytes: config.inbox_bytes,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.limit || self.bytes >= self.limit_bytes
+    }
+
+    pub(crate) fn push(&mut self, event: T) {
+        self.waiting.push_back((0, event));
+    }
+
+    /// Takes what a connection received.
+    pub(crate) fn push_received(&mut self, received: Received, event: impl FnOnce(Received) -> T) {
+        let cost = received.cost();
+        self.bytes += cost;
+        self.waiting.push_back((cost, event(received)));
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let (cost, event) = self.waiting.pop_front()?;
+        self.bytes -= cost;
+        Some(event)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

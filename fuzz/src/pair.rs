@@ -1,0 +1,154 @@
+//! A server and a client that are connected, and the datagrams between them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use prescient_transport::*;
+
+/// Both ends of a connection.
+pub struct Pair {
+    pub now: Time,
+    pub server: Server,
+    pub client: Client,
+    pub connection: ConnectionId,
+    /// What is on its way to the server, and to the client.
+    pub flying: [Vec<Vec<u8>>; 2],
+    entropy: u64,
+}
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Server,
+    Client,
+}
+
+fn here() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 4000))
+}
+
+fn home() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 5000))
+}
+
+fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
+    move |bytes| {
+        bytes.fill_with(|| {
+            *state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (*state >> 56) as u8
+        });
+    }
+}
+
+impl Pair {
+    /// Two ends that have just met.
+    pub fn connected(link: LinkConfig) -> Self {
+        let (mut state, now, protocol) = (1, Time::from_micros(1 << 40), ProtocolId([5; 16]));
+        let mut entropy = mix(&mut state);
+        let key = TokenKey::generate(&mut entropy);
+        let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
+        config.link = link;
+        let server = Server::new(config, &mut entropy, now);
+        let grant = Grant {
+            client: ClientId(1),
+            protocol,
+            servers: vec![here()],
+            expires: UnixTime(1000),
+            data: Vec::new(),
+        };
+        let token = grant.issue(&key, &mut entropy).expect("sound");
+        let client = Client::connect(token, protocol, link, &mut entropy, now);
+        drop(entropy);
+        let mut pair = Self {
+            now,
+            server,
+            client: client.expect("the same protocol"),
+            connection: ConnectionId(0),
+            flying: [Vec::new(), Vec::new()],
+            entropy: state,
+        };
+        for _ in 0..8 {
+            pair.wait(0);
+            pair.deliver_all();
+        }
+        let (connection, _) = pair.server.clients().next().expect("connected");
+        pair.connection = connection;
+        pair
+    }
+
+    /// Lets time pass, and collects what is sent.
+    pub fn wait(&mut self, micros: u32) {
+        self.now = self.now.after(Duration::from_micros(micros.into()));
+        self.server.handle_timeout(self.now);
+        self.client.handle_timeout(self.now);
+        self.collect();
+    }
+
+    /// Collects what is sent.
+    pub fn collect(&mut self) {
+        while let Some(sent) = self.client.poll_transmit(self.now) {
+            assert!(sent.bytes.len() <= MAX_DATAGRAM);
+            self.flying[0].push(sent.bytes);
+        }
+        while let Some(sent) = self.server.poll_transmit(self.now) {
+            assert!(sent.bytes.len() <= MAX_DATAGRAM);
+            self.flying[1].push(sent.bytes);
+        }
+    }
+
+    /// Hands a datagram to an end.
+    pub fn arrive(&mut self, at: End, bytes: &[u8]) {
+        match at {
+            End::Server => {
+                let mut entropy = mix(&mut self.entropy);
+                let unix = UnixTime(900);
+                self.server
+                    .handle_datagram(home(), bytes, self.now, unix, &mut entropy);
+            }
+            End::Client => self.client.handle_datagram(here(), bytes, self.now),
+        }
+    }
+
+    /// Takes one of the datagrams on their way to an end.
+    pub fn take(&mut self, to: End, place: u8) -> Option<Vec<u8>> {
+        let flying = &mut self.flying[usize::from(to == End::Client)];
+        let place = usize::from(place).checked_rem(flying.len())?;
+        Some(flying.remove(place))
+    }
+
+    /// Everything on its way arrives, in order.
+    pub fn deliver_all(&mut self) {
+        let [up, down] = std::mem::take(&mut self.flying);
+        up.iter().for_each(|bytes| self.arrive(End::Server, bytes));
+        down.iter()
+            .for_each(|bytes| self.arrive(End::Client, bytes));
+    }
+
+    /// What an end has received since it was asked last, and whether it is over.
+    pub fn events(&mut self, of: End) -> (Vec<Received>, bool) {
+        let (mut received, mut closed) = (Vec::new(), false);
+        match of {
+            End::Server => {
+                while let Some(event) = self.server.poll_event() {
+                    match event {
+                        ServerEvent::Received { received: one, .. } => received.push(one),
+                        ServerEvent::Closed { .. } => closed = true,
+                        _ => {}
+                    }
+                }
+            }
+            End::Client => {
+                while let Some(event) = self.client.poll_event() {
+                    match event {
+                        ClientEvent::Received(one) => received.push(one),
+                        ClientEvent::Closed(_) => closed = true,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        (received, closed)
+    }
+}
