@@ -1,0 +1,18 @@
+//! What both ends must have in common, and which channels carry what.
+
+use prescient_schema::Schema;
+use prescient_transport::{ChannelId, ProtocolId};
+
+/// The protocol of two ends that share a schema: whoever has another is turned away at the door.
+pub(crate) fn protocol(schema: &Schema) -> ProtocolId {
+    ProtocolId::of(&[
+        b"prescient",
+        &[prescient_codec::WIRE_VERSION],
+        &schema.fingerprint().to_be_bytes(),
+    ])
+}
+
+/// State, and what was applied of it: the newest counts.
+pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;
+/// Events, both ways.
+pub(crate) const EVENTS: ChannelId = ChannelId::ORDERED;
