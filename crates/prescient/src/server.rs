@@ -236,17 +236,20 @@ impl Server {
             } => {
                 let peer = PeerId(connection.0);
                 self.stage.connect(peer);
-                self.events.push_back(ServerEvent::Joined { peer, client, data });
+                self.events
+                    .push_back(ServerEvent::Joined { peer, client, data });
             }
             Net::Received {
                 connection,
                 received: Received::Message { message, .. },
             } => self.hear(PeerId(connection.0), &message),
             Net::Silent { connection } => {
-                self.events.push_back(ServerEvent::Silent(PeerId(connection.0)));
+                self.events
+                    .push_back(ServerEvent::Silent(PeerId(connection.0)));
             }
             Net::Resumed { connection } => {
-                self.events.push_back(ServerEvent::Resumed(PeerId(connection.0)));
+                self.events
+                    .push_back(ServerEvent::Resumed(PeerId(connection.0)));
             }
             Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
             _ => {}
