@@ -7,16 +7,21 @@ use prescient_net::{BlockingClient, insecure_token};
 use prescient_replication::{Change, Config, Object, Tick};
 use prescient_schema::{EntityRef, Schema, State};
 use prescient_transport::{
-    ClientId, CloseReason, ConnectToken, LinkConfig, Received, SendError, Statistics,
+    ClientId, CloseReason, ConnectError, ConnectToken, LinkConfig, ProtocolId, Received, SendError,
+    Statistics,
 };
 
 use crate::error::JoinError;
-use crate::protocol::{EVENTS, STATE, protocol};
+use crate::protocol::{EVENTS, STATE, protocol_of};
 
 /// What happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent {
+    /// The server let us in; said by a client that was [`start`](Client::start)ed.
+    Joined,
+    /// It did not, or could not be reached. Nothing follows.
+    Failed(ConnectError),
     /// Something is new in the world.
     Change(Change),
     /// Nothing was heard of the server for a while; it may come back.
@@ -39,16 +44,33 @@ pub struct Client {
 impl Client {
     /// Joins a server on this machine that was made with [`Server::local`](crate::Server::local).
     pub fn local(server: &str, schema: Schema) -> Result<Self, JoinError> {
-        let token = insecure_token(server, protocol(&schema), ClientId(0))?;
+        let token = insecure_token(server, protocol_of(&schema), ClientId(0))?;
         Self::join(token, schema)
     }
 
     /// Joins one of the token's servers, and returns when that is done.
     pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
-        let protocol = protocol(&schema);
+        Self::with(token, schema, BlockingClient::connect)
+    }
+
+    /// Begins to join one of the token's servers; an event says what comes of it.
+    pub fn start(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
+        Self::with(token, schema, BlockingClient::start)
+    }
+
+    fn with(
+        token: ConnectToken,
+        schema: Schema,
+        connect: impl FnOnce(
+            ConnectToken,
+            ProtocolId,
+            LinkConfig,
+        ) -> Result<BlockingClient, prescient_net::JoinError>,
+    ) -> Result<Self, JoinError> {
+        let protocol = protocol_of(&schema);
         Ok(Self {
             view: prescient_replication::Client::new(schema, Config::default())?,
-            net: BlockingClient::connect(token, protocol, LinkConfig::default())?,
+            net: connect(token, protocol, LinkConfig::default())?,
             unanswered: false,
             events: VecDeque::new(),
         })
@@ -132,6 +154,8 @@ impl Client {
                 let _ = self.view.handle(&message);
                 self.unanswered |= channel == STATE;
             }
+            Net::Connected { .. } => self.events.push_back(ClientEvent::Joined),
+            Net::Failed(error) => self.events.push_back(ClientEvent::Failed(error)),
             Net::Silent => self.events.push_back(ClientEvent::Silent),
             Net::Resumed => self.events.push_back(ClientEvent::Resumed),
             Net::Closed(reason) => self.events.push_back(ClientEvent::Left(reason)),

@@ -10,5 +10,6 @@ pub use prescient_replication::{
 };
 pub use prescient_schema::{EntityRef, Level, Ref, Schema, SchemaBuilder, State};
 pub use prescient_transport::{
-    ClientId, CloseReason, ConnectToken, Grant, ProtocolId, TokenKey, UnixTime,
+    ClientId, CloseReason, ConnectError, ConnectToken, Grant, Limits, LinkConfig, ProtocolId,
+    TokenKey, UnixTime,
 };

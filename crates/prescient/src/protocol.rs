@@ -3,8 +3,9 @@
 use prescient_schema::Schema;
 use prescient_transport::{ChannelId, ProtocolId};
 
-/// The protocol of two ends that share a schema: whoever has another is turned away at the door.
-pub(crate) fn protocol(schema: &Schema) -> ProtocolId {
+/// The protocol of two ends that share a schema, which tokens name: whoever has another is turned
+/// away at the door.
+pub fn protocol_of(schema: &Schema) -> ProtocolId {
     ProtocolId::of(&[
         b"prescient",
         &[prescient_codec::WIRE_VERSION],

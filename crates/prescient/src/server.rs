@@ -4,28 +4,32 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_net::{BlockingServer, Socket, resolve};
+use prescient_net::{BlockingServer, Socket, SocketStatistics, resolve};
 use prescient_replication::{
     About, FromClient, PeerError, PeerId, PeerStatistics, Relevance, ServerConfig, Step, Tick,
     World, WorldError,
 };
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{
-    ClientId, CloseReason, ConnectionId, ProtocolId, Received, SendError, Statistics, TokenKey,
+    ClientId, CloseReason, ConnectionId, Limits, LinkConfig, ProtocolId, Received, SendError,
+    Statistics, TokenKey,
 };
 
 use crate::error::ServeError;
-use crate::protocol::{EVENTS, STATE, protocol};
+use crate::protocol::{EVENTS, STATE, protocol_of};
 
 /// What a server does by default.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct ServerOptions {
     /// Bytes of state in a packet at most. One that has to be cut into parts is lost with any of
     /// them.
     pub packet: usize,
     /// How state is coded and looked at.
     pub replication: ServerConfig,
+    /// How many may come.
+    pub limits: Limits,
+    /// The server's side of every connection.
+    pub link: LinkConfig,
 }
 
 impl Default for ServerOptions {
@@ -33,6 +37,8 @@ impl Default for ServerOptions {
         Self {
             packet: 1100,
             replication: ServerConfig::default(),
+            limits: Limits::default(),
+            link: LinkConfig::default(),
         }
     }
 }
@@ -107,12 +113,13 @@ impl Server {
         relevance: impl Relevance + 'static,
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
-        let protocol = protocol(&schema);
+        let protocol = protocol_of(&schema);
         // A name that resolves to nothing is an error of its own.
         let addresses = resolve(address)?;
         let socket = Socket::bind(addresses[0])?;
         let public = vec![socket.address()];
-        let config = prescient_transport::ServerConfig::new(key, protocol, public);
+        let mut config = prescient_transport::ServerConfig::new(key, protocol, public);
+        (config.limits, config.link) = (options.limits, options.link);
         let stage = prescient_replication::Server::new(schema, options.replication, relevance)?;
         Ok(Self {
             net: BlockingServer::new(socket, config)?,
@@ -217,6 +224,11 @@ impl Server {
     /// Who sees what: eyes, teams and statistics of peers.
     pub fn stage(&mut self) -> &mut prescient_replication::Server {
         &mut self.stage
+    }
+
+    /// What its socket did.
+    pub fn socket_statistics(&self) -> SocketStatistics {
+        self.net.statistics()
     }
 
     /// What happened between the server and a peer: packets and round trips, and state.
