@@ -106,7 +106,7 @@ impl Peer {
                 object,
                 owner: record.owner,
                 team: team_of(record.owner),
-                place: world.place_of(record),
+                place: record.place,
             };
             let seen = peer.visible.get(&serial).map(|seen| seen.sight);
             peer.show(record, policy.sight(viewer, &subject, seen), world);
