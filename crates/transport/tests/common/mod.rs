@@ -73,6 +73,8 @@ pub struct Datagram {
     pub to: SocketAddr,
     pub bytes: Vec<u8>,
     pub damaged: bool,
+    /// On the virtual clock.
+    pub sent_at: u64,
 }
 
 pub struct Peer {
@@ -151,6 +153,8 @@ pub struct World {
     pub peers: Vec<Peer>,
     /// Every datagram that anybody sent.
     pub sent: Vec<Datagram>,
+    /// Every datagram that reached anybody, and when.
+    pub arrived: Vec<(u64, Datagram)>,
     flying: BTreeMap<(u64, u64), Datagram>,
     count: u64,
 }
@@ -198,6 +202,7 @@ impl World {
             server_events: Vec::new(),
             peers: Vec::new(),
             sent: Vec::new(),
+            arrived: Vec::new(),
             flying: BTreeMap::new(),
             count: 0,
         }
@@ -351,6 +356,7 @@ impl World {
             to,
             bytes,
             damaged: false,
+            sent_at: self.now,
         };
         self.fly(datagram, after);
     }
@@ -446,6 +452,7 @@ impl World {
         } else if let Some(peer) = self.peers.iter_mut().find(|peer| peer.address == *to) {
             peer.client.handle_datagram(*from, bytes, client_time);
         }
+        self.arrived.push((self.now, datagram));
     }
 
     fn collect(&mut self) {
@@ -473,6 +480,7 @@ impl World {
                 to,
                 bytes,
                 damaged,
+                sent_at: self.now,
             };
             self.sent.push(datagram.clone());
             self.carry(datagram);

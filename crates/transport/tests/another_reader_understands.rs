@@ -1,0 +1,616 @@
+//! A program that was written from `WIRE.md` alone reads what connections send, and says the same
+//! as the two ends: `tests/independent_reader/read_session.py`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, str};
+
+use common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
+use prescient_tests::{repository::root, skip::skip};
+use prescient_transport::input::{Input, InputSender, InputTick, Keys};
+use prescient_transport::lobby::{
+    Attendance, Bytes, ClientInfo, ClientMessage, Latency, PlayerNumber, ServerInfo, ServerMessage,
+    Text,
+};
+use prescient_transport::mtu::write_padding;
+use prescient_transport::ping::{Ping, Pong};
+use prescient_transport::*;
+use serde_json::{Value, json};
+
+const BAD: Link = Link {
+    loss: 10,
+    corruption: 10,
+    delayed: 20,
+    delay: 30_000,
+    duplicated: 10,
+    repeat: 30_000,
+    ..GOOD
+};
+
+/// Through loss, damage, repeats and disorder: the reader refuses what was damaged or came before,
+/// understands everything else, and hears on every channel what the ends hear.
+///
+/// Fails if a byte of the format changes (`FLAG_LAST` in `exchange/frame.rs`, the label `next` in
+/// `schedule.rs`, 256 µs in `exchange/arrivals.rs`) or if the reader skips one (`delay=0`).
+#[test]
+fn a_connection_on_a_bad_link() {
+    if !reader_runs() {
+        return;
+    }
+    over_seeds(20, |seed| {
+        let talk = Talk::hold(seed);
+        let told = read(&format!("bad_link_{seed}"), &talk.capture);
+        talk.compare(&told);
+    });
+}
+
+/// The golden datagrams, with nothing but the generator that both ends drew from.
+///
+/// Fails like the test above, and if the datagrams on file are no longer of the version that
+/// `WIRE.md` describes.
+#[test]
+fn the_golden_connection() {
+    if !reader_runs() {
+        return;
+    }
+    let golden = include_str!("../../../vectors/transport/v2/connection.txt");
+    let mut capture = secrets(2026, "198.51.100.7:50000");
+    // The refusal is of another connection, whose token is not on file.
+    for line in golden.lines().filter(|line| !line.starts_with("denied")) {
+        writeln!(capture, "{line}").expect("into memory");
+    }
+    let told = read("golden", &capture);
+    let datagrams: Vec<_> = told
+        .iter()
+        .filter(|line| line["datagram"].is_u64())
+        .collect();
+    assert_eq!(datagrams.len(), golden.lines().count() - 2);
+    let sound = |line: &&Value| line["refused"].is_null() && line["broken"].is_null();
+    assert!(datagrams.iter().all(sound));
+    let last = datagrams.last().expect("many");
+    assert_eq!(
+        (&last["kind"], &last["reason"]),
+        (&json!("close"), &json!(9))
+    );
+    for heard in [
+        json!({"to": "server", "request": 0, "message": hex(b"why?")}),
+        json!({"to": "client", "answer": 0, "message": hex(b"why?")}),
+        json!({"to": "client", "about": "offer", "blob": 0, "size": 1500, "label": hex(b"map")}),
+        json!({"to": "client", "blob": 0, "bytes": hex(&[10; 1500])}),
+        json!({"to": "server", "channel": 0, "message": hex(&[8; 1300])}),
+        json!({"to": "server", "channel": 2, "message": hex(&[8; 1300])}),
+    ] {
+        assert!(told.contains(&heard), "{heard}");
+    }
+}
+
+/// Frames of time, size and input, and messages around a game, as the library writes them.
+///
+/// Fails if the library writes the pointer's y before its x (`write_keys` and what follows it in
+/// `input/frame.rs`), or the reader takes keys that repeat for pressed again.
+#[test]
+fn frames_and_messages_that_are_not_of_connections() {
+    if !reader_runs() {
+        return;
+    }
+    let (mut capture, mut expected) = (String::new(), Vec::new());
+    let (mut packet, sent) = (Vec::new(), Time::from_micros(1_000_000));
+    Ping { sent }.write(&mut packet);
+    let received = Time::from_micros(77);
+    let held = Duration::from_micros(300);
+    Pong {
+        sent,
+        received,
+        held,
+    }
+    .write(&mut packet);
+    assert!(write_padding(&mut packet, 100));
+    let zeros = packet.iter().rev().take_while(|byte| **byte == 0).count();
+    line(&mut capture, "frames_down", &packet);
+    expected.push(json!({"to": "client", "frames": [
+        {"frame": "ping", "sent": 1_000_000},
+        {"frame": "pong", "sent": 1_000_000, "came": 77, "held": 300},
+        {"frame": "padding", "length": zeros},
+    ]}));
+    lobby(&mut capture, &mut expected);
+    let inputs: Vec<_> = (0..20).map(Inputs::new).collect();
+    for inputs in &inputs {
+        line(&mut capture, "frames_up", &inputs.frame);
+    }
+    let mut told = read("parts", &capture);
+    for (inputs, told) in inputs.into_iter().zip(told.split_off(expected.len())) {
+        inputs.compare(&told);
+    }
+    assert_eq!(told.len(), expected.len());
+    for (told, expected) in told.iter().zip(&expected) {
+        assert_eq!(told, expected);
+    }
+}
+
+/// What its author worked out by hand. Fails if `read_inputs` forgets to be in 32 bits.
+#[test]
+fn the_reader_passes_its_own_test() {
+    if reader_runs() {
+        assert_eq!(run(Path::new("--self-test")), "");
+    }
+}
+
+/// A conversation and its capture.
+struct Talk {
+    world: World,
+    connection: ConnectionId,
+    capture: String,
+    /// Datagrams that had arrived, and what the ends had counted, just before the end.
+    before_close: (usize, [Statistics; 2]),
+}
+
+impl Talk {
+    fn hold(seed: u64) -> Self {
+        let mut server = config();
+        server.link.packets_per_key = 8;
+        let link = server.link;
+        let mut world = World::with(seed, BAD, server);
+        let token = world.issue(&grant(0));
+        let mut capture = secrets(seed, HOME);
+        line(&mut capture, "token", &token.to_bytes());
+        let peer = world.join_with(token, link, HOME);
+        let both = |world: &World| world.peers[peer].connected() && !world.connections().is_empty();
+        assert!(world.run_until(10 * SECOND, both));
+        let connection = world.connections()[0];
+        let mut talk = Self {
+            before_close: (
+                0,
+                [world.statistics(0), world.server_statistics(connection)],
+            ),
+            world,
+            connection,
+            capture,
+        };
+        let mut seen = [0, 0];
+        for round in 0..60 {
+            talk.say(round);
+            talk.world.run_for(Duration::from_millis(15));
+            talk.react(&mut seen);
+        }
+        for _ in 0..100 {
+            talk.world.run_for(Duration::from_millis(50));
+            talk.react(&mut seen);
+        }
+        let world = &mut talk.world;
+        let statistics = [world.statistics(0), world.server_statistics(connection)];
+        talk.before_close = (world.arrived.len(), statistics);
+        let now = world.client_time();
+        world.peers[0].client.close(CloseReason::Other(9), now);
+        world.run_for(SECOND);
+        assert_eq!(world.closed(), [(connection, CloseReason::Other(9))]);
+        for (_, datagram) in &world.arrived {
+            let up = datagram.to == world.server_address;
+            let name = if up { "up" } else { "down" };
+            line(&mut talk.capture, name, &datagram.bytes);
+        }
+        talk
+    }
+
+    /// Something on every channel, in parts now and then; requests, and blobs that are taken,
+    /// refused and withdrawn.
+    fn say(&mut self, round: u8) {
+        let world = &mut self.world;
+        for channel in 0..4 {
+            let length = if round % 20 == channel { 3000 } else { 6 };
+            let mut message = vec![round; length];
+            message[1] = channel;
+            let channel = ChannelId(channel);
+            let up = world.client_say(0, channel, &message);
+            up.expect("little waits");
+            let down = world.server_say(self.connection, channel, &message[1..]);
+            down.expect("little waits");
+        }
+        let now = world.server_time();
+        let client = &mut world.peers[0].client;
+        if round % 10 == 0 {
+            let number = round / 10;
+            let up = client.request(&[number, b'?'], 60 * SECOND, now);
+            up.expect("little waits");
+            let down = world
+                .server
+                .request(self.connection, &[number], 60 * SECOND, now);
+            down.expect("little waits");
+        }
+        let blob = |number: u8| [vec![number], vec![round; 5000]].concat();
+        let server = &mut world.server;
+        match round {
+            20 => drop(client.offer_blob(&[0], blob(0), now).expect("room")),
+            25 => {
+                for number in [0, 1] {
+                    let offered = server.offer_blob(self.connection, &[number], blob(number), now);
+                    offered.expect("room");
+                }
+            }
+            30 => {
+                let offered = server.offer_blob(self.connection, &[2], blob(2), now);
+                let withdrawn = server.cancel_blob(self.connection, offered.expect("room"), now);
+                withdrawn.expect("ours");
+            }
+            _ => {}
+        }
+    }
+
+    /// Answers requests; takes blobs called 0 and refuses those called 1.
+    fn react(&mut self, seen: &mut [usize; 2]) {
+        let world = &mut self.world;
+        let now = world.server_time();
+        let up: Vec<_> = world.received_from(self.connection).cloned().collect();
+        for received in &up[seen[0]..] {
+            let done = match received {
+                Received::Request { request, message } => {
+                    let answer = [message, &b"up"[..]].concat();
+                    let sent = world
+                        .server
+                        .respond(self.connection, *request, &answer, now);
+                    sent.is_ok()
+                }
+                Received::BlobOffered { blob, .. } => {
+                    let accepted = world.server.accept_blob(self.connection, *blob, now);
+                    accepted.is_ok()
+                }
+                _ => true,
+            };
+            assert!(done);
+        }
+        let down: Vec<_> = world.peers[0].received().cloned().collect();
+        let client = &mut world.peers[0].client;
+        for received in &down[seen[1]..] {
+            let done = match received {
+                Received::Request { request, message } => {
+                    let answer = [message, &b"down"[..]].concat();
+                    client.respond(*request, &answer, now).is_ok()
+                }
+                Received::BlobOffered { blob, label, .. } if label[0] == 0 => {
+                    client.accept_blob(*blob, now).is_ok()
+                }
+                Received::BlobOffered { blob, label, .. } if label[0] == 1 => {
+                    client.cancel_blob(*blob, now).is_ok()
+                }
+                _ => true,
+            };
+            assert!(done);
+        }
+        *seen = [up.len(), down.len()];
+    }
+
+    fn compare(&self, told: &[Value]) {
+        let token = json!({"client": 0, "protocol": hex(&common::PROTOCOL.0), "data": "070707",
+            "expiry": common::UNIX.0 + 30, "servers": ["192.0.2.1:4000"]});
+        assert_eq!(told[0]["token"], token);
+        let is_datagram = |line: &&Value| line["datagram"].is_u64();
+        let datagrams: Vec<_> = told.iter().filter(is_datagram).collect();
+        assert_eq!(datagrams.len(), self.world.arrived.len());
+        self.compare_refusals(&datagrams);
+        self.compare_received(&datagrams);
+        self.compare_counts(&datagrams);
+        self.compare_messages(told);
+        for to in ["client", "server"] {
+            let epochs = datagrams.iter().filter(|line| line["to"] == to);
+            let epochs = epochs.filter_map(|line| line["epoch"].as_u64());
+            assert!(epochs.max() > Some(4), "keys change, and their bits wrap");
+        }
+        let reasons = datagrams.iter().filter(|line| line["kind"] == "close");
+        assert!(reasons.clone().all(|line| line["reason"] == 9));
+        assert_ne!(reasons.count(), 0);
+    }
+
+    /// Damaged datagrams are refused, all others only for good reasons.
+    fn compare_refusals(&self, datagrams: &[&Value]) {
+        for (line, (_, datagram)) in datagrams.iter().zip(&self.world.arrived) {
+            assert!(line["broken"].is_null(), "{line}");
+            if datagram.damaged {
+                // A client cannot tell whether a cookie is good.
+                let refused = line["refused"].is_string() || line["cookie"] == false;
+                assert!(refused, "{line}");
+            } else if let Some(why) = line["refused"].as_str() {
+                assert!(["received before", "no keys yet"].contains(&why), "{line}");
+            } else {
+                assert_ne!(line["kind"], Value::Null, "{line}");
+            }
+        }
+        for kind in ["request", "challenge", "accept"] {
+            let of_kind = |line: &&&Value| line["kind"] == kind;
+            assert_ne!(datagrams.iter().filter(of_kind).count(), 0);
+        }
+    }
+
+    /// What ends say about packets is what happened to them, and when.
+    fn compare_received(&self, datagrams: &[&Value]) {
+        let mut arrivals = BTreeMap::new();
+        for (line, (at, _)) in datagrams.iter().zip(&self.world.arrived) {
+            if let Some(sequence) = line["sequence"].as_u64() {
+                arrivals.insert((line["to"] == "server", sequence), *at);
+            }
+        }
+        let (mut seen, mut gaps) = (0, 0);
+        for (line, (_, datagram)) in datagrams.iter().zip(&self.world.arrived) {
+            let about_up = line["to"] == "client";
+            for frame in line["frames"].as_array().into_iter().flatten() {
+                if frame["frame"] != "received" {
+                    continue;
+                }
+                seen += 1;
+                let newest = frame["newest"].as_u64().expect("a number");
+                let waited = datagram.sent_at - arrivals[&(about_up, newest)];
+                assert_eq!(frame["delay"], waited / 256, "{line}");
+                let packets: Vec<[u64; 2]> =
+                    serde_json::from_value(frame["packets"].clone()).expect("pairs");
+                for pair in packets.windows(2) {
+                    for missing in pair[1][1] + 1..pair[0][0] {
+                        gaps += 1;
+                        let arrival = arrivals.get(&(about_up, missing));
+                        assert!(arrival.is_none_or(|at| *at >= datagram.sent_at), "{line}");
+                    }
+                }
+            }
+        }
+        assert!(seen > 50 && gaps > 20, "{seen} frames, {gaps} gaps");
+    }
+
+    fn compare_counts(&self, datagrams: &[&Value]) {
+        let (length, statistics) = self.before_close;
+        for (to, statistics) in ["client", "server"].into_iter().zip(statistics) {
+            let here = datagrams[..length].iter().filter(|line| line["to"] == to);
+            let accepted = here.filter(|line| line["sequence"].is_u64());
+            assert_eq!(accepted.count() as u64, statistics.packets_received);
+        }
+    }
+
+    /// Each end heard the same, channel by channel, in the same order.
+    fn compare_messages(&self, told: &[Value]) {
+        let mut heard = by_topic(
+            told.iter()
+                .filter(|line| line["datagram"].is_null())
+                .cloned(),
+        );
+        heard.remove("token");
+        for to in ["client", "server"] {
+            let accepts = heard.remove(&format!("{to} accept"));
+            let accept = json!({"to": to, "about": "accept", "blob": 0});
+            assert_eq!(accepts, Some(vec![accept]));
+        }
+        let up = self.world.received_from(self.connection);
+        let up = up.filter_map(|received| as_told("server", received));
+        let down = self.world.peers[0].received();
+        let down = down.filter_map(|received| as_told("client", received));
+        let expected = by_topic(up.chain(down));
+        assert_eq!(expected.len(), 2 * 8 + 2, "everything happened");
+        assert_eq!(
+            heard.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>()
+        );
+        for (topic, expected) in expected {
+            assert_eq!(heard[&topic], expected, "{topic}");
+        }
+    }
+}
+
+/// Lines by the end and the channel that they are about.
+fn by_topic(lines: impl Iterator<Item = Value>) -> BTreeMap<String, Vec<Value>> {
+    let mut topics = BTreeMap::<_, Vec<_>>::new();
+    for line in lines {
+        let to = line["to"].as_str().unwrap_or_default();
+        let topic = match (&line["channel"], &line["about"]) {
+            (Value::Number(channel), _) => format!("{to} {channel}"),
+            (_, Value::String(about)) => format!("{to} {about}"),
+            _ => {
+                let is = |key: &&str| !line[*key].is_null();
+                let key = ["request", "answer", "blob", "token"].into_iter().find(is);
+                format!("{to} {}", key.expect("a line of the reader's"))
+                    .trim()
+                    .to_string()
+            }
+        };
+        topics.entry(topic).or_default().push(line);
+    }
+    topics
+}
+
+/// What the reader says about something that an end was told. Requests and blobs say their number.
+fn as_told(to: &str, received: &Received) -> Option<Value> {
+    let told = match received {
+        Received::Message { channel, message } => {
+            json!({"to": to, "channel": channel.0, "message": hex(message)})
+        }
+        Received::Request { message, .. } => {
+            json!({"to": to, "request": message[0], "message": hex(message)})
+        }
+        Received::Answer { answer, .. } => {
+            let answer = answer.as_ref().expect("in time");
+            json!({"to": to, "answer": answer[0], "message": hex(answer)})
+        }
+        Received::BlobOffered { label, size, .. } => {
+            json!({"to": to, "about": "offer", "blob": label[0], "size": size, "label": hex(label)})
+        }
+        Received::BlobArrived { bytes, .. } => {
+            json!({"to": to, "blob": bytes[0], "bytes": hex(bytes)})
+        }
+        Received::BlobCancelled { .. } if to == "server" => {
+            json!({"to": to, "about": "refused", "blob": 1})
+        }
+        Received::BlobCancelled { .. } => json!({"to": to, "about": "withdrawn", "blob": 2}),
+        Received::BlobProgress { .. } | Received::BlobDelivered { .. } => return None,
+    };
+    Some(told)
+}
+
+/// Some inputs, of which the older are joined where there is no
+/// room for all.
+struct Inputs {
+    frame: Vec<u8>,
+    pushed: BTreeMap<u64, Input>,
+}
+
+impl Inputs {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let mut sender = InputSender::new(if seed % 2 == 0 { 60 } else { 10_000 });
+        let (mut input, mut pushed) = (Input::default(), BTreeMap::new());
+        let mut tick = random.below(1 << 40);
+        for _ in 0..1 + random.below(40) {
+            tick += 1 + random.below(4) / 3;
+            input.pressed = Keys::NONE;
+            if random.percent(50) {
+                for _ in 0..random.below(60) {
+                    let key = random.next() as u8;
+                    match random.below(3) {
+                        0 => input.held.insert(key),
+                        1 => input.held.remove(key),
+                        _ => input.pressed.insert(key),
+                    }
+                }
+                input.pointer[random.below(2) as usize] = random.next() as i32;
+                input.fields = vec![random.next() as u8; random.below(33) as usize];
+            }
+            let sent = sender.push(InputTick(tick), input.clone());
+            sent.expect("in order");
+            pushed.insert(tick, input.clone());
+        }
+        let (_, frame) = sender.frame().expect("inputs wait");
+        let frame = frame.to_vec();
+        Self { frame, pushed }
+    }
+
+    /// Every tick is in one input, which has what was pressed in any of its ticks.
+    fn compare(mut self, told: &Value) {
+        let told = told["frames"][0]["inputs"].as_array().expect("inputs");
+        for told in told {
+            let tick = told["tick"].as_u64().expect("a number");
+            let later = self.pushed.split_off(&(tick + 1));
+            let joined = std::mem::replace(&mut self.pushed, later);
+            let (since, _) = joined.first_key_value().expect("a tick that was said");
+            let (_, last) = joined.last_key_value().expect("the same");
+            let keys = |keys: Keys| keys.iter().collect::<Vec<_>>();
+            let pressed = joined
+                .values()
+                .fold(Keys::NONE, |all, input| all.or(input.pressed));
+            let expected = json!({"tick": tick, "since": since, "held": keys(last.held),
+                "pressed": keys(pressed), "pointer": last.pointer, "fields": hex(&last.fields)});
+            assert_eq!(told, &expected);
+        }
+        assert!(self.pushed.is_empty(), "{:?} were not told", self.pushed);
+    }
+}
+
+fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
+    let info = |name: &str| ClientInfo {
+        name: Text::new(name).expect("short"),
+        data: Bytes::new(vec![7; 200]).expect("short"),
+    };
+    let shown = |name| json!({"name": name, "game": hex(&[7; 200])});
+    let server = ServerInfo {
+        name: Text::new("Zürich").expect("short"),
+        update_period: Duration::from_millis(50),
+        tick: 1 << 33,
+        message_of_the_day: Text::new("m".repeat(1000)).expect("short"),
+        data: Bytes::new([1, 2, 3]).expect("short"),
+    };
+    let server_shown = |kind| {
+        json!({"kind": kind, "name": "Zürich", "micros": 50_000, "tick": 1u64 << 33,
+            "message": "m".repeat(1000), "game": "010203"})
+    };
+    for (message, shown) in [
+        (
+            ClientMessage::Info(info("Ada")),
+            json!({"kind": "info", "name": "Ada", "game": hex(&[7; 200])}),
+        ),
+        (
+            ClientMessage::Loaded { resets: 300 },
+            json!({"kind": "loaded", "resets": 300}),
+        ),
+    ] {
+        line(capture, "lobby_up", &message.to_bytes());
+        expected.push(json!({"to": "server", "lobby": shown}));
+    }
+    let mut messages = vec![
+        (ServerMessage::Info(server.clone()), server_shown("info")),
+        (
+            ServerMessage::Welcome(PlayerNumber(515)),
+            json!({"kind": "welcome", "player": 515}),
+        ),
+        (ServerMessage::Reset(server), server_shown("reset")),
+    ];
+    let mut attendance = Attendance::new(Time::from_micros(0));
+    let ada = attendance.join(info("Ada")).expect("room");
+    let bob = attendance.join(info("Bob")).expect("room");
+    let mut updates = attendance.poll_updates(Time::from_micros(10_000_000));
+    attendance.leave(ada).expect("there");
+    let player = attendance.player_mut(bob).expect("there");
+    player.info = info("Rob");
+    player.latency = Some(Latency::of(Duration::from_millis(40)));
+    attendance.join(info("Eve")).expect("room");
+    updates.extend(attendance.poll_updates(Time::from_micros(20_000_000)));
+    let rosters = [
+        json!({"kind": "roster", "left": [], "changed": [],
+            "joined": [[0, shown("Ada")], [1, shown("Bob")]], "latencies": []}),
+        json!({"kind": "roster", "left": [[0]], "changed": [[1, shown("Rob")]],
+            "joined": [[2, shown("Eve")]], "latencies": [10, 255]}),
+    ];
+    assert_eq!(updates.len(), rosters.len());
+    messages.extend(updates.into_iter().map(ServerMessage::Roster).zip(rosters));
+    for (message, shown) in messages {
+        line(capture, "lobby_down", &message.to_bytes());
+        expected.push(json!({"to": "client", "lobby": shown}));
+    }
+}
+
+/// What a capture begins with. All randomness comes from one generator, so that what either end
+/// drew is somewhere among the first bytes that it gives.
+fn secrets(seed: u64, address: &str) -> String {
+    let mut random = vec![0; 4096];
+    Random(seed).fill(&mut random);
+    let mut capture = String::new();
+    line(&mut capture, "key", &KEY);
+    line(&mut capture, "random", &random);
+    capture + &format!("address {address}\nchannels ordered unordered unreliable sequenced\n")
+}
+
+fn line(capture: &mut String, name: &str, bytes: &[u8]) {
+    writeln!(capture, "{name} {}", hex(bytes)).expect("into memory");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn reader_runs() -> bool {
+    let import = ["-c", "import cryptography.hazmat.primitives.ciphers.aead"];
+    let found = Command::new("python3").args(import).output();
+    let runs = found.is_ok_and(|found| found.status.success());
+    if !runs {
+        skip("no python3 with cryptography; apt-get install python3-cryptography");
+    }
+    runs
+}
+
+fn read(name: &str, capture: &str) -> Vec<Value> {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.capture"));
+    fs::write(&file, capture).expect("there is room");
+    let parse = |line| serde_json::from_str(line).expect("a line of JSON");
+    run(&file).lines().map(parse).collect()
+}
+
+fn run(argument: &Path) -> String {
+    let script = root().join("tests/independent_reader/read_session.py");
+    let done = Command::new("python3").arg(script).arg(argument).output();
+    let done = done.expect("it ran before");
+    let text = |bytes: &[u8]| str::from_utf8(bytes).expect("UTF-8").to_string();
+    assert!(
+        done.status.success(),
+        "{argument:?}: {}",
+        text(&done.stderr)
+    );
+    text(&done.stdout)
+}
+
+const HOME: &str = "10.0.0.1:5000";
