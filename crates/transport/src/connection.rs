@@ -228,6 +228,9 @@ impl Connection {
         self.counts.packets_sent += 1;
         self.counts.bytes_sent += bytes.len() as u64;
         self.meter_sent.note(bytes.len(), to, now);
+        if kind != Kind::Frames {
+            self.exchange.charge(bytes.len(), now);
+        }
         // A question to an address that may be nobody's does not tell the peer that we live.
         if to == self.peer {
             self.sent = now;
@@ -269,6 +272,7 @@ impl Connection {
             lost: sizes.lost.iter().sum(),
             sizes,
             round_trip: self.exchange.round_trip(),
+            rate_allowed: self.exchange.rate(),
             rate_sent: self.meter_sent.rate(),
             rate_received: self.meter_received.rate(),
             waiting: held.waiting,

@@ -74,7 +74,7 @@ mod bytes;
 mod client;
 pub mod clock;
 mod config;
-pub mod congestion;
+mod congestion;
 mod connection;
 mod cookie;
 mod entropy;

@@ -202,6 +202,8 @@ fn configurations_that_cannot_work() {
         backlog: 0,
         blob_memory: 0,
         stalled: Duration::ZERO,
+        rate: BytesPerSecond(0),
+        floor: BytesPerSecond(0),
     };
     let everything = LinkConfig {
         connect_timeout: Duration::MAX,
@@ -219,6 +221,8 @@ fn configurations_that_cannot_work() {
         backlog: usize::MAX,
         blob_memory: usize::MAX,
         stalled: Duration::MAX,
+        rate: BytesPerSecond(u64::MAX),
+        floor: BytesPerSecond(u64::MAX),
     };
     let restless = LinkConfig {
         connect_timeout: Duration::from_secs(5),

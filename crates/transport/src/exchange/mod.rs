@@ -33,8 +33,9 @@ use sender::Wrote;
 use sent::{Cargo, Packet, Sent, Settled};
 
 use crate::config::LinkConfig;
+use crate::congestion::{Congestion, FixedRate};
 use crate::error::{CloseReason, SendError};
-use crate::statistics::{Fate, Sizes};
+use crate::statistics::{BytesPerSecond, Fate, Sizes};
 use crate::time::Time;
 
 /// What the other end did that no honest one would.
@@ -60,6 +61,9 @@ pub(crate) struct Exchange {
     config: LinkConfig,
     arrivals: Arrivals,
     sent: Sent,
+    congestion: Box<dyn Congestion>,
+    /// There may be something to say that the congestion controller does not allow yet.
+    held_back: bool,
     channels: Vec<Channel>,
     scraps: Scraps,
     requests: Requests,
@@ -77,7 +81,9 @@ pub(crate) struct Exchange {
     packets: u64,
     /// When anything was acknowledged last, or nothing was in flight.
     answered: Moment,
-    /// The same for anything reliable.
+    /// Packets that went out since then and want to be acknowledged.
+    unanswered: u32,
+    /// The same moment for anything reliable.
     progress: Moment,
     /// Packets with something reliable in them that were lost since then.
     lost_since: u32,
@@ -100,6 +106,13 @@ impl Exchange {
             config: *config,
             arrivals: Arrivals::default(),
             sent: Sent::default(),
+            congestion: Box::new(FixedRate::new(
+                config.rate,
+                config.floor,
+                burst(config),
+                now,
+            )),
+            held_back: false,
             channels: game.chain(own).collect(),
             scraps: Scraps::default(),
             requests: Requests::default(),
@@ -111,6 +124,7 @@ impl Exchange {
             asks: false,
             packets: 0,
             answered: Moment { now, packets: 0 },
+            unanswered: 0,
             progress: Moment { now, packets: 0 },
             lost_since: 0,
             sweep: now,
@@ -194,6 +208,7 @@ impl Exchange {
             self.requests.deadline(),
             self.arrivals.due(),
             holds.then_some(self.sweep),
+            self.held_back.then(|| self.congestion.next_allowance()),
         ];
         times.into_iter().flatten().min()
     }
@@ -210,7 +225,7 @@ impl Exchange {
         let mut body = Body::new(room);
         let mut cargo = Vec::new();
         self.arrivals.write(&mut body, now);
-        if self.probe || self.allowance() >= room + overhead {
+        if self.may_send(room + overhead, now) || self.probe {
             self.fill(&mut body, &mut cargo);
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
@@ -227,17 +242,22 @@ impl Exchange {
         let told = self.arrivals.told();
         let talks = body.talks();
         let body = body.finish();
-        if talks {
+        let size = body.len() + overhead;
+        if !talks {
+            self.congestion.on_unanswered(size, now);
+        } else {
+            self.congestion.on_sent(size, now);
             if self.sent.bytes() == 0 {
-                self.answered = self.moment(now);
+                self.hear(now);
             }
+            self.unanswered = self.unanswered.saturating_add(1);
             if !cargo.is_empty() && !self.sent.is_laden() {
                 self.go_on(now);
             }
             let packet = Packet {
                 sequence,
                 sent: now,
-                size: body.len() + overhead,
+                size,
                 cargo,
                 told,
             };
@@ -343,16 +363,33 @@ impl Exchange {
         }
     }
 
-    /// How many bytes may be sent now. A congestion controller will say so; until there is one, it
-    /// is what is missing to a fixed number of bytes in flight.
-    fn allowance(&self) -> usize {
-        MOST_IN_FLIGHT.saturating_sub(self.sent.bytes())
+    /// Counts a packet that was made elsewhere and did not wait to be allowed.
+    pub(crate) fn charge(&mut self, bytes: usize, now: Time) {
+        self.congestion.on_unanswered(bytes, now);
     }
 
-    /// The one place that learns what became of packets, and where a congestion controller and the
-    /// discovery of the MTU will be told.
+    /// How fast packets may go out.
+    pub(crate) fn rate(&self) -> BytesPerSecond {
+        self.congestion.rate()
+    }
+
+    /// Whether a packet of frames may go out now.
+    fn may_send(&mut self, size: usize, now: Time) -> bool {
+        self.held_back = self.congestion.allowance(now) < size;
+        !self.held_back && self.sent.bytes() + size <= MOST_IN_FLIGHT
+    }
+
+    /// The one place that learns what became of packets, and that tells others.
     fn settle(&mut self, packet: Packet, fate: Fate, now: Time) {
         self.sizes.note(packet.size, fate);
+        match fate {
+            Fate::Lost => self.congestion.on_lost(packet.size, now),
+            Fate::Acknowledged => {
+                let round_trip = now.since(packet.sent);
+                self.congestion
+                    .on_acknowledged(packet.size, round_trip, now);
+            }
+        }
         match fate {
             Fate::Lost => {
                 let laden = u32::from(!packet.cargo.is_empty());
@@ -360,7 +397,7 @@ impl Exchange {
                 packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
             }
             Fate::Acknowledged => {
-                self.answered = self.moment(now);
+                self.hear(now);
                 if let Some(told) = packet.told {
                     self.arrivals.forget(told);
                 }
@@ -566,6 +603,12 @@ impl Exchange {
         }
     }
 
+    /// Notes that the other end takes in anything, or has nothing to take in.
+    fn hear(&mut self, now: Time) {
+        self.answered = self.moment(now);
+        self.unanswered = 0;
+    }
+
     /// Notes that the other end takes in what is reliable.
     fn go_on(&mut self, now: Time) {
         self.progress = self.moment(now);
@@ -579,7 +622,8 @@ impl Exchange {
             now.since(moment.now) >= self.config.stalled
                 && self.packets - moment.packets >= STALLED_PACKETS
         };
-        let deaf = self.sent.bytes() > 0 && since(self.answered);
+        let deaf =
+            self.sent.bytes() > 0 && since(self.answered) && self.unanswered >= UNANSWERED_PACKETS;
         let choosy =
             self.sent.is_laden() && since(self.progress) && self.lost_since >= STALLED_LOSSES;
         if deaf || choosy {
@@ -601,13 +645,21 @@ pub(crate) struct Held {
     pub(crate) blobs: usize,
 }
 
+/// What may be saved up while nothing is said: a thirtieth of a second or so.
+fn burst(config: &LinkConfig) -> usize {
+    usize::try_from(config.rate.0 / 32).unwrap_or(usize::MAX)
+}
+
 /// How often to look for neglected messages.
 const SWEEP: Duration = Duration::from_secs(1);
 /// A blackout is no stall: this many packets must have come without an acknowledgement.
 const STALLED_PACKETS: u64 = 32;
+/// At 90 % of loss one in forty packets is answered, so this many without are bad luck once in thirty
+/// times, and seldom are so few sent in all that time.
+const UNANSWERED_PACKETS: u32 = 128;
 /// At 90 % of loss, one in a thousand times as many packets are lost in a row.
 const STALLED_LOSSES: u32 = 64;
-/// Bytes in flight, until there is a congestion controller.
+/// Bytes in flight, however fast they may be sent: all of them are remembered.
 const MOST_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.
 const CHUNK_PATIENCE: u32 = 8;
