@@ -16,6 +16,7 @@ pub(crate) mod request;
 pub(crate) mod round_trip;
 mod sender;
 mod sent;
+mod stall;
 
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use request::{RequestError, RequestId, Requests};
 use round_trip::RoundTrip;
 use sender::Wrote;
 use sent::{Cargo, Packet, Sent, Settled};
+use stall::Stall;
 
 use crate::config::LinkConfig;
 use crate::error::{CloseReason, SendError};
@@ -73,12 +75,7 @@ pub(crate) struct Exchange {
     probe: bool,
     /// How many packets arrived, of all kinds.
     packets: u64,
-    /// When anything was acknowledged last, or nothing was in flight.
-    answered: Moment,
-    /// The same for anything reliable.
-    progress: Moment,
-    /// Packets with something reliable in them that were lost since then.
-    lost_since: u32,
+    stall: Stall,
     /// When to look for neglected messages.
     sweep: Time,
     sizes: Sizes,
@@ -107,9 +104,7 @@ impl Exchange {
             without_chunk: 0,
             probe: false,
             packets: 0,
-            answered: Moment { now, packets: 0 },
-            progress: Moment { now, packets: 0 },
-            lost_since: 0,
+            stall: Stall::new(Moment { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
         }
@@ -224,11 +219,12 @@ impl Exchange {
         let talks = body.talks();
         let body = body.finish();
         if talks {
+            let moment = self.moment(now);
             if self.sent.bytes() == 0 {
-                self.answered = self.moment(now);
+                self.stall.begin(moment);
             }
             if !cargo.is_empty() && !self.sent.is_laden() {
-                self.go_on(now);
+                self.stall.begin_reliable(moment);
             }
             let packet = Packet {
                 sequence,
@@ -351,17 +347,14 @@ impl Exchange {
         self.sizes.note(packet.size, fate);
         match fate {
             Fate::Lost => {
-                let laden = u32::from(!packet.cargo.is_empty());
-                self.lost_since = self.lost_since.saturating_add(laden);
+                self.stall.lost(!packet.cargo.is_empty());
                 packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
             }
             Fate::Acknowledged => {
-                self.answered = self.moment(now);
+                let moment = self.moment(now);
+                self.stall.acknowledged(!packet.cargo.is_empty(), moment);
                 if let Some(told) = packet.told {
                     self.arrivals.forget(told);
-                }
-                if !packet.cargo.is_empty() {
-                    self.go_on(now);
                 }
                 for cargo in packet.cargo {
                     self.arrive(cargo);
@@ -562,22 +555,10 @@ impl Exchange {
         }
     }
 
-    /// Notes that the other end takes in what is reliable.
-    fn go_on(&mut self, now: Time) {
-        self.progress = self.moment(now);
-        self.lost_since = 0;
-    }
-
-    /// Whether the other end has been heard of for long and acknowledged nothing at all, or nothing
-    /// reliable. On a bad link that may be bad luck, so it takes many packets, too.
     fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
-        let since = |moment: Moment| {
-            now.since(moment.now) >= self.config.stalled
-                && self.packets - moment.packets >= STALLED_PACKETS
-        };
-        let deaf = self.sent.bytes() > 0 && since(self.answered);
-        let choosy =
-            self.sent.is_laden() && since(self.progress) && self.lost_since >= STALLED_LOSSES;
+        let (span, moment) = (self.config.stalled, self.moment(now));
+        let deaf = self.sent.bytes() > 0 && self.stall.is_deaf(span, moment);
+        let choosy = self.sent.is_laden() && self.stall.is_choosy(span, moment);
         if deaf || choosy {
             Err(Fault::Stalled)
         } else {
@@ -599,10 +580,6 @@ pub(crate) struct Held {
 
 /// How often to look for neglected messages.
 const SWEEP: Duration = Duration::from_secs(1);
-/// A blackout is no stall: this many packets must have come without an acknowledgement.
-const STALLED_PACKETS: u64 = 32;
-/// At 90 % of loss, one in a thousand times as many packets are lost in a row.
-const STALLED_LOSSES: u32 = 64;
 /// Bytes in flight, until there is a congestion controller.
 const MOST_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.
