@@ -16,6 +16,7 @@ pub(crate) mod request;
 pub(crate) mod round_trip;
 mod sender;
 mod sent;
+mod stall;
 
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use request::{RequestError, RequestId, Requests};
 use round_trip::RoundTrip;
 use sender::Wrote;
 use sent::{Cargo, Packet, Sent, Settled};
+use stall::Stall;
 
 use crate::config::LinkConfig;
 use crate::congestion::{Congestion, FixedRate};
@@ -79,14 +81,7 @@ pub(crate) struct Exchange {
     asks: bool,
     /// How many packets arrived, of all kinds.
     packets: u64,
-    /// When anything was acknowledged last, or nothing was in flight.
-    answered: Moment,
-    /// Packets that went out since then and want to be acknowledged.
-    unanswered: u32,
-    /// The same moment for anything reliable.
-    progress: Moment,
-    /// Packets with something reliable in them that were lost since then.
-    lost_since: u32,
+    stall: Stall,
     /// When to look for neglected messages.
     sweep: Time,
     sizes: Sizes,
@@ -123,10 +118,7 @@ impl Exchange {
             probe: false,
             asks: false,
             packets: 0,
-            answered: Moment { now, packets: 0 },
-            unanswered: 0,
-            progress: Moment { now, packets: 0 },
-            lost_since: 0,
+            stall: Stall::new(Moment { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
         }
@@ -247,12 +239,13 @@ impl Exchange {
             self.congestion.on_unanswered(size, now);
         } else {
             self.congestion.on_sent(size, now);
+            let moment = self.moment(now);
             if self.sent.bytes() == 0 {
-                self.hear(now);
+                self.stall.begin(moment);
             }
-            self.unanswered = self.unanswered.saturating_add(1);
+            self.stall.sent();
             if !cargo.is_empty() && !self.sent.is_laden() {
-                self.go_on(now);
+                self.stall.begin_reliable(moment);
             }
             let packet = Packet {
                 sequence,
@@ -392,17 +385,14 @@ impl Exchange {
         }
         match fate {
             Fate::Lost => {
-                let laden = u32::from(!packet.cargo.is_empty());
-                self.lost_since = self.lost_since.saturating_add(laden);
+                self.stall.lost(!packet.cargo.is_empty());
                 packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
             }
             Fate::Acknowledged => {
-                self.hear(now);
+                let moment = self.moment(now);
+                self.stall.acknowledged(!packet.cargo.is_empty(), moment);
                 if let Some(told) = packet.told {
                     self.arrivals.forget(told);
-                }
-                if !packet.cargo.is_empty() {
-                    self.go_on(now);
                 }
                 for cargo in packet.cargo {
                     self.arrive(cargo);
@@ -603,29 +593,10 @@ impl Exchange {
         }
     }
 
-    /// Notes that the other end takes in anything, or has nothing to take in.
-    fn hear(&mut self, now: Time) {
-        self.answered = self.moment(now);
-        self.unanswered = 0;
-    }
-
-    /// Notes that the other end takes in what is reliable.
-    fn go_on(&mut self, now: Time) {
-        self.progress = self.moment(now);
-        self.lost_since = 0;
-    }
-
-    /// Whether the other end has been heard of for long and acknowledged nothing at all, or nothing
-    /// reliable. On a bad link that may be bad luck, so it takes many packets, too.
     fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
-        let since = |moment: Moment| {
-            now.since(moment.now) >= self.config.stalled
-                && self.packets - moment.packets >= STALLED_PACKETS
-        };
-        let deaf =
-            self.sent.bytes() > 0 && since(self.answered) && self.unanswered >= UNANSWERED_PACKETS;
-        let choosy =
-            self.sent.is_laden() && since(self.progress) && self.lost_since >= STALLED_LOSSES;
+        let (span, moment) = (self.config.stalled, self.moment(now));
+        let deaf = self.sent.bytes() > 0 && self.stall.is_deaf(span, moment);
+        let choosy = self.sent.is_laden() && self.stall.is_choosy(span, moment);
         if deaf || choosy {
             Err(Fault::Stalled)
         } else {
@@ -652,13 +623,6 @@ fn burst(config: &LinkConfig) -> usize {
 
 /// How often to look for neglected messages.
 const SWEEP: Duration = Duration::from_secs(1);
-/// A blackout is no stall: this many packets must have come without an acknowledgement.
-const STALLED_PACKETS: u64 = 32;
-/// At 90 % of loss one in forty packets is answered, so this many without are bad luck once in thirty
-/// times, and seldom are so few sent in all that time.
-const UNANSWERED_PACKETS: u32 = 128;
-/// At 90 % of loss, one in a thousand times as many packets are lost in a row.
-const STALLED_LOSSES: u32 = 64;
 /// Bytes in flight, however fast they may be sent: all of them are remembered.
 const MOST_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.
