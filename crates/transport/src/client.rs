@@ -347,6 +347,7 @@ impl Client {
             }
             Kind::PathChallenge => {
                 let (to, question) = (connection.peer, &opened.payload);
+                connection.move_to(to, now);
                 let sent = connection.send(Kind::PathResponse, question, to, now, &mut self.outbox);
                 if sent.is_err() {
                     self.end(CloseReason::Exhausted);

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::mtu::LARGEST;
+use crate::packet::MAX_DATAGRAM;
 use crate::statistics::BytesPerSecond;
 use crate::time::Time;
 
@@ -150,7 +150,7 @@ impl Congestion for FixedRate {
     }
 
     fn next_allowance(&self) -> Time {
-        let missing = LARGEST as i128 * MILLION - self.balance;
+        let missing = MAX_DATAGRAM as i128 * MILLION - self.balance;
         if missing <= 0 {
             return self.updated;
         }
@@ -192,7 +192,7 @@ fn time_for(amount: i128, rate: BytesPerSecond) -> Duration {
 const MILLION: i128 = 1_000_000;
 /// More than any burst, and small enough that sums of it cannot overflow.
 const MOST_EARNED: i128 = 1 << 100;
-const LEAST_BURST: u64 = 2 * LARGEST as u64;
+const LEAST_BURST: u64 = 2 * MAX_DATAGRAM as u64;
 const PATIENT_ROUND_TRIPS: u32 = 4;
 /// Before any round trip was measured.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
@@ -292,7 +292,7 @@ mod tests {
             assert!(path.policy.is_starved(), "seed {seed}");
             let starved = path.run(7 * SECOND);
             assert!(
-                (14_000 - LARGEST..=14_000 + BURST).contains(&starved),
+                (14_000 - MAX_DATAGRAM..=14_000 + BURST).contains(&starved),
                 "seed {seed}: {starved}"
             );
             path.answers = true;
@@ -326,8 +326,8 @@ mod tests {
         policy.on_sent(BURST + 10_000, now);
         assert_eq!(policy.allowance(now), 0);
         let due = policy.next_allowance();
-        assert_eq!(due.as_micros(), (10_000 + LARGEST as u64) * 10);
-        assert!(policy.allowance(due) >= LARGEST);
+        assert_eq!(due.as_micros(), (10_000 + MAX_DATAGRAM as u64) * 10);
+        assert!(policy.allowance(due) >= MAX_DATAGRAM);
     }
 
     /// Fails if a rate may be nothing (`rate.max(…)` in `new`).
@@ -361,11 +361,11 @@ mod tests {
                 let due = policy.next_allowance().max(now);
                 let waited = now.after(Duration::from_micros(wait));
                 if due <= waited {
-                    prop_assert!(policy.clone().allowance(due) >= LARGEST);
+                    prop_assert!(policy.clone().allowance(due) >= MAX_DATAGRAM);
                 }
                 if due > now {
                     let early = Time::from_micros(due.as_micros() - 1);
-                    prop_assert!(policy.clone().allowance(early) < LARGEST);
+                    prop_assert!(policy.clone().allowance(early) < MAX_DATAGRAM);
                 }
                 now = waited;
                 let size = size.min(policy.allowance(now));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::config::LinkConfig;
 use crate::error::CloseReason;
 use crate::exchange::{Exchange, Fault, Received};
-use crate::packet::{Header, Kind, MAX_DATAGRAM};
+use crate::packet::{Header, Kind};
 use crate::session::{Exhausted, Opened, Rejected, Session, TAG_LEN};
 use crate::statistics::{Meter, Statistics};
 use crate::time::Time;
@@ -64,8 +64,6 @@ pub(crate) struct Connection {
     heard: Time,
     sent: Time,
     manner: Manner,
-    /// What the path is known to carry. MTU discovery will change it.
-    datagram: usize,
     exchange: Exchange,
     counts: Statistics,
     meter_sent: Meter,
@@ -144,8 +142,7 @@ impl Connection {
             heard: now,
             sent: now,
             manner,
-            datagram: MAX_DATAGRAM,
-            exchange: Exchange::new(config, now),
+            exchange: Exchange::new(config, peer, now),
             counts: Statistics::default(),
             meter_sent: Meter::new(now),
             meter_received: Meter::new(now),
@@ -181,9 +178,10 @@ impl Connection {
         if !self.is_open() {
             return Ok(None);
         }
-        let overhead = self.overhead();
-        let (sequence, room) = (self.session.next_sequence(), self.datagram - overhead);
-        let Some(body) = self.exchange.poll_body(sequence, room, overhead, now) else {
+        let (overhead, sequence) = (self.overhead(), self.session.next_sequence());
+        let said = self.exchange.poll_body(sequence, overhead, now);
+        let said = said.or_else(|| self.exchange.poll_probe(sequence, overhead, now));
+        let Some(body) = said else {
             return Ok(None);
         };
         let to = self.peer;
@@ -196,6 +194,12 @@ impl Connection {
         let next = self.session.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
         self.exchange.handle_body(sequence, body, next, now)
+    }
+
+    /// Goes on where the other end has proven to be.
+    pub(crate) fn move_to(&mut self, peer: SocketAddr, now: Time) {
+        self.peer = peer;
+        self.exchange.path_changed(peer, now);
     }
 
     /// How much longer a datagram is than what it carries.
@@ -273,6 +277,7 @@ impl Connection {
             sizes,
             round_trip: self.exchange.round_trip(),
             rate_allowed: self.exchange.rate(),
+            datagram: self.exchange.datagram(),
             rate_sent: self.meter_sent.rate(),
             rate_received: self.meter_received.rate(),
             waiting: held.waiting,

@@ -724,9 +724,10 @@ impl Server {
             return;
         }
         seat.path = None;
-        seat.connection.peer = from;
+        let now = self.clock.now();
+        seat.connection.move_to(from, now);
         self.origins.leave(old);
-        self.origins.enter(new, self.clock.now());
+        self.origins.enter(new, now);
         self.events.push(ServerEvent::Moved {
             connection: id,
             address: from,

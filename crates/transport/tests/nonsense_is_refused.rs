@@ -365,7 +365,7 @@ proptest! {
                 }
                 2 => {
                     bytes.extend_from_slice(&tail);
-                    bytes.resize(MAX_DATAGRAM, 0);
+                    bytes.resize(BASE_DATAGRAM, 0);
                 }
                 _ => {
                     bytes = honest[time as usize % honest.len()].clone();

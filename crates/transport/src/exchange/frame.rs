@@ -16,6 +16,8 @@ pub(crate) enum Frame<'a> {
     Ask,
     Chunk(Chunk<'a>),
     Message(Piece<'a>),
+    /// Makes the packet as large as it is, and nothing else.
+    Padding,
 }
 
 /// All frames of a body, or none of them if any is malformed.
@@ -40,6 +42,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         RECEIVED_WITH_GAPS => Report::read(reader, true).map(Frame::Received),
         ASK => Some(Frame::Ask),
         CHUNK => Chunk::read(reader).map(Frame::Chunk),
+        PADDING => read_padding(reader),
         first if first & MESSAGE != 0 => Piece::read(reader, first).map(Frame::Message),
         _ => None,
     }
@@ -140,6 +143,21 @@ impl Body {
             self.bytes.extend_from_slice(&gaps);
         }
     }
+}
+
+impl Body {
+    /// Fills what is left. Nothing follows.
+    pub(crate) fn pad(&mut self) {
+        self.begin(PADDING);
+        self.bytes.resize(self.room, 0);
+        self.talks = true;
+    }
+}
+
+/// Nothing hides in padding.
+fn read_padding<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
+    let zeros = reader.rest().iter().all(|&byte| byte == 0);
+    zeros.then_some(Frame::Padding)
 }
 
 /// Which packets the other end received.
@@ -327,7 +345,7 @@ const RECEIVED: u8 = 1;
 const RECEIVED_WITH_GAPS: u8 = 2;
 const ASK: u8 = 3;
 const CHUNK: u8 = 4;
-// 16 to 31 are for control frames: probes of the path, clocks, input, the lobby.
+const PADDING: u8 = 16;
 const MESSAGE: u8 = 0x80;
 const RELIABLE: u8 = 0x40;
 const PART: u8 = 0x20;
@@ -368,14 +386,15 @@ mod tests {
         assert_eq!(body.finish().len(), 64 + 7);
     }
 
-    /// Fails if a part may lie outside of its message (`end > part.total` left out).
+    /// Fails if a part may lie outside of its message (`end > part.total` left out), or if padding may
+    /// hide something.
     #[test]
     fn nonsense_is_malformed() {
         let bad: [&[u8]; 14] = [
             &[],
             &[0],
             &[5],
-            &[16],
+            &[PADDING, 0, 1],
             &[127],
             &[RECEIVED],
             &[RECEIVED, 5, 0, 6],
@@ -391,6 +410,7 @@ mod tests {
             assert!(frames(body).is_none(), "{body:?}");
         }
         assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1]).is_some());
+        assert!(frames(&[ASK, PADDING, 0, 0]).is_some());
         assert!(frames(&[ASK; 64]).is_some());
         assert!(frames(&[ASK; 65]).is_none());
         // What is sound is not applied if what follows is not.

@@ -18,6 +18,7 @@ mod sender;
 mod sent;
 mod stall;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use arrivals::Arrivals;
@@ -37,6 +38,8 @@ use stall::Stall;
 use crate::config::LinkConfig;
 use crate::congestion::{Congestion, FixedRate};
 use crate::error::{CloseReason, SendError};
+use crate::mtu::PathMtu;
+use crate::packet::BASE_DATAGRAM;
 use crate::statistics::{BytesPerSecond, Fate, Sizes};
 use crate::time::Time;
 
@@ -66,6 +69,7 @@ pub(crate) struct Exchange {
     congestion: Box<dyn Congestion>,
     /// There may be something to say that the congestion controller does not allow yet.
     held_back: bool,
+    mtu: PathMtu,
     channels: Vec<Channel>,
     scraps: Scraps,
     requests: Requests,
@@ -88,7 +92,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(config: &LinkConfig, now: Time) -> Self {
+    pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, now: Time) -> Self {
         let game = (0..REQUESTS).filter_map(|id| {
             let delivery = config.channels.delivery(ChannelId(id))?;
             Some(Channel::new(id, delivery))
@@ -108,6 +112,7 @@ impl Exchange {
                 now,
             )),
             held_back: false,
+            mtu: PathMtu::new(peer, now),
             channels: game.chain(own).collect(),
             scraps: Scraps::default(),
             requests: Requests::default(),
@@ -138,7 +143,7 @@ impl Exchange {
             asks |= !matches!(frame, Frame::Received(_));
             match frame {
                 Frame::Received(report) => self.handle_report(&report, next, now)?,
-                Frame::Ask => {}
+                Frame::Ask | Frame::Padding => {}
                 Frame::Chunk(chunk) => self.blobs.handle_chunk(&chunk, &mut self.events)?,
                 Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
             }
@@ -190,8 +195,8 @@ impl Exchange {
         self.asks = true;
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_body`](Self::poll_body) has
-    /// something to do.
+    /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
+    /// [`poll_probe`](Self::poll_probe) has something to do.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let holds = self.channels.iter().any(|channel| channel.held() > 0);
         let times = [
@@ -201,19 +206,25 @@ impl Exchange {
             self.arrivals.due(),
             holds.then_some(self.sweep),
             self.held_back.then(|| self.congestion.next_allowance()),
+            self.mtu.next_timeout(),
         ];
         times.into_iter().flatten().min()
     }
 
     /// The body of the packet with this sequence, which is sent at once; none if there is nothing
-    /// to say. It is at most `room` long, and its packet `overhead` longer.
+    /// to say. Its packet is `overhead` longer, and no larger than the path carries.
     pub(crate) fn poll_body(
         &mut self,
         sequence: u64,
-        room: usize,
         overhead: usize,
         now: Time,
     ) -> Option<Vec<u8>> {
+        // A path that shrank swallows large packets; what asks for an answer has to get through.
+        let size = match self.probe {
+            true => BASE_DATAGRAM,
+            false => self.mtu.size(),
+        };
+        let room = size - overhead;
         let mut body = Body::new(room);
         let mut cargo = Vec::new();
         self.arrivals.write(&mut body, now);
@@ -252,13 +263,54 @@ impl Exchange {
                 sent: now,
                 size,
                 cargo,
+                probe: false,
                 told,
             };
-            if let Some(lost) = self.sent.note(packet) {
-                self.settle(lost, Fate::Lost, now);
-            }
+            self.remember(packet, now);
         }
         Some(body)
+    }
+
+    /// The body of a packet that finds out how large packets may be, if it is time for one.
+    pub(crate) fn poll_probe(
+        &mut self,
+        sequence: u64,
+        overhead: usize,
+        now: Time,
+    ) -> Option<Vec<u8>> {
+        let size = self.mtu.next_probe(now)?;
+        let mut body = Body::new(size - overhead);
+        body.pad();
+        if self.sent.bytes() == 0 {
+            self.stall.begin(self.moment(now));
+        }
+        self.congestion.on_unanswered(size, now);
+        let packet = Packet {
+            sequence,
+            sent: now,
+            size,
+            cargo: Vec::new(),
+            probe: true,
+            told: None,
+        };
+        self.remember(packet, now);
+        Some(body.finish())
+    }
+
+    fn remember(&mut self, packet: Packet, now: Time) {
+        if let Some(lost) = self.sent.note(packet) {
+            self.settle(lost, Fate::Lost, now);
+        }
+    }
+
+    /// The other end is elsewhere now, or we are.
+    pub(crate) fn path_changed(&mut self, peer: SocketAddr, now: Time) {
+        self.mtu.on_path_changed(peer, now);
+    }
+
+    /// How large datagrams may be.
+    pub(crate) fn datagram(&self) -> usize {
+        self.mtu.size()
     }
 
     pub(crate) fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
@@ -374,13 +426,20 @@ impl Exchange {
 
     /// The one place that learns what became of packets, and that tells others.
     fn settle(&mut self, packet: Packet, fate: Fate, now: Time) {
-        self.sizes.note(packet.size, fate);
+        let size = packet.size;
         match fate {
-            Fate::Lost => self.congestion.on_lost(packet.size, now),
+            Fate::Lost if packet.probe => return self.mtu.on_probe_lost(size, now),
+            Fate::Acknowledged if packet.probe => self.mtu.on_probe_acknowledged(size, now),
+            Fate::Lost => {
+                self.sizes.note(size, fate);
+                self.congestion.on_lost(size, now);
+                self.mtu.on_packet_lost(size, now);
+            }
             Fate::Acknowledged => {
+                self.sizes.note(size, fate);
                 let round_trip = now.since(packet.sent);
-                self.congestion
-                    .on_acknowledged(packet.size, round_trip, now);
+                self.congestion.on_acknowledged(size, round_trip, now);
+                self.mtu.on_packet_acknowledged(size);
             }
         }
         match fate {

@@ -21,6 +21,8 @@ pub(crate) struct Packet {
     pub(crate) size: usize,
     /// What has to be sent again if it is lost.
     pub(crate) cargo: Vec<Cargo>,
+    /// Whether it was sent to find out whether packets of its size arrive.
+    pub(crate) probe: bool,
     /// The newest arrival that it told the other end of.
     pub(crate) told: Option<u64>,
 }
@@ -226,10 +228,13 @@ impl Sent {
                 }
             }
             if let Some(packet) = self.take_first() {
-                if self.lost.len() == MOST_LOST {
-                    self.lost.pop_front();
+                // Probes are expected to get lost.
+                if !packet.probe {
+                    if self.lost.len() == MOST_LOST {
+                        self.lost.pop_front();
+                    }
+                    self.lost.push_back((packet.sequence, packet.size));
                 }
-                self.lost.push_back((packet.sequence, packet.size));
                 lost.push(packet);
             }
         }
@@ -275,6 +280,7 @@ mod tests {
             sent: Time::from_micros(millis * 1000),
             size: 100,
             cargo: vec![cargo],
+            probe: false,
             told: None,
         }
     }
