@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::config::LinkConfig;
 use crate::error::CloseReason;
+use crate::exchange::inputs::Inputs;
 use crate::exchange::{Exchange, Fault, Received};
 use crate::packet::{Header, Kind};
 use crate::session::{Exhausted, Opened, Rejected, Session, TAG_LEN};
 use crate::statistics::{Meter, Statistics};
-use crate::time::Time;
+use crate::time::{Now, Time};
 
 /// A datagram that wants to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +136,10 @@ impl Connection {
         config: &LinkConfig,
         now: Time,
     ) -> Self {
+        let inputs = match name {
+            Some(_) => Inputs::of_client(),
+            None => Inputs::of_server(),
+        };
         Self {
             session,
             name,
@@ -142,7 +147,7 @@ impl Connection {
             heard: now,
             sent: now,
             manner,
-            exchange: Exchange::new(config, peer, now),
+            exchange: Exchange::new(config, peer, inputs, now),
             counts: Statistics::default(),
             meter_sent: Meter::new(now),
             meter_received: Meter::new(now),
@@ -174,26 +179,26 @@ impl Connection {
     }
 
     /// Makes a packet of what waits to be said, if anything does.
-    pub(crate) fn poll_transmit(&mut self, now: Time) -> Result<Option<Transmit>, Exhausted> {
+    pub(crate) fn poll_transmit(&mut self, at: Now) -> Result<Option<Transmit>, Exhausted> {
         if !self.is_open() {
             return Ok(None);
         }
         let (overhead, sequence) = (self.overhead(), self.session.next_sequence());
-        let said = self.exchange.poll_body(sequence, overhead, now);
-        let said = said.or_else(|| self.exchange.poll_probe(sequence, overhead, now));
+        let said = self.exchange.poll_body(sequence, overhead, at);
+        let said = said.or_else(|| self.exchange.poll_probe(sequence, overhead, at.now));
         let Some(body) = said else {
             return Ok(None);
         };
         let to = self.peer;
-        let bytes = self.seal(Kind::Frames, &body, to, now)?;
+        let bytes = self.seal(Kind::Frames, &body, to, at.now)?;
         Ok(Some(Transmit { to, bytes }))
     }
 
     /// Takes the frames of a packet that was opened.
-    pub(crate) fn handle_frames(&mut self, opened: &Opened, now: Time) -> Result<(), Fault> {
+    pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Now) -> Result<(), Fault> {
         let next = self.session.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
-        self.exchange.handle_body(sequence, body, next, now)
+        self.exchange.handle_body(sequence, body, next, at)
     }
 
     /// Goes on where the other end has proven to be.
@@ -363,11 +368,11 @@ impl Connection {
         if now < self.sign_of_life(config) {
             return Fate::Lives;
         }
-        if self.is_silent() && self.name.is_some() {
-            self.exchange.ask();
-            return Fate::Lives;
+        if self.manner == Manner::Eager {
+            return self.say(Kind::KeepAlive, &[], now, outbox);
         }
-        self.say(Kind::KeepAlive, &[], now, outbox)
+        self.exchange.ping();
+        Fate::Lives
     }
 
     fn say(&mut self, kind: Kind, payload: &[u8], now: Time, outbox: &mut Outbox) -> Fate {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use super::ranges::Ranges;
 use crate::bytes::{Reader, number_len, write_number};
+use crate::input::{self, INPUT};
+use crate::ping::{PING, PONG, Ping, Pong};
 
 /// One thing that a packet says.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,10 @@ pub(crate) enum Frame<'a> {
     Ask,
     Chunk(Chunk<'a>),
     Message(Piece<'a>),
+    Ping(Ping),
+    Pong(Pong),
+    /// What a player does, as it is read by those who take it.
+    Input(&'a [u8]),
     /// Makes the packet as large as it is, and nothing else.
     Padding,
 }
@@ -43,6 +49,9 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         ASK => Some(Frame::Ask),
         CHUNK => Chunk::read(reader).map(Frame::Chunk),
         PADDING => read_padding(reader),
+        PING => Ping::read(reader.bytes()).map(Frame::Ping),
+        PONG => Pong::read(reader.bytes()).map(Frame::Pong),
+        INPUT => input::span(reader).map(Frame::Input),
         first if first & MESSAGE != 0 => Piece::read(reader, first).map(Frame::Message),
         _ => None,
     }
@@ -53,7 +62,7 @@ pub(crate) struct Body {
     bytes: Vec<u8>,
     room: usize,
     frames: usize,
-    /// Whether there is anything but a report in it.
+    /// Whether there is anything in it that is worth a packet.
     talks: bool,
     /// Where the last frame begins and where its length is, if it can do without.
     last: Option<(usize, std::ops::Range<usize>)>,
@@ -70,7 +79,7 @@ impl Body {
         }
     }
 
-    /// Whether there is anything in it that wants to be acknowledged.
+    /// Whether there is anything in it that is worth a packet, which then wants to be acknowledged.
     pub(crate) fn talks(&self) -> bool {
         self.talks
     }
@@ -104,10 +113,35 @@ impl Body {
         self.talks = true;
     }
 
-    fn begin(&mut self, first: u8) {
-        self.bytes.push(first);
+    pub(crate) fn ping(&mut self, ping: Ping) {
+        ping.write(&mut self.bytes);
+        self.count();
+    }
+
+    pub(crate) fn pong(&mut self, pong: Pong) {
+        pong.write(&mut self.bytes);
+        self.count();
+    }
+
+    /// Adds a frame of inputs if there is room for it. It may be a repeat, so it is no reason to
+    /// send a packet.
+    pub(crate) fn input(&mut self, frame: &[u8]) -> bool {
+        let fits = frame.len() <= self.left() && !self.is_full();
+        if fits {
+            self.bytes.extend_from_slice(frame);
+            self.count();
+        }
+        fits
+    }
+
+    fn count(&mut self) {
         self.frames += 1;
         self.last = None;
+    }
+
+    fn begin(&mut self, first: u8) {
+        self.bytes.push(first);
+        self.count();
     }
 
     fn number(&mut self, number: u64) {

@@ -10,6 +10,7 @@ pub(crate) mod channel;
 pub(crate) mod events;
 mod fragment;
 mod frame;
+pub(crate) mod inputs;
 mod ranges;
 mod receiver;
 pub(crate) mod request;
@@ -28,6 +29,7 @@ use events::Events;
 pub(crate) use events::Received;
 use fragment::{Position, Scraps};
 use frame::{Body, Frame, Piece, Report, frames};
+use inputs::Inputs;
 use receiver::{MOST_HELD, Moment};
 use request::{RequestError, RequestId, Requests};
 use round_trip::RoundTrip;
@@ -35,13 +37,16 @@ use sender::Wrote;
 use sent::{Cargo, Packet, Sent, Settled};
 use stall::Stall;
 
+use crate::clock::RemoteClock;
 use crate::config::LinkConfig;
 use crate::congestion::{Congestion, FixedRate};
 use crate::error::{CloseReason, SendError};
+use crate::input::{Input, InputError, InputTick};
 use crate::mtu::PathMtu;
 use crate::packet::BASE_DATAGRAM;
+use crate::ping::{Ping, Pinger, Pong};
 use crate::statistics::{BytesPerSecond, Fate, Sizes};
-use crate::time::Time;
+use crate::time::{Now, Time};
 
 /// What the other end did that no honest one would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +86,13 @@ pub(crate) struct Exchange {
     without_chunk: u32,
     /// A packet must go out, whatever may be in flight.
     probe: bool,
-    /// A packet must go out that is answered.
-    asks: bool,
+    pinger: Pinger,
+    /// A packet must go out with a ping in it.
+    pings: bool,
+    /// A ping that was not answered yet, and when it came.
+    pinged: Option<(Ping, Now)>,
+    remote_clock: RemoteClock,
+    inputs: Inputs,
     /// How many packets arrived, of all kinds.
     packets: u64,
     stall: Stall,
@@ -92,7 +102,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, now: Time) -> Self {
+    pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, inputs: Inputs, now: Time) -> Self {
         let game = (0..REQUESTS).filter_map(|id| {
             let delivery = config.channels.delivery(ChannelId(id))?;
             Some(Channel::new(id, delivery))
@@ -121,7 +131,11 @@ impl Exchange {
             turn: 0,
             without_chunk: 0,
             probe: false,
-            asks: false,
+            pinger: Pinger::new(Time::default()),
+            pings: false,
+            pinged: None,
+            remote_clock: RemoteClock::new(),
+            inputs,
             packets: 0,
             stall: Stall::new(Moment { now, packets: 0 }),
             sweep: now,
@@ -135,15 +149,19 @@ impl Exchange {
         sequence: u64,
         body: &[u8],
         next: u64,
-        now: Time,
+        at: Now,
     ) -> Result<(), Fault> {
+        let now = at.now;
         let frames = frames(body).ok_or(Fault::Violation)?;
         let mut asks = false;
         for (place, frame) in frames.enumerate() {
-            asks |= !matches!(frame, Frame::Received(_));
+            asks |= !matches!(frame, Frame::Received(_) | Frame::Ping(_) | Frame::Pong(_));
             match frame {
                 Frame::Received(report) => self.handle_report(&report, next, now)?,
                 Frame::Ask | Frame::Padding => {}
+                Frame::Ping(ping) => self.pinged = Some((ping, at)),
+                Frame::Pong(pong) => self.handle_pong(pong, at),
+                Frame::Input(inputs) => self.handle_inputs(inputs)?,
                 Frame::Chunk(chunk) => self.blobs.handle_chunk(&chunk, &mut self.events)?,
                 Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
             }
@@ -190,9 +208,14 @@ impl Exchange {
         self.look_for_stall(now)
     }
 
-    /// Wants a packet to go out that is answered.
-    pub(crate) fn ask(&mut self) {
-        self.asks = true;
+    /// Wants a packet to go out that is answered, and need not arrive.
+    pub(crate) fn ping(&mut self) {
+        self.pings = true;
+    }
+
+    /// What the other end's clock shows.
+    pub(crate) fn remote_clock(&mut self) -> &mut RemoteClock {
+        &mut self.remote_clock
     }
 
     /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
@@ -204,6 +227,7 @@ impl Exchange {
             self.scraps.deadline(),
             self.requests.deadline(),
             self.arrivals.due(),
+            self.pinged.map(|(_, at)| at.now),
             holds.then_some(self.sweep),
             self.held_back.then(|| self.congestion.next_allowance()),
             self.mtu.next_timeout(),
@@ -213,12 +237,8 @@ impl Exchange {
 
     /// The body of the packet with this sequence, which is sent at once; none if there is nothing
     /// to say. Its packet is `overhead` longer, and no larger than the path carries.
-    pub(crate) fn poll_body(
-        &mut self,
-        sequence: u64,
-        overhead: usize,
-        now: Time,
-    ) -> Option<Vec<u8>> {
+    pub(crate) fn poll_body(&mut self, sequence: u64, overhead: usize, at: Now) -> Option<Vec<u8>> {
+        let now = at.now;
         // A path that shrank swallows large packets; what asks for an answer has to get through.
         let size = match self.probe {
             true => BASE_DATAGRAM,
@@ -228,22 +248,36 @@ impl Exchange {
         let mut body = Body::new(room);
         let mut cargo = Vec::new();
         self.arrivals.write(&mut body, now);
+        if let Some((ping, came)) = self.pinged {
+            body.pong(ping.answer(came.clock, at.clock));
+        }
+        let pings = self.pings || self.pinger.is_due(at.clock);
+        if pings {
+            body.ping(Ping { sent: at.clock });
+        }
+        let fresh = self.inputs.are_fresh();
         if self.may_send(room + overhead, now) || self.probe {
+            cargo.extend(self.inputs.write(&mut body));
             self.fill(&mut body, &mut cargo);
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
-        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
-        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
-        if (self.probe || self.asks || repeats) && !body.talks() {
-            body.ask();
-        }
-        if !body.talks() && !due {
+        let says = body.talks() || (fresh && !cargo.is_empty());
+        if !(says || due || self.probe || self.pings || self.pinged.is_some()) {
             return None;
         }
+        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
+        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
+        if (self.probe || repeats) && !body.talks() && cargo.is_empty() {
+            body.ask();
+        }
+        if pings {
+            self.pinger.note(at.clock);
+        }
         self.probe = false;
-        self.asks = false;
+        self.pings = false;
+        self.pinged = None;
         let told = self.arrivals.told();
-        let talks = body.talks();
+        let talks = body.talks() || !cargo.is_empty();
         let body = body.finish();
         let size = body.len() + overhead;
         if !talks {
@@ -374,6 +408,10 @@ impl Exchange {
         Ok(())
     }
 
+    pub(crate) fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
+        self.inputs.push(tick, input)
+    }
+
     pub(crate) fn poll_event(&mut self) -> Option<Received> {
         self.events.pop()
     }
@@ -462,6 +500,7 @@ impl Exchange {
 
     fn arrive(&mut self, cargo: Cargo) {
         match cargo {
+            Cargo::Input(tick) => self.inputs.arrived(tick),
             Cargo::Chunk { blob, start, end } => {
                 self.blobs.acknowledged(blob, start, end, &mut self.events);
             }
@@ -480,6 +519,7 @@ impl Exchange {
 
     fn lose(&mut self, cargo: Cargo) {
         match cargo {
+            Cargo::Input(_) => self.inputs.lost(),
             Cargo::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
             Cargo::Message {
                 channel,
@@ -560,6 +600,20 @@ impl Exchange {
             self.sizes.revive(size);
         }
         Ok(())
+    }
+
+    fn handle_inputs(&mut self, frame: &[u8]) -> Result<(), Fault> {
+        for (tick, input) in self.inputs.handle(frame)? {
+            self.events.push(Received::Input { tick, input });
+        }
+        Ok(())
+    }
+
+    fn handle_pong(&mut self, pong: Pong, at: Now) {
+        if let Some(echo) = self.pinger.handle_pong(pong, at.clock) {
+            self.remote_clock.observe(&echo);
+            self.sent.measure(echo.round_trip(), Duration::ZERO);
+        }
     }
 
     fn handle_piece(&mut self, piece: &Piece<'_>, at: Position, now: Time) -> Result<(), Fault> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::Fault;
 use super::frame::Report;
 use super::round_trip::RoundTrip;
+use crate::input::InputTick;
 use crate::time::Time;
 
 /// A packet that wants to be acknowledged.
@@ -37,6 +38,8 @@ pub(crate) enum Cargo {
         start: u64,
         end: u64,
     },
+    /// All inputs up to a tick.
+    Input(InputTick),
     /// Bytes `start` to `end` of a blob.
     Chunk { blob: u64, start: u64, end: u64 },
 }
@@ -186,7 +189,8 @@ impl Sent {
         Some(self.last.after(patience.min(MOST_PATIENCE)))
     }
 
-    fn measure(&mut self, sample: Duration, delay: Duration) {
+    /// Learns how long an answer took, without the delay that the other end speaks of.
+    pub(crate) fn measure(&mut self, sample: Duration, delay: Duration) {
         match &mut self.round_trip {
             Some(round_trip) => round_trip.measure(sample, delay),
             None => self.round_trip = Some(RoundTrip::new(sample)),
