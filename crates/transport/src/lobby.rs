@@ -9,12 +9,15 @@
 
 mod attendance;
 mod bounded;
+mod host;
 mod message;
 mod roster;
 mod stage;
+mod visit;
 
-pub use attendance::{Attendance, AttendanceError};
 pub use bounded::{Bytes, Text, TooLong};
+pub(crate) use host::{Guest, Heard, Host, Unwelcome};
 pub use message::{ClientInfo, ClientMessage, MalformedMessage, ServerInfo, ServerMessage};
 pub use roster::{Latency, MAX_PLAYERS, Player, PlayerNumber, Roster, RosterError, RosterUpdate};
 pub use stage::{ClientStage, OutOfTurn, Owed, ServerStage};
+pub(crate) use visit::{Told, Visit};
