@@ -106,7 +106,11 @@ fn speak(round: u8, client: &mut Client, server: &mut Server, connection: Connec
     let keys = [round / 3, 77].into_iter().collect();
     let input = Input {
         held: keys,
-        pressed: if round % 3 == 0 { keys } else { Keys::NONE },
+        pressed: if round.is_multiple_of(3) {
+            keys
+        } else {
+            Keys::NONE
+        },
         pointer: [i32::from(round) * 5, -9],
         fields: vec![round / 4; 2],
     };
