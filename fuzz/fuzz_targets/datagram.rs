@@ -278,7 +278,7 @@ impl World {
                 padded,
             } => {
                 if padded {
-                    bytes.resize(MAX_DATAGRAM, 0);
+                    bytes.resize(BASE_DATAGRAM, 0);
                 }
                 let home = self.clients[0].1;
                 let (from, to) = if to_server {

@@ -8,6 +8,7 @@ mod options;
 mod progress;
 mod receive;
 mod report;
+mod swarm;
 mod table;
 mod token;
 mod train;
@@ -36,6 +37,11 @@ enum Command {
     },
     /// Makes the keys that backends and servers share, and tokens that let players connect.
     Token(token::TokenOptions),
+    /// Runs a server process and many encrypted clients on this machine, and checks what they see.
+    Swarm(swarm::SwarmOptions),
+    /// The server of a swarm; its key comes on standard input.
+    #[command(hide = true)]
+    SwarmServer(swarm::ServeOptions),
     /// The receiving half of a method alone: packets on standard input, answers on standard output.
     #[command(hide = true)]
     Receive(receive::ReceiveOptions),
@@ -47,6 +53,8 @@ fn main() -> ExitCode {
         Some(Command::Train(options)) => train::train(&options),
         Some(Command::Report { what }) => report::report(&what),
         Some(Command::Token(options)) => token::token(&options).map_err(CommandError::from),
+        Some(Command::Swarm(options)) => swarm::swarm(&options).map_err(CommandError::from),
+        Some(Command::SwarmServer(options)) => swarm::serve(&options).map_err(CommandError::from),
         Some(Command::Receive(options)) => receive::receive(&options),
         None => measure::introduce(),
     };
@@ -103,6 +111,12 @@ pub enum CommandError {
     /// A key or a token could not be made.
     #[error(transparent)]
     Issue(#[from] token::IssueError),
+    /// A swarm did not come about.
+    #[error(transparent)]
+    Swarm(#[from] swarm::SwarmError),
+    /// Nor did its server.
+    #[error(transparent)]
+    SwarmServer(#[from] swarm::ServeError),
     /// Standard output is gone.
     #[error("cannot write: {0}")]
     Write(#[from] std::io::Error),

@@ -68,6 +68,9 @@ mod sighting;
 mod twin;
 pub mod units;
 
+/// The version of the packets: ends of different versions do not understand each other.
+pub const WIRE_VERSION: u8 = 3;
+
 pub use ack::Ack;
 pub use config::{Config, Policy, Profile};
 pub use decoder::{Applied, DecodeError, Decoder};

@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use prescient_transport::{MAX_DATAGRAM, Transmit};
+use prescient_transport::{BASE_DATAGRAM, Transmit};
 
 use crate::error::Trouble;
 use crate::port::is_refusal;
@@ -100,7 +100,7 @@ impl Outgoing {
             // What is longer than every way carries may be a probe that is not meant to arrive. It
             // goes alone: some systems give up batches for good after one that was too long.
             let fits = length == self.segment
-                || (1..self.segment).contains(&length) && self.segment <= MAX_DATAGRAM;
+                || (1..self.segment).contains(&length) && self.segment <= BASE_DATAGRAM;
             if !is_whole || !is_room || !fits || transmit.to != self.to {
                 self.next = Some(transmit);
                 return;

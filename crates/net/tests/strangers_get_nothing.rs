@@ -30,7 +30,7 @@ fn requests_from_many_sources_leave_no_state() {
         let mut client = client.expect("the same protocol");
         client.handle_timeout(now);
         let request = client.poll_transmit(now).expect("it asks").bytes;
-        assert_eq!(request.len(), MAX_DATAGRAM);
+        assert_eq!(request.len(), BASE_DATAGRAM);
         for _ in 0..3 {
             socket.send_to(&request, server).expect("loopback");
             asked += 1;

@@ -22,6 +22,8 @@ pub struct PeerStatistics {
     pub visible: usize,
     /// Bytes that its model holds.
     pub model_bytes: usize,
+    /// Events that were made ready for it.
+    pub events: u64,
     /// Events that wait for their object to be known there.
     pub events_waiting: usize,
 }
@@ -42,8 +44,9 @@ pub(crate) struct Peer {
     visible: BTreeMap<Serial, Seen>,
     /// Whether everything is to be looked at anew.
     pub unsettled: bool,
-    /// Events that can be sent.
+    /// Events that can be sent, and how many ever could.
     ready: VecDeque<Vec<u8>>,
+    events: u64,
     /// Events about objects that the client does not know yet, as far as we know.
     waiting: BTreeMap<Serial, Vec<(Tick, Vec<u8>)>>,
 }
@@ -63,6 +66,7 @@ impl Peer {
             visible: BTreeMap::new(),
             unsettled: true,
             ready: VecDeque::new(),
+            events: 0,
             waiting: BTreeMap::new(),
         }
     }
@@ -72,6 +76,7 @@ impl Peer {
             codec: self.encoder.statistics(),
             visible: self.visible.len(),
             model_bytes: self.encoder.model_bytes(),
+            events: self.events,
             events_waiting: self.waiting.values().map(Vec::len).sum(),
         }
     }
@@ -101,7 +106,7 @@ impl Peer {
                 object,
                 owner: record.owner,
                 team: team_of(record.owner),
-                place: world.place_of(record),
+                place: record.place,
             };
             let seen = peer.visible.get(&serial).map(|seen| seen.sight);
             peer.show(record, policy.sight(viewer, &subject, seen), world);
@@ -254,6 +259,7 @@ impl Peer {
             about,
             payload,
         };
+        self.events += 1;
         self.ready.push_back(event.to_bytes());
     }
 

@@ -59,17 +59,33 @@ pub(crate) struct Record {
     /// One entity per table.
     pub slots: Vec<Slot>,
     pub owner: Option<PeerId>,
+    /// Where it is, if its type has a position.
+    pub place: Option<Place>,
 }
 
 /// Who is there.
 #[derive(Debug)]
 struct Cast {
-    /// By the entity of the first table.
-    records: BTreeMap<Slot, Record>,
-    order: BTreeMap<Serial, Slot>,
+    records: BTreeMap<Serial, Record>,
+    /// The object of which each slot is the first table's entity.
+    serials: Vec<Option<Serial>>,
     next_serial: u64,
     grid: Grid,
     touched: Vec<Touched>,
+}
+
+impl Cast {
+    fn serial(&self, slot: Slot) -> Option<Serial> {
+        self.serials.get(slot.0 as usize).copied().flatten()
+    }
+
+    fn set_serial(&mut self, slot: Slot, serial: Option<Serial>) {
+        let at = slot.0 as usize;
+        if self.serials.len() <= at {
+            self.serials.resize(at + 1, None);
+        }
+        self.serials[at] = serial;
+    }
 }
 
 /// Something happened to an object that may matter to who sees it.
@@ -91,7 +107,7 @@ impl World {
             archive: Archive::new(Arc::new(schema), HISTORY),
             cast: Cast {
                 records: BTreeMap::new(),
-                order: BTreeMap::new(),
+                serials: Vec::new(),
                 next_serial: 0,
                 grid: Grid::new(cell),
                 touched: Vec::new(),
@@ -137,16 +153,16 @@ impl World {
 
     /// Where an object is, if its type has a position.
     pub fn place(&self, object: EntityRef) -> Option<Place> {
-        let record = self.record(object)?;
-        self.place_of(record)
+        self.record(object)?.place
     }
 
     pub(crate) fn record(&self, object: EntityRef) -> Option<&Record> {
-        self.cast.records.get(&self.archive.entity(object)?)
+        let serial = self.cast.serial(self.archive.entity(object)?)?;
+        self.record_of(serial)
     }
 
     pub(crate) fn record_of(&self, serial: Serial) -> Option<&Record> {
-        self.cast.records.get(self.cast.order.get(&serial)?)
+        self.cast.records.get(&serial)
     }
 
     /// The object that an entity of any table belongs to.
@@ -158,16 +174,9 @@ impl World {
         }
     }
 
-    pub(crate) fn place_of(&self, record: &Record) -> Option<Place> {
-        let slot = *record.slots.first()?;
-        let class = usize::from(self.archive.class(slot)?);
-        let class = self.archive.schema().classes.get(class)?;
-        Place::of(class, self.archive.latest(slot)?)
-    }
-
     /// All objects in the order in which they appeared.
     pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
-        self.cast.order.keys().copied()
+        self.cast.records.keys().copied()
     }
 
     pub(crate) fn grid(&self) -> &Grid {
@@ -205,18 +214,16 @@ impl Step<'_> {
 
     /// An object is like this now.
     pub fn set<T: State>(&mut self, object: Ref<T>, value: &T) -> Result<(), WorldError> {
-        let slot = self.find(object.entity())?;
+        let serial = self.find(object.entity())?;
         let kind = self.kind::<T>()?;
-        let record = &self.cast.records[&slot];
-        if record.kind != kind {
+        if self.cast.records[&serial].kind != kind {
             return Err(WorldError::WrongType {
                 object: object.entity(),
                 expected: T::NAME,
             });
         }
-        let serial = record.serial;
         for table in 0..T::TABLES.len() {
-            let entity = self.cast.records[&slot].slots[table];
+            let entity = self.cast.records[&serial].slots[table];
             self.fill(value, table, object.entity());
             let Some(capture) = &mut self.capture else {
                 break;
@@ -226,6 +233,9 @@ impl Step<'_> {
                 let class = usize::from(self.kinds.tables(kind)[0]);
                 let place = Place::of(&self.schema.classes[class], &self.parcel.row);
                 self.cast.grid.put(serial, place);
+                if let Some(record) = self.cast.records.get_mut(&serial) {
+                    record.place = place;
+                }
             }
         }
         Ok(())
@@ -233,23 +243,23 @@ impl Step<'_> {
 
     /// An object belongs to somebody else.
     pub fn give(&mut self, object: EntityRef, owner: Option<PeerId>) -> Result<(), WorldError> {
-        let slot = self.find(object)?;
-        if let Some(record) = self.cast.records.get_mut(&slot) {
+        let serial = self.find(object)?;
+        if let Some(record) = self.cast.records.get_mut(&serial) {
             record.owner = owner;
-            self.cast.touched.push(Touched::Here(record.serial));
+            self.cast.touched.push(Touched::Here(serial));
         }
         Ok(())
     }
 
     /// An object is no more.
     pub fn despawn(&mut self, object: EntityRef) -> Result<(), WorldError> {
-        let slot = self.find(object)?;
-        let Some(record) = self.cast.records.remove(&slot) else {
+        let serial = self.find(object)?;
+        let Some(record) = self.cast.records.remove(&serial) else {
             return Err(WorldError::NoSuchObject(object));
         };
-        self.cast.order.remove(&record.serial);
-        self.cast.grid.put(record.serial, None);
-        self.cast.touched.push(Touched::Gone(record.serial));
+        self.cast.set_serial(record.slots[0], None);
+        self.cast.grid.put(serial, None);
+        self.cast.touched.push(Touched::Gone(serial));
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
@@ -296,15 +306,16 @@ impl Step<'_> {
         let serial = Serial(self.cast.next_serial);
         self.cast.next_serial += 1;
         self.cast.grid.put(serial, place);
-        self.cast.order.insert(serial, first);
+        self.cast.set_serial(first, Some(serial));
         self.cast.touched.push(Touched::Here(serial));
         let record = Record {
             serial,
             kind,
             slots,
             owner,
+            place,
         };
-        self.cast.records.insert(first, record);
+        self.cast.records.insert(serial, record);
         Ok(Ref::to(object))
     }
 
@@ -314,14 +325,12 @@ impl Step<'_> {
         kind.ok_or(WorldError::UnknownType(T::NAME))
     }
 
-    fn find(&self, object: EntityRef) -> Result<Slot, WorldError> {
+    fn find(&self, object: EntityRef) -> Result<Serial, WorldError> {
         let slot = Slot(object.index().unwrap_or(u32::MAX));
         let capture = self.capture.as_ref();
-        let there = capture.and_then(|capture| capture.reference(slot)) == Some(object)
-            && self.cast.records.contains_key(&slot);
-        there
-            .then_some(slot)
-            .ok_or(WorldError::NoSuchObject(object))
+        let there = capture.and_then(|capture| capture.reference(slot)) == Some(object);
+        let serial = self.cast.serial(slot).filter(|_| there);
+        serial.ok_or(WorldError::NoSuchObject(object))
     }
 
     /// Writes the values of a table, and whose they are.

@@ -35,6 +35,13 @@ pub struct SchemaBuilder {
     error: Option<SchemaError>,
 }
 
+impl Schema {
+    /// The schema of one type.
+    pub fn of<T: State>() -> Result<Self, SchemaError> {
+        SchemaBuilder::new().state::<T>().build()
+    }
+}
+
 impl SchemaBuilder {
     /// Without classes.
     pub fn new() -> Self {

@@ -12,11 +12,12 @@ use crate::exchange::channel::ChannelId;
 use crate::exchange::request::RequestId;
 use crate::exchange::{Exchange, Received};
 use crate::inbox::Inbox;
+use crate::input::{Input, InputError, InputTick};
 use crate::packet::{self, Accept, Cookie, Kind, PREFIX_LEN, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac_is};
 use crate::session::Session;
 use crate::statistics::Statistics;
-use crate::time::{Attention, Time};
+use crate::time::{Attention, Now, Time};
 use crate::token::{ConnectToken, ProtocolId, canonical};
 
 /// What happened to a client.
@@ -106,7 +107,8 @@ impl Client {
     /// Takes a datagram that arrived. Nothing that a stranger sends changes anything, and what is
     /// not understood is dropped without a word.
     pub fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Time) {
-        let now = self.clock.advance(now);
+        let at = self.clock.advance_both(now);
+        let now = at.now;
         if self.events.is_full() || canonical(from) != self.address() {
             return;
         }
@@ -119,7 +121,7 @@ impl Client {
                     self.try_next(denial.into());
                 }
             }
-            (Some(Type::Sealed), State::Open(_)) => self.handle_sealed(bytes, now),
+            (Some(Type::Sealed), State::Open(_)) => self.handle_sealed(bytes, at),
             _ => {}
         }
     }
@@ -153,14 +155,14 @@ impl Client {
 
     /// The next datagram to send. It is made now, of everything that was said and not sent yet.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        let now = self.clock.advance(now);
+        let at = self.clock.advance_both(now);
         if let Some(transmit) = self.outbox.poll() {
             return Some(transmit);
         }
         let State::Open(connection) = &mut self.state else {
             return None;
         };
-        connection.poll_transmit(now).unwrap_or_else(|_| {
+        connection.poll_transmit(at).unwrap_or_else(|_| {
             self.end(CloseReason::Exhausted);
             None
         })
@@ -177,6 +179,19 @@ impl Client {
         self.clock.advance(now);
         let exchange = self.exchange().ok_or(SendError::NotConnected)?;
         exchange.send(channel, message)
+    }
+
+    /// Tells the server what the player does in this tick; ticks only ever grow. It goes out with the
+    /// next datagram that is polled, and again with all others until it is known to have arrived.
+    pub fn push_input(
+        &mut self,
+        tick: InputTick,
+        input: Input,
+        now: Time,
+    ) -> Result<(), InputError> {
+        self.clock.advance(now);
+        let exchange = self.exchange().ok_or(InputError::NotConnected)?;
+        exchange.push_input(tick, input)
     }
 
     /// Asks the server something. Exactly one [`Received::Answer`] follows.
@@ -257,6 +272,29 @@ impl Client {
         }
     }
 
+    /// What the server's clock shows, the one by which its caller tells it the time; `None` before
+    /// the first answer to a question for it.
+    ///
+    /// It never runs backwards and is at most a tenth faster or slower than ours, except when it is
+    /// wrong by more than a quarter of a second, because a clock was set: then it leaps, and
+    /// [`server_time_leaps`](Self::server_time_leaps) counts.
+    pub fn server_time(&mut self, now: Time) -> Option<Time> {
+        self.exchange()?.remote_clock().read(now)
+    }
+
+    /// How wrong [`server_time`](Self::server_time) can be at most, once it is done adjusting and as
+    /// long as the two clocks drift apart by no more than 0.1 % and neither is set.
+    pub fn server_time_uncertainty(&mut self, now: Time) -> Option<Duration> {
+        self.exchange()?.remote_clock().uncertainty(now)
+    }
+
+    /// How often [`server_time`](Self::server_time) leapt. Whoever schedules by it starts over when
+    /// this changes.
+    pub fn server_time_leaps(&mut self) -> u64 {
+        self.exchange()
+            .map_or(0, |exchange| exchange.remote_clock().leaps())
+    }
+
     /// Whether messages can be sent.
     pub fn is_connected(&self) -> bool {
         matches!(&self.state, State::Open(connection) if !connection.is_leaving())
@@ -317,7 +355,8 @@ impl Client {
         self.events.push(ClientEvent::Connected { server });
     }
 
-    fn handle_sealed(&mut self, bytes: &[u8], now: Time) {
+    fn handle_sealed(&mut self, bytes: &[u8], at: Now) {
+        let now = at.now;
         let State::Open(connection) = &mut self.state else {
             return;
         };
@@ -339,7 +378,7 @@ impl Client {
         }
         match opened.kind {
             Kind::Frames if !connection.is_leaving() => {
-                let handled = connection.handle_frames(&opened, now);
+                let handled = connection.handle_frames(&opened, at);
                 self.collect();
                 if let Err(fault) = handled {
                     self.leave(fault.into(), now);
@@ -347,6 +386,7 @@ impl Client {
             }
             Kind::PathChallenge => {
                 let (to, question) = (connection.peer, &opened.payload);
+                connection.move_to(to, now);
                 let sent = connection.send(Kind::PathResponse, question, to, now, &mut self.outbox);
                 if sent.is_err() {
                     self.end(CloseReason::Exhausted);

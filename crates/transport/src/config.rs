@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::exchange::channel::Channels;
 use crate::session::Rekeying;
+use crate::statistics::BytesPerSecond;
 use crate::token::{ProtocolId, TokenKey};
 
 /// What either end decides for itself about its connections; the two need not agree. Values that
@@ -44,6 +45,10 @@ pub struct LinkConfig {
     pub backlog: usize,
     /// How many bytes the blobs may have that a connection accepts at a time.
     pub blob_memory: usize,
+    /// How fast a connection sends at most, with everything but the headers of IP and UDP.
+    pub rate: BytesPerSecond,
+    /// How fast it sends when nothing is acknowledged any more.
+    pub floor: BytesPerSecond,
     /// A peer that was heard of all that time and acknowledged nothing reliable takes nothing in.
     pub stalled: Duration,
 }
@@ -65,6 +70,8 @@ impl Default for LinkConfig {
             longest_message: 64 << 10,
             backlog: 1 << 20,
             blob_memory: 16 << 20,
+            rate: BytesPerSecond(4_000_000),
+            floor: BytesPerSecond(8_000),
             stalled: Duration::from_secs(20),
         }
     }
@@ -89,6 +96,8 @@ impl LinkConfig {
             longest_message: self.longest_message.min(LONGEST_MESSAGE),
             backlog: self.backlog.min(usize::MAX / 2),
             blob_memory: self.blob_memory.min(isize::MAX as usize),
+            rate: self.rate.max(BytesPerSecond(1)),
+            floor: self.floor.max(BytesPerSecond(1)),
             stalled: self.stalled.max(SHORTEST),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::mtu::LARGEST;
+use crate::packet::MAX_DATAGRAM;
 use crate::statistics::BytesPerSecond;
 use crate::time::Time;
 
@@ -14,12 +14,15 @@ use crate::time::Time;
 ///
 /// Whoever drives it calls [`on_sent`](Self::on_sent) for every packet that the other end
 /// acknowledges, and later for each of them once either [`on_acknowledged`](Self::on_acknowledged)
-/// or [`on_lost`](Self::on_lost). Probes for a larger path that get lost say nothing about
-/// congestion: they are reported as acknowledged or not at all.
-pub trait Congestion: Send {
+/// or [`on_lost`](Self::on_lost); and [`on_unanswered`](Self::on_unanswered) for all others.
+pub(crate) trait Congestion: Send {
     /// A packet went out. It may be larger than the allowance, which is paid back before anything
-    /// else may be sent: goodbyes and answers need not wait.
+    /// else may be sent.
     fn on_sent(&mut self, bytes: usize, now: Time);
+
+    /// A packet went out that nobody acknowledges, or whose loss says nothing about congestion: a
+    /// goodbye, an acknowledgement, a probe for a larger path. These need not wait.
+    fn on_unanswered(&mut self, bytes: usize, now: Time);
 
     /// The other end has it.
     fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time);
@@ -33,6 +36,9 @@ pub trait Congestion: Send {
     /// When the allowance will be enough for any datagram if nothing happens until then. A moment
     /// in the past means that it is now.
     fn next_allowance(&self) -> Time;
+
+    /// How fast it sends at the moment.
+    fn rate(&self) -> BytesPerSecond;
 }
 
 /// Sends at one rate, evenly, whatever the network does, and falls to a lower one as long as the
@@ -42,7 +48,7 @@ pub trait Congestion: Send {
 /// acknowledgement, in which something was in flight, the rate is the floor: enough to notice
 /// that the path is back, too little to harm it. The first acknowledgement ends that.
 #[derive(Clone, Debug)]
-pub struct FixedRate {
+pub(crate) struct FixedRate {
     rate: BytesPerSecond,
     floor: BytesPerSecond,
     /// Bytes that may be saved.
@@ -60,9 +66,14 @@ pub struct FixedRate {
 impl FixedRate {
     /// Bursts have room for at least two datagrams, rates are at least a byte per second, and the
     /// floor is no higher than the rate.
-    pub fn new(rate: BytesPerSecond, floor: BytesPerSecond, burst: usize, now: Time) -> Self {
+    pub(crate) fn new(
+        rate: BytesPerSecond,
+        floor: BytesPerSecond,
+        burst: usize,
+        now: Time,
+    ) -> Self {
         let rate = rate.max(BytesPerSecond(1));
-        let burst = (burst as u64).max(2 * LARGEST as u64);
+        let burst = (burst as u64).max(LEAST_BURST);
         Self {
             rate,
             floor: floor.clamp(BytesPerSecond(1), rate),
@@ -76,7 +87,7 @@ impl FixedRate {
     }
 
     /// Whether it sends at its floor because nobody answers.
-    pub fn is_starved(&self) -> bool {
+    fn is_starved(&self) -> bool {
         self.unanswered >= self.patience()
     }
 
@@ -90,11 +101,16 @@ impl FixedRate {
             _ => passed.min(self.patience().saturating_sub(self.unanswered)),
         };
         let earned = earned(self.rate, patient) + earned(self.floor, passed - patient);
-        let most = i128::from(self.burst) * MILLION;
-        self.balance = (self.balance + earned).min(most);
         if self.in_flight > 0 {
             self.unanswered = self.unanswered.saturating_add(passed);
         }
+        // What was saved at the full rate is not for a path that may be gone.
+        let most = if self.is_starved() {
+            LEAST_BURST
+        } else {
+            self.burst
+        };
+        self.balance = (self.balance + earned).min(i128::from(most) * MILLION);
     }
 
     fn patience(&self) -> Duration {
@@ -105,9 +121,13 @@ impl FixedRate {
 
 impl Congestion for FixedRate {
     fn on_sent(&mut self, bytes: usize, now: Time) {
+        self.on_unanswered(bytes, now);
+        self.in_flight = self.in_flight.saturating_add(bytes);
+    }
+
+    fn on_unanswered(&mut self, bytes: usize, now: Time) {
         self.advance(now);
         self.balance -= bytes as i128 * MILLION;
-        self.in_flight = self.in_flight.saturating_add(bytes);
     }
 
     fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time) {
@@ -130,7 +150,7 @@ impl Congestion for FixedRate {
     }
 
     fn next_allowance(&self) -> Time {
-        let missing = LARGEST as i128 * MILLION - self.balance;
+        let missing = MAX_DATAGRAM as i128 * MILLION - self.balance;
         if missing <= 0 {
             return self.updated;
         }
@@ -145,6 +165,14 @@ impl Congestion for FixedRate {
         let left = missing - earned(self.rate, patient);
         self.updated
             .after(patient.saturating_add(time_for(left, self.floor)))
+    }
+
+    fn rate(&self) -> BytesPerSecond {
+        if self.is_starved() {
+            self.floor
+        } else {
+            self.rate
+        }
     }
 }
 
@@ -164,11 +192,12 @@ fn time_for(amount: i128, rate: BytesPerSecond) -> Duration {
 const MILLION: i128 = 1_000_000;
 /// More than any burst, and small enough that sums of it cannot overflow.
 const MOST_EARNED: i128 = 1 << 100;
+const LEAST_BURST: u64 = 2 * MAX_DATAGRAM as u64;
 const PATIENT_ROUND_TRIPS: u32 = 4;
 /// Before any round trip was measured.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-/// The other end may gather acknowledgements for a while.
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+/// Where nine of ten packets are lost in either direction, acknowledgements come twice a second.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -244,7 +273,8 @@ mod tests {
 
     /// Case 11: acknowledgements are lost one way for ten seconds. Fails if a loss counts as an
     /// answer (`self.unanswered = Duration::ZERO` in `on_lost`), or if nothing ends the starving
-    /// (without that line in `on_acknowledged`).
+    /// (without that line in `on_acknowledged`), or if what was saved may be spent
+    /// (`self.burst` for `LEAST_BURST` in `advance`).
     #[test]
     fn without_answers_the_rate_falls_to_its_floor_and_comes_back_at_once() {
         for seed in 0..20 {
@@ -262,7 +292,7 @@ mod tests {
             assert!(path.policy.is_starved(), "seed {seed}");
             let starved = path.run(7 * SECOND);
             assert!(
-                (14_000 - LARGEST..=14_000 + BURST).contains(&starved),
+                (14_000 - MAX_DATAGRAM..=14_000 + BURST).contains(&starved),
                 "seed {seed}: {starved}"
             );
             path.answers = true;
@@ -296,8 +326,8 @@ mod tests {
         policy.on_sent(BURST + 10_000, now);
         assert_eq!(policy.allowance(now), 0);
         let due = policy.next_allowance();
-        assert_eq!(due.as_micros(), (10_000 + LARGEST as u64) * 10);
-        assert!(policy.allowance(due) >= LARGEST);
+        assert_eq!(due.as_micros(), (10_000 + MAX_DATAGRAM as u64) * 10);
+        assert!(policy.allowance(due) >= MAX_DATAGRAM);
     }
 
     /// Fails if a rate may be nothing (`rate.max(…)` in `new`).
@@ -331,11 +361,11 @@ mod tests {
                 let due = policy.next_allowance().max(now);
                 let waited = now.after(Duration::from_micros(wait));
                 if due <= waited {
-                    prop_assert!(policy.clone().allowance(due) >= LARGEST);
+                    prop_assert!(policy.clone().allowance(due) >= MAX_DATAGRAM);
                 }
                 if due > now {
                     let early = Time::from_micros(due.as_micros() - 1);
-                    prop_assert!(policy.clone().allowance(early) < LARGEST);
+                    prop_assert!(policy.clone().allowance(early) < MAX_DATAGRAM);
                 }
                 now = waited;
                 let size = size.min(policy.allowance(now));

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::config::LinkConfig;
 use crate::error::CloseReason;
+use crate::exchange::inputs::Inputs;
 use crate::exchange::{Exchange, Fault, Received};
-use crate::packet::{Header, Kind, MAX_DATAGRAM};
+use crate::packet::{Header, Kind};
 use crate::session::{Exhausted, Opened, Rejected, Session, TAG_LEN};
 use crate::statistics::{Meter, Statistics};
-use crate::time::Time;
+use crate::time::{Now, Time};
 
 /// A datagram that wants to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +65,6 @@ pub(crate) struct Connection {
     heard: Time,
     sent: Time,
     manner: Manner,
-    /// What the path is known to carry. MTU discovery will change it.
-    datagram: usize,
     exchange: Exchange,
     counts: Statistics,
     meter_sent: Meter,
@@ -137,6 +136,10 @@ impl Connection {
         config: &LinkConfig,
         now: Time,
     ) -> Self {
+        let inputs = match name {
+            Some(_) => Inputs::of_client(),
+            None => Inputs::of_server(),
+        };
         Self {
             session,
             name,
@@ -144,8 +147,7 @@ impl Connection {
             heard: now,
             sent: now,
             manner,
-            datagram: MAX_DATAGRAM,
-            exchange: Exchange::new(config, now),
+            exchange: Exchange::new(config, peer, inputs, now),
             counts: Statistics::default(),
             meter_sent: Meter::new(now),
             meter_received: Meter::new(now),
@@ -177,25 +179,32 @@ impl Connection {
     }
 
     /// Makes a packet of what waits to be said, if anything does.
-    pub(crate) fn poll_transmit(&mut self, now: Time) -> Result<Option<Transmit>, Exhausted> {
+    pub(crate) fn poll_transmit(&mut self, at: Now) -> Result<Option<Transmit>, Exhausted> {
         if !self.is_open() {
             return Ok(None);
         }
-        let overhead = self.overhead();
-        let (sequence, room) = (self.session.next_sequence(), self.datagram - overhead);
-        let Some(body) = self.exchange.poll_body(sequence, room, overhead, now) else {
+        let (overhead, sequence) = (self.overhead(), self.session.next_sequence());
+        let said = self.exchange.poll_body(sequence, overhead, at);
+        let said = said.or_else(|| self.exchange.poll_probe(sequence, overhead, at.now));
+        let Some(body) = said else {
             return Ok(None);
         };
         let to = self.peer;
-        let bytes = self.seal(Kind::Frames, &body, to, now)?;
+        let bytes = self.seal(Kind::Frames, &body, to, at.now)?;
         Ok(Some(Transmit { to, bytes }))
     }
 
     /// Takes the frames of a packet that was opened.
-    pub(crate) fn handle_frames(&mut self, opened: &Opened, now: Time) -> Result<(), Fault> {
+    pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Now) -> Result<(), Fault> {
         let next = self.session.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
-        self.exchange.handle_body(sequence, body, next, now)
+        self.exchange.handle_body(sequence, body, next, at)
+    }
+
+    /// Goes on where the other end has proven to be.
+    pub(crate) fn move_to(&mut self, peer: SocketAddr, now: Time) {
+        self.peer = peer;
+        self.exchange.path_changed(peer, now);
     }
 
     /// How much longer a datagram is than what it carries.
@@ -228,6 +237,9 @@ impl Connection {
         self.counts.packets_sent += 1;
         self.counts.bytes_sent += bytes.len() as u64;
         self.meter_sent.note(bytes.len(), to, now);
+        if kind != Kind::Frames {
+            self.exchange.charge(bytes.len(), now);
+        }
         // A question to an address that may be nobody's does not tell the peer that we live.
         if to == self.peer {
             self.sent = now;
@@ -269,6 +281,8 @@ impl Connection {
             lost: sizes.lost.iter().sum(),
             sizes,
             round_trip: self.exchange.round_trip(),
+            rate_allowed: self.exchange.rate(),
+            datagram: self.exchange.datagram(),
             rate_sent: self.meter_sent.rate(),
             rate_received: self.meter_received.rate(),
             waiting: held.waiting,
@@ -354,11 +368,11 @@ impl Connection {
         if now < self.sign_of_life(config) {
             return Fate::Lives;
         }
-        if self.is_silent() && self.name.is_some() {
-            self.exchange.ask();
-            return Fate::Lives;
+        if self.manner == Manner::Eager {
+            return self.say(Kind::KeepAlive, &[], now, outbox);
         }
-        self.say(Kind::KeepAlive, &[], now, outbox)
+        self.exchange.ping();
+        Fate::Lives
     }
 
     fn say(&mut self, kind: Kind, payload: &[u8], now: Time, outbox: &mut Outbox) -> Fate {

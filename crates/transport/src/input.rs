@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
+use crate::bytes::Reader;
+
 pub use frame::INPUT;
 pub use keys::Keys;
 
@@ -52,6 +54,9 @@ pub enum InputError {
         /// The last one.
         last: InputTick,
     },
+    /// There is no connection, or no more.
+    #[error("not connected")]
+    NotConnected,
     /// The fields are too long.
     #[error("{0} bytes of fields are too long for an input, which has room for {MAX_FIELDS}")]
     Fields(usize),
@@ -61,6 +66,11 @@ pub enum InputError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not inputs, or more than a packet may have")]
 pub struct MalformedInputs;
+
+/// Takes what follows the type of a frame off the front, if it is sound.
+pub(crate) fn span<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    reader.span(frame::read)
+}
 
 /// An input that waits for its arrival to be known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,14 +179,12 @@ impl InputReceiver {
         Self::default()
     }
 
-    /// Takes what follows the type of a frame off the front of `bytes`. What is new in it is
-    /// returned, oldest first, each input once however often it arrives. Malformed bytes change
-    /// nothing.
-    pub fn handle(
-        &mut self,
-        bytes: &mut &[u8],
-    ) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
-        let entries = frame::read(bytes).ok_or(MalformedInputs)?;
+    /// Takes what follows the type of a frame. What is new in it is returned, oldest first, each
+    /// input once however often it arrives. Malformed bytes change nothing.
+    pub fn handle(&mut self, bytes: &[u8]) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
+        let mut reader = Reader::new(bytes);
+        let entries = frame::read(&mut reader).ok_or(MalformedInputs)?;
+        reader.end().ok_or(MalformedInputs)?;
         let mut inputs = Vec::new();
         for entry in entries {
             if Some(entry.tick) > self.newest {
@@ -222,10 +230,7 @@ mod tests {
     fn entries(receiver: &mut InputReceiver, sender: &InputSender) -> Vec<(InputTick, Input)> {
         let (_, frame) = sender.frame().expect("something waits");
         assert_eq!(frame[0], INPUT);
-        let rest = &mut &frame[1..];
-        let inputs = receiver.handle(rest).expect("honest");
-        assert!(rest.is_empty());
-        inputs
+        receiver.handle(&frame[1..]).expect("honest")
     }
 
     fn press(key: u8) -> Input {
@@ -321,7 +326,7 @@ mod tests {
     #[test]
     fn a_frame_has_no_more_inputs_than_it_may() {
         let count = |bytes: &[u8]| {
-            let inputs = InputReceiver::new().handle(&mut &bytes[..]);
+            let inputs = InputReceiver::new().handle(bytes);
             inputs.map(|inputs| inputs.len())
         };
         assert_eq!(count(&[5, 1, 64, 63]), Ok(64));
@@ -410,7 +415,7 @@ mod tests {
             bytes.extend(rest);
             let mut receiver = InputReceiver::new();
             let before = receiver.newest();
-            match receiver.handle(&mut &bytes[..]) {
+            match receiver.handle(&bytes) {
                 Ok(inputs) => prop_assert!(inputs.len() <= MAX_INPUTS),
                 Err(MalformedInputs) => prop_assert_eq!(receiver.newest(), before),
             }

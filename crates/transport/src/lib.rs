@@ -72,21 +72,21 @@
 
 mod bytes;
 mod client;
-pub mod clock;
+mod clock;
 mod config;
-pub mod congestion;
+mod congestion;
 mod connection;
 mod cookie;
 mod entropy;
 mod error;
 mod exchange;
 mod inbox;
-pub mod input;
+mod input;
 mod limits;
 pub mod lobby;
-pub mod mtu;
+mod mtu;
 mod packet;
-pub mod ping;
+mod ping;
 mod replay;
 mod schedule;
 mod server;
@@ -94,6 +94,15 @@ mod session;
 mod statistics;
 mod time;
 mod token;
+
+/// Parts of the machines by themselves, for tests and fuzzers.
+#[cfg(feature = "rogue")]
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::clock::RemoteClock;
+    pub use crate::input::{INPUT, InputReceiver, InputSender, MAX_INPUTS, MalformedInputs};
+    pub use crate::ping::{Echo, PING, PONG, Ping, Pinger, Pong};
+}
 
 pub use client::{Client, ClientEvent};
 pub use config::{Limits, LinkConfig, ServerConfig};
@@ -105,7 +114,8 @@ pub use exchange::channel::{ChannelId, Channels, Delivery};
 pub use exchange::events::Received;
 pub use exchange::request::{RequestError, RequestId};
 pub use exchange::round_trip::RoundTrip;
-pub use packet::{MAX_DATAGRAM, VERSION};
+pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
+pub use packet::{BASE_DATAGRAM, MAX_DATAGRAM, VERSION};
 pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};
 pub use statistics::{BytesPerSecond, Sizes, Statistics};
 pub use time::{Time, UnixTime};

@@ -11,16 +11,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::bytes::Reader;
-use crate::packet::MAX_DATAGRAM;
+use crate::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 use crate::time::Time;
-
-/// The largest datagram that is ever tried: what an Ethernet frame has left for UDP over IPv4.
-pub const LARGEST: usize = 1472;
 
 /// The search for the largest datagram that gets through. Sizes are of UDP payloads.
 #[derive(Clone, Debug)]
-pub struct PathMtu {
+pub(crate) struct PathMtu {
     /// The largest that is known to pass.
     size: usize,
     /// The smallest that is believed not to.
@@ -45,13 +41,13 @@ enum State {
 
 impl PathMtu {
     /// Begins to search, with 1200 bytes as what is known.
-    pub fn new(peer: SocketAddr, now: Time) -> Self {
+    pub(crate) fn new(peer: SocketAddr, now: Time) -> Self {
         let ceiling = match peer.ip().to_canonical() {
-            std::net::IpAddr::V4(_) => LARGEST,
+            std::net::IpAddr::V4(_) => MAX_DATAGRAM,
             std::net::IpAddr::V6(_) => LARGEST_IPV6,
         };
         Self {
-            size: MAX_DATAGRAM,
+            size: BASE_DATAGRAM,
             too_large: ceiling + 1,
             ceiling,
             state: State::Waiting(now),
@@ -62,14 +58,14 @@ impl PathMtu {
     }
 
     /// How large datagrams may be.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.size
     }
 
     /// Whether a probe is to be sent now, and how large it has to be. It counts as sent.
     ///
     /// One is on its way at a time. Its loss says nothing about congestion.
-    pub fn next_probe(&mut self, now: Time) -> Option<usize> {
+    pub(crate) fn next_probe(&mut self, now: Time) -> Option<usize> {
         if let State::Probing { size, until } = self.state
             && now >= until
         {
@@ -96,7 +92,7 @@ impl PathMtu {
 
     /// When [`next_probe`](Self::next_probe) has something to do if nothing happens until then;
     /// `None` if there is nothing to search for.
-    pub fn next_timeout(&self) -> Option<Time> {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
         match self.state {
             State::Waiting(_) if self.size == self.ceiling => None,
             State::Waiting(from) => Some(from),
@@ -105,7 +101,7 @@ impl PathMtu {
     }
 
     /// A probe of this size arrived; also if it was given up before.
-    pub fn on_probe_acknowledged(&mut self, size: usize, now: Time) {
+    pub(crate) fn on_probe_acknowledged(&mut self, size: usize, now: Time) {
         self.size = self.size.max(size.min(self.ceiling));
         self.too_large = self.too_large.max(self.size + 1);
         self.forget_losses();
@@ -116,7 +112,7 @@ impl PathMtu {
 
     /// The probe of this size did not arrive. Any packet may get lost, so it takes three of them
     /// to believe it.
-    pub fn on_probe_lost(&mut self, size: usize, now: Time) {
+    pub(crate) fn on_probe_lost(&mut self, size: usize, now: Time) {
         if !matches!(self.state, State::Probing { size: tried, .. } if tried == size) {
             return;
         }
@@ -129,8 +125,8 @@ impl PathMtu {
     }
 
     /// A packet that was no probe arrived.
-    pub fn on_packet_acknowledged(&mut self, size: usize) {
-        if size > MAX_DATAGRAM {
+    pub(crate) fn on_packet_acknowledged(&mut self, size: usize) {
+        if size > BASE_DATAGRAM {
             self.large_lost = 0;
             self.small_arrived = 0;
         } else if self.large_lost > 0 {
@@ -139,8 +135,8 @@ impl PathMtu {
     }
 
     /// A packet that was no probe is considered lost.
-    pub fn on_packet_lost(&mut self, size: usize, now: Time) {
-        if size <= MAX_DATAGRAM || self.size == MAX_DATAGRAM {
+    pub(crate) fn on_packet_lost(&mut self, size: usize, now: Time) {
+        if size <= BASE_DATAGRAM || self.size == BASE_DATAGRAM {
             return;
         }
         self.large_lost += 1;
@@ -148,7 +144,7 @@ impl PathMtu {
         // Who sends nothing but large packets learns it from their number alone. A blackout looks
         // the same; to fall back then costs a few probes.
         if small_pass || self.large_lost >= HOLE_SWALLOWS_ALONE {
-            self.size = MAX_DATAGRAM;
+            self.size = BASE_DATAGRAM;
             self.too_large = self.ceiling + 1;
             self.state = State::Waiting(now.after(REST_IN_HOLE));
             self.forget_losses();
@@ -156,7 +152,7 @@ impl PathMtu {
     }
 
     /// The path is another one, so nothing is known about it.
-    pub fn on_path_changed(&mut self, peer: SocketAddr, now: Time) {
+    pub(crate) fn on_path_changed(&mut self, peer: SocketAddr, now: Time) {
         *self = Self::new(peer, now);
     }
 
@@ -187,25 +183,6 @@ impl PathMtu {
         }
     }
 }
-
-/// The frame that makes a probe as large as it has to be: everything up to `size` bytes.
-/// Nothing follows it in its packet. `false` if the packet is that large already.
-pub fn write_padding(packet: &mut Vec<u8>, size: usize) -> bool {
-    let fits = packet.len() < size;
-    if fits {
-        packet.push(PADDING);
-        packet.resize(size, 0);
-    }
-    fits
-}
-
-/// Reads what follows the type of a padding frame; `None` if anything hides in it.
-pub fn read_padding(rest: &[u8]) -> Option<()> {
-    Reader::new(rest).only_zeros()
-}
-
-/// The type of the padding frame.
-pub const PADDING: u8 = 16;
 
 /// What an Ethernet frame has left for UDP over IPv6.
 const LARGEST_IPV6: usize = 1452;
@@ -313,7 +290,7 @@ mod tests {
                     let mut path = Path::new(seed, carries, loss);
                     path.run(Duration::from_secs(20));
                     let found = path.mtu.size();
-                    let most = carries.min(LARGEST);
+                    let most = carries.min(MAX_DATAGRAM);
                     assert!(
                         found <= most && most - found <= PRECISION,
                         "{carries}: {found}"
@@ -387,17 +364,5 @@ mod tests {
         assert_eq!((mtu.next_timeout(), mtu.next_probe(now)), (None, None));
         mtu.on_path_changed(peer(), now);
         assert_eq!((mtu.size(), mtu.next_probe(now)), (1200, Some(1472)));
-    }
-
-    /// Fails if padding may hide something (`read_padding` with `Some(())`).
-    #[test]
-    fn padding_is_zeros_to_the_end() {
-        let mut packet = vec![1, 2, 3];
-        assert!(write_padding(&mut packet, 10));
-        assert_eq!(packet, [1, 2, 3, PADDING, 0, 0, 0, 0, 0, 0]);
-        assert!(!write_padding(&mut packet, 10));
-        assert_eq!(read_padding(&packet[4..]), Some(()));
-        assert_eq!(read_padding(&[0, 0, 1, 0]), None);
-        assert_eq!(read_padding(&[]), Some(()));
     }
 }

@@ -12,9 +12,12 @@ use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
 /// The version of the packets. It lies where every version has it: in the second byte of a request.
 pub const VERSION: u8 = 2;
 
-/// The longest datagram that is sent. Every path of the internet carries it; a request is padded
-/// to it, so that a path that does not is noticed at once.
-pub const MAX_DATAGRAM: usize = 1200;
+/// What every path of the internet carries. A request is padded to it, so that a path that does not
+/// is noticed at once.
+pub const BASE_DATAGRAM: usize = 1200;
+
+/// The longest datagram that is ever sent: what an Ethernet frame has left for UDP over IPv4.
+pub const MAX_DATAGRAM: usize = 1472;
 
 /// What a datagram is, as far as its first byte tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +94,12 @@ pub(crate) fn opening(token: &ConnectToken, echo: [u8; ECHO_LEN], ephemeral: [u8
 
 /// A whole request.
 pub(crate) fn write_request(opening: &[u8], cookie: Cookie, key: &Secret) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(MAX_DATAGRAM);
+    let mut bytes = Vec::with_capacity(BASE_DATAGRAM);
     bytes.extend_from_slice(opening);
     bytes.extend_from_slice(&cookie.to_bytes());
     let tag = mac(key, &[&bytes]);
     bytes.extend_from_slice(&tag);
-    bytes.resize(MAX_DATAGRAM, 0);
+    bytes.resize(BASE_DATAGRAM, 0);
     bytes
 }
 
@@ -110,7 +113,7 @@ pub(crate) enum Asked {
 }
 
 pub(crate) fn read_request(bytes: &[u8]) -> Option<Asked> {
-    if bytes.len() != MAX_DATAGRAM {
+    if bytes.len() != BASE_DATAGRAM {
         return None;
     }
     if bytes[1] != VERSION {

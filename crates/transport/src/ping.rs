@@ -100,7 +100,6 @@ pub struct Pinger {
     /// Those without an answer, oldest first.
     unanswered: VecDeque<Time>,
     answers: u32,
-    round_trip: Option<Duration>,
 }
 
 impl Pinger {
@@ -110,17 +109,17 @@ impl Pinger {
             next: now,
             unanswered: VecDeque::new(),
             answers: 0,
-            round_trip: None,
         }
     }
 
-    /// The ping that is due, if one is. It counts as sent.
-    pub fn poll_ping(&mut self, now: Time) -> Option<Ping> {
+    /// Whether a ping is due.
+    pub fn is_due(&self, now: Time) -> bool {
         // A clock that was set back would be silent for as long as it was set back by.
-        let soon = now.after(PAUSE);
-        if now < self.next && self.next <= soon {
-            return None;
-        }
+        now >= self.next || self.next > now.after(PAUSE)
+    }
+
+    /// A ping goes out now, whether it is due or not.
+    pub fn note(&mut self, now: Time) {
         let pause = if self.answers < HURRIED_ANSWERS {
             HURRIED_PAUSE
         } else {
@@ -131,12 +130,6 @@ impl Pinger {
             self.unanswered.pop_front();
         }
         self.unanswered.push_back(now);
-        Some(Ping { sent: now })
-    }
-
-    /// When the next ping is due.
-    pub fn next_ping(&self) -> Time {
-        self.next
     }
 
     /// Takes an answer. `None` if it answers nothing that we asked, if it was answered before, or
@@ -155,15 +148,7 @@ impl Pinger {
             returned: now,
         };
         self.answers = self.answers.saturating_add(1);
-        let sample = echo.round_trip();
-        let smoothed = self.round_trip.map_or(sample, |old| (old * 7 + sample) / 8);
-        self.round_trip = Some(smoothed);
         Some(echo)
-    }
-
-    /// How long a round trip takes, smoothed over the last eight or so; `None` before the first.
-    pub fn round_trip(&self) -> Option<Duration> {
-        self.round_trip
     }
 }
 
@@ -215,34 +200,38 @@ mod tests {
     #[test]
     fn only_answers_to_our_own_questions_count() {
         let mut pinger = Pinger::new(at(1000));
-        let ping = pinger.poll_ping(at(1000)).expect("due at once");
-        assert_eq!(pinger.poll_ping(at(1001)), None);
+        assert!(pinger.is_due(at(1000)));
+        let ping = Ping { sent: at(1000) };
+        pinger.note(ping.sent);
+        assert!(!pinger.is_due(at(1001)));
         let honest = ping.answer(at(77), at(80));
         let stranger = Ping { sent: at(999) }.answer(at(77), at(80));
         assert_eq!(pinger.handle_pong(stranger, at(2000)), None);
         let echo = pinger.handle_pong(honest, at(2000)).expect("honest");
         assert_eq!(echo.round_trip(), Duration::from_micros(997));
-        assert_eq!(pinger.round_trip(), Some(Duration::from_micros(997)));
         assert_eq!(pinger.handle_pong(honest, at(2000)), None, "twice");
 
-        let now = pinger.next_ping();
-        let ping = pinger.poll_ping(now).expect("due");
+        let now = at(5000);
+        let ping = Ping { sent: now };
+        pinger.note(now);
         let boast = ping.answer(at(0), at(u64::MAX));
         assert_eq!(pinger.handle_pong(boast, at(now.as_micros() + 5)), None);
     }
 
-    /// Fails if a clock that is set back silences the pinger (`self.next <= soon` left out), or
+    /// Fails if a clock that is set back silences the pinger (the second half of `is_due` left out), or
     /// if nothing bounds what it remembers.
     #[test]
     fn it_goes_on_through_blackouts_and_jumps() {
         let mut pinger = Pinger::new(at(0));
-        for _ in 0..1000 {
-            let now = pinger.next_ping();
-            assert!(pinger.poll_ping(now).is_some());
+        for tenth in 0..1000 {
+            let now = at(tenth * 100_000);
+            assert!(pinger.is_due(now));
+            pinger.note(now);
         }
         assert_eq!(pinger.unanswered.len(), UNANSWERED);
-        assert!(pinger.poll_ping(at(5)).is_some(), "an hour back");
-        assert!(pinger.poll_ping(at(6)).is_none());
-        assert!(pinger.poll_ping(at(u64::MAX)).is_some());
+        assert!(pinger.is_due(at(5)), "far back");
+        pinger.note(at(5));
+        assert!(!pinger.is_due(at(6)));
+        assert!(pinger.is_due(at(u64::MAX)));
     }
 }

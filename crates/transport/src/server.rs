@@ -20,7 +20,7 @@ use crate::packet::{self, Accept, Asked, Kind, Request, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac};
 use crate::session::{Opened, Session};
 use crate::statistics::Statistics;
-use crate::time::{Attention, Time, UnixTime};
+use crate::time::{Attention, Now, Time, UnixTime};
 use crate::token::{ClientId, Private, canonical};
 
 /// A connection of a server, as the packets of its client name it, too. Not used again.
@@ -189,14 +189,15 @@ impl Server {
         unix: UnixTime,
         entropy: &mut dyn Entropy,
     ) {
-        let now = self.clock.advance(now);
+        let at = self.clock.advance_both(now);
+        let now = at.now;
         let stranger = self.config.key.is_public() && !from.ip().to_canonical().is_loopback();
         if stranger || self.events.is_full() {
             return;
         }
         match Type::of(bytes) {
             Some(Type::Request) => self.handle_request(from, bytes, now, unix, entropy),
-            Some(Type::Sealed) => self.handle_sealed(from, bytes, now, entropy),
+            Some(Type::Sealed) => self.handle_sealed(from, bytes, at, entropy),
             _ => {}
         }
     }
@@ -221,7 +222,8 @@ impl Server {
     /// The next datagram to send. It is made now, of everything that was said to a client and not
     /// sent yet; clients take turns.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        let now = self.clock.advance(now);
+        let at = self.clock.advance_both(now);
+        let now = at.now;
         if let Some(transmit) = self.outbox.poll() {
             return Some(transmit);
         }
@@ -229,7 +231,7 @@ impl Server {
             let Some(seat) = self.seats.get_mut(&id) else {
                 continue;
             };
-            match seat.connection.poll_transmit(now) {
+            match seat.connection.poll_transmit(at) {
                 Ok(Some(transmit)) => {
                     self.talkers.push_back(id);
                     return Some(transmit);
@@ -582,9 +584,10 @@ impl Server {
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        now: Time,
+        at: Now,
         entropy: &mut dyn Entropy,
     ) {
+        let now = at.now;
         let Some(name) = bytes.get(1..).and_then(|rest| rest.first_chunk()) else {
             return;
         };
@@ -616,7 +619,7 @@ impl Server {
         if was_silent {
             self.resume(id, now);
         }
-        self.handle_opened(id, from, opened, bytes.len(), now, entropy);
+        self.handle_opened(id, from, opened, bytes.len(), at, entropy);
         self.hurry(id, now);
     }
 
@@ -642,16 +645,17 @@ impl Server {
         from: SocketAddr,
         opened: Opened,
         length: usize,
-        now: Time,
+        at: Now,
         entropy: &mut dyn Entropy,
     ) {
+        let now = at.now;
         let Some(seat) = self.seats.get_mut(&id) else {
             return;
         };
         let leaving = seat.connection.is_leaving();
         match opened.kind {
             Kind::Frames if !leaving => {
-                let handled = seat.connection.handle_frames(&opened, now);
+                let handled = seat.connection.handle_frames(&opened, at);
                 self.collect(id);
                 if let Err(fault) = handled {
                     return self.leave(id, fault.into(), now);
@@ -724,9 +728,10 @@ impl Server {
             return;
         }
         seat.path = None;
-        seat.connection.peer = from;
+        let now = self.clock.now();
+        seat.connection.move_to(from, now);
         self.origins.leave(old);
-        self.origins.enter(new, self.clock.now());
+        self.origins.enter(new, now);
         self.events.push(ServerEvent::Moved {
             connection: id,
             address: from,

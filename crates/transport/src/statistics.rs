@@ -40,6 +40,10 @@ pub struct Statistics {
     pub rate_sent: BytesPerSecond,
     /// What was received lately, over at least a second, with the headers of IP and UDP.
     pub rate_received: BytesPerSecond,
+    /// How large datagrams may be on the way to the other end, as far as is known.
+    pub datagram: usize,
+    /// How fast the connection may send at the moment.
+    pub rate_allowed: BytesPerSecond,
     /// Bytes of messages that wait to be sent, or to be acknowledged.
     pub waiting: usize,
     /// Bytes of messages that are held because parts of them, or of those before them, are missing.

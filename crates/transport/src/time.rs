@@ -35,6 +35,14 @@ impl Time {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixTime(pub u64);
 
+/// A moment of attended time, by which a machine waits, and of the caller's clock, which it tells the
+/// other end about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub(crate) now: Time,
+    pub(crate) clock: Time,
+}
+
 /// The time that passed while somebody was looking.
 ///
 /// Silence is evidence of a dead peer only while we listened. A process that was suspended, or
@@ -63,6 +71,14 @@ impl Attention {
         self.seen = now;
         self.attended = self.attended.after(step);
         self.attended
+    }
+
+    /// The same with what the caller's clock shows.
+    pub(crate) fn advance_both(&mut self, now: Time) -> Now {
+        Now {
+            now: self.advance(now),
+            clock: now,
+        }
     }
 
     /// The moment of attended time that was reached last.

@@ -127,7 +127,7 @@ fn speaking_in_tongues() {
     let bodies: [&[u8]; 9] = [
         &[],
         &[0],
-        &[16],
+        &[16, 1],
         &too_many,
         &sound_and_then_not,
         // Channels that nobody has; a reliable message on an unreliable one and the reverse.

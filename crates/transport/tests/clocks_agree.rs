@@ -4,11 +4,10 @@ mod common;
 
 use std::time::Duration;
 
-use common::over_seeds;
+use common::{GOOD, Link, World, over_seeds};
 use prescient_sim::link::{Clock, Conditions, LinkConditioner, PRESETS, Time as True};
 use prescient_transport::Time;
-use prescient_transport::clock::RemoteClock;
-use prescient_transport::ping::{PING, PONG, Ping, Pinger, Pong};
+use prescient_transport::parts::{PING, PONG, Ping, Pinger, Pong, RemoteClock};
 
 /// A client that asks a server for the time over a link each way, looked at whenever something
 /// arrives and every millisecond.
@@ -45,7 +44,9 @@ impl Pair {
     fn step(&mut self) {
         let now = self.now;
         let (here, there) = (Self::read(&self.client, now), Self::read(&self.server, now));
-        if let Some(ping) = self.pinger.poll_ping(here) {
+        if self.pinger.is_due(here) {
+            let ping = Ping { sent: here };
+            self.pinger.note(here);
             let mut bytes = Vec::new();
             ping.write(&mut bytes);
             self.up.send(now, &bytes);
@@ -250,5 +251,77 @@ fn a_blackout_of_a_minute() {
         let worst = pair.worst(20 * SECOND);
         assert!(worst <= 20_000, "{worst} µs");
         assert_eq!(pair.estimate.leaps(), 0);
+    });
+}
+
+/// Through connections, with 50 ms of jitter each way, one packet in twenty lost, and clients whose
+/// clocks run a thousandth faster and are an hour ahead. Fails if pings do not ride in packets
+/// (`pinger.is_due` left out of `Exchange::poll_body`), or if they speak of attended time
+/// (`clock: self.attended` in `Attention::advance_both`).
+#[test]
+fn clients_know_the_time_of_their_server() {
+    over_seeds(20, |seed| {
+        let link = Link {
+            loss: 5,
+            delayed: 100,
+            delay: 50_000,
+            ..GOOD
+        };
+        let mut world = World::new(seed, link);
+        world.client_ahead = 3_600_000_000;
+        for _ in 0..3 {
+            world.join();
+        }
+        world.connect_all();
+        let mut worst = 0;
+        for tick in 0..30 * 60 {
+            for peer in 0..3 {
+                world.client_send(peer, b"input").expect("connected");
+                let connection = world.connection_of(peer).expect("connected");
+                world.server_send(connection, b"state").expect("connected");
+            }
+            world.run_for(Duration::from_millis(33));
+            world.client_ahead += 33;
+            let (here, there) = (world.client_time(), world.server_time());
+            for peer in 0..3 {
+                let client = &mut world.peers[peer].client;
+                let (shown, most) = (
+                    client.server_time(here),
+                    client.server_time_uncertainty(here),
+                );
+                if tick >= 5 * 30 {
+                    let shown = shown.expect("long since").as_micros();
+                    let wrong = shown.abs_diff(there.as_micros());
+                    let most = most.expect("long since").as_micros() as u64;
+                    assert!(wrong <= most + 1000, "{wrong} µs, but not {most}");
+                    worst = worst.max(wrong);
+                }
+                assert_eq!(client.server_time_leaps(), 0);
+            }
+        }
+        assert!(worst <= 15_000, "{worst} µs");
+    });
+}
+
+/// Nothing is said, and still both ends know how long a round trip takes. Fails if a keep-alive is
+/// no ping (`Kind::KeepAlive` for all in `Connection::wake`).
+#[test]
+fn round_trips_are_known_of_who_says_nothing() {
+    over_seeds(20, |seed| {
+        let latency = 5_000 + seed * 4_000;
+        let mut world = World::new(seed, Link { latency, ..GOOD });
+        for _ in 0..3 {
+            world.join();
+        }
+        world.connect_all();
+        world.run_for(Duration::from_secs(40));
+        for peer in 0..3 {
+            let connection = world.connection_of(peer).expect("connected");
+            for statistics in [world.statistics(peer), world.server_statistics(connection)] {
+                let smoothed = statistics.round_trip.expect("measured").smoothed;
+                let wrong = smoothed.abs_diff(Duration::from_micros(2 * latency));
+                assert!(wrong <= Duration::from_millis(1), "{wrong:?}");
+            }
+        }
     });
 }

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, World, seeds};
-use prescient_transport::{ConnectError, Denial, MAX_DATAGRAM, VERSION};
+use prescient_transport::{BASE_DATAGRAM, ConnectError, Denial, VERSION};
 
 /// Fails if requests are not repeated (`*next = now.after(self.config.retry)` in
 /// `Client::handle_timeout` with a minute).
@@ -86,7 +86,7 @@ fn a_server_of_another_version_says_so() {
 
     // And what ours says to a request of version 9.
     let mut world = World::new(1, GOOD);
-    let mut request = vec![0; MAX_DATAGRAM];
+    let mut request = vec![0; BASE_DATAGRAM];
     request[..10].copy_from_slice(&[1, 9, 1, 2, 3, 4, 5, 6, 7, 8]);
     let from = common::address("10.0.0.1:1");
     world.inject(from, world.server_address, request, 1);

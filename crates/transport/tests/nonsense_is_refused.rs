@@ -202,6 +202,8 @@ fn configurations_that_cannot_work() {
         backlog: 0,
         blob_memory: 0,
         stalled: Duration::ZERO,
+        rate: BytesPerSecond(0),
+        floor: BytesPerSecond(0),
     };
     let everything = LinkConfig {
         connect_timeout: Duration::MAX,
@@ -219,6 +221,8 @@ fn configurations_that_cannot_work() {
         backlog: usize::MAX,
         blob_memory: usize::MAX,
         stalled: Duration::MAX,
+        rate: BytesPerSecond(u64::MAX),
+        floor: BytesPerSecond(u64::MAX),
     };
     let restless = LinkConfig {
         connect_timeout: Duration::from_secs(5),
@@ -361,7 +365,7 @@ proptest! {
                 }
                 2 => {
                     bytes.extend_from_slice(&tail);
-                    bytes.resize(MAX_DATAGRAM, 0);
+                    bytes.resize(BASE_DATAGRAM, 0);
                 }
                 _ => {
                     bytes = honest[time as usize % honest.len()].clone();

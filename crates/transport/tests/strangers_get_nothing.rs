@@ -58,7 +58,7 @@ fn a_cookie_cannot_be_lent() {
         let second = world
             .sent
             .iter()
-            .filter(|datagram| datagram.bytes.len() == MAX_DATAGRAM)
+            .filter(|datagram| datagram.bytes.len() == BASE_DATAGRAM)
             .nth(1)
             .expect("the request with a cookie")
             .clone();
@@ -86,7 +86,7 @@ fn a_cookie_cannot_be_lent() {
 
 /// No answer to an address that is not proven is longer than what it answers, whatever comes:
 /// every kind of packet, cut to every length, damaged, repeated. Fails if requests of any length
-/// are answered (`bytes.len() < 10` instead of `!= MAX_DATAGRAM` in `read_request`), and if
+/// are answered (`bytes.len() < 10` instead of `!= BASE_DATAGRAM` in `read_request`), and if
 /// `look_at_path` asks twice.
 #[test]
 fn nothing_is_amplified() {

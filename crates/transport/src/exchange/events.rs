@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::blob::BlobId;
 use super::channel::ChannelId;
 use super::request::{RequestError, RequestId};
+use crate::input::{Input, InputTick};
 
 /// Something that came from the other end, or became of what went there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,14 @@ pub enum Received {
         channel: ChannelId,
         /// What it says.
         message: Vec<u8>,
+    },
+    /// A player did something. Each input comes once, in the order of ticks; of those that were not
+    /// heard of for long several may have become one.
+    Input {
+        /// When, in ticks of the client.
+        tick: InputTick,
+        /// What.
+        input: Input,
     },
     /// The other end wants to know something: `respond`.
     Request {
@@ -74,6 +83,7 @@ impl Received {
             Self::Message { message, .. } | Self::Request { message, .. } => message.len(),
             Self::Answer { answer, .. } => answer.as_ref().map_or(0, Vec::len),
             Self::BlobOffered { label, .. } => label.len(),
+            Self::Input { input, .. } => input.fields.len(),
             Self::BlobArrived { bytes, .. } => bytes.len(),
             Self::BlobProgress { .. } | Self::BlobDelivered { .. } | Self::BlobCancelled { .. } => {
                 0

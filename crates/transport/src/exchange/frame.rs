@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use super::ranges::Ranges;
 use crate::bytes::{Reader, number_len, write_number};
+use crate::input::{self, INPUT};
+use crate::ping::{PING, PONG, Ping, Pong};
 
 /// One thing that a packet says.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,12 @@ pub(crate) enum Frame<'a> {
     Ask,
     Chunk(Chunk<'a>),
     Message(Piece<'a>),
+    Ping(Ping),
+    Pong(Pong),
+    /// What a player does, as it is read by those who take it.
+    Input(&'a [u8]),
+    /// Makes the packet as large as it is, and nothing else.
+    Padding,
 }
 
 /// All frames of a body, or none of them if any is malformed.
@@ -40,6 +48,10 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         RECEIVED_WITH_GAPS => Report::read(reader, true).map(Frame::Received),
         ASK => Some(Frame::Ask),
         CHUNK => Chunk::read(reader).map(Frame::Chunk),
+        PADDING => read_padding(reader),
+        PING => Ping::read(reader.bytes()).map(Frame::Ping),
+        PONG => Pong::read(reader.bytes()).map(Frame::Pong),
+        INPUT => input::span(reader).map(Frame::Input),
         first if first & MESSAGE != 0 => Piece::read(reader, first).map(Frame::Message),
         _ => None,
     }
@@ -50,7 +62,7 @@ pub(crate) struct Body {
     bytes: Vec<u8>,
     room: usize,
     frames: usize,
-    /// Whether there is anything but a report in it.
+    /// Whether there is anything in it that is worth a packet.
     talks: bool,
     /// Where the last frame begins and where its length is, if it can do without.
     last: Option<(usize, std::ops::Range<usize>)>,
@@ -67,7 +79,7 @@ impl Body {
         }
     }
 
-    /// Whether there is anything in it that wants to be acknowledged.
+    /// Whether there is anything in it that is worth a packet, which then wants to be acknowledged.
     pub(crate) fn talks(&self) -> bool {
         self.talks
     }
@@ -101,10 +113,35 @@ impl Body {
         self.talks = true;
     }
 
-    fn begin(&mut self, first: u8) {
-        self.bytes.push(first);
+    pub(crate) fn ping(&mut self, ping: Ping) {
+        ping.write(&mut self.bytes);
+        self.count();
+    }
+
+    pub(crate) fn pong(&mut self, pong: Pong) {
+        pong.write(&mut self.bytes);
+        self.count();
+    }
+
+    /// Adds a frame of inputs if there is room for it. It may be a repeat, so it is no reason to
+    /// send a packet.
+    pub(crate) fn input(&mut self, frame: &[u8]) -> bool {
+        let fits = frame.len() <= self.left() && !self.is_full();
+        if fits {
+            self.bytes.extend_from_slice(frame);
+            self.count();
+        }
+        fits
+    }
+
+    fn count(&mut self) {
         self.frames += 1;
         self.last = None;
+    }
+
+    fn begin(&mut self, first: u8) {
+        self.bytes.push(first);
+        self.count();
     }
 
     fn number(&mut self, number: u64) {
@@ -140,6 +177,21 @@ impl Body {
             self.bytes.extend_from_slice(&gaps);
         }
     }
+}
+
+impl Body {
+    /// Fills what is left. Nothing follows.
+    pub(crate) fn pad(&mut self) {
+        self.begin(PADDING);
+        self.bytes.resize(self.room, 0);
+        self.talks = true;
+    }
+}
+
+/// Nothing hides in padding.
+fn read_padding<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
+    let zeros = reader.rest().iter().all(|&byte| byte == 0);
+    zeros.then_some(Frame::Padding)
 }
 
 /// Which packets the other end received.
@@ -327,7 +379,7 @@ const RECEIVED: u8 = 1;
 const RECEIVED_WITH_GAPS: u8 = 2;
 const ASK: u8 = 3;
 const CHUNK: u8 = 4;
-// 16 to 31 are for control frames: probes of the path, clocks, input, the lobby.
+const PADDING: u8 = 16;
 const MESSAGE: u8 = 0x80;
 const RELIABLE: u8 = 0x40;
 const PART: u8 = 0x20;
@@ -368,14 +420,15 @@ mod tests {
         assert_eq!(body.finish().len(), 64 + 7);
     }
 
-    /// Fails if a part may lie outside of its message (`end > part.total` left out).
+    /// Fails if a part may lie outside of its message (`end > part.total` left out), or if padding may
+    /// hide something.
     #[test]
     fn nonsense_is_malformed() {
         let bad: [&[u8]; 14] = [
             &[],
             &[0],
             &[5],
-            &[16],
+            &[PADDING, 0, 1],
             &[127],
             &[RECEIVED],
             &[RECEIVED, 5, 0, 6],
@@ -391,6 +444,7 @@ mod tests {
             assert!(frames(body).is_none(), "{body:?}");
         }
         assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1]).is_some());
+        assert!(frames(&[ASK, PADDING, 0, 0]).is_some());
         assert!(frames(&[ASK; 64]).is_some());
         assert!(frames(&[ASK; 65]).is_none());
         // What is sound is not applied if what follows is not.

@@ -10,13 +10,16 @@ pub(crate) mod channel;
 pub(crate) mod events;
 mod fragment;
 mod frame;
+pub(crate) mod inputs;
 mod ranges;
 mod receiver;
 pub(crate) mod request;
 pub(crate) mod round_trip;
 mod sender;
 mod sent;
+mod stall;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use arrivals::Arrivals;
@@ -26,16 +29,24 @@ use events::Events;
 pub(crate) use events::Received;
 use fragment::{Position, Scraps};
 use frame::{Body, Frame, Piece, Report, frames};
+use inputs::Inputs;
 use receiver::{MOST_HELD, Moment};
 use request::{RequestError, RequestId, Requests};
 use round_trip::RoundTrip;
 use sender::Wrote;
 use sent::{Cargo, Packet, Sent, Settled};
+use stall::Stall;
 
+use crate::clock::RemoteClock;
 use crate::config::LinkConfig;
+use crate::congestion::{Congestion, FixedRate};
 use crate::error::{CloseReason, SendError};
-use crate::statistics::{Fate, Sizes};
-use crate::time::Time;
+use crate::input::{Input, InputError, InputTick};
+use crate::mtu::PathMtu;
+use crate::packet::BASE_DATAGRAM;
+use crate::ping::{Ping, Pinger, Pong};
+use crate::statistics::{BytesPerSecond, Fate, Sizes};
+use crate::time::{Now, Time};
 
 /// What the other end did that no honest one would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +71,10 @@ pub(crate) struct Exchange {
     config: LinkConfig,
     arrivals: Arrivals,
     sent: Sent,
+    congestion: Box<dyn Congestion>,
+    /// There may be something to say that the congestion controller does not allow yet.
+    held_back: bool,
+    mtu: PathMtu,
     channels: Vec<Channel>,
     scraps: Scraps,
     requests: Requests,
@@ -71,23 +86,23 @@ pub(crate) struct Exchange {
     without_chunk: u32,
     /// A packet must go out, whatever may be in flight.
     probe: bool,
-    /// A packet must go out that is answered.
-    asks: bool,
+    pinger: Pinger,
+    /// A packet must go out with a ping in it.
+    pings: bool,
+    /// A ping that was not answered yet, and when it came.
+    pinged: Option<(Ping, Now)>,
+    remote_clock: RemoteClock,
+    inputs: Inputs,
     /// How many packets arrived, of all kinds.
     packets: u64,
-    /// When anything was acknowledged last, or nothing was in flight.
-    answered: Moment,
-    /// The same for anything reliable.
-    progress: Moment,
-    /// Packets with something reliable in them that were lost since then.
-    lost_since: u32,
+    stall: Stall,
     /// When to look for neglected messages.
     sweep: Time,
     sizes: Sizes,
 }
 
 impl Exchange {
-    pub(crate) fn new(config: &LinkConfig, now: Time) -> Self {
+    pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, inputs: Inputs, now: Time) -> Self {
         let game = (0..REQUESTS).filter_map(|id| {
             let delivery = config.channels.delivery(ChannelId(id))?;
             Some(Channel::new(id, delivery))
@@ -100,6 +115,14 @@ impl Exchange {
             config: *config,
             arrivals: Arrivals::default(),
             sent: Sent::default(),
+            congestion: Box::new(FixedRate::new(
+                config.rate,
+                config.floor,
+                burst(config),
+                now,
+            )),
+            held_back: false,
+            mtu: PathMtu::new(peer, now),
             channels: game.chain(own).collect(),
             scraps: Scraps::default(),
             requests: Requests::default(),
@@ -108,11 +131,13 @@ impl Exchange {
             turn: 0,
             without_chunk: 0,
             probe: false,
-            asks: false,
+            pinger: Pinger::new(Time::default()),
+            pings: false,
+            pinged: None,
+            remote_clock: RemoteClock::new(),
+            inputs,
             packets: 0,
-            answered: Moment { now, packets: 0 },
-            progress: Moment { now, packets: 0 },
-            lost_since: 0,
+            stall: Stall::new(Moment { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
         }
@@ -124,15 +149,19 @@ impl Exchange {
         sequence: u64,
         body: &[u8],
         next: u64,
-        now: Time,
+        at: Now,
     ) -> Result<(), Fault> {
+        let now = at.now;
         let frames = frames(body).ok_or(Fault::Violation)?;
         let mut asks = false;
         for (place, frame) in frames.enumerate() {
-            asks |= !matches!(frame, Frame::Received(_));
+            asks |= !matches!(frame, Frame::Received(_) | Frame::Ping(_) | Frame::Pong(_));
             match frame {
                 Frame::Received(report) => self.handle_report(&report, next, now)?,
-                Frame::Ask => {}
+                Frame::Ask | Frame::Padding => {}
+                Frame::Ping(ping) => self.pinged = Some((ping, at)),
+                Frame::Pong(pong) => self.handle_pong(pong, at),
+                Frame::Input(inputs) => self.handle_inputs(inputs)?,
                 Frame::Chunk(chunk) => self.blobs.handle_chunk(&chunk, &mut self.events)?,
                 Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
             }
@@ -179,13 +208,18 @@ impl Exchange {
         self.look_for_stall(now)
     }
 
-    /// Wants a packet to go out that is answered.
-    pub(crate) fn ask(&mut self) {
-        self.asks = true;
+    /// Wants a packet to go out that is answered, and need not arrive.
+    pub(crate) fn ping(&mut self) {
+        self.pings = true;
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_body`](Self::poll_body) has
-    /// something to do.
+    /// What the other end's clock shows.
+    pub(crate) fn remote_clock(&mut self) -> &mut RemoteClock {
+        &mut self.remote_clock
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
+    /// [`poll_probe`](Self::poll_probe) has something to do.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let holds = self.channels.iter().any(|channel| channel.held() > 0);
         let times = [
@@ -193,59 +227,124 @@ impl Exchange {
             self.scraps.deadline(),
             self.requests.deadline(),
             self.arrivals.due(),
+            self.pinged.map(|(_, at)| at.now),
             holds.then_some(self.sweep),
+            self.held_back.then(|| self.congestion.next_allowance()),
+            self.mtu.next_timeout(),
         ];
         times.into_iter().flatten().min()
     }
 
     /// The body of the packet with this sequence, which is sent at once; none if there is nothing
-    /// to say. It is at most `room` long, and its packet `overhead` longer.
-    pub(crate) fn poll_body(
-        &mut self,
-        sequence: u64,
-        room: usize,
-        overhead: usize,
-        now: Time,
-    ) -> Option<Vec<u8>> {
+    /// to say. Its packet is `overhead` longer, and no larger than the path carries.
+    pub(crate) fn poll_body(&mut self, sequence: u64, overhead: usize, at: Now) -> Option<Vec<u8>> {
+        let now = at.now;
+        // A path that shrank swallows large packets; what asks for an answer has to get through.
+        let size = match self.probe {
+            true => BASE_DATAGRAM,
+            false => self.mtu.size(),
+        };
+        let room = size - overhead;
         let mut body = Body::new(room);
         let mut cargo = Vec::new();
         self.arrivals.write(&mut body, now);
-        if self.probe || self.allowance() >= room + overhead {
+        if let Some((ping, came)) = self.pinged {
+            body.pong(ping.answer(came.clock, at.clock));
+        }
+        let pings = self.pings || self.pinger.is_due(at.clock);
+        if pings {
+            body.ping(Ping { sent: at.clock });
+        }
+        let fresh = self.inputs.are_fresh();
+        if self.may_send(room + overhead, now) || self.probe {
+            cargo.extend(self.inputs.write(&mut body));
             self.fill(&mut body, &mut cargo);
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
-        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
-        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
-        if (self.probe || self.asks || repeats) && !body.talks() {
-            body.ask();
-        }
-        if !body.talks() && !due {
+        let says = body.talks() || (fresh && !cargo.is_empty());
+        if !(says || due || self.probe || self.pings || self.pinged.is_some()) {
             return None;
         }
+        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
+        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
+        if (self.probe || repeats) && !body.talks() && cargo.is_empty() {
+            body.ask();
+        }
+        if pings {
+            self.pinger.note(at.clock);
+        }
         self.probe = false;
-        self.asks = false;
+        self.pings = false;
+        self.pinged = None;
         let told = self.arrivals.told();
-        let talks = body.talks();
+        let talks = body.talks() || !cargo.is_empty();
         let body = body.finish();
-        if talks {
+        let size = body.len() + overhead;
+        if !talks {
+            self.congestion.on_unanswered(size, now);
+        } else {
+            self.congestion.on_sent(size, now);
+            let moment = self.moment(now);
             if self.sent.bytes() == 0 {
-                self.answered = self.moment(now);
+                self.stall.begin(moment);
             }
+            self.stall.sent();
             if !cargo.is_empty() && !self.sent.is_laden() {
-                self.go_on(now);
+                self.stall.begin_reliable(moment);
             }
             let packet = Packet {
                 sequence,
                 sent: now,
-                size: body.len() + overhead,
+                size,
                 cargo,
+                probe: false,
                 told,
             };
-            if let Some(lost) = self.sent.note(packet) {
-                self.settle(lost, Fate::Lost, now);
-            }
+            self.remember(packet, now);
         }
         Some(body)
+    }
+
+    /// The body of a packet that finds out how large packets may be, if it is time for one.
+    pub(crate) fn poll_probe(
+        &mut self,
+        sequence: u64,
+        overhead: usize,
+        now: Time,
+    ) -> Option<Vec<u8>> {
+        let size = self.mtu.next_probe(now)?;
+        let mut body = Body::new(size - overhead);
+        body.pad();
+        if self.sent.bytes() == 0 {
+            self.stall.begin(self.moment(now));
+        }
+        self.congestion.on_unanswered(size, now);
+        let packet = Packet {
+            sequence,
+            sent: now,
+            size,
+            cargo: Vec::new(),
+            probe: true,
+            told: None,
+        };
+        self.remember(packet, now);
+        Some(body.finish())
+    }
+
+    fn remember(&mut self, packet: Packet, now: Time) {
+        if let Some(lost) = self.sent.note(packet) {
+            self.settle(lost, Fate::Lost, now);
+        }
+    }
+
+    /// The other end is elsewhere now, or we are.
+    pub(crate) fn path_changed(&mut self, peer: SocketAddr, now: Time) {
+        self.mtu.on_path_changed(peer, now);
+    }
+
+    /// How large datagrams may be.
+    pub(crate) fn datagram(&self) -> usize {
+        self.mtu.size()
     }
 
     pub(crate) fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
@@ -309,6 +408,10 @@ impl Exchange {
         Ok(())
     }
 
+    pub(crate) fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
+        self.inputs.push(tick, input)
+    }
+
     pub(crate) fn poll_event(&mut self) -> Option<Received> {
         self.events.pop()
     }
@@ -343,29 +446,50 @@ impl Exchange {
         }
     }
 
-    /// How many bytes may be sent now. A congestion controller will say so; until there is one, it
-    /// is what is missing to a fixed number of bytes in flight.
-    fn allowance(&self) -> usize {
-        MOST_IN_FLIGHT.saturating_sub(self.sent.bytes())
+    /// Counts a packet that was made elsewhere and did not wait to be allowed.
+    pub(crate) fn charge(&mut self, bytes: usize, now: Time) {
+        self.congestion.on_unanswered(bytes, now);
     }
 
-    /// The one place that learns what became of packets, and where a congestion controller and the
-    /// discovery of the MTU will be told.
+    /// How fast packets may go out.
+    pub(crate) fn rate(&self) -> BytesPerSecond {
+        self.congestion.rate()
+    }
+
+    /// Whether a packet of frames may go out now.
+    fn may_send(&mut self, size: usize, now: Time) -> bool {
+        self.held_back = self.congestion.allowance(now) < size;
+        !self.held_back && self.sent.bytes() + size <= MOST_IN_FLIGHT
+    }
+
+    /// The one place that learns what became of packets, and that tells others.
     fn settle(&mut self, packet: Packet, fate: Fate, now: Time) {
-        self.sizes.note(packet.size, fate);
+        let size = packet.size;
+        match fate {
+            Fate::Lost if packet.probe => return self.mtu.on_probe_lost(size, now),
+            Fate::Acknowledged if packet.probe => self.mtu.on_probe_acknowledged(size, now),
+            Fate::Lost => {
+                self.sizes.note(size, fate);
+                self.congestion.on_lost(size, now);
+                self.mtu.on_packet_lost(size, now);
+            }
+            Fate::Acknowledged => {
+                self.sizes.note(size, fate);
+                let round_trip = now.since(packet.sent);
+                self.congestion.on_acknowledged(size, round_trip, now);
+                self.mtu.on_packet_acknowledged(size);
+            }
+        }
         match fate {
             Fate::Lost => {
-                let laden = u32::from(!packet.cargo.is_empty());
-                self.lost_since = self.lost_since.saturating_add(laden);
+                self.stall.lost(!packet.cargo.is_empty());
                 packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
             }
             Fate::Acknowledged => {
-                self.answered = self.moment(now);
+                let moment = self.moment(now);
+                self.stall.acknowledged(!packet.cargo.is_empty(), moment);
                 if let Some(told) = packet.told {
                     self.arrivals.forget(told);
-                }
-                if !packet.cargo.is_empty() {
-                    self.go_on(now);
                 }
                 for cargo in packet.cargo {
                     self.arrive(cargo);
@@ -376,6 +500,7 @@ impl Exchange {
 
     fn arrive(&mut self, cargo: Cargo) {
         match cargo {
+            Cargo::Input(tick) => self.inputs.arrived(tick),
             Cargo::Chunk { blob, start, end } => {
                 self.blobs.acknowledged(blob, start, end, &mut self.events);
             }
@@ -394,6 +519,7 @@ impl Exchange {
 
     fn lose(&mut self, cargo: Cargo) {
         match cargo {
+            Cargo::Input(_) => self.inputs.lost(),
             Cargo::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
             Cargo::Message {
                 channel,
@@ -474,6 +600,20 @@ impl Exchange {
             self.sizes.revive(size);
         }
         Ok(())
+    }
+
+    fn handle_inputs(&mut self, frame: &[u8]) -> Result<(), Fault> {
+        for (tick, input) in self.inputs.handle(frame)? {
+            self.events.push(Received::Input { tick, input });
+        }
+        Ok(())
+    }
+
+    fn handle_pong(&mut self, pong: Pong, at: Now) {
+        if let Some(echo) = self.pinger.handle_pong(pong, at.clock) {
+            self.remote_clock.observe(&echo);
+            self.sent.measure(echo.round_trip(), Duration::ZERO);
+        }
     }
 
     fn handle_piece(&mut self, piece: &Piece<'_>, at: Position, now: Time) -> Result<(), Fault> {
@@ -566,22 +706,10 @@ impl Exchange {
         }
     }
 
-    /// Notes that the other end takes in what is reliable.
-    fn go_on(&mut self, now: Time) {
-        self.progress = self.moment(now);
-        self.lost_since = 0;
-    }
-
-    /// Whether the other end has been heard of for long and acknowledged nothing at all, or nothing
-    /// reliable. On a bad link that may be bad luck, so it takes many packets, too.
     fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
-        let since = |moment: Moment| {
-            now.since(moment.now) >= self.config.stalled
-                && self.packets - moment.packets >= STALLED_PACKETS
-        };
-        let deaf = self.sent.bytes() > 0 && since(self.answered);
-        let choosy =
-            self.sent.is_laden() && since(self.progress) && self.lost_since >= STALLED_LOSSES;
+        let (span, moment) = (self.config.stalled, self.moment(now));
+        let deaf = self.sent.bytes() > 0 && self.stall.is_deaf(span, moment);
+        let choosy = self.sent.is_laden() && self.stall.is_choosy(span, moment);
         if deaf || choosy {
             Err(Fault::Stalled)
         } else {
@@ -601,13 +729,14 @@ pub(crate) struct Held {
     pub(crate) blobs: usize,
 }
 
+/// What may be saved up while nothing is said: a thirtieth of a second or so.
+fn burst(config: &LinkConfig) -> usize {
+    usize::try_from(config.rate.0 / 32).unwrap_or(usize::MAX)
+}
+
 /// How often to look for neglected messages.
 const SWEEP: Duration = Duration::from_secs(1);
-/// A blackout is no stall: this many packets must have come without an acknowledgement.
-const STALLED_PACKETS: u64 = 32;
-/// At 90 % of loss, one in a thousand times as many packets are lost in a row.
-const STALLED_LOSSES: u32 = 64;
-/// Bytes in flight, until there is a congestion controller.
+/// Bytes in flight, however fast they may be sent: all of them are remembered.
 const MOST_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.
 const CHUNK_PATIENCE: u32 = 8;

@@ -361,7 +361,7 @@ mod tests {
             Cargo::Message {
                 number, start, end, ..
             } => (start..end).map(move |place| (number, place)),
-            Cargo::Chunk { .. } => unreachable!("only messages were sent"),
+            Cargo::Chunk { .. } | Cargo::Input(_) => unreachable!("only messages were sent"),
         };
         let arrived: BTreeSet<_> = packets[2].1.iter().flat_map(bytes).collect();
         let repeated = again.iter().flat_map(|(_, cargo)| cargo).flat_map(bytes);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::Fault;
 use super::frame::Report;
 use super::round_trip::RoundTrip;
+use crate::input::InputTick;
 use crate::time::Time;
 
 /// A packet that wants to be acknowledged.
@@ -21,6 +22,8 @@ pub(crate) struct Packet {
     pub(crate) size: usize,
     /// What has to be sent again if it is lost.
     pub(crate) cargo: Vec<Cargo>,
+    /// Whether it was sent to find out whether packets of its size arrive.
+    pub(crate) probe: bool,
     /// The newest arrival that it told the other end of.
     pub(crate) told: Option<u64>,
 }
@@ -35,6 +38,8 @@ pub(crate) enum Cargo {
         start: u64,
         end: u64,
     },
+    /// All inputs up to a tick.
+    Input(InputTick),
     /// Bytes `start` to `end` of a blob.
     Chunk { blob: u64, start: u64, end: u64 },
 }
@@ -184,7 +189,8 @@ impl Sent {
         Some(self.last.after(patience.min(MOST_PATIENCE)))
     }
 
-    fn measure(&mut self, sample: Duration, delay: Duration) {
+    /// Learns how long an answer took, without the delay that the other end speaks of.
+    pub(crate) fn measure(&mut self, sample: Duration, delay: Duration) {
         match &mut self.round_trip {
             Some(round_trip) => round_trip.measure(sample, delay),
             None => self.round_trip = Some(RoundTrip::new(sample)),
@@ -226,10 +232,13 @@ impl Sent {
                 }
             }
             if let Some(packet) = self.take_first() {
-                if self.lost.len() == MOST_LOST {
-                    self.lost.pop_front();
+                // Probes are expected to get lost.
+                if !packet.probe {
+                    if self.lost.len() == MOST_LOST {
+                        self.lost.pop_front();
+                    }
+                    self.lost.push_back((packet.sequence, packet.size));
                 }
-                self.lost.push_back((packet.sequence, packet.size));
                 lost.push(packet);
             }
         }
@@ -275,6 +284,7 @@ mod tests {
             sent: Time::from_micros(millis * 1000),
             size: 100,
             cargo: vec![cargo],
+            probe: false,
             told: None,
         }
     }

@@ -32,28 +32,26 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
     end_group(group, bytes);
 }
 
-/// Takes what follows the type off the front of `bytes`.
-pub(super) fn read(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
-    Reader::take(bytes, |reader| {
-        let first = InputTick(reader.number()?);
-        let groups = reader.u8().filter(|&groups| groups > 0)?;
-        let mut entries: Vec<Entry> = Vec::new();
-        for _ in 0..groups {
-            let (entry, repeats) = read_changes(reader, first, entries.last())?;
-            let room = MAX_INPUTS.checked_sub(entries.len() + 1)?;
-            let repeats = usize::try_from(repeats).ok().filter(|&more| more <= room)?;
-            entries.push(entry);
-            for _ in 0..repeats {
-                let last = entries.last()?;
-                let tick = InputTick(last.tick.0.checked_add(1)?);
-                let mut input = last.input.clone();
-                input.pressed = Keys::NONE;
-                let from = tick;
-                entries.push(Entry { tick, from, input });
-            }
+/// Reads what follows the type.
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<Vec<Entry>> {
+    let first = InputTick(reader.number()?);
+    let groups = reader.u8().filter(|&groups| groups > 0)?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for _ in 0..groups {
+        let (entry, repeats) = read_changes(reader, first, entries.last())?;
+        let room = MAX_INPUTS.checked_sub(entries.len() + 1)?;
+        let repeats = usize::try_from(repeats).ok().filter(|&more| more <= room)?;
+        entries.push(entry);
+        for _ in 0..repeats {
+            let last = entries.last()?;
+            let tick = InputTick(last.tick.0.checked_add(1)?);
+            let mut input = last.input.clone();
+            input.pressed = Keys::NONE;
+            let from = tick;
+            entries.push(Entry { tick, from, input });
         }
-        Some(entries)
-    })
+    }
+    Some(entries)
 }
 
 impl Entry {

@@ -55,6 +55,8 @@ pub struct Link {
     /// How many come again, up to `repeat` later.
     pub duplicated: u64,
     pub repeat: u64,
+    /// Longer datagrams than this are lost.
+    pub carries: usize,
 }
 
 pub const GOOD: Link = Link {
@@ -65,6 +67,7 @@ pub const GOOD: Link = Link {
     delay: 1,
     duplicated: 0,
     repeat: 1,
+    carries: MAX_DATAGRAM,
 };
 
 #[derive(Clone, Debug)]
@@ -498,7 +501,8 @@ impl World {
         } else {
             self.silent_down
         };
-        if self.random.percent(link.loss) || silent {
+        let too_long = datagram.bytes.len() > link.carries;
+        if self.random.percent(link.loss) || silent || too_long {
             self.count += 1;
             return;
         }

@@ -1,0 +1,159 @@
+//! `prescient swarm`: a real server process and many real, encrypted clients on loopback.
+//!
+//! Clients know what the world does at every tick, so each of them checks every value that it is
+//! shown; whatever was never true is a desync.
+
+mod crowd;
+mod server;
+mod world;
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use prescient_net::{AddressError, OpenError, SystemEntropy, new_key};
+use serde_json::{Value, json};
+
+use crowd::{Crowd, Seen};
+pub use server::{ServeError, ServeOptions, serve};
+
+/// Options of `prescient swarm`.
+#[derive(Args, Clone, Debug)]
+pub struct SwarmOptions {
+    /// Clients.
+    #[arg(long, default_value_t = 50)]
+    pub clients: u32,
+    /// Objects in the world.
+    #[arg(long, default_value_t = 1000)]
+    pub entities: u32,
+    /// Objects that each client sees, about.
+    #[arg(long, default_value_t = 100)]
+    pub visible: u32,
+    /// Ticks a second.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub hz: u32,
+    /// Seconds, from when everybody has joined.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u32,
+    /// Of 100 packets, how many are lost, in each direction.
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    pub loss: f64,
+    /// Milliseconds that a packet takes, in each direction.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    pub latency: u64,
+    /// A recorded link that packets to the clients take instead.
+    #[arg(long, value_name = "FILE")]
+    pub link: Option<std::path::PathBuf>,
+    /// One JSON line at the end.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Why there is no swarm.
+#[derive(Debug, thiserror::Error)]
+pub enum SwarmError {
+    /// The server process did not start, or ended early.
+    #[error("the server process: {0}")]
+    Process(io::Error),
+    /// The server process said something else than its part.
+    #[error("the server process ended early; its own message is above")]
+    EndedEarly,
+    /// There is no relay to the server.
+    #[error("cannot start the relay: {0}")]
+    Relay(io::Error),
+    /// The recorded link cannot be used.
+    #[error(transparent)]
+    Link(#[from] prescient_sim::link::RecordedLinkError),
+    /// A client could not be made.
+    #[error(transparent)]
+    Client(#[from] prescient::JoinError),
+    /// No client could be given a token.
+    #[error(transparent)]
+    Token(#[from] prescient_transport::TokenError),
+    /// The server's address makes no sense.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The system has no random numbers.
+    #[error(transparent)]
+    Entropy(#[from] OpenError),
+    /// Not everybody got in.
+    #[error("{missing} of {clients} clients did not get in")]
+    NotJoined {
+        /// How many did not.
+        missing: usize,
+        /// Of how many.
+        clients: u32,
+    },
+}
+
+/// Runs a swarm and prints what it took.
+pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
+    let key = new_key(&mut SystemEntropy::new()?);
+    let program = std::env::current_exe().map_err(SwarmError::Process)?;
+    let mut process = Command::new(program)
+        .arg("swarm-server")
+        .args(["--clients", &options.clients.to_string()])
+        .args(["--entities", &options.entities.to_string()])
+        .args(["--visible", &options.visible.to_string()])
+        .args(["--hz", &options.hz.to_string()])
+        .args(["--seconds", &options.seconds.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(SwarmError::Process)?;
+    let (Some(mut input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
+        return Err(SwarmError::EndedEarly);
+    };
+    let mut lines = BufReader::new(output).lines();
+    let mut line = || match lines.next() {
+        Some(line) => line.map_err(SwarmError::Process),
+        None => Err(SwarmError::EndedEarly),
+    };
+    writeln!(input, "{}", *key).map_err(SwarmError::Process)?;
+    let address = line()?;
+    let stop = AtomicBool::new(false);
+    let done = Crowd::gather(options, &key, &address).and_then(|crowd| {
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| crowd.watch(&stop));
+            let report = line();
+            stop.store(true, Ordering::Relaxed);
+            let seen = watching.join().expect("the clients do not panic");
+            Ok((report?, seen))
+        })
+    });
+    // The end of standard input tells the server that nobody is left.
+    drop(input);
+    process.wait().map_err(SwarmError::Process)?;
+    let (report, seen) = done?;
+    let report = serde_json::from_str(&report).map_err(|_| SwarmError::EndedEarly)?;
+    print(options, &report, &seen);
+    Ok(())
+}
+
+fn print(options: &SwarmOptions, server: &Value, seen: &Seen) {
+    let all = json!({
+        "clients": options.clients,
+        "entities": options.entities,
+        "hz": options.hz,
+        "seconds": options.seconds,
+        "server_cpu_us_per_client_tick": server["server_cpu_us_per_client_tick"],
+        "bytes_per_client_tick": server["bytes_per_client_tick"],
+        "tick_p99_ms": server["tick_p99_ms"],
+        "packets_per_second": server["packets_per_second"],
+        "desyncs": seen.desyncs,
+        "disconnects": seen.disconnects,
+        "events_sent": server["events_sent"],
+        "events_delivered": seen.events,
+        "rss_mb": server["rss_mb"],
+    });
+    if options.json {
+        println!("{all}");
+        return;
+    }
+    println!("values checked                    {}", seen.checked);
+    println!("objects seen by a client          {:.0}", seen.visible);
+    for (name, value) in all.as_object().into_iter().flatten() {
+        println!("{:<33} {value}", name.replace('_', " "));
+    }
+}

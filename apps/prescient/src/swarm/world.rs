@@ -1,0 +1,55 @@
+//! A world whose every value at every tick both ends know by heart.
+
+use prescient::{Schema, State};
+
+/// Something that walks to and fro, or stands.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Walker {
+    /// Where it is.
+    #[state(step = 0.01, position)]
+    pub place: [f32; 2],
+    /// Which it is.
+    #[state(only_on_spawn)]
+    pub number: u32,
+    /// Grows by one now and then.
+    pub steps: u16,
+}
+
+/// What both ends agree on.
+pub fn schema() -> Schema {
+    Schema::of::<Walker>().expect("the schema is sound")
+}
+
+/// What a walker is at a tick, in a world of so many.
+pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
+    let [x, y] = home(number, all);
+    let stands = number.is_multiple_of(3);
+    // Each has a speed and a beat of its own, and turns after a while.
+    let (speed, beat) = (3 + number % 29, 40 + number % 61);
+    let round = tick.wrapping_add(number * 7) % (2 * beat);
+    let walked = if stands {
+        0
+    } else {
+        speed * round.min(2 * beat - round)
+    };
+    let across = number.is_multiple_of(2);
+    let cents = |at: u32, walks: bool| at * 100 + if walks { walked } else { 0 };
+    Walker {
+        place: [cents(x, across), cents(y, !across)].map(|cents| cents as f32 / 100.0),
+        number,
+        steps: if stands { 0 } else { (tick / beat) as u16 },
+    }
+}
+
+/// Where a walker starts: on a square grid with a walker every [`SPACING`] units.
+pub fn home(number: u32, all: u32) -> [u32; 2] {
+    let side = (f64::from(all).sqrt().ceil() as u32).max(1);
+    [number % side * SPACING, number / side * SPACING]
+}
+
+/// How far one has to see for about so many to be visible.
+pub fn reach(visible: u32) -> f64 {
+    f64::from(SPACING) * (f64::from(visible) / std::f64::consts::PI).sqrt()
+}
+
+const SPACING: u32 = 10;

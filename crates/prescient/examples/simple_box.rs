@@ -1,0 +1,66 @@
+//! A box that slides to and fro on a server, and a client that prints where it sees it:
+//! `cargo run -p prescient --example simple_box`. Ends after three seconds.
+
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+use prescient::{
+    Change, Client, ClientEvent, CloseReason, Everything, Schema, Server, ServerEvent, State,
+};
+
+#[derive(State)]
+struct Slider {
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::local("127.0.0.1:0", Schema::of::<Slider>()?, Everything)?;
+    let address = server.address().to_string();
+    let serving = thread::spawn(|| serve(server).map_err(|error| error.to_string()));
+    watch(&address)?;
+    serving.join().expect("the server does not panic")?;
+    Ok(())
+}
+
+fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
+    let mut sliding = Slider { place: [0.0, 1.0] };
+    let object = server.step()?.spawn(&sliding)?;
+    for tick in 0..90 {
+        server.wait(Duration::from_millis(33));
+        while let Some(event) = server.poll() {
+            if let ServerEvent::Joined { peer, .. } = event {
+                server.tell(peer, b"watch the box")?;
+            }
+        }
+        sliding.place[0] = (tick as f32 * 0.1).sin() * 5.0;
+        server.step()?.set(object, &sliding)?;
+        server.send();
+    }
+    server.shut_down();
+    Ok(())
+}
+
+fn watch(server: &str) -> Result<(), Box<dyn Error>> {
+    let mut client = Client::local(server, Schema::of::<Slider>()?)?;
+    loop {
+        client.wait(Duration::from_millis(100));
+        while let Some(event) = client.poll() {
+            match event {
+                ClientEvent::Change(Change::Created(_)) => println!("there is a box"),
+                ClientEvent::Change(Change::Updated(object)) => {
+                    if let Some(Slider { place: [x, _] }) = client.get(object) {
+                        println!("{:>1$}", "#", (x * 6.0) as usize + 40);
+                    }
+                }
+                ClientEvent::Change(Change::Event { payload, .. }) => {
+                    println!("the server says: {}", String::from_utf8_lossy(&payload));
+                }
+                ClientEvent::Left(CloseReason::ShuttingDown) => return Ok(()),
+                ClientEvent::Left(reason) => return Err(reason.into()),
+                _ => {}
+            }
+        }
+    }
+}

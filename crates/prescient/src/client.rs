@@ -1,0 +1,179 @@
+//! A client: a connection, and what is seen through it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use prescient_net::{BlockingClient, insecure_token};
+use prescient_replication::{Change, Config, Object, Tick};
+use prescient_schema::{EntityRef, Schema, State};
+use prescient_transport::{
+    ClientId, CloseReason, ConnectError, ConnectToken, LinkConfig, ProtocolId, Received, SendError,
+    Statistics,
+};
+
+use crate::error::JoinError;
+use crate::protocol::{EVENTS, STATE, protocol_of};
+
+/// What happened at a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientEvent {
+    /// The server let us in; said by a client that was [`start`](Client::start)ed.
+    Joined,
+    /// It did not, or could not be reached. Nothing follows.
+    Failed(ConnectError),
+    /// Something is new in the world.
+    Change(Change),
+    /// Nothing was heard of the server for a while; it may come back.
+    Silent,
+    /// It came back.
+    Resumed,
+    /// The connection is over. Nothing follows.
+    Left(CloseReason),
+}
+
+/// A connection to a server, and the world as it shows it.
+pub struct Client {
+    net: BlockingClient,
+    view: prescient_replication::Client,
+    /// State arrived, and the server does not know yet what became of it.
+    unanswered: bool,
+    events: VecDeque<ClientEvent>,
+}
+
+impl Client {
+    /// Joins a server on this machine that was made with [`Server::local`](crate::Server::local).
+    pub fn local(server: &str, schema: Schema) -> Result<Self, JoinError> {
+        let token = insecure_token(server, protocol_of(&schema), ClientId(0))?;
+        Self::join(token, schema)
+    }
+
+    /// Joins one of the token's servers, and returns when that is done.
+    pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
+        Self::with(token, schema, BlockingClient::connect)
+    }
+
+    /// Begins to join one of the token's servers; an event says what comes of it.
+    pub fn start(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
+        Self::with(token, schema, BlockingClient::start)
+    }
+
+    fn with(
+        token: ConnectToken,
+        schema: Schema,
+        connect: impl FnOnce(
+            ConnectToken,
+            ProtocolId,
+            LinkConfig,
+        ) -> Result<BlockingClient, prescient_net::JoinError>,
+    ) -> Result<Self, JoinError> {
+        let protocol = protocol_of(&schema);
+        Ok(Self {
+            view: prescient_replication::Client::new(schema, Config::default())?,
+            net: connect(token, protocol, LinkConfig::default())?,
+            unanswered: false,
+            events: VecDeque::new(),
+        })
+    }
+
+    /// The next thing that happened.
+    pub fn poll(&mut self) -> Option<ClientEvent> {
+        while let Some(event) = self.net.poll() {
+            self.handle(event);
+        }
+        self.answer();
+        // What is seen comes before what became of the connection.
+        let change = self.view.poll_change().map(ClientEvent::Change);
+        change.or_else(|| self.events.pop_front())
+    }
+
+    /// Waits, and takes in what arrives.
+    pub fn wait(&mut self, span: Duration) {
+        let until = self.net.now().after(span);
+        while let Some(event) = self.net.wait_until(until) {
+            self.handle(event);
+            self.answer();
+        }
+    }
+
+    /// Everything that is shown.
+    pub fn objects(&self) -> impl Iterator<Item = Object> {
+        self.view.objects()
+    }
+
+    /// An object as its first table has it; `None` if it is of another type or gone.
+    pub fn get<T: State>(&self, object: Object) -> Option<T> {
+        self.view.get(object)
+    }
+
+    /// An object as a table has it; `None` if that table is not shown.
+    pub fn get_table<T: State>(&self, object: Object, table: &str) -> Option<T> {
+        self.view.get_table(object, table)
+    }
+
+    /// The object that a reference in a value refers to; `None` if it is not there, or not yet.
+    pub fn resolve(&self, reference: EntityRef) -> Option<Object> {
+        self.view.resolve(reference)
+    }
+
+    /// The tick that is shown.
+    pub fn tick(&self) -> Option<Tick> {
+        self.view.tick()
+    }
+
+    /// Tells the server something, perhaps about an object; if that is gone, nothing is said.
+    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> Result<(), SendError> {
+        let Some(message) = self.view.tell(about, payload) else {
+            return Ok(());
+        };
+        let sent = self
+            .net
+            .with(|client, now| client.send(EVENTS, &message, now));
+        self.net.flush();
+        sent
+    }
+
+    /// Leaves, and returns when that is said.
+    pub fn leave(mut self) {
+        self.net
+            .with(|client, now| client.close(CloseReason::Finished, now));
+        self.net.finish();
+    }
+
+    /// What the connection has seen so far; `None` without one.
+    pub fn statistics(&self) -> Option<Statistics> {
+        self.net.machine().statistics()
+    }
+
+    fn handle(&mut self, event: prescient_transport::ClientEvent) {
+        use prescient_transport::ClientEvent as Net;
+        match event {
+            Net::Received(Received::Message { channel, message }) => {
+                // What could not be applied is late or damaged, and heals by itself when the
+                // server hears of it.
+                let _ = self.view.handle(&message);
+                self.unanswered |= channel == STATE;
+            }
+            Net::Connected { .. } => self.events.push_back(ClientEvent::Joined),
+            Net::Failed(error) => self.events.push_back(ClientEvent::Failed(error)),
+            Net::Silent => self.events.push_back(ClientEvent::Silent),
+            Net::Resumed => self.events.push_back(ClientEvent::Resumed),
+            Net::Closed(reason) => self.events.push_back(ClientEvent::Left(reason)),
+            _ => {}
+        }
+    }
+
+    /// Tells the server what was applied.
+    fn answer(&mut self) {
+        if !std::mem::take(&mut self.unanswered) {
+            return;
+        }
+        if let Some(message) = self.view.acknowledgement() {
+            // The next one says the same and more.
+            let _ = self
+                .net
+                .with(|client, now| client.send(STATE, &message, now));
+            self.net.flush();
+        }
+    }
+}

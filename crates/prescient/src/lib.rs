@@ -1,0 +1,81 @@
+//! Keeps a simulated world in step between machines.
+//!
+//! Derive [`State`] on what you want others to see, start a server and a client, and it works over
+//! a bad mobile link: values arrive exactly as they were captured, learned and entropy-coded, and
+//! what is as expected costs next to nothing.
+//!
+//! A server:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use prescient::{Everything, Schema, Server, ServerEvent, State};
+//!
+//! #[derive(State)]
+//! struct Crate {
+//!     #[state(step = 0.01, position)]
+//!     place: [f32; 3],
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut server = Server::local("127.0.0.1:4000", Schema::of::<Crate>()?, Everything)?;
+//! let mut falling = Crate { place: [0.0, 100.0, 0.0] };
+//! let object = server.step()?.spawn(&falling)?;
+//! loop {
+//!     server.wait(Duration::from_millis(33));
+//!     while let Some(event) = server.poll() {
+//!         if let ServerEvent::Joined { peer, .. } = event {
+//!             server.tell(peer, b"welcome")?;
+//!         }
+//!     }
+//!     falling.place[1] = (falling.place[1] - 0.3).max(0.0);
+//!     server.step()?.set(object, &falling)?;
+//!     server.send();
+//! }
+//! # }
+//! ```
+//!
+//! And a client:
+//!
+//! ```no_run
+//! use prescient::{Change, Client, ClientEvent, Schema, State};
+//! # #[derive(State)]
+//! # struct Crate {
+//! #     #[state(step = 0.01, position)]
+//! #     place: [f32; 3],
+//! # }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut client = Client::local("127.0.0.1:4000", Schema::of::<Crate>()?)?;
+//! loop {
+//!     client.wait(std::time::Duration::from_millis(16));
+//!     while let Some(event) = client.poll() {
+//!         match event {
+//!             ClientEvent::Change(Change::Updated(object)) => {
+//!                 let seen: Option<Crate> = client.get(object);
+//!                 println!("{:?}", seen.map(|seen| seen.place));
+//!             }
+//!             ClientEvent::Left(reason) => return Err(reason.into()),
+//!             _ => {}
+//!         }
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! [`Server::local`] and [`Client::local`] share a key that everybody knows and therefore stay on one
+//! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]).
+
+mod client;
+mod error;
+mod names;
+mod protocol;
+mod server;
+
+pub use prescient_derive::FacadeState as State;
+pub use prescient_schema as schema;
+
+pub use client::{Client, ClientEvent};
+pub use error::{JoinError, ServeError};
+pub use names::*;
+pub use protocol::protocol_of;
+pub use server::{Server, ServerEvent, ServerOptions};

@@ -1,0 +1,15 @@
+//! Names of other crates that this one hands on.
+//!
+//! They stand in a module of their own because the derive macro `State` of this crate is to be found
+//! beside the trait `State` of another, and hides the macro of that one only in a glob import.
+
+pub use prescient_net::{key_from_text, token_from_text};
+pub use prescient_replication::{
+    About, Change, Distance, Everything, Object, Owned, PeerId, PeerStatistics, Place, Relevance,
+    Sight, Step, Subject, Tick, Viewer, Weight, World, WorldError,
+};
+pub use prescient_schema::{EntityRef, Level, Ref, Schema, SchemaBuilder, State};
+pub use prescient_transport::{
+    ClientId, CloseReason, ConnectError, ConnectToken, Grant, Limits, LinkConfig, ProtocolId,
+    TokenKey, UnixTime,
+};

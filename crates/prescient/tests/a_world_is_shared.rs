@@ -1,0 +1,187 @@
+//! A server and three clients on real sockets, behind a link like that of a phone on the move.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use prescient::{
+    About, Change, Client, ClientEvent, ClientId, ConnectToken, Everything, Grant, PeerId, Ref,
+    Schema, Server, ServerEvent, State, TokenKey, UnixTime,
+};
+use prescient_net::{Clock, SystemEntropy};
+use prescient_sim::link::{Conditions, UdpConditioner};
+
+#[derive(State, Clone, Debug, PartialEq)]
+struct Ball {
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+    #[state(step = 0.01, velocity_of = "place", per_tick)]
+    speed: [f32; 2],
+}
+
+/// What was true when the last tick was sent is what all clients show in the end, and everything
+/// that was said arrives once. Fails if `Client::answer` says nothing, or if `Server::send` forgets
+/// events that a connection had no room for.
+#[test]
+fn everybody_sees_and_hears_the_same() {
+    let schema = || Schema::of::<Ball>().expect("a sound schema");
+    let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let bad = Conditions {
+        latency: Duration::from_millis(20),
+        jitter: Duration::from_millis(10),
+        loss: 100_000,
+        ..Conditions::default()
+    };
+    let relay = UdpConditioner::start(server.address(), 7, bad.clone(), bad).expect("a relay");
+    let joining: Vec<_> = (0..3)
+        .map(|number| {
+            let token = token(number, &relay, &server);
+            std::thread::spawn(move || Client::join(token, schema()).expect("a server is there"))
+        })
+        .collect();
+    let mut peers = Vec::new();
+    run(&mut server, &mut [], |server, _| {
+        while let Some(event) = server.poll() {
+            if let ServerEvent::Joined { peer, .. } = event {
+                peers.push(peer);
+            }
+        }
+        peers.len() == 3
+    });
+    let mut seats: Vec<Seat> = joining
+        .into_iter()
+        .map(|client| Seat::new(client.join().expect("no panic")))
+        .collect();
+
+    let mut balls: Vec<(Ref<Ball>, Ball)> = Vec::new();
+    for tick in 0..90u32 {
+        let mut step = server.step().expect("in order");
+        if tick % 5 == 0 {
+            let ball = Ball {
+                place: [tick as f32, 0.0],
+                speed: [0.1, 0.25],
+            };
+            balls.push((step.spawn(&ball).expect("sound"), ball));
+        }
+        for (object, ball) in &mut balls {
+            ball.place[0] += ball.speed[0];
+            ball.place[1] += ball.speed[1];
+            step.set(*object, ball).expect("sound");
+        }
+        step.finish();
+        let newest = balls[balls.len() - 1].0.entity();
+        let announced = server.announce(newest, &tick.to_le_bytes());
+        announced.expect("it is there");
+        server.send();
+        server.wait(Duration::from_millis(10));
+        for seat in &mut seats {
+            seat.listen();
+        }
+    }
+    for seat in &mut seats {
+        let object = seat.client.objects().next().expect("something is shown");
+        let told = seat.client.tell(Some(object), b"mine");
+        told.expect("connected");
+    }
+    let mut said = BTreeSet::new();
+    run(&mut server, &mut seats, |server, seats| {
+        while let Some(event) = server.poll() {
+            if let ServerEvent::Said {
+                peer,
+                about,
+                payload,
+            } = event
+            {
+                assert!(matches!(about, About::Object(_)) && payload == b"mine");
+                assert!(said.insert(peer), "said twice");
+            }
+        }
+        let truth = rows(balls.iter().map(|(_, ball)| ball));
+        let same = |seat: &Seat| {
+            let shown: Vec<Ball> = seat.objects().collect();
+            rows(shown.iter()) == truth && seat.heard.len() == 90
+        };
+        said.len() == 3 && seats.iter().all(same)
+    });
+    for seat in seats {
+        let once: BTreeSet<_> = seat.heard.iter().collect();
+        assert_eq!(once.len(), 90, "each once");
+        seat.client.leave();
+    }
+    let mut gone: BTreeSet<PeerId> = peers.into_iter().collect();
+    run(&mut server, &mut [], |server, _| {
+        while let Some(event) = server.poll() {
+            if let ServerEvent::Left { peer, .. } = event {
+                gone.remove(&peer);
+            }
+        }
+        gone.is_empty()
+    });
+    server.shut_down();
+}
+
+struct Seat {
+    client: Client,
+    heard: Vec<Vec<u8>>,
+}
+
+impl Seat {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            heard: Vec::new(),
+        }
+    }
+
+    fn listen(&mut self) {
+        while let Some(event) = self.client.poll() {
+            match event {
+                ClientEvent::Change(Change::Event { payload, .. }) => self.heard.push(payload),
+                ClientEvent::Left(reason) => panic!("left: {reason}"),
+                _ => {}
+            }
+        }
+    }
+
+    fn objects(&self) -> impl Iterator<Item = Ball> {
+        let seen = self.client.objects();
+        seen.map(|object| self.client.get(object).expect("a ball"))
+    }
+}
+
+fn rows<'a>(balls: impl Iterator<Item = &'a Ball>) -> Vec<Vec<i64>> {
+    let mut rows: Vec<_> = balls.map(|ball| ball.to_row("default")).collect();
+    rows.sort();
+    rows
+}
+
+/// Goes on, tick by tick, until something is so.
+fn run(
+    server: &mut Server,
+    seats: &mut [Seat],
+    mut done: impl FnMut(&mut Server, &[Seat]) -> bool,
+) {
+    let clock = Clock::start();
+    while !done(server, seats) {
+        assert!(clock.now().as_micros() < 20_000_000, "it takes too long");
+        server.step().expect("in order").finish();
+        server.send();
+        server.wait(Duration::from_millis(5));
+        for seat in seats.iter_mut() {
+            seat.listen();
+        }
+    }
+}
+
+/// A token for the server, by way of the relay.
+fn token(number: u64, relay: &UdpConditioner, server: &Server) -> ConnectToken {
+    let grant = Grant {
+        client: ClientId(number),
+        protocol: server.protocol(),
+        servers: vec![relay.address(), server.address()],
+        expires: UnixTime(Clock::unix().0 + 60),
+        data: Vec::new(),
+    };
+    let mut entropy = SystemEntropy::new().expect("a system with randomness");
+    let token = grant.issue(&TokenKey::insecure_for_loopback_tests(), &mut entropy);
+    token.expect("a sound grant")
+}

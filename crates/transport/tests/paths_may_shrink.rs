@@ -1,0 +1,139 @@
+//! How large datagrams may be is found out, and found out again.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{GOOD, Link, SECOND, World, over_seeds};
+use prescient_transport::{BASE_DATAGRAM, ChannelId, MAX_DATAGRAM};
+
+fn world(seed: u64, carries: usize, loss: u64) -> World {
+    let link = Link {
+        latency: 10_000 + seed % 20 * 3_000,
+        carries,
+        loss,
+        ..GOOD
+    };
+    let mut world = World::new(seed, link);
+    for _ in 0..3 {
+        world.join();
+    }
+    world.connect_all();
+    world
+}
+
+/// The size of datagrams, as each end of each connection knows it.
+fn sizes(world: &World) -> Vec<usize> {
+    let peers = 0..world.peers.len();
+    let both = peers.flat_map(|peer| {
+        let connection = world.connection_of(peer).expect("connected");
+        let down = world.server_statistics(connection).datagram;
+        [world.statistics(peer).datagram, down]
+    });
+    both.collect()
+}
+
+/// Something small and something large, both ways.
+fn tick(world: &mut World) {
+    for peer in 0..world.peers.len() {
+        let connection = world.connection_of(peer).expect("connected");
+        for (channel, length) in [(ChannelId::UNRELIABLE, 200), (ChannelId::ORDERED, 3000)] {
+            let message = vec![7; length];
+            world.client_say(peer, channel, &message).expect("room");
+            world
+                .server_say(connection, channel, &message)
+                .expect("room");
+        }
+    }
+    world.run_for(Duration::from_millis(33));
+}
+
+/// Fails if no probes are sent (`poll_probe` left out of `Connection::poll_transmit`), or if lost
+/// ones count as losses (the first arm of `Exchange::settle` left out).
+#[test]
+fn the_largest_size_is_found_without_a_word_being_lost() {
+    over_seeds(20, |seed| {
+        let carries = 1200 + seed as usize % 20 * 15;
+        let mut world = world(seed, carries, 0);
+        world.run_for(10 * SECOND);
+        for size in sizes(&world) {
+            let most = carries.min(MAX_DATAGRAM);
+            assert!(size <= most && most - size <= 16, "{carries}: {size}");
+        }
+        for peer in 0..3 {
+            assert_eq!(world.statistics(peer).lost, 0);
+        }
+    });
+}
+
+/// Case 12. The path shrinks to 1200 bytes of UDP payload. Were it the IP packets that shrink to
+/// 1200 bytes, no handshake would get through: 1200 is what every path has to carry.
+///
+/// Fails if losses of large packets are not reported (`mtu.on_packet_lost` left out of
+/// `Exchange::settle`), or if what asks for an answer is as large as what got lost
+/// (`BASE_DATAGRAM` in `Exchange::poll_body`), where nothing small is said.
+#[test]
+fn a_path_that_shrinks_heals_within_three_seconds() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed, MAX_DATAGRAM, [0, 5][seed as usize % 2]);
+        for _ in 0..60 {
+            tick(&mut world);
+        }
+        assert_eq!(sizes(&world), [MAX_DATAGRAM; 6]);
+        world.link.carries = BASE_DATAGRAM;
+        for _ in 0..91 {
+            tick(&mut world);
+        }
+        assert_eq!(sizes(&world), [BASE_DATAGRAM; 6]);
+        world.link.loss = 0;
+        world.run_for(SECOND);
+        for peer in 0..3 {
+            let connection = world.connection_of(peer).expect("connected");
+            let up = world.received_on(connection, ChannelId::ORDERED).len();
+            let down = world.peers[peer].messages_on(ChannelId::ORDERED).len();
+            assert_eq!((up, down), (151, 151), "everything reliable");
+        }
+        assert_eq!(world.closed(), []);
+    });
+}
+
+/// Who says only large things learns it, too. Fails for the second mutation of the test above.
+#[test]
+fn without_anything_small_it_heals_as_well() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed, MAX_DATAGRAM, 0);
+        world.run_for(3 * SECOND);
+        assert_eq!(sizes(&world), [MAX_DATAGRAM; 6]);
+        world.link.carries = BASE_DATAGRAM;
+        for peer in 0..3 {
+            let sent = world.client_say(peer, ChannelId::ORDERED, &[1; 60_000]);
+            sent.expect("room");
+        }
+        let all = |world: &World| world.received().len() == 3;
+        assert!(world.run_until(3 * SECOND, all), "not healed");
+    });
+}
+
+/// Where somebody went, another path begins. Fails if `move_to` does not say so
+/// (`path_changed` left out).
+#[test]
+fn another_path_is_tried_anew() {
+    over_seeds(20, |seed| {
+        let mut world = world(seed, MAX_DATAGRAM, 0);
+        world.run_for(3 * SECOND);
+        assert_eq!(sizes(&world), [MAX_DATAGRAM; 6]);
+        world.link.carries = 1300;
+        for (number, peer) in world.peers.iter_mut().enumerate() {
+            peer.address = common::address(&format!("10.60.{number}.1:{}", 7000 + number));
+        }
+        for peer in 0..3 {
+            world.client_send(peer, b"here").expect("connected");
+        }
+        world.run_for(5 * SECOND);
+        assert!(
+            sizes(&world)
+                .iter()
+                .all(|size| (1285..=1300).contains(size))
+        );
+    });
+}
