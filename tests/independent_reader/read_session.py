@@ -30,8 +30,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 sys.dont_write_bytecode = True
-from frames import Malformed, Reader, check, read_about_blob, read_frames, read_lobby, read_request, self_test
-
+from frames import Malformed, Reader, check, self_test
+from frames import read_about_blob, read_frames, read_lobby, read_request
 
 # Cryptography
 
@@ -254,9 +254,10 @@ class End:
         return expand(self.secrets[epoch], b"packets")
 
     def sequence(self, low):
-        """The nearest to the next one that has these low bits; none is below 0."""
+        """The nearest to the next one that has these low bits, the lower of two; none is below 0."""
         near = (self.next & ~0xFFFFFFFF) + low
-        return min((n for n in (near - (1 << 32), near, near + (1 << 32)) if n >= 0), key=lambda n: abs(n - self.next))
+        places = [place for place in (near - (1 << 32), near, near + (1 << 32)) if place >= 0]
+        return min(places, key=lambda place: abs(place - self.next))
 
     def packet(self, data):
         head = 5 + len(self.name)
