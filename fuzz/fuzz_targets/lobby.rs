@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use prescient_transport::Roster;
+use prescient_transport::{MAX_PLAYERS, Roster};
 use prescient_transport::parts::*;
 
 fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {

@@ -273,8 +273,7 @@ mod tests {
 
     /// Case 11: acknowledgements are lost one way for ten seconds. Fails if a loss counts as an
     /// answer (`self.unanswered = Duration::ZERO` in `on_lost`), or if nothing ends the starving
-    /// (without that line in `on_acknowledged`), or if what was saved may be spent
-    /// (`self.burst` for `LEAST_BURST` in `advance`).
+    /// (without that line in `on_acknowledged`).
     #[test]
     fn without_answers_the_rate_falls_to_its_floor_and_comes_back_at_once() {
         for seed in 0..20 {
@@ -301,6 +300,19 @@ mod tests {
             let after = path.run(SECOND);
             assert!((98_500..=101_500).contains(&after), "seed {seed}: {after}");
         }
+    }
+
+    /// Fails if what was saved at the full rate may be spent when nobody answers (`self.burst` for
+    /// `LEAST_BURST` in `advance`).
+    #[test]
+    fn who_saved_much_may_not_spend_it_on_a_path_that_is_gone() {
+        let mut policy = FixedRate::new(RATE, FLOOR, 100_000, Time::from_micros(0));
+        policy.on_sent(100, Time::from_micros(0));
+        assert_eq!(policy.allowance(Time::from_micros(900_000)), 100_000);
+        assert_eq!(
+            policy.allowance(Time::from_micros(1_100_000)),
+            LEAST_BURST as usize
+        );
     }
 
     /// Fails if time is counted although nothing is in flight (`if self.in_flight > 0` in

@@ -137,8 +137,11 @@ fn rosters_are_the_truth_in_the_end() {
             }
             play(&mut world, Duration::from_millis(700));
         }
-        join(&mut world);
+        let last = join(&mut world);
         play(&mut world, 8 * SECOND);
+        assert!(world.peers[last].client.is_connected());
+        let broken = |(_, reason): &(_, CloseReason)| *reason == CloseReason::Violation;
+        assert!(!world.closed().iter().any(broken));
         assert!(!truth(&world).is_empty());
         rosters_are_true(&world);
     });

@@ -48,7 +48,8 @@ fn tick(world: &mut World) {
     world.run_for(Duration::from_millis(33));
 }
 
-/// Fails if no probes are sent (`poll_probe` left out of `Connection::poll_transmit`), or if lost
+/// Fails if what became of probes is not told (`on_probe_acknowledged` left out of
+/// `Exchange::settle`), or if lost
 /// ones count as losses (the first arm of `Exchange::settle` left out).
 #[test]
 fn the_largest_size_is_found_without_a_word_being_lost() {

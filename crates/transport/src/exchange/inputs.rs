@@ -1,7 +1,7 @@
 //! Inputs of a player in the packets of its client.
 //!
-//! Every packet repeats what is not known to have arrived. New input and input in packets that got
-//! lost cause one; otherwise it rides along.
+//! Every packet repeats what is not known to have arrived. New input causes one; otherwise it rides
+//! along, at the latest with the packet that asks what became of those before it.
 
 use super::Fault;
 use super::frame::Body;
@@ -71,13 +71,6 @@ impl Inputs {
     pub(crate) fn arrived(&mut self, tick: InputTick) {
         if let Self::Sent { sender, .. } = self {
             sender.on_arrived(tick);
-        }
-    }
-
-    /// A packet did not, so what it had is worth another.
-    pub(crate) fn lost(&mut self) {
-        if let Self::Sent { fresh, .. } = self {
-            *fresh = true;
         }
     }
 }

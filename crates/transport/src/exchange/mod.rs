@@ -540,7 +540,8 @@ impl Exchange {
 
     fn lose(&mut self, cargo: Cargo) {
         match cargo {
-            Cargo::Input(_) => self.inputs.lost(),
+            // All packets repeat it.
+            Cargo::Input(_) => {}
             Cargo::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
             Cargo::Message {
                 channel,
