@@ -247,6 +247,7 @@ class End:
         self.channels += [Channel("none")] * (14 - len(self.channels))
         self.channels += [Channel("unordered"), Channel("ordered")]
         self.blobs, self.told = {}, []
+        self.newest_input, self.presses = -1, {}
 
     def key(self, epoch):
         while len(self.secrets) <= epoch:
@@ -302,6 +303,8 @@ class End:
             whole = blob and blob.add(frame["offset"], frame["bytes"])
             if whole is not None:
                 self.told.append(dict(blob=frame["blob"], bytes=whole.hex()))
+        elif frame["frame"] == "input":
+            self.told += filter(None, map(self.hand_out, frame["inputs"]))
         elif frame["frame"] == "message":
             number = frame["channel"]
             for message in self.channels[number].receive(frame, place):
@@ -318,6 +321,18 @@ class End:
                     self.told.append(told)
                 else:
                     self.told.append(dict(channel=number, message=message.hex()))
+
+    def hand_out(self, one):
+        """An input that is later than all before, without presses that are known already."""
+        tick, since, pressed = one["tick"], one["since"], one["pressed"]
+        if tick <= self.newest_input:
+            return None
+        if since <= self.newest_input:
+            pressed = [key for key in pressed if self.presses.get(key, -1) < since]
+        self.newest_input = tick
+        self.presses.update((key, tick) for key in pressed)
+        rest = {name: one[name] for name in ("pointer", "fields")}
+        return dict(input=tick, held=one["held"], pressed=pressed, **rest)
 
     def tell(self, say):
         for told in self.told:

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -13,13 +13,11 @@ use std::{fs, str};
 
 use common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
 use prescient_tests::{repository::root, skip::skip};
-use prescient_transport::input::{Input, InputSender, InputTick, Keys};
 use prescient_transport::lobby::{
     Attendance, Bytes, ClientInfo, ClientMessage, Latency, PlayerNumber, ServerInfo, ServerMessage,
     Text,
 };
-use prescient_transport::mtu::write_padding;
-use prescient_transport::ping::{Ping, Pong};
+use prescient_transport::parts::{InputSender, Ping, Pong};
 use prescient_transport::*;
 use serde_json::{Value, json};
 
@@ -121,13 +119,14 @@ fn refusals() {
     }
 }
 
-/// Frames of time, size and input, and messages around a game, as the library writes them.
+/// More inputs than a connection would have waiting, and messages around a game, which are not
+/// bound to a channel: as the library writes them.
 ///
 /// Fails if the library writes the pointer's y before its x (`.zip(old.pointer).rev()` in
 /// `input/frame.rs`) or a player's number big-endian (`Welcome` in `lobby/message.rs`), or if the
 /// reader does not wrap the pointer at 32 bits.
 #[test]
-fn frames_and_messages_that_are_not_of_connections() {
+fn parts_of_connections() {
     if !reader_runs() {
         return;
     }
@@ -142,13 +141,10 @@ fn frames_and_messages_that_are_not_of_connections() {
         held,
     }
     .write(&mut packet);
-    assert!(write_padding(&mut packet, 100));
-    let zeros = packet.iter().rev().take_while(|byte| **byte == 0).count();
     line(&mut capture, "frames_down", &packet);
     expected.push(json!({"to": "client", "frames": [
         {"frame": "ping", "sent": 1_000_000},
         {"frame": "pong", "sent": 1_000_000, "came": 77, "held": 300},
-        {"frame": "padding", "length": zeros},
     ]}));
     lobby(&mut capture, &mut expected);
     let inputs: Vec<_> = (0..20).map(Inputs::new).collect();
@@ -242,6 +238,16 @@ impl Talk {
         }
         let now = world.server_time();
         let client = &mut world.peers[0].client;
+        let mut input = Input {
+            pointer: [round.into(), -7],
+            ..Input::default()
+        };
+        input.held.insert(round / 4);
+        if round.is_multiple_of(4) {
+            input.pressed.insert(round / 4);
+        }
+        let pushed = client.push_input(InputTick(round.into()), input, now);
+        pushed.expect("in order");
         if round.is_multiple_of(10) {
             let number = round / 10;
             let up = client.request(&[number, b'?'], 60 * SECOND, now);
@@ -329,6 +335,18 @@ impl Talk {
             let epochs = epochs.filter_map(|line| line["epoch"].as_u64());
             assert!(epochs.max() > Some(4), "keys change, and their bits wrap");
         }
+        let frames = datagrams
+            .iter()
+            .filter_map(|line| line["frames"].as_array());
+        let frames: BTreeSet<_> = frames
+            .flatten()
+            .filter_map(|frame| frame["frame"].as_str())
+            .collect();
+        for kind in [
+            "received", "chunk", "message", "padding", "ping", "pong", "input",
+        ] {
+            assert!(frames.contains(kind), "no {kind}");
+        }
         let reasons = datagrams.iter().filter(|line| line["kind"] == "close");
         assert!(reasons.clone().all(|line| line["reason"] == 9));
         assert_ne!(reasons.count(), 0);
@@ -359,7 +377,7 @@ impl Talk {
         }
     }
 
-    /// What ends say about packets is what happened to them, and when.
+    /// What ends say about packets and the time is what happened, and when.
     fn compare_received(&self, datagrams: &[&Value]) {
         let mut arrivals = BTreeMap::new();
         for (line, (at, _)) in datagrams.iter().zip(&self.world.arrived) {
@@ -371,12 +389,17 @@ impl Talk {
         for (line, (_, datagram)) in datagrams.iter().zip(&self.world.arrived) {
             let about_up = line["to"] == "client";
             for frame in line["frames"].as_array().into_iter().flatten() {
+                let number = |name: &str| frame[name].as_u64().expect("a number");
+                match frame["frame"].as_str() {
+                    Some("ping") => assert_eq!(frame["sent"], datagram.sent_at),
+                    Some("pong") => assert_eq!(number("came") + number("held"), datagram.sent_at),
+                    _ => {}
+                }
                 if frame["frame"] != "received" {
                     continue;
                 }
                 seen += 1;
-                let newest = frame["newest"].as_u64().expect("a number");
-                let waited = datagram.sent_at - arrivals[&(about_up, newest)];
+                let waited = datagram.sent_at - arrivals[&(about_up, number("newest"))];
                 assert_eq!(frame["delay"], waited / 256, "{line}");
                 let packets: Vec<[u64; 2]> =
                     serde_json::from_value(frame["packets"].clone()).expect("pairs");
@@ -419,7 +442,7 @@ impl Talk {
         let down = self.world.peers[0].received();
         let down = down.filter_map(|received| as_told("client", received));
         let expected = by_topic(up.chain(down));
-        assert_eq!(expected.len(), 2 * 8 + 2, "everything happened");
+        assert_eq!(expected.len(), 2 * 8 + 3, "everything happened");
         assert_eq!(
             heard.keys().collect::<Vec<_>>(),
             expected.keys().collect::<Vec<_>>()
@@ -440,7 +463,9 @@ fn by_topic(lines: impl Iterator<Item = Value>) -> BTreeMap<String, Vec<Value>> 
             (_, Value::String(about)) => format!("{to} {about}"),
             _ => {
                 let is = |key: &&str| !line[*key].is_null();
-                let key = ["request", "answer", "blob", "token"].into_iter().find(is);
+                let key = ["input", "request", "answer", "blob", "token"]
+                    .into_iter()
+                    .find(is);
                 format!("{to} {}", key.expect("a line of the reader's"))
                     .trim()
                     .to_string()
@@ -456,6 +481,12 @@ fn as_told(to: &str, received: &Received) -> Option<Value> {
     let told = match received {
         Received::Message { channel, message } => {
             json!({"to": to, "channel": channel.0, "message": hex(message)})
+        }
+        Received::Input { tick, input } => {
+            let keys = |keys: Keys| keys.iter().collect::<Vec<_>>();
+            json!({"to": to, "input": tick.0, "held": keys(input.held),
+                "pressed": keys(input.pressed), "pointer": input.pointer,
+                "fields": hex(&input.fields)})
         }
         Received::Request { message, .. } => {
             json!({"to": to, "request": message[0], "message": hex(message)})
