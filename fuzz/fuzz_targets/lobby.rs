@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use prescient_transport::lobby::*;
+use prescient_transport::Roster;
+use prescient_transport::parts::*;
 
 fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
     let mut roster = Roster::new();

@@ -13,6 +13,7 @@ use crate::exchange::request::RequestId;
 use crate::exchange::{Exchange, Received};
 use crate::inbox::Inbox;
 use crate::input::{Input, InputError, InputTick};
+use crate::lobby::{ClientInfo, ClientMessage, PlayerNumber, Roster, ServerInfo, Told, Visit};
 use crate::packet::{self, Accept, Cookie, Kind, PREFIX_LEN, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac_is};
 use crate::session::Session;
@@ -32,6 +33,15 @@ pub enum ClientEvent {
     Failed(ConnectError),
     /// Something came from the server, or became of what went there.
     Received(Received),
+    /// What the server is. Load what it asks for, then say that it is
+    /// [`loaded`](Client::loaded). Only for clients that said who they are.
+    Info(ServerInfo),
+    /// We are in the game, as this player.
+    Welcome(PlayerNumber),
+    /// Everything begins anew: as after [`Info`](Self::Info).
+    Reset(ServerInfo),
+    /// The [`roster`](Client::roster) has changed.
+    Roster,
     /// Nothing was heard of the server for a while. It may come back; what is sent meanwhile may
     /// not arrive.
     Silent,
@@ -53,6 +63,7 @@ pub struct Client {
     opening: Vec<u8>,
     server: usize,
     state: State,
+    visit: Visit,
     outbox: Outbox,
     events: Inbox<ClientEvent>,
 }
@@ -90,6 +101,7 @@ impl Client {
         let opening = packet::opening(&token, random(entropy), ephemeral.public());
         let mut client = Self {
             state: State::Over,
+            visit: Visit::default(),
             request_key: follow(&token.secret, REQUEST_KEY),
             outbox: Outbox::new(config.outbox),
             events: Inbox::new(&config),
@@ -295,6 +307,29 @@ impl Client {
             .map_or(0, |exchange| exchange.remote_clock().leaps())
     }
 
+    /// Says who the player is, at once or when the connection is there. Who never does hears nothing
+    /// of the server's info and of other players.
+    pub fn set_info(&mut self, info: ClientInfo, now: Time) {
+        let now = self.clock.advance(now);
+        self.visit.set_info(info);
+        self.introduce(now);
+    }
+
+    /// Everything that the server asked for is loaded; a [`Welcome`](ClientEvent::Welcome) follows,
+    /// or a [`Reset`](ClientEvent::Reset). `false` if it asked for nothing since this was said last.
+    pub fn loaded(&mut self, now: Time) -> bool {
+        let now = self.clock.advance(now);
+        let message = self.visit.loaded();
+        let is_time = message.is_some();
+        self.say_around(message, now);
+        is_time
+    }
+
+    /// Who is there, as the server said.
+    pub fn roster(&self) -> &Roster {
+        self.visit.roster()
+    }
+
     /// Whether messages can be sent.
     pub fn is_connected(&self) -> bool {
         matches!(&self.state, State::Open(connection) if !connection.is_leaving())
@@ -353,6 +388,19 @@ impl Client {
         debug_assert!(greeted.is_ok());
         self.state = State::Open(Box::new(connection));
         self.events.push(ClientEvent::Connected { server });
+        self.introduce(now);
+    }
+
+    fn introduce(&mut self, now: Time) {
+        self.say_around(self.visit.introduction(), now);
+    }
+
+    fn say_around(&mut self, message: Option<ClientMessage>, now: Time) {
+        if let (Some(message), Some(exchange)) = (message, self.exchange())
+            && !exchange.say_around(message.to_bytes())
+        {
+            self.leave(CloseReason::Stalled, now);
+        }
     }
 
     fn handle_sealed(&mut self, bytes: &[u8], at: Now) {
@@ -383,6 +431,7 @@ impl Client {
                 if let Err(fault) = handled {
                     self.leave(fault.into(), now);
                 }
+                self.hear_around(now);
             }
             Kind::PathChallenge => {
                 let (to, question) = (connection.peer, &opened.payload);
@@ -398,6 +447,21 @@ impl Client {
                 }
             }
             Kind::Frames | Kind::KeepAlive | Kind::PathResponse => {}
+        }
+    }
+
+    fn hear_around(&mut self, now: Time) {
+        while let State::Open(connection) = &mut self.state
+            && let Some(message) = connection.poll_around()
+        {
+            let event = match self.visit.handle(&message) {
+                Ok(Told::Info(info)) => ClientEvent::Info(info),
+                Ok(Told::Welcome(player)) => ClientEvent::Welcome(player),
+                Ok(Told::Reset(info)) => ClientEvent::Reset(info),
+                Ok(Told::Roster) => ClientEvent::Roster,
+                Err(_) => return self.leave(CloseReason::Violation, now),
+            };
+            self.events.push(event);
         }
     }
 

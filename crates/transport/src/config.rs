@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::exchange::channel::Channels;
+use crate::lobby::ServerInfo;
 use crate::session::Rekeying;
 use crate::statistics::BytesPerSecond;
 use crate::token::{ProtocolId, TokenKey};
@@ -158,6 +159,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Its side of every connection.
     pub link: LinkConfig,
+    /// What it says about itself to clients that say who they are.
+    pub info: ServerInfo,
 }
 
 impl ServerConfig {
@@ -169,6 +172,7 @@ impl ServerConfig {
             addresses,
             limits: Limits::default(),
             link: LinkConfig::default(),
+            info: ServerInfo::default(),
         }
     }
 }

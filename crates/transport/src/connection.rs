@@ -173,6 +173,17 @@ impl Connection {
         self.is_open().then_some(&mut self.exchange)
     }
 
+    /// What the other end said around the game.
+    pub(crate) fn poll_around(&mut self) -> Option<Vec<u8>> {
+        self.exchange.poll_around()
+    }
+
+    /// How long its round trip takes, once that was measured.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        let round_trip = self.exchange.round_trip();
+        round_trip.map(|round_trip| round_trip.smoothed)
+    }
+
     /// What was received, also before the connection ended.
     pub(crate) fn poll_event(&mut self) -> Option<Received> {
         self.exchange.poll_event()

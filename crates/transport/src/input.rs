@@ -194,11 +194,6 @@ impl InputReceiver {
         Ok(inputs)
     }
 
-    /// The newest input that was handed out.
-    pub fn newest(&self) -> Option<InputTick> {
-        self.newest
-    }
-
     fn take(&mut self, entry: Entry) -> Input {
         let Entry {
             tick,
@@ -414,10 +409,10 @@ mod tests {
             }
             bytes.extend(rest);
             let mut receiver = InputReceiver::new();
-            let before = receiver.newest();
+            let before = receiver.newest;
             match receiver.handle(&bytes) {
                 Ok(inputs) => prop_assert!(inputs.len() <= MAX_INPUTS),
-                Err(MalformedInputs) => prop_assert_eq!(receiver.newest(), before),
+                Err(MalformedInputs) => prop_assert_eq!(receiver.newest, before),
             }
         }
     }

@@ -83,7 +83,7 @@ mod exchange;
 mod inbox;
 mod input;
 mod limits;
-pub mod lobby;
+mod lobby;
 mod mtu;
 mod packet;
 mod ping;
@@ -101,6 +101,10 @@ mod token;
 pub mod parts {
     pub use crate::clock::RemoteClock;
     pub use crate::input::{INPUT, InputReceiver, InputSender, MAX_INPUTS, MalformedInputs};
+    pub use crate::lobby::{
+        ClientMessage, ClientStage, MalformedMessage, OutOfTurn, Owed, RosterError, RosterUpdate,
+        ServerMessage, ServerStage,
+    };
     pub use crate::ping::{Echo, PING, PONG, Ping, Pinger, Pong};
 }
 
@@ -115,6 +119,10 @@ pub use exchange::events::Received;
 pub use exchange::request::{RequestError, RequestId};
 pub use exchange::round_trip::RoundTrip;
 pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
+pub use lobby::{
+    Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerNumber, Roster, ServerInfo, Text,
+    TooLong,
+};
 pub use packet::{BASE_DATAGRAM, MAX_DATAGRAM, VERSION};
 pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};
 pub use statistics::{BytesPerSecond, Sizes, Statistics};

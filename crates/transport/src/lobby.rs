@@ -9,12 +9,21 @@
 
 mod attendance;
 mod bounded;
+mod host;
 mod message;
 mod roster;
 mod stage;
+mod visit;
 
-pub use attendance::{Attendance, AttendanceError};
 pub use bounded::{Bytes, Text, TooLong};
-pub use message::{ClientInfo, ClientMessage, MalformedMessage, ServerInfo, ServerMessage};
-pub use roster::{Latency, MAX_PLAYERS, Player, PlayerNumber, Roster, RosterError, RosterUpdate};
-pub use stage::{ClientStage, OutOfTurn, Owed, ServerStage};
+pub(crate) use host::{Guest, Heard, Host, Unwelcome};
+pub use message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
+pub use roster::{Latency, MAX_PLAYERS, Player, PlayerNumber, Roster};
+pub(crate) use visit::{Told, Visit};
+
+#[cfg(feature = "rogue")]
+pub use self::{
+    message::MalformedMessage,
+    roster::{RosterError, RosterUpdate},
+    stage::{ClientStage, OutOfTurn, Owed, ServerStage},
+};

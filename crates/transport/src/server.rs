@@ -16,6 +16,9 @@ use crate::exchange::request::RequestId;
 use crate::exchange::{Exchange, Received};
 use crate::inbox::Inbox;
 use crate::limits::{Origin, Origins, UsedTokens};
+use crate::lobby::{
+    ClientInfo, Guest, Heard, Host, Latency, PlayerNumber, ServerInfo, ServerMessage, Unwelcome,
+};
 use crate::packet::{self, Accept, Asked, Kind, Request, Type};
 use crate::schedule::{Ephemeral, Keys, Secret, follow, mac};
 use crate::session::{Opened, Session};
@@ -47,6 +50,21 @@ pub enum ServerEvent {
         connection: ConnectionId,
         /// What.
         received: Received,
+    },
+    /// A client said who its player is, for the first time or anew.
+    Info {
+        /// Which client.
+        connection: ConnectionId,
+        /// What it said.
+        info: ClientInfo,
+    },
+    /// A client has loaded what it was asked to and is in the game, as this player. Said again after
+    /// each reset.
+    Plays {
+        /// Who.
+        connection: ConnectionId,
+        /// What all call it.
+        player: PlayerNumber,
     },
     /// A client has another address now, and has proven that, too.
     Moved {
@@ -119,6 +137,7 @@ pub struct Server {
     origins: Origins,
     used: UsedTokens,
     banned: BTreeSet<ClientId>,
+    host: Host,
     outbox: Outbox,
     events: Inbox<ServerEvent>,
 }
@@ -133,6 +152,7 @@ struct Seat {
     arriving: Option<Box<Arriving>>,
     /// An address that the client may have moved to.
     path: Option<Path>,
+    guest: Guest,
 }
 
 struct Arriving {
@@ -164,6 +184,7 @@ impl Server {
             origins: Origins::new(config.limits, clock.now()),
             used: UsedTokens::default(),
             banned: BTreeSet::new(),
+            host: Host::new(config.info.clone(), clock.now()),
             outbox: Outbox::new(config.link.outbox),
             events: Inbox::new(&config.link),
             clock,
@@ -210,13 +231,17 @@ impl Server {
         {
             self.wake(id, now);
         }
+        if !self.seats.is_empty() && now >= self.host.next_update() {
+            self.tell_roster(now);
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called, on the caller's clock.
     /// `None` without connections.
     pub fn next_timeout(&self) -> Option<Time> {
         let (time, _) = self.timers.first()?;
-        Some(self.clock.on_callers_clock(*time))
+        let time = (*time).min(self.host.next_update());
+        Some(self.clock.on_callers_clock(time))
     }
 
     /// The next datagram to send. It is made now, of everything that was said to a client and not
@@ -329,6 +354,22 @@ impl Server {
         self.clock.advance(now);
         let exchange = self.exchange(connection).ok_or(BlobError::NotConnected)?;
         exchange.cancel_blob(blob)
+    }
+
+    /// What newcomers are told about this server from now on.
+    pub fn set_info(&mut self, info: ServerInfo) {
+        self.host.set_info(info);
+    }
+
+    /// Begins something else: all clients that said who they are have to load again.
+    pub fn reset(&mut self, info: ServerInfo, now: Time) {
+        let now = self.clock.advance(now);
+        let message = self.host.reset(info);
+        let all = self.seats.iter_mut();
+        let concerned = all.filter_map(|(&id, seat)| seat.guest.reset().then_some(id));
+        for id in concerned.collect::<Vec<_>>() {
+            self.say_around(id, &message, now);
+        }
     }
 
     /// Sends any body in a packet of frames, which no honest server does.
@@ -571,6 +612,7 @@ impl Server {
                 data: std::mem::take(&mut private.data),
             })),
             path: None,
+            guest: Guest::default(),
         };
         self.seats.insert(id, seat);
         self.timers.insert((timer, id));
@@ -660,6 +702,7 @@ impl Server {
                 if let Err(fault) = handled {
                     return self.leave(id, fault.into(), now);
                 }
+                self.hear_around(id, now);
                 self.let_talk(id);
             }
             Kind::Close => {
@@ -672,6 +715,53 @@ impl Server {
         }
         if opened.newest && !leaving {
             self.look_at_path(id, from, length, now, entropy);
+        }
+    }
+
+    fn hear_around(&mut self, id: ConnectionId, now: Time) {
+        while let Some(seat) = self.seats.get_mut(&id)
+            && let Some(message) = seat.connection.poll_around()
+        {
+            let mut answers = Vec::new();
+            let connection = id;
+            match self.host.handle(&mut seat.guest, &message, &mut answers) {
+                Ok(Heard::Nothing) => {}
+                Ok(Heard::Info(info)) => self.events.push(ServerEvent::Info { connection, info }),
+                Ok(Heard::Plays(player)) => {
+                    self.events.push(ServerEvent::Plays { connection, player });
+                }
+                Err(Unwelcome::Violation) => return self.leave(id, CloseReason::Violation, now),
+                Err(Unwelcome::Full) => return self.leave(id, CloseReason::Kicked, now),
+            }
+            for answer in answers {
+                self.say_around(id, &answer, now);
+            }
+        }
+    }
+
+    /// Says something around the game to who is known to take part in it.
+    fn say_around(&mut self, id: ConnectionId, message: &ServerMessage, now: Time) {
+        if let Some(exchange) = self.exchange(id)
+            && !exchange.say_around(message.to_bytes())
+        {
+            self.leave(id, CloseReason::Stalled, now);
+        }
+    }
+
+    /// Tells all clients who came and went, and how long everybody's round trip takes.
+    fn tell_roster(&mut self, now: Time) {
+        let mut guests = Vec::new();
+        for (&id, seat) in &self.seats {
+            let latency = seat.connection.round_trip().map(Latency::of);
+            self.host.note_latency(&seat.guest, latency);
+            if seat.guest.is_introduced() {
+                guests.push(id);
+            }
+        }
+        for update in self.host.poll_updates(now) {
+            for id in &guests {
+                self.say_around(*id, &update, now);
+            }
         }
     }
 
@@ -748,6 +838,7 @@ impl Server {
         }
         let known = seat.arriving.take().is_none();
         seat.connection.leave(reason, now);
+        self.host.leave(&mut seat.guest);
         self.collect(id);
         if known {
             self.events.push(ServerEvent::Closed {
@@ -840,7 +931,8 @@ impl Server {
                 reason,
             });
         }
-        if let Some(seat) = self.seats.remove(&id) {
+        if let Some(mut seat) = self.seats.remove(&id) {
+            self.host.leave(&mut seat.guest);
             self.timers.remove(&(seat.timer, id));
             self.origins.leave(Origin::of(seat.connection.peer));
         }

@@ -176,7 +176,7 @@ fn requests_and_blobs_that_make_no_sense() {
         channels.with(ChannelId(number), Delivery::Ordered)
     });
     let taken = (0..=255).filter(|number| channels.delivery(ChannelId(*number)).is_some());
-    assert_eq!(taken.count(), 14);
+    assert_eq!(taken.count(), 13);
     world.run_for(SECOND);
     assert_eq!(world.closed(), []);
     assert!(world.peers.iter().all(|peer| peer.closed().is_none()));

@@ -57,7 +57,7 @@ impl Channels {
         Self([None; CHANNELS])
     }
 
-    /// The same with one more channel, or another promise of one that there was. Numbers above 13
+    /// The same with one more channel, or another promise of one that there was. Numbers above 12
     /// are not for the game; nothing changes then.
     pub fn with(mut self, channel: ChannelId, delivery: Delivery) -> Self {
         if let Some(place) = self.0.get_mut(usize::from(channel.0)) {
@@ -229,7 +229,9 @@ impl Channel {
 }
 
 /// Channels that the game may have.
-const CHANNELS: usize = 14;
+const CHANNELS: usize = LOBBY as usize;
+/// Carries what is said around a game.
+pub(crate) const LOBBY: u8 = 13;
 /// Carries requests and answers.
 pub(crate) const REQUESTS: u8 = 14;
 /// Carries what is said about blobs.

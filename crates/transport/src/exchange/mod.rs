@@ -19,12 +19,13 @@ mod sender;
 mod sent;
 mod stall;
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use arrivals::Arrivals;
 use blob::{BlobError, BlobId, Blobs};
-use channel::{BLOBS, Channel, ChannelId, Delivery, REQUESTS};
+use channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
 use events::Events;
 pub(crate) use events::Received;
 use fragment::{Position, Scraps};
@@ -93,6 +94,8 @@ pub(crate) struct Exchange {
     pinged: Option<(Ping, Now)>,
     remote_clock: RemoteClock,
     inputs: Inputs,
+    /// What was said around the game, until it is looked at.
+    lobby: VecDeque<Vec<u8>>,
     /// How many packets arrived, of all kinds.
     packets: u64,
     stall: Stall,
@@ -103,11 +106,12 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, inputs: Inputs, now: Time) -> Self {
-        let game = (0..REQUESTS).filter_map(|id| {
+        let game = (0..LOBBY).filter_map(|id| {
             let delivery = config.channels.delivery(ChannelId(id))?;
             Some(Channel::new(id, delivery))
         });
         let own = [
+            Channel::new(LOBBY, Delivery::Ordered),
             Channel::new(REQUESTS, Delivery::Unordered),
             Channel::new(BLOBS, Delivery::Ordered),
         ];
@@ -136,6 +140,7 @@ impl Exchange {
             pinged: None,
             remote_clock: RemoteClock::new(),
             inputs,
+            lobby: VecDeque::new(),
             packets: 0,
             stall: Stall::new(Moment { now, packets: 0 }),
             sweep: now,
@@ -412,6 +417,22 @@ impl Exchange {
         self.inputs.push(tick, input)
     }
 
+    /// Says something around the game; `false` if the other end does not listen.
+    pub(crate) fn say_around(&mut self, message: Vec<u8>) -> bool {
+        let backlog = self.config.backlog.max(LEAST_BACKLOG);
+        let channel = self.channel(LOBBY);
+        match channel.filter(|channel| channel.waiting() <= backlog) {
+            Some(channel) => channel.push(message),
+            None => return false,
+        }
+        true
+    }
+
+    /// What the other end said around the game.
+    pub(crate) fn poll_around(&mut self) -> Option<Vec<u8>> {
+        self.lobby.pop_front()
+    }
+
     pub(crate) fn poll_event(&mut self) -> Option<Received> {
         self.events.pop()
     }
@@ -637,6 +658,7 @@ impl Exchange {
 
     fn deliver(&mut self, channel: u8, message: Vec<u8>) -> Result<(), Fault> {
         match channel {
+            LOBBY => self.lobby.push_back(message),
             REQUESTS => {
                 let (number, answer, said) = request::read(&message).ok_or(Fault::Violation)?;
                 if !answer {
@@ -740,5 +762,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 const MOST_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.
 const CHUNK_PATIENCE: u32 = 8;
+/// Who comes to a server is told of all who are there, however little may wait.
+const LEAST_BACKLOG: usize = 1 << 20;
 /// Bytes of what we say about blobs.
 const MOST_UNHEARD: usize = 1 << 18;

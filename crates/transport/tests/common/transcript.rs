@@ -14,6 +14,8 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut events = Vec::new();
     let mut config = config();
     config.link.packets_per_key = 4;
+    config.info.name = Text::new("golden").expect("short");
+    config.info.update_period = Duration::from_micros(16_667);
     let (link, here) = (config.link, config.addresses[0]);
     let key = config.key.clone();
     let mut server = Server::new(config, &mut random, now);
@@ -22,10 +24,13 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let token = ConnectToken::from_bytes(&token).expect("a token");
     let mut client =
         Client::connect(token, PROTOCOL, link, &mut random, now).expect("the same protocol");
+    client.set_info(player("first"), now);
     let mut home = address("198.51.100.7:50000");
     let mut connection = None;
     for round in 0..16u8 {
-        now = now.after(Duration::from_millis(7));
+        // A roster is told once a second.
+        let pause = if round == 14 { 1000 } else { 7 };
+        now = now.after(Duration::from_millis(pause));
         client.handle_timeout(now);
         server.handle_timeout(now);
         if round == 7 {
@@ -58,8 +63,14 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
             client.handle_datagram(here, &bytes, now);
         }
         while let Some(event) = client.poll_event() {
-            if let ClientEvent::Received(Received::BlobOffered { blob, .. }) = event {
-                client.accept_blob(blob, now).expect("small enough");
+            match event {
+                ClientEvent::Received(Received::BlobOffered { blob, .. }) => {
+                    client.accept_blob(blob, now).expect("small enough");
+                }
+                ClientEvent::Info(_) | ClientEvent::Reset(_) => {
+                    assert!(client.loaded(now));
+                }
+                _ => {}
             }
             events.push(event);
         }
@@ -70,10 +81,20 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     assert!(events.iter().any(arrived));
     let answered = |event: &ClientEvent| matches!(event, ClientEvent::Received(Received::Answer { answer: Ok(answer), .. }) if answer == b"why?");
     assert!(events.iter().any(answered));
+    let welcomes = |event: &&ClientEvent| matches!(event, ClientEvent::Welcome(_));
+    assert_eq!(events.iter().filter(welcomes).count(), 2);
+    assert_eq!(client.roster().len(), 1);
     refusal(&mut random, carry);
 }
 
-/// Something on every channel, long messages, a request and a blob.
+fn player(name: &str) -> ClientInfo {
+    ClientInfo {
+        name: Text::new(name).expect("short"),
+        data: Bytes::new([1, 2, 3]).expect("short"),
+    }
+}
+
+/// Something on every channel, long messages, a request, a blob, inputs, and talk around the game.
 fn speak(round: u8, client: &mut Client, server: &mut Server, connection: ConnectionId, now: Time) {
     let channel = ChannelId(round % 4);
     client.send(channel, &[round; 5], now).expect("connected");
@@ -82,6 +103,19 @@ fn speak(round: u8, client: &mut Client, server: &mut Server, connection: Connec
     server
         .send(connection, channel, &[round; 3], now)
         .expect("connected");
+    let keys = [round / 3, 77].into_iter().collect();
+    let input = Input {
+        held: keys,
+        pressed: if round.is_multiple_of(3) {
+            keys
+        } else {
+            Keys::NONE
+        },
+        pointer: [i32::from(round) * 5, -9],
+        fields: vec![round / 4; 2],
+    };
+    let tick = InputTick(u64::from(round) + 100);
+    client.push_input(tick, input, now).expect("connected");
     match round {
         8 => {
             let long = [8; 1300];
@@ -94,6 +128,8 @@ fn speak(round: u8, client: &mut Client, server: &mut Server, connection: Connec
         }
         9 => drop(client.request(b"why?", Duration::from_secs(1), now)),
         10 => drop(server.offer_blob(connection, b"map", vec![10; 1500], now)),
+        11 => server.reset(ServerInfo::default(), now),
+        12 => client.set_info(player("second"), now),
         _ => {}
     }
 }

@@ -1,0 +1,74 @@
+//! Case 9 on real sockets, with a relay that swallows everything for as long as it takes both ends
+//! to notice.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use prescient_net::BlockingClient;
+use prescient_sim::link::{Conditions, UdpConditioner};
+use prescient_transport::*;
+
+/// Three clients lose their server and have it back, three times; what was said in between arrives
+/// once. Fails if a connection that was silent is not resumed by what it hears (`Manner::Silent` left
+/// out in `Connection::open`), or if reliable messages are given up in a blackout.
+#[test]
+fn connections_outlive_blackouts() {
+    let link = LinkConfig {
+        quiet: Duration::from_millis(300),
+        keep_alive: Duration::from_millis(100),
+        ..LinkConfig::default()
+    };
+    let mut arena = Arena::with(bind("127.0.0.1:0"), |config| config.link = link);
+    let server = arena.server.address();
+    let perfect = Conditions::default;
+    let relay = UdpConditioner::start(server, 1, perfect(), perfect()).expect("a relay");
+    for client in 0..3 {
+        let mut grant = grant(client, relay.address());
+        grant.servers.push(server);
+        let client = BlockingClient::start(issue(&grant), PROTOCOL, link);
+        arena.clients.push(client.expect("a client"));
+        arena.client_events.push(Vec::new());
+    }
+    arena.connect_all();
+    for round in 0..3u8 {
+        let times = usize::from(round) + 1;
+        relay.set_blackout(true);
+        arena.run_until("all are silent", |arena| {
+            let server = count(&arena.server_events, |event| {
+                matches!(event, ServerEvent::Silent { .. })
+            });
+            let silent = |events: &Vec<ClientEvent>| count(events, |e| *e == ClientEvent::Silent);
+            server == 3 * times && arena.client_events.iter().all(|all| silent(all) == times)
+        });
+        for client in 0..3 {
+            let to = arena.connection(client);
+            let sent = arena.clients[client]
+                .with(|client, now| client.send(ChannelId::ORDERED, &[round], now));
+            sent.expect("it may come back");
+            let sent = (arena.server)
+                .with(|server, now| server.send(to, ChannelId::ORDERED, &[round], now));
+            sent.expect("it may come back");
+        }
+        relay.set_blackout(false);
+        arena.run_until("all are back", |arena| {
+            let server = count(&arena.server_events, |event| {
+                matches!(event, ServerEvent::Resumed { .. })
+            });
+            let back = |events: &Vec<ClientEvent>| count(events, |e| *e == ClientEvent::Resumed);
+            let back = arena.client_events.iter().all(|all| back(all) == times);
+            let told: Vec<_> = (0..=round).map(|round| vec![round]).collect();
+            let heard = |client| {
+                arena.heard_by_client(client) == told && arena.heard_by_server(client) == told
+            };
+            server == 3 * times && back && (0..3).all(heard)
+        });
+    }
+    let closed = |event: &ServerEvent| matches!(event, ServerEvent::Closed { .. });
+    assert!(!arena.server_events.iter().any(closed));
+}
+
+fn count<T>(events: &[T], which: impl Fn(&T) -> bool) -> usize {
+    events.iter().filter(|event| which(event)).count()
+}
