@@ -244,8 +244,8 @@ class End:
         self.secrets, self.epoch = [secret], 0
         self.next, self.seen = 0, set()
         self.channels = [Channel(kind) for kind in session.channels]
-        self.channels += [Channel("none")] * (14 - len(self.channels))
-        self.channels += [Channel("unordered"), Channel("ordered")]
+        self.channels += [Channel("none")] * (13 - len(self.channels))
+        self.channels += [Channel("ordered"), Channel("unordered"), Channel("ordered")]
         self.blobs, self.told = {}, []
         self.newest_input, self.presses = -1, {}
 
@@ -308,7 +308,9 @@ class End:
         elif frame["frame"] == "message":
             number = frame["channel"]
             for message in self.channels[number].receive(frame, place):
-                if number == 14:
+                if number == 13:
+                    self.told.append(dict(lobby=read_lobby(self.to, message)))
+                elif number == 14:
                     self.told.append(read_request(message))
                 elif number == 15:
                     told = read_about_blob(message)

@@ -13,11 +13,7 @@ use std::{fs, str};
 
 use common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
 use prescient_tests::{repository::root, skip::skip};
-use prescient_transport::lobby::{
-    Attendance, Bytes, ClientInfo, ClientMessage, Latency, PlayerNumber, ServerInfo, ServerMessage,
-    Text,
-};
-use prescient_transport::parts::{InputSender, Ping, Pong};
+use prescient_transport::parts::{ClientMessage, InputSender, Ping, Pong, ServerMessage};
 use prescient_transport::*;
 use serde_json::{Value, json};
 
@@ -189,6 +185,12 @@ impl Talk {
         let mut capture = secrets(seed, HOME);
         line(&mut capture, "token", &token.to_bytes());
         let peer = world.join_with(token, link, HOME);
+        let ada = ClientInfo {
+            name: Text::new("Ada").expect("short"),
+            data: Bytes::new([7]).expect("short"),
+        };
+        let now = world.client_time();
+        world.peers[peer].client.set_info(ada, now);
         let both = |world: &World| world.peers[peer].connected() && !world.connections().is_empty();
         assert!(world.run_until(10 * SECOND, both));
         let connection = world.connections()[0];
@@ -205,6 +207,16 @@ impl Talk {
         for round in 0..60 {
             talk.play(round);
             talk.say(round);
+            let now = talk.world.client_time();
+            talk.world.peers[0].client.loaded(now);
+            if round == 40 {
+                let name = Text::new("another map").expect("short");
+                let info = ServerInfo {
+                    name,
+                    ..ServerInfo::default()
+                };
+                talk.world.server.reset(info, now);
+            }
             talk.world.run_for(Duration::from_millis(15));
             talk.react(&mut seen);
         }
@@ -453,6 +465,7 @@ impl Talk {
             let accept = json!({"to": to, "about": "accept", "blob": 0});
             assert_eq!(accepts, Some(vec![accept]));
         }
+        self.compare_lobby(&mut heard);
         let up = self.world.received_from(self.connection);
         let up = up.filter_map(|received| as_told("server", received));
         let down = self.world.peers[0].received();
@@ -467,6 +480,38 @@ impl Talk {
             assert_eq!(heard[&topic], expected, "{topic}");
         }
     }
+
+    /// Infos, welcomes and rosters come in the order in which the client is told of them.
+    fn compare_lobby(&self, heard: &mut BTreeMap<String, Vec<Value>>) {
+        let up = heard.remove("server lobby").unwrap_or_default();
+        let ada = json!({"kind": "info", "name": "Ada", "game": "07"});
+        assert_eq!(up.first().map(|line| &line["lobby"]), Some(&ada));
+        let loaded = up[1..].iter().map(|line| &line["lobby"]["resets"]);
+        assert_eq!(loaded.collect::<Vec<_>>(), [0, 1]);
+        let down = heard.remove("client lobby").unwrap_or_default();
+        let down = down.iter().map(|line| {
+            let lobby = &line["lobby"];
+            (
+                lobby["kind"].clone(),
+                lobby["name"].clone(),
+                lobby["player"].clone(),
+            )
+        });
+        let name = |info: &ServerInfo| json!(info.name.as_str());
+        let events = self.world.peers[0].events.iter();
+        let expected = events.filter_map(|event| match event {
+            ClientEvent::Info(info) => Some((json!("info"), name(info), Value::Null)),
+            ClientEvent::Welcome(player) => Some((json!("welcome"), Value::Null, json!(player.0))),
+            ClientEvent::Reset(info) => Some((json!("reset"), name(info), Value::Null)),
+            ClientEvent::Roster => Some((json!("roster"), Value::Null, Value::Null)),
+            _ => None,
+        });
+        let (down, expected): (Vec<_>, Vec<_>) = (down.collect(), expected.collect());
+        assert_eq!(down, expected);
+        for kind in ["info", "welcome", "reset", "roster"] {
+            assert!(expected.iter().any(|(told, ..)| told == kind), "no {kind}");
+        }
+    }
 }
 
 /// Lines by the end and the channel that they are about.
@@ -479,7 +524,7 @@ fn by_topic(lines: impl Iterator<Item = Value>) -> BTreeMap<String, Vec<Value>> 
             (_, Value::String(about)) => format!("{to} {about}"),
             _ => {
                 let is = |key: &&str| !line[*key].is_null();
-                let key = ["input", "request", "answer", "blob", "token"]
+                let key = ["input", "request", "answer", "blob", "token", "lobby"]
                     .into_iter()
                     .find(is);
                 format!("{to} {}", key.expect("a line of the reader's"))
@@ -589,7 +634,6 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
         name: Text::new(name).expect("short"),
         data: Bytes::new(vec![7; 200]).expect("short"),
     };
-    let shown = |name| json!({"name": name, "game": hex(&[7; 200])});
     let server = ServerInfo {
         name: Text::new("Zürich").expect("short"),
         update_period: Duration::from_millis(50),
@@ -614,7 +658,7 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
         line(capture, "lobby_up", &message.to_bytes());
         expected.push(json!({"to": "server", "lobby": shown}));
     }
-    let mut messages = vec![
+    let messages = [
         (ServerMessage::Info(server.clone()), server_shown("info")),
         (
             ServerMessage::Welcome(PlayerNumber(515)),
@@ -622,24 +666,6 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
         ),
         (ServerMessage::Reset(server), server_shown("reset")),
     ];
-    let mut attendance = Attendance::new(Time::from_micros(0));
-    let ada = attendance.join(info("Ada")).expect("room");
-    let bob = attendance.join(info("Bob")).expect("room");
-    let mut updates = attendance.poll_updates(Time::from_micros(10_000_000));
-    attendance.leave(ada).expect("there");
-    let player = attendance.player_mut(bob).expect("there");
-    player.info = info("Rob");
-    player.latency = Some(Latency::of(Duration::from_millis(40)));
-    attendance.join(info("Eve")).expect("room");
-    updates.extend(attendance.poll_updates(Time::from_micros(20_000_000)));
-    let rosters = [
-        json!({"kind": "roster", "left": [], "changed": [],
-            "joined": [[0, shown("Ada")], [1, shown("Bob")]], "latencies": []}),
-        json!({"kind": "roster", "left": [[0]], "changed": [[1, shown("Rob")]],
-            "joined": [[2, shown("Eve")]], "latencies": [10, 255]}),
-    ];
-    assert_eq!(updates.len(), rosters.len());
-    messages.extend(updates.into_iter().map(ServerMessage::Roster).zip(rosters));
     for (message, shown) in messages {
         line(capture, "lobby_down", &message.to_bytes());
         expected.push(json!({"to": "client", "lobby": shown}));
