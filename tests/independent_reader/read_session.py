@@ -244,9 +244,10 @@ class End:
         self.secrets, self.epoch = [secret], 0
         self.next, self.seen = 0, set()
         self.channels = [Channel(kind) for kind in session.channels]
-        self.channels += [Channel("none")] * (14 - len(self.channels))
-        self.channels += [Channel("unordered"), Channel("ordered")]
+        self.channels += [Channel("none")] * (13 - len(self.channels))
+        self.channels += [Channel("ordered"), Channel("unordered"), Channel("ordered")]
         self.blobs, self.told = {}, []
+        self.newest_input, self.presses = -1, {}
 
     def key(self, epoch):
         while len(self.secrets) <= epoch:
@@ -302,10 +303,14 @@ class End:
             whole = blob and blob.add(frame["offset"], frame["bytes"])
             if whole is not None:
                 self.told.append(dict(blob=frame["blob"], bytes=whole.hex()))
+        elif frame["frame"] == "input":
+            self.told += filter(None, map(self.hand_out, frame["inputs"]))
         elif frame["frame"] == "message":
             number = frame["channel"]
             for message in self.channels[number].receive(frame, place):
-                if number == 14:
+                if number == 13:
+                    self.told.append(dict(lobby=read_lobby(self.to, message)))
+                elif number == 14:
                     self.told.append(read_request(message))
                 elif number == 15:
                     told = read_about_blob(message)
@@ -318,6 +323,18 @@ class End:
                     self.told.append(told)
                 else:
                     self.told.append(dict(channel=number, message=message.hex()))
+
+    def hand_out(self, one):
+        """An input that is later than all before, without presses that are known already."""
+        tick, since, pressed = one["tick"], one["since"], one["pressed"]
+        if tick <= self.newest_input:
+            return None
+        if since <= self.newest_input:
+            pressed = [key for key in pressed if self.presses.get(key, -1) < since]
+        self.newest_input = tick
+        self.presses.update((key, tick) for key in pressed)
+        rest = {name: one[name] for name in ("pointer", "fields")}
+        return dict(input=tick, held=one["held"], pressed=pressed, **rest)
 
     def tell(self, say):
         for told in self.told:

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -13,13 +13,7 @@ use std::{fs, str};
 
 use common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
 use prescient_tests::{repository::root, skip::skip};
-use prescient_transport::input::{Input, InputSender, InputTick, Keys};
-use prescient_transport::lobby::{
-    Attendance, Bytes, ClientInfo, ClientMessage, Latency, PlayerNumber, ServerInfo, ServerMessage,
-    Text,
-};
-use prescient_transport::mtu::write_padding;
-use prescient_transport::ping::{Ping, Pong};
+use prescient_transport::parts::{ClientMessage, InputSender, Ping, Pong, ServerMessage};
 use prescient_transport::*;
 use serde_json::{Value, json};
 
@@ -121,13 +115,14 @@ fn refusals() {
     }
 }
 
-/// Frames of time, size and input, and messages around a game, as the library writes them.
+/// More inputs than a connection would have waiting, and messages around a game, which are not
+/// bound to a channel: as the library writes them.
 ///
 /// Fails if the library writes the pointer's y before its x (`.zip(old.pointer).rev()` in
 /// `input/frame.rs`) or a player's number big-endian (`Welcome` in `lobby/message.rs`), or if the
 /// reader does not wrap the pointer at 32 bits.
 #[test]
-fn frames_and_messages_that_are_not_of_connections() {
+fn parts_of_connections() {
     if !reader_runs() {
         return;
     }
@@ -142,13 +137,10 @@ fn frames_and_messages_that_are_not_of_connections() {
         held,
     }
     .write(&mut packet);
-    assert!(write_padding(&mut packet, 100));
-    let zeros = packet.iter().rev().take_while(|byte| **byte == 0).count();
     line(&mut capture, "frames_down", &packet);
     expected.push(json!({"to": "client", "frames": [
         {"frame": "ping", "sent": 1_000_000},
         {"frame": "pong", "sent": 1_000_000, "came": 77, "held": 300},
-        {"frame": "padding", "length": zeros},
     ]}));
     lobby(&mut capture, &mut expected);
     let inputs: Vec<_> = (0..20).map(Inputs::new).collect();
@@ -193,6 +185,12 @@ impl Talk {
         let mut capture = secrets(seed, HOME);
         line(&mut capture, "token", &token.to_bytes());
         let peer = world.join_with(token, link, HOME);
+        let ada = ClientInfo {
+            name: Text::new("Ada").expect("short"),
+            data: Bytes::new([7]).expect("short"),
+        };
+        let now = world.client_time();
+        world.peers[peer].client.set_info(ada, now);
         let both = |world: &World| world.peers[peer].connected() && !world.connections().is_empty();
         assert!(world.run_until(10 * SECOND, both));
         let connection = world.connections()[0];
@@ -207,10 +205,28 @@ impl Talk {
         };
         let mut seen = [0, 0];
         for round in 0..60 {
+            talk.play(round);
             talk.say(round);
+            let now = talk.world.client_time();
+            talk.world.peers[0].client.loaded(now);
+            if round == 40 {
+                let name = Text::new("another map").expect("short");
+                let info = ServerInfo {
+                    name,
+                    ..ServerInfo::default()
+                };
+                talk.world.server.reset(info, now);
+            }
             talk.world.run_for(Duration::from_millis(15));
             talk.react(&mut seen);
         }
+        // Until inputs that arrived and others that did not are joined.
+        (talk.world.silent_up, talk.world.silent_down) = (true, true);
+        for round in 60..160 {
+            talk.play(round);
+            talk.world.run_for(Duration::from_millis(15));
+        }
+        (talk.world.silent_up, talk.world.silent_down) = (false, false);
         for _ in 0..100 {
             talk.world.run_for(Duration::from_millis(50));
             talk.react(&mut seen);
@@ -218,12 +234,30 @@ impl Talk {
         let world = &mut talk.world;
         let statistics = [world.statistics(0), world.server_statistics(connection)];
         talk.before_close = (world.arrived.len(), statistics);
+        // All four goodbyes may be lost otherwise.
+        world.link = GOOD;
         let now = world.client_time();
         world.peers[0].client.close(CloseReason::Other(9), now);
         world.run_for(SECOND);
         assert_eq!(world.closed(), [(connection, CloseReason::Other(9))]);
         arrivals(&mut talk.capture, world);
         talk
+    }
+
+    /// A player who presses another key in every fourth tick.
+    fn play(&mut self, round: u8) {
+        let mut input = Input {
+            pointer: [round.into(), -7],
+            ..Input::default()
+        };
+        input.held.insert(round / 4);
+        if round.is_multiple_of(4) {
+            input.pressed.insert(round / 4);
+        }
+        let now = self.world.client_time();
+        let client = &mut self.world.peers[0].client;
+        let pushed = client.push_input(InputTick(round.into()), input, now);
+        pushed.expect("in order");
     }
 
     /// Something on every channel, in parts now and then; requests, and blobs that are taken,
@@ -329,6 +363,18 @@ impl Talk {
             let epochs = epochs.filter_map(|line| line["epoch"].as_u64());
             assert!(epochs.max() > Some(4), "keys change, and their bits wrap");
         }
+        let frames = datagrams
+            .iter()
+            .filter_map(|line| line["frames"].as_array());
+        let frames: BTreeSet<_> = frames
+            .flatten()
+            .filter_map(|frame| frame["frame"].as_str())
+            .collect();
+        for kind in [
+            "received", "chunk", "message", "padding", "ping", "pong", "input",
+        ] {
+            assert!(frames.contains(kind), "no {kind}");
+        }
         let reasons = datagrams.iter().filter(|line| line["kind"] == "close");
         assert!(reasons.clone().all(|line| line["reason"] == 9));
         assert_ne!(reasons.count(), 0);
@@ -359,7 +405,7 @@ impl Talk {
         }
     }
 
-    /// What ends say about packets is what happened to them, and when.
+    /// What ends say about packets and the time is what happened, and when.
     fn compare_received(&self, datagrams: &[&Value]) {
         let mut arrivals = BTreeMap::new();
         for (line, (at, _)) in datagrams.iter().zip(&self.world.arrived) {
@@ -371,12 +417,17 @@ impl Talk {
         for (line, (_, datagram)) in datagrams.iter().zip(&self.world.arrived) {
             let about_up = line["to"] == "client";
             for frame in line["frames"].as_array().into_iter().flatten() {
+                let number = |name: &str| frame[name].as_u64().expect("a number");
+                match frame["frame"].as_str() {
+                    Some("ping") => assert_eq!(frame["sent"], datagram.sent_at),
+                    Some("pong") => assert_eq!(number("came") + number("held"), datagram.sent_at),
+                    _ => {}
+                }
                 if frame["frame"] != "received" {
                     continue;
                 }
                 seen += 1;
-                let newest = frame["newest"].as_u64().expect("a number");
-                let waited = datagram.sent_at - arrivals[&(about_up, newest)];
+                let waited = datagram.sent_at - arrivals[&(about_up, number("newest"))];
                 assert_eq!(frame["delay"], waited / 256, "{line}");
                 let packets: Vec<[u64; 2]> =
                     serde_json::from_value(frame["packets"].clone()).expect("pairs");
@@ -414,18 +465,51 @@ impl Talk {
             let accept = json!({"to": to, "about": "accept", "blob": 0});
             assert_eq!(accepts, Some(vec![accept]));
         }
+        self.compare_lobby(&mut heard);
         let up = self.world.received_from(self.connection);
         let up = up.filter_map(|received| as_told("server", received));
         let down = self.world.peers[0].received();
         let down = down.filter_map(|received| as_told("client", received));
         let expected = by_topic(up.chain(down));
-        assert_eq!(expected.len(), 2 * 8 + 2, "everything happened");
+        assert_eq!(expected.len(), 2 * 8 + 3, "everything happened");
         assert_eq!(
             heard.keys().collect::<Vec<_>>(),
             expected.keys().collect::<Vec<_>>()
         );
         for (topic, expected) in expected {
             assert_eq!(heard[&topic], expected, "{topic}");
+        }
+    }
+
+    /// Infos, welcomes and rosters come in the order in which the client is told of them.
+    fn compare_lobby(&self, heard: &mut BTreeMap<String, Vec<Value>>) {
+        let up = heard.remove("server lobby").unwrap_or_default();
+        let ada = json!({"kind": "info", "name": "Ada", "game": "07"});
+        assert_eq!(up.first().map(|line| &line["lobby"]), Some(&ada));
+        let loaded = up[1..].iter().map(|line| &line["lobby"]["resets"]);
+        assert_eq!(loaded.collect::<Vec<_>>(), [0, 1]);
+        let down = heard.remove("client lobby").unwrap_or_default();
+        let down = down.iter().map(|line| {
+            let lobby = &line["lobby"];
+            (
+                lobby["kind"].clone(),
+                lobby["name"].clone(),
+                lobby["player"].clone(),
+            )
+        });
+        let name = |info: &ServerInfo| json!(info.name.as_str());
+        let events = self.world.peers[0].events.iter();
+        let expected = events.filter_map(|event| match event {
+            ClientEvent::Info(info) => Some((json!("info"), name(info), Value::Null)),
+            ClientEvent::Welcome(player) => Some((json!("welcome"), Value::Null, json!(player.0))),
+            ClientEvent::Reset(info) => Some((json!("reset"), name(info), Value::Null)),
+            ClientEvent::Roster => Some((json!("roster"), Value::Null, Value::Null)),
+            _ => None,
+        });
+        let (down, expected): (Vec<_>, Vec<_>) = (down.collect(), expected.collect());
+        assert_eq!(down, expected);
+        for kind in ["info", "welcome", "reset", "roster"] {
+            assert!(expected.iter().any(|(told, ..)| told == kind), "no {kind}");
         }
     }
 }
@@ -440,7 +524,9 @@ fn by_topic(lines: impl Iterator<Item = Value>) -> BTreeMap<String, Vec<Value>> 
             (_, Value::String(about)) => format!("{to} {about}"),
             _ => {
                 let is = |key: &&str| !line[*key].is_null();
-                let key = ["request", "answer", "blob", "token"].into_iter().find(is);
+                let key = ["input", "request", "answer", "blob", "token", "lobby"]
+                    .into_iter()
+                    .find(is);
                 format!("{to} {}", key.expect("a line of the reader's"))
                     .trim()
                     .to_string()
@@ -456,6 +542,12 @@ fn as_told(to: &str, received: &Received) -> Option<Value> {
     let told = match received {
         Received::Message { channel, message } => {
             json!({"to": to, "channel": channel.0, "message": hex(message)})
+        }
+        Received::Input { tick, input } => {
+            let keys = |keys: Keys| keys.iter().collect::<Vec<_>>();
+            json!({"to": to, "input": tick.0, "held": keys(input.held),
+                "pressed": keys(input.pressed), "pointer": input.pointer,
+                "fields": hex(&input.fields)})
         }
         Received::Request { message, .. } => {
             json!({"to": to, "request": message[0], "message": hex(message)})
@@ -542,7 +634,6 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
         name: Text::new(name).expect("short"),
         data: Bytes::new(vec![7; 200]).expect("short"),
     };
-    let shown = |name| json!({"name": name, "game": hex(&[7; 200])});
     let server = ServerInfo {
         name: Text::new("Zürich").expect("short"),
         update_period: Duration::from_millis(50),
@@ -567,7 +658,7 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
         line(capture, "lobby_up", &message.to_bytes());
         expected.push(json!({"to": "server", "lobby": shown}));
     }
-    let mut messages = vec![
+    let messages = [
         (ServerMessage::Info(server.clone()), server_shown("info")),
         (
             ServerMessage::Welcome(PlayerNumber(515)),
@@ -575,24 +666,6 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
         ),
         (ServerMessage::Reset(server), server_shown("reset")),
     ];
-    let mut attendance = Attendance::new(Time::from_micros(0));
-    let ada = attendance.join(info("Ada")).expect("room");
-    let bob = attendance.join(info("Bob")).expect("room");
-    let mut updates = attendance.poll_updates(Time::from_micros(10_000_000));
-    attendance.leave(ada).expect("there");
-    let player = attendance.player_mut(bob).expect("there");
-    player.info = info("Rob");
-    player.latency = Some(Latency::of(Duration::from_millis(40)));
-    attendance.join(info("Eve")).expect("room");
-    updates.extend(attendance.poll_updates(Time::from_micros(20_000_000)));
-    let rosters = [
-        json!({"kind": "roster", "left": [], "changed": [],
-            "joined": [[0, shown("Ada")], [1, shown("Bob")]], "latencies": []}),
-        json!({"kind": "roster", "left": [[0]], "changed": [[1, shown("Rob")]],
-            "joined": [[2, shown("Eve")]], "latencies": [10, 255]}),
-    ];
-    assert_eq!(updates.len(), rosters.len());
-    messages.extend(updates.into_iter().map(ServerMessage::Roster).zip(rosters));
     for (message, shown) in messages {
         line(capture, "lobby_down", &message.to_bytes());
         expected.push(json!({"to": "client", "lobby": shown}));
