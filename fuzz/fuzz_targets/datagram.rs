@@ -204,6 +204,8 @@ impl World {
                     }
                 }
                 ServerEvent::Moved { connection, .. }
+                | ServerEvent::Info { connection, .. }
+                | ServerEvent::Plays { connection, .. }
                 | ServerEvent::Silent { connection }
                 | ServerEvent::Resumed { connection } => {
                     assert!(self.open.contains(&connection));

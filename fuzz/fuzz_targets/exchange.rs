@@ -182,6 +182,7 @@ impl Game {
             assert!(!closed, "two honest ends");
             for received in received {
                 match received {
+                    Received::Input { .. } => panic!("nobody plays"),
                     Received::Message { channel, message } => {
                         self.sides[side].heard[usize::from(channel.0)].push(message);
                     }

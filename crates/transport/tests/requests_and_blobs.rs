@@ -244,7 +244,7 @@ fn either_end_can_stop_a_blob_at_any_time() {
         let mut offers = Vec::new();
         for &connection in &connections {
             let mut offer = || {
-                let bytes = blob(2_000_000, 1);
+                let bytes = blob(6_000_000, 1);
                 let offered = world.server.offer_blob(connection, b"map", bytes, now);
                 offered.expect("there is room for eight")
             };
@@ -257,7 +257,7 @@ fn either_end_can_stop_a_blob_at_any_time() {
                 .received()
                 .filter_map(|received| match received {
                     Received::BlobOffered { blob, label, size } => {
-                        assert_eq!((&label[..], *size), (&b"map"[..], 2_000_000));
+                        assert_eq!((&label[..], *size), (&b"map"[..], 6_000_000));
                         Some(*blob)
                     }
                     _ => None,
@@ -277,7 +277,7 @@ fn either_end_can_stop_a_blob_at_any_time() {
                 Err(BlobError::NoSuchBlob)
             );
             world.run_for(Duration::from_millis(300));
-            assert!(world.statistics(peer).blobs >= 4_000_000);
+            assert!(world.statistics(peer).blobs >= 12_000_000);
             let (now, server_time) = (world.client_time(), world.server_time());
             let client = &mut world.peers[peer].client;
             client.cancel_blob(theirs[1], now).expect("under way");
