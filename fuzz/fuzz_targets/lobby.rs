@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use prescient_transport::{MAX_PLAYERS, Roster};
 use prescient_transport::parts::*;
+use prescient_transport::{MAX_PLAYERS, Roster};
 
 fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
     let mut roster = Roster::new();

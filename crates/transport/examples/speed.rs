@@ -1,4 +1,4 @@
-//! What packets, forgeries and handshakes cost on one core, against their goals.
+//! What packets, forgeries, handshakes and idle connections cost on one core, against their goals.
 #![expect(
     clippy::disallowed_methods,
     reason = "measuring is what this program is for"
@@ -7,42 +7,57 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use std::time::Instant;
+use std::alloc::System;
+use std::time::{Duration, Instant};
 
 use common::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
 use prescient_transport::*;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() {
     let mut world = World::new(1, GOOD);
     let peer = world.join();
     world.connect_all();
     let connection = world.connections()[0];
-    let now = world.server_time();
+    let mut now = world.server_time();
     let home = world.peers[peer].address;
     let client = &mut world.peers[peer].client;
     let (server, random) = (&mut world.server, &mut world.random);
 
     let count = 200_000;
+    let channel = ChannelId::UNRELIABLE;
+    let sent = |client: &Client, server: &Server| {
+        let ends = [client.statistics(), server.statistics(connection)];
+        let packets = ends.map(|seen| seen.expect("connected").packets_sent);
+        packets.iter().sum::<u64>() as u32
+    };
+    let before = sent(client, server);
     let start = Instant::now();
     for _ in 0..count / 2 {
-        let channel = ChannelId::UNRELIABLE;
+        // Slow enough for the rate that a connection may send at.
+        now = now.after(Duration::from_micros(100));
         client.send(channel, &[1; 64], now).expect("connected");
-        let up = client.poll_transmit(now).expect("just sent");
-        server.handle_datagram(home, &up.bytes, now, UNIX, random);
+        while let Some(up) = client.poll_transmit(now) {
+            server.handle_datagram(home, &up.bytes, now, UNIX, random);
+        }
         server.poll_event().expect("just received");
         let said = server.send(connection, channel, &[2; 64], now);
         said.expect("connected");
-        let down = server.poll_transmit(now).expect("just sent");
-        client.handle_datagram(here(), &down.bytes, now);
+        while let Some(down) = server.poll_transmit(now) {
+            client.handle_datagram(here(), &down.bytes, now);
+        }
         client.poll_event().expect("just received");
     }
     // Each packet was sealed by one end and opened by the other, on one core.
-    report("packets in and out of one end", 2 * count, start, 200_000);
+    let packets = sent(client, server) - before;
+    report("packets in and out of one end", 2 * packets, start, 200_000);
     let seen = client.statistics().expect("connected");
     let each = seen.bytes_sent / seen.packets_sent;
     println!("{each:>9} bytes take a message of 64 and an acknowledgement to the server");
 
-    let channel = ChannelId::UNRELIABLE;
     client.send(channel, &[1; 64], now).expect("connected");
     let mut forged = client.poll_transmit(now).expect("just sent").bytes;
     *forged.last_mut().expect("not empty") ^= 1;
@@ -66,7 +81,8 @@ fn handshakes(count: u32) {
     config.limits.memory = usize::MAX;
     let mut server = Server::new(config, &mut random, now);
     let key = TokenKey::new(common::KEY).expect("not the public one");
-    let mut spent = std::time::Duration::ZERO;
+    let mut spent = Duration::ZERO;
+    let region = Region::new(MEMORY);
     for number in 0..count {
         let token = grant(number.into())
             .issue(&key, &mut random)
@@ -85,7 +101,17 @@ fn handshakes(count: u32) {
             client.handle_datagram(here(), &answer.bytes, now);
         }
         assert!(client.is_connected());
+        // The first sealed packet tells the server that its client is there, and nothing follows.
+        while let Some(packet) = client.poll_transmit(now) {
+            server.handle_datagram(home, &packet.bytes, now, UNIX, &mut random);
+        }
+        while server.poll_transmit(now).is_some() || server.poll_event().is_some() {}
     }
+    let held = region.change();
+    let held = (held.bytes_allocated as i64 - held.bytes_deallocated as i64
+        + held.bytes_reallocated as i64)
+        / i64::from(count);
+    println!("{held:>9} bytes are held for an idle connection, goal 65536");
     let rate = f64::from(count) / spent.as_secs_f64();
     print(rate, "handshakes on the server", 4_000);
 }
