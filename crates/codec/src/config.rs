@@ -17,7 +17,7 @@ pub enum Policy {
 /// How much is spent on modelling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Three contexts a decision.
+    /// Two contexts a decision.
     #[default]
     Default,
     /// Five contexts a decision: smaller and slower.

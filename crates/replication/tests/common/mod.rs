@@ -80,6 +80,8 @@ pub struct Badness {
     pub delay: (u32, u32),
     /// Of 100 that arrive twice.
     pub repeats: u64,
+    /// Losses come in runs of so many, on average; 1 for each by itself.
+    pub run: u64,
 }
 
 impl Badness {
@@ -87,7 +89,18 @@ impl Badness {
         loss: 0,
         delay: (1, 1),
         repeats: 0,
+        run: 1,
     };
+
+    /// Whether a message is lost; `losing` says whether the one before was.
+    fn loses(&self, losing: &mut bool, dice: &mut Dice) -> bool {
+        // Gilbert and Elliott: so that of all messages `loss` of 100 are lost.
+        let (leave, fine) = (1_000_000 / self.run, 100 - self.loss.min(99));
+        let enter = leave * self.loss / fine;
+        let change = if *losing { leave } else { enter };
+        *losing ^= dice.below(1_000_000) < change;
+        *losing
+    }
 
     fn due(&self, now: u32, dice: &mut Dice) -> u32 {
         let (least, most) = self.delay;
@@ -116,6 +129,8 @@ pub struct Seat {
     pub events: Vec<Heard>,
     pub bytes: usize,
     pub largest: usize,
+    /// Whether the last message each way was lost.
+    losing: [bool; 2],
 }
 
 impl Seat {
@@ -130,6 +145,7 @@ impl Seat {
             events: Vec::new(),
             bytes: 0,
             largest: 0,
+            losing: [false; 2],
         }
     }
 
@@ -208,7 +224,7 @@ impl Theatre {
             let seat = seat.expect("everybody sits somewhere");
             seat.bytes += message.len();
             seat.largest = seat.largest.max(message.len());
-            if !self.dice.chance(badness.loss) {
+            if !badness.loses(&mut seat.losing[0], &mut self.dice) {
                 seat.down
                     .send(message.clone(), badness.due(now, &mut self.dice));
             }
@@ -233,7 +249,7 @@ impl Theatre {
                 seat.client.handle(&event).expect("an honest event");
             }
             if let Some(ack) = seat.client.acknowledgement()
-                && !self.dice.chance(badness.loss)
+                && !badness.loses(&mut seat.losing[1], &mut self.dice)
             {
                 seat.up.send(ack, badness.due(now, &mut self.dice));
             }
