@@ -6,6 +6,7 @@
 pub mod markdown;
 pub mod recorded;
 pub mod repository;
+pub mod seeds;
 pub mod skip;
 
 /// The examples of the front page are compiled and run.

@@ -208,21 +208,6 @@ impl Client {
         self.shown.get(&id).map(|shown| shown.object)
     }
 
-    /// What the server calls a number that both ends know an object by.
-    pub fn client_id(&self, object: Object) -> Option<ClientId> {
-        self.entry(object).map(|shown| ClientId(shown.object.id))
-    }
-
-    /// Bytes that the model holds.
-    pub fn model_bytes(&self) -> usize {
-        self.decoder.model_bytes()
-    }
-
-    /// Everything about recent ticks, with an entity per object and table.
-    pub fn decoder(&self) -> &Decoder {
-        &self.decoder
-    }
-
     fn entry(&self, object: Object) -> Option<&Shown> {
         let shown = self.shown.get(&object.id)?;
         (shown.object == object).then_some(shown)

@@ -51,10 +51,11 @@ pub(crate) struct Peer {
     waiting: BTreeMap<Serial, Vec<(Tick, Vec<u8>)>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Seen {
     sight: Sight,
-    slots: Vec<Slot>,
+    /// The entity of its first table, by whose number both ends call it.
+    first: Slot,
 }
 
 impl Peer {
@@ -163,8 +164,8 @@ impl Peer {
         }
         match sight {
             Some(sight) => {
-                let slots = record.slots.clone();
-                self.visible.insert(record.serial, Seen { sight, slots });
+                let first = record.slots[0];
+                self.visible.insert(record.serial, Seen { sight, first });
             }
             None => {
                 self.visible.remove(&record.serial);
@@ -191,8 +192,7 @@ impl Peer {
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         self.encoder.acknowledge(ack, world.archive())?;
         let known = |serial: &Serial| {
-            let seen = self.visible.get(serial)?;
-            let slot = *seen.slots.first()?;
+            let slot = self.visible.get(serial)?.first;
             let id = self.encoder.client_id(slot)?;
             self.encoder.is_confirmed(slot).then_some((*serial, id))
         };
@@ -222,7 +222,7 @@ impl Peer {
                 continue;
             };
             heard.push(number);
-            let slot = seen.slots[0];
+            let slot = seen.first;
             match self.encoder.client_id(slot) {
                 Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, Some(id), payload),
                 _ => {
@@ -246,11 +246,6 @@ impl Peer {
     /// The entity that the client calls by a number.
     pub fn slot(&self, id: ClientId) -> Option<Slot> {
         self.encoder.slot(id)
-    }
-
-    /// What the client calls an object.
-    pub fn client_id(&self, record: &Record) -> Option<ClientId> {
-        self.encoder.client_id(*record.slots.first()?)
     }
 
     fn push(&mut self, tick: Tick, about: Option<ClientId>, payload: &[u8]) {

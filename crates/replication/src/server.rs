@@ -123,13 +123,14 @@ impl Server {
         let schema = self.world.archive().schema().clone();
         self.peers
             .insert(peer, Peer::new(schema, self.config.codec));
-        self.unsettle_team_mates();
     }
 
     /// Somebody no longer looks.
     pub fn disconnect(&mut self, peer: PeerId) {
-        self.peers.remove(&peer);
-        self.unsettle_team_mates();
+        let gone = self.peers.remove(&peer);
+        if gone.is_some_and(|peer| peer.team != 0) {
+            self.look_at_everything();
+        }
     }
 
     /// Everybody who looks.
@@ -151,8 +152,10 @@ impl Server {
 
     /// A peer is of this team; 0 for none.
     pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
-        self.peer(peer)?.team = team;
-        self.unsettle_team_mates();
+        let old = std::mem::replace(&mut self.peer(peer)?.team, team);
+        if old != team {
+            self.look_at_everything();
+        }
         Ok(())
     }
 
@@ -182,7 +185,7 @@ impl Server {
         };
         let (world, relevance) = (&self.world, &*self.relevance);
         let every = self.config.look_every.max(1);
-        let serve = |(turn, (&id, peer)): (usize, (&PeerId, &mut Peer))| {
+        let serve = |(&id, peer): (&PeerId, &mut Peer)| {
             let viewer = Viewer {
                 peer: id,
                 team: peer.team,
@@ -192,7 +195,8 @@ impl Server {
                     Eye::Object(object) => world.place(object),
                 },
             };
-            let now = tick.0.wrapping_add(turn as u32).is_multiple_of(every);
+            // By its own number, so that nobody can tell from it who else is there.
+            let now = tick.0.wrapping_add(id.0 as u32).is_multiple_of(every);
             // Who saw an object until now hears of it, and who sees it from now on.
             let told = peer.hear(id, &announced, &[]);
             peer.look(&viewer, world, relevance, &touched, now, &team_of);
@@ -203,7 +207,7 @@ impl Server {
             };
             bytes.map(|bytes| (id, bytes))
         };
-        let peers: Vec<_> = self.peers.iter_mut().enumerate().collect();
+        let peers: Vec<_> = self.peers.iter_mut().collect();
         peers.into_par_iter().filter_map(serve).collect()
     }
 
@@ -269,12 +273,6 @@ impl Server {
         self.peers.get(&peer).map(Peer::statistics)
     }
 
-    /// What a peer calls an object that it is shown.
-    pub fn client_id(&self, peer: PeerId, object: EntityRef) -> Option<prescient_codec::ClientId> {
-        let record = self.world.record(object)?;
-        self.peers.get(&peer)?.client_id(record)
-    }
-
     fn note(
         &mut self,
         object: EntityRef,
@@ -296,8 +294,8 @@ impl Server {
         self.peers.get_mut(&peer).ok_or(PeerError::NoSuchPeer(peer))
     }
 
-    /// Whose team an object's owner is of may decide who sees it.
-    fn unsettle_team_mates(&mut self) {
+    /// Which team an object's owner is of may decide who sees it.
+    fn look_at_everything(&mut self) {
         for peer in self.peers.values_mut() {
             peer.unsettled = true;
         }

@@ -141,11 +141,6 @@ impl World {
         self.cast.records.is_empty()
     }
 
-    /// Whether an object is there.
-    pub fn contains(&self, object: EntityRef) -> bool {
-        self.record(object).is_some()
-    }
-
     /// Everything about recent ticks, with an entity per object and table.
     pub fn archive(&self) -> &Archive {
         &self.archive

@@ -5,16 +5,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Badness, Theatre, Unit, for_seeds};
+use common::{TICK, Theatre, Unit, bad, good};
 use prescient_replication::{About, Distance, Everything, Tick};
 use prescient_schema::Ref;
-
-const BAD: Badness = Badness {
-    loss: 20,
-    delay: (1, 5),
-    repeats: 10,
-    run: 1,
-};
+use prescient_tests::seeds::over_seeds;
 
 /// A battle in which units come, go, walk and refer to each other.
 struct Battle {
@@ -110,16 +104,16 @@ fn battle() -> Battle {
 /// after an error of the decoder), or if `Client::follow` ignores what left.
 #[test]
 fn every_shown_object_is_as_it_was() {
-    for_seeds(|seed| {
+    over_seeds(20, |seed| {
         let mut battle = battle();
-        let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         for _ in 0..300 {
             battle.step(&mut theatre);
             theatre.exchange();
             battle.check(&theatre);
         }
         // When the link heals, everybody sees everything.
-        theatre.badness = Badness::NONE;
+        theatre.heal();
         for _ in 0..8 {
             battle.step(&mut theatre);
             theatre.exchange();
@@ -136,14 +130,14 @@ fn every_shown_object_is_as_it_was() {
 /// everything to everybody, or if `Client::belong` forgets to attach a table.
 #[test]
 fn private_tables_are_for_owners() {
-    for_seeds(|seed| {
+    over_seeds(20, |seed| {
         let mut battle = battle();
-        let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         for _ in 0..150 {
             battle.step(&mut theatre);
             theatre.exchange();
         }
-        theatre.badness = Badness::NONE;
+        theatre.heal();
         for _ in 0..8 {
             battle.step(&mut theatre);
             theatre.exchange();
@@ -168,9 +162,9 @@ fn private_tables_are_for_owners() {
 /// shown. Fails if `Peer::acknowledge` does not release what waits, or `give_up` drops it.
 #[test]
 fn every_event_is_heard_once() {
-    for_seeds(|seed| {
+    over_seeds(20, |seed| {
         let mut battle = battle();
-        let mut theatre = Theatre::new(seed, 3, BAD, Everything);
+        let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         theatre.budget = (seed % 2 == 1).then_some(48);
         let mut told = BTreeSet::new();
         let mut about = BTreeMap::new();
@@ -197,7 +191,7 @@ fn every_event_is_heard_once() {
             }
             theatre.exchange();
         }
-        theatre.badness = Badness::NONE;
+        theatre.heal();
         for _ in 0..40 {
             battle.step(&mut theatre);
             theatre.exchange();
@@ -225,7 +219,7 @@ fn every_event_is_heard_once() {
 /// out at once (`release(tick)` when it arrives), or does not look for it when the state is there.
 #[test]
 fn an_event_waits_for_its_tick() {
-    let mut theatre = Theatre::new(0, 1, Badness::NONE, Everything);
+    let mut theatre = Theatre::new(0, 1, good(), Everything);
     let peer = theatre.seats[0].peer;
     for tick in 1..5 {
         theatre.server.step(Tick(tick)).expect("in order").finish();
@@ -250,8 +244,8 @@ fn an_event_waits_for_its_tick() {
 /// `Distance::sight` does not look at `seen`, or `Peer::look` only at what was touched.
 #[test]
 fn what_is_near_is_shown() {
-    for_seeds(|seed| {
-        let mut theatre = Theatre::new(seed, 1, BAD, Distance::new(50.0, 60.0));
+    over_seeds(20, |seed| {
+        let mut theatre = Theatre::new(seed, 1, bad(), Distance::new(50.0, 60.0));
         let peer = theatre.seats[0].peer;
         let mut units = Vec::new();
         let (mut seen, mut turns) = (vec![false; 40], vec![0; 40]);
@@ -295,13 +289,8 @@ fn what_is_near_is_shown() {
 /// `Peer::show` does not pass weights on.
 #[test]
 fn a_large_world_is_joined_from_near_to_far() {
-    for_seeds(|seed| {
-        let lossy = Badness {
-            loss: 20,
-            delay: (2, 2),
-            repeats: 0,
-            run: 1,
-        };
+    over_seeds(20, |seed| {
+        let lossy = good().with_latency(2 * TICK).with_loss(200_000);
         let mut theatre = Theatre::new(seed, 1, lossy, Distance::new(1000.0, 1000.0));
         theatre.budget = Some(100);
         let (peer, origin) = (
@@ -353,13 +342,8 @@ fn a_large_world_is_joined_from_near_to_far() {
 fn bursts_of_loss_do_not_hold_up_the_world() {
     for (loss, limit, ticks) in [(2, 4 + 3, 60), (5, 4 + 3, 250), (10, 4 + 8, 60)] {
         let lags = std::cell::RefCell::new(Vec::new());
-        for_seeds(|seed| {
-            let bursts = Badness {
-                loss,
-                delay: (2, 2),
-                repeats: 0,
-                run: 3,
-            };
+        over_seeds(20, |seed| {
+            let bursts = good().with_latency(2 * TICK).with_bursts(loss * 10_000, 3);
             let mut battle = battle();
             let mut theatre = Theatre::new(seed, 3, bursts, Everything);
             for tick in 0..ticks {

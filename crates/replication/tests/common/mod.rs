@@ -1,12 +1,16 @@
-//! A small game, and links that lose, delay and reorder.
+//! A small game over bad links.
 #![allow(dead_code, reason = "every test uses another part")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use prescient_codec::DecodeError;
 use prescient_replication::{
     About, Change, Client, ClientError, Object, PeerId, Relevance, Server, ServerConfig, Tick,
 };
 use prescient_schema::{Ref, Schema, SchemaBuilder, State};
+use prescient_sim::link::{Conditions, LinkConditioner, Time};
+use prescient_sim::world::Random;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 #[state(rename = "unit", tables(public, private))]
@@ -26,86 +30,37 @@ pub fn schema() -> Schema {
     schema.expect("a sound schema")
 }
 
-/// A generator of numbers that a seed repeats.
-#[derive(Clone, Debug)]
-pub struct Dice(u64);
+/// What a seed decides about the game.
+pub struct Dice(Random);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66)
+        Self(Random::new(seed))
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ mixed >> 31) % limit.max(1)
+        self.0.range(0, limit as i64) as u64
     }
 
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
+    pub fn chance(&mut self, percent: u32) -> bool {
+        self.0.chance(percent * 10_000)
     }
 }
 
-/// Messages on their way. Those that may not get lost come late instead, each once.
-#[derive(Default)]
-pub struct Lane {
-    flying: BTreeMap<(u32, u64), Vec<u8>>,
-    sent: u64,
+/// What links take for a tick.
+pub const TICK: Duration = Duration::from_millis(1);
+
+/// A link that takes a tick and does nothing else.
+pub fn good() -> Conditions {
+    Conditions::default().with_latency(TICK)
 }
 
-impl Lane {
-    pub fn send(&mut self, message: Vec<u8>, due: u32) {
-        self.flying.insert((due, self.sent), message);
-        self.sent += 1;
-    }
-
-    pub fn receive(&mut self, now: u32) -> Option<Vec<u8>> {
-        let entry = self.flying.first_entry()?;
-        (entry.key().0 <= now).then(|| entry.remove())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.flying.is_empty()
-    }
-}
-
-/// How bad a link is.
-#[derive(Clone, Copy, Debug)]
-pub struct Badness {
-    /// Of 100 messages in each direction.
-    pub loss: u64,
-    /// Ticks that a message takes at least, and at most.
-    pub delay: (u32, u32),
-    /// Of 100 that arrive twice.
-    pub repeats: u64,
-    /// Losses come in runs of so many, on average; 1 for each by itself.
-    pub run: u64,
-}
-
-impl Badness {
-    pub const NONE: Self = Self {
-        loss: 0,
-        delay: (1, 1),
-        repeats: 0,
-        run: 1,
-    };
-
-    /// Whether a message is lost; `losing` says whether the one before was.
-    fn loses(&self, losing: &mut bool, dice: &mut Dice) -> bool {
-        // Gilbert and Elliott: so that of all messages `loss` of 100 are lost.
-        let (leave, fine) = (1_000_000 / self.run, 100 - self.loss.min(99));
-        let enter = leave * self.loss / fine;
-        let change = if *losing { leave } else { enter };
-        *losing ^= dice.below(1_000_000) < change;
-        *losing
-    }
-
-    fn due(&self, now: u32, dice: &mut Dice) -> u32 {
-        let (least, most) = self.delay;
-        now + least + dice.below(u64::from(most - least) + 1) as u32
-    }
+/// A link that loses a fifth, and delays, reorders and repeats.
+pub fn bad() -> Conditions {
+    good()
+        .with_reordering_jitter(4 * TICK)
+        .with_loss(200_000)
+        .with_duplication(100_000, 4 * TICK)
 }
 
 /// An event, and the object that it was about as it was then.
@@ -121,31 +76,30 @@ pub struct Heard {
 pub struct Seat {
     pub peer: PeerId,
     pub client: Client,
-    pub down: Lane,
-    pub up: Lane,
-    pub events_down: Lane,
+    pub down: LinkConditioner,
+    pub up: LinkConditioner,
+    /// What must not get lost is late instead.
+    pub events_down: LinkConditioner,
     /// What it was told of, as the program noted it.
     pub objects: BTreeMap<Object, Unit>,
     pub events: Vec<Heard>,
-    pub bytes: usize,
+    /// The longest message of state.
     pub largest: usize,
-    /// Whether the last message each way was lost.
-    losing: [bool; 2],
 }
 
 impl Seat {
-    pub fn new(peer: PeerId) -> Self {
+    pub fn new(peer: PeerId, seed: u64, link: &Conditions) -> Self {
+        let late = good().with_reordering_jitter(11 * TICK);
+        let seed = seed * 100 + peer.0;
         Self {
             peer,
             client: Client::new(schema(), Default::default()).expect("a sound schema"),
-            down: Lane::default(),
-            up: Lane::default(),
-            events_down: Lane::default(),
+            down: LinkConditioner::new(seed, link.clone()),
+            up: LinkConditioner::new(!seed, link.clone()),
+            events_down: LinkConditioner::new(seed, late),
             objects: BTreeMap::new(),
             events: Vec::new(),
-            bytes: 0,
             largest: 0,
-            losing: [false; 2],
         }
     }
 
@@ -194,87 +148,70 @@ pub struct Theatre {
     pub server: Server,
     pub seats: Vec<Seat>,
     pub dice: Dice,
-    pub badness: Badness,
     pub budget: Option<usize>,
     pub tick: u32,
 }
 
 impl Theatre {
-    pub fn new(seed: u64, peers: u64, badness: Badness, policy: impl Relevance + 'static) -> Self {
+    pub fn new(seed: u64, peers: u64, link: Conditions, policy: impl Relevance + 'static) -> Self {
         let config = ServerConfig::default();
         let mut server = Server::new(schema(), config, policy).expect("a sound schema");
-        let seats = (1..=peers).map(|peer| Seat::new(PeerId(peer))).collect();
+        let seat = |peer| Seat::new(PeerId(peer), seed, &link);
+        let seats = (1..=peers).map(seat).collect();
         (1..=peers).for_each(|peer| server.connect(PeerId(peer)));
         Self {
             server,
             seats,
             dice: Dice::new(seed),
-            badness,
             budget: None,
             tick: 0,
         }
     }
 
+    /// From now on links do nothing but take a tick.
+    pub fn heal(&mut self) {
+        let now = self.now();
+        for seat in &mut self.seats {
+            for lane in [&mut seat.down, &mut seat.up, &mut seat.events_down] {
+                lane.change(now, good());
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_micros(u64::from(self.tick) * TICK.as_micros() as u64)
+    }
+
     /// Sends what is new of the tick that was stepped last, and lets everything arrive that is due.
     pub fn exchange(&mut self) {
-        let (now, badness, budget) = (self.tick, self.badness, self.budget);
-        let messages = self.server.encode(&|_| budget);
-        for (peer, message) in messages {
+        let (now, budget) = (self.now(), self.budget);
+        for (peer, message) in self.server.encode(&|_| budget) {
             let seat = self.seats.iter_mut().find(|seat| seat.peer == peer);
             let seat = seat.expect("everybody sits somewhere");
-            seat.bytes += message.len();
             seat.largest = seat.largest.max(message.len());
-            if !badness.loses(&mut seat.losing[0], &mut self.dice) {
-                seat.down
-                    .send(message.clone(), badness.due(now, &mut self.dice));
-            }
-            if self.dice.chance(badness.repeats) {
-                seat.down.send(message, badness.due(now, &mut self.dice));
-            }
+            seat.down.send(now, &message);
         }
         for seat in &mut self.seats {
             while let Some(event) = self.server.poll_event(seat.peer) {
-                let late = if self.dice.chance(badness.loss) { 7 } else { 0 };
-                let due = badness.due(now, &mut self.dice) + late;
-                seat.events_down.send(event, due);
+                seat.events_down.send(now, &event);
             }
-            while let Some(message) = seat.down.receive(now) {
+            while let Some(message) = seat.down.poll(now) {
                 match seat.client.handle(&message) {
-                    Ok(()) => {}
-                    Err(ClientError::State(prescient_codec::DecodeError::Late)) => {}
+                    Ok(()) | Err(ClientError::State(DecodeError::Late)) => {}
                     Err(error) => panic!("an honest packet was refused: {error}"),
                 }
             }
-            while let Some(event) = seat.events_down.receive(now) {
+            while let Some(event) = seat.events_down.poll(now) {
                 seat.client.handle(&event).expect("an honest event");
             }
-            if let Some(ack) = seat.client.acknowledgement()
-                && !badness.loses(&mut seat.losing[1], &mut self.dice)
-            {
-                seat.up.send(ack, badness.due(now, &mut self.dice));
+            if let Some(ack) = seat.client.acknowledgement() {
+                seat.up.send(now, &ack);
             }
-            while let Some(message) = seat.up.receive(now) {
-                self.server
-                    .handle(seat.peer, &message)
-                    .expect("an honest answer");
+            while let Some(message) = seat.up.poll(now) {
+                let taken = self.server.handle(seat.peer, &message);
+                taken.expect("an honest answer");
             }
             seat.poll();
-        }
-    }
-}
-
-/// Runs a test for every seed; `PRESCIENT_SEED` picks one, `PRESCIENT_SEEDS` says how many.
-pub fn for_seeds(test: impl Fn(u64)) {
-    let read = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let seeds = match read("PRESCIENT_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..read("PRESCIENT_SEEDS").unwrap_or(20),
-    };
-    for seed in seeds {
-        let run = std::panic::AssertUnwindSafe(|| test(seed));
-        if let Err(panic) = std::panic::catch_unwind(run) {
-            eprintln!("replay with PRESCIENT_SEED={seed}");
-            std::panic::resume_unwind(panic);
         }
     }
 }

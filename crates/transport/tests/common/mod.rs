@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+#[allow(unused_imports, reason = "every test uses another part")]
+pub use prescient_tests::seeds::{over_seeds, seeds};
 use prescient_transport::*;
 
 pub const PROTOCOL: ProtocolId = ProtocolId(*b"transport tests!");
@@ -536,22 +538,6 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
         for _ in 0..=random.below(8) {
             let bit = random.below(bytes.len() as u64 * 8) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
-        }
-    }
-}
-
-/// Seeds to try: `PRESCIENT_SEEDS` of them from `PRESCIENT_SEED` on.
-pub fn seeds(usual: u64) -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let start = number("PRESCIENT_SEED").unwrap_or(0);
-    start..start + number("PRESCIENT_SEEDS").unwrap_or(usual)
-}
-
-/// Runs a case over seeds and says which one fails.
-pub fn over_seeds(usual: u64, case: impl Fn(u64) + std::panic::RefUnwindSafe) {
-    for seed in seeds(usual) {
-        if std::panic::catch_unwind(|| case(seed)).is_err() {
-            panic!("seed {seed} fails; PRESCIENT_SEED={seed} PRESCIENT_SEEDS=1 replays it");
         }
     }
 }
