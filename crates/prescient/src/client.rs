@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use prescient_net::{BlockingClient, insecure_token};
-use prescient_replication::{Change, Config, Object, Tick};
-use prescient_schema::{EntityRef, Schema, State};
+use prescient_replication::{Change, ClientError, Config, Object, Tick};
+use prescient_schema::{Difference, EntityRef, Schema, State};
 use prescient_transport::{
     ClientId, CloseReason, ConnectError, ConnectToken, LinkConfig, ProtocolId, Received, SendError,
     Statistics,
 };
 
 use crate::error::JoinError;
-use crate::protocol::{EVENTS, STATE, protocol_of};
+use crate::protocol::{EVENTS, STATE, protocol};
 
 /// What happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub enum ClientEvent {
     Joined,
     /// It did not, or could not be reached. Nothing follows.
     Failed(ConnectError),
+    /// The server's schema is another, in what this names; *here* is the server. The connection
+    /// ends.
+    OtherSchema(Vec<Difference>),
     /// Something is new in the world.
     Change(Change),
     /// Nothing was heard of the server for a while; it may come back.
@@ -38,13 +41,15 @@ pub struct Client {
     view: prescient_replication::Client,
     /// State arrived, and the server does not know yet what became of it.
     unanswered: bool,
+    /// What has to arrive and was not sent yet.
+    backlog: VecDeque<Vec<u8>>,
     events: VecDeque<ClientEvent>,
 }
 
 impl Client {
     /// Joins a server on this machine that was made with [`Server::local`](crate::Server::local).
     pub fn local(server: &str, schema: Schema) -> Result<Self, JoinError> {
-        let token = insecure_token(server, protocol_of(&schema), ClientId(0))?;
+        let token = insecure_token(server, protocol(), ClientId(0))?;
         Self::join(token, schema)
     }
 
@@ -67,11 +72,11 @@ impl Client {
             LinkConfig,
         ) -> Result<BlockingClient, prescient_net::JoinError>,
     ) -> Result<Self, JoinError> {
-        let protocol = protocol_of(&schema);
         Ok(Self {
             view: prescient_replication::Client::new(schema, Config::default())?,
-            net: connect(token, protocol, LinkConfig::default())?,
+            net: connect(token, protocol(), LinkConfig::default())?,
             unanswered: false,
+            backlog: VecDeque::new(),
             events: VecDeque::new(),
         })
     }
@@ -121,16 +126,12 @@ impl Client {
         self.view.tick()
     }
 
-    /// Tells the server something, perhaps about an object; if that is gone, nothing is said.
-    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> Result<(), SendError> {
-        let Some(message) = self.view.tell(about, payload) else {
-            return Ok(());
-        };
-        let sent = self
-            .net
-            .with(|client, now| client.send(EVENTS, &message, now));
-        self.net.flush();
-        sent
+    /// Tells the server something, perhaps about an object; if that is gone, nothing is said, and
+    /// this returns `false`.
+    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> bool {
+        let said = self.view.tell(about, payload);
+        self.send_messages();
+        said
     }
 
     /// Leaves, and returns when that is said.
@@ -149,9 +150,12 @@ impl Client {
         use prescient_transport::ClientEvent as Net;
         match event {
             Net::Received(Received::Message { channel, message }) => {
-                // What could not be applied is late or damaged, and heals by itself when the
+                // What else could not be applied is late or damaged, and heals by itself when the
                 // server hears of it.
-                let _ = self.view.handle(&message);
+                if let Err(ClientError::Schema(differences)) = self.view.handle(&message) {
+                    let event = ClientEvent::OtherSchema(differences);
+                    self.events.push_back(event);
+                }
                 self.unanswered |= channel == STATE;
             }
             Net::Connected { .. } => self.events.push_back(ClientEvent::Joined),
@@ -165,6 +169,7 @@ impl Client {
 
     /// Tells the server what was applied.
     fn answer(&mut self) {
+        self.send_messages();
         if !std::mem::take(&mut self.unanswered) {
             return;
         }
@@ -175,5 +180,24 @@ impl Client {
                 .with(|client, now| client.send(STATE, &message, now));
             self.net.flush();
         }
+    }
+
+    /// Sends what has to arrive, as far as there is room.
+    fn send_messages(&mut self) {
+        self.backlog
+            .extend(std::iter::from_fn(|| self.view.poll_message()));
+        let backlog = &mut self.backlog;
+        if backlog.is_empty() || self.net.machine().statistics().is_none() {
+            return;
+        }
+        self.net.with(|client, now| {
+            while let Some(message) = backlog.front() {
+                match client.send(EVENTS, message, now) {
+                    Err(SendError::Backlogged) => break,
+                    Ok(()) | Err(_) => backlog.pop_front(),
+                };
+            }
+        });
+        self.net.flush();
     }
 }

@@ -77,5 +77,5 @@ pub use prescient_schema as schema;
 pub use client::{Client, ClientEvent};
 pub use error::{JoinError, ServeError};
 pub use names::*;
-pub use protocol::protocol_of;
+pub use protocol::protocol;
 pub use server::{Server, ServerEvent, ServerOptions};

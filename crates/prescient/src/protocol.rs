@@ -1,17 +1,15 @@
 //! What both ends must have in common, and which channels carry what.
 
-use prescient_schema::Schema;
 use prescient_transport::{ChannelId, ProtocolId};
 
-/// The protocol of two ends that share a schema, which tokens name: whoever has another is turned
-/// away at the door.
-pub fn protocol_of(schema: &Schema) -> ProtocolId {
-    ProtocolId::of(&[
-        b"prescient",
-        &[prescient_codec::WIRE_VERSION],
-        &schema.fingerprint().to_be_bytes(),
-    ])
+/// What tokens have to name: whoever speaks another version is turned away at the door. Whether
+/// both have the same schema turns out after that, so that it can be said where they differ.
+pub fn protocol() -> ProtocolId {
+    ProtocolId::of(&[b"prescient", &[prescient_codec::WIRE_VERSION, VERSION]])
 }
+
+/// Of the messages of `prescient-replication`.
+const VERSION: u8 = 1;
 
 /// State, and what was applied of it: the newest counts.
 pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;

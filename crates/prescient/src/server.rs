@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use prescient_net::{BlockingServer, Socket, SocketStatistics, resolve};
 use prescient_replication::{
-    About, FromClient, PeerError, PeerId, PeerStatistics, Relevance, ServerConfig, Step, Tick,
-    World, WorldError,
+    About, Divergence, FromClient, PeerError, PeerId, PeerStatistics, Relevance, ServerConfig,
+    Step, Tick, World, WorldError,
 };
-use prescient_schema::{EntityRef, Schema};
+use prescient_schema::{Difference, EntityRef, Schema};
 use prescient_transport::{
     ClientId, CloseReason, ConnectionId, Limits, LinkConfig, ProtocolId, Received, SendError,
     Statistics, TokenKey,
 };
 
 use crate::error::ServeError;
-use crate::protocol::{EVENTS, STATE, protocol_of};
+use crate::protocol::{EVENTS, STATE, protocol};
 
 /// What a server does by default.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,14 @@ pub enum ServerEvent {
         /// What the backend put into the token.
         data: Vec<u8>,
     },
+    /// Somebody was turned away because its schema is another, in what this names; *here* is the
+    /// server.
+    OtherSchema {
+        /// Who it is to the backend.
+        client: ClientId,
+        /// What differs.
+        differences: Vec<Difference>,
+    },
     /// A client said something.
     Said {
         /// Who.
@@ -64,6 +72,14 @@ pub enum ServerEvent {
         about: About<EntityRef>,
         /// What.
         payload: Vec<u8>,
+    },
+    /// What a client shows that never was true in recent ticks, as it was
+    /// [asked](prescient_replication::Server::question); empty if all is well.
+    Testified {
+        /// Who.
+        peer: PeerId,
+        /// What.
+        differences: Vec<Divergence>,
     },
     /// Nothing was heard of a client for a while; it may come back.
     Silent(PeerId),
@@ -88,6 +104,8 @@ pub struct Server {
     protocol: ProtocolId,
     packet: usize,
     tick: Tick,
+    /// Who is connected, but did not say yet by which schema it reads.
+    arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
     /// Events that their connections had no room for.
     backlog: BTreeMap<PeerId, VecDeque<Vec<u8>>>,
     events: VecDeque<ServerEvent>,
@@ -113,7 +131,7 @@ impl Server {
         relevance: impl Relevance + 'static,
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
-        let protocol = protocol_of(&schema);
+        let protocol = protocol();
         // A name that resolves to nothing is an error of its own.
         let addresses = resolve(address)?;
         let socket = Socket::bind(addresses[0])?;
@@ -127,6 +145,7 @@ impl Server {
             protocol,
             packet: options.packet,
             tick: Tick(0),
+            arriving: BTreeMap::new(),
             backlog: BTreeMap::new(),
             events: VecDeque::new(),
         })
@@ -169,7 +188,7 @@ impl Server {
         let peers: Vec<PeerId> = stage.peers().collect();
         for peer in peers {
             let backlog = self.backlog.entry(peer).or_default();
-            backlog.extend(std::iter::from_fn(|| self.stage.poll_event(peer)));
+            backlog.extend(std::iter::from_fn(|| self.stage.poll_message(peer)));
             self.net.with(|server, now| {
                 while let Some(event) = backlog.front() {
                     match server.send(ConnectionId(peer.0), EVENTS, event, now) {
@@ -248,8 +267,7 @@ impl Server {
             } => {
                 let peer = PeerId(connection.0);
                 self.stage.connect(peer);
-                self.events
-                    .push_back(ServerEvent::Joined { peer, client, data });
+                self.arriving.insert(peer, (client, data));
             }
             Net::Received {
                 connection,
@@ -278,6 +296,26 @@ impl Server {
                 };
                 self.events.push_back(said);
             }
+            Ok(FromClient::Greeted) => {
+                if let Some((client, data)) = self.arriving.remove(&peer) {
+                    let joined = ServerEvent::Joined { peer, client, data };
+                    self.events.push_back(joined);
+                }
+            }
+            Ok(FromClient::Testified(differences)) => {
+                let said = ServerEvent::Testified { peer, differences };
+                self.events.push_back(said);
+            }
+            Err(PeerError::Schema(differences)) => {
+                if let Some(&(client, _)) = self.arriving.get(&peer) {
+                    let event = ServerEvent::OtherSchema {
+                        client,
+                        differences,
+                    };
+                    self.events.push_back(event);
+                }
+                self.close(peer, CloseReason::Violation);
+            }
             Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
             Err(_) => self.close(peer, CloseReason::Violation),
         }
@@ -291,6 +329,9 @@ impl Server {
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
         self.stage.disconnect(peer);
         self.backlog.remove(&peer);
-        self.events.push_back(ServerEvent::Left { peer, reason });
+        // Who never joined does not leave.
+        if self.arriving.remove(&peer).is_none() {
+            self.events.push_back(ServerEvent::Left { peer, reason });
+        }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) struct Kinds {
     /// The type of each class and which of its tables it is.
     classes: Vec<(Kind, u8)>,
     names: BTreeMap<String, Kind>,
+    class_names: Vec<String>,
 }
 
 impl Kinds {
@@ -30,6 +31,11 @@ impl Kinds {
             tables: Vec::new(),
             classes: Vec::new(),
             names: BTreeMap::new(),
+            class_names: schema
+                .classes
+                .iter()
+                .map(|class| class.name.clone())
+                .collect(),
         };
         for (number, class) in schema.classes.iter_mut().enumerate() {
             let number = number as u16;
@@ -54,6 +60,17 @@ impl Kinds {
 
     pub fn find(&self, name: &str) -> Option<Kind> {
         self.names.get(name).copied()
+    }
+
+    /// The type that a class of this name belongs to, and which of its tables it is.
+    pub fn class(&self, name: &str) -> Option<(Kind, u8)> {
+        if let Some(kind) = self.find(name) {
+            return Some((kind, 0));
+        }
+        let kind = self.find(name.split_once('.')?.0)?;
+        let mut numbers = self.tables(kind).iter();
+        let table = numbers.position(|&class| self.class_names[usize::from(class)] == name)?;
+        Some((kind, table as u8))
     }
 
     /// The classes of a type, one per table.

@@ -20,6 +20,9 @@
 //! let mut client = Client::new(schema, Config::default())?;
 //! let peer = PeerId(1);
 //! server.connect(peer);
+//! while let Some(message) = client.poll_message() {
+//!     server.handle(peer, &message)?;
+//! }
 //!
 //! let mut step = server.step(Tick(1))?;
 //! let crate_: Ref<Crate> = step.spawn(&Crate { place: [1.0, 2.5] })?;
@@ -31,7 +34,7 @@
 //!     for (_, message) in server.encode(&|_| Some(1200)) {
 //!         client.handle(&message)?;
 //!     }
-//!     while let Some(message) = server.poll_event(peer) {
+//!     while let Some(message) = server.poll_message(peer) {
 //!         client.handle(&message)?;
 //!     }
 //!     if let Some(message) = client.acknowledgement() {
@@ -52,6 +55,7 @@
 //! # }
 //! ```
 
+mod charge;
 mod client;
 mod event;
 mod grid;
@@ -60,13 +64,19 @@ mod message;
 mod peer;
 mod relevance;
 mod server;
+mod stay;
+mod testimony;
+mod views;
+mod whole;
 mod world;
 
-pub use client::{Change, Client, ClientError, Object};
+pub use client::{Change, Client, ClientError, Object, SetError};
 pub use event::About;
 pub use grid::Place;
-pub use peer::PeerStatistics;
+pub use peer::{PeerStatistics, Traveller};
 pub use prescient_codec::{Config, Tick, Weight};
 pub use relevance::{Distance, Everything, Owned, Relevance, Sight, Subject, Viewer};
-pub use server::{FromClient, PeerError, PeerId, Server, ServerConfig};
+pub use server::{Budget, FromClient, Messages, PeerError, PeerId, Server, ServerConfig};
+pub use testimony::Divergence;
+pub use views::{Factory, Views};
 pub use world::{Step, World, WorldError};

@@ -1,64 +1,148 @@
 //! The messages, byte by byte; WIRE.md has the same as tables.
 
 use prescient_codec::{Ack, ClientId, Tick};
+use prescient_schema::{Fingerprint, Tolerance};
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    /// A packet of the codec, to the client.
+    /// Of one world. `stay` has the last bits of a [`Stay`](crate::stay::Stay).
+    Here { stay: u8, said: Said<'a> },
+    /// The fingerprint of the schema by which a client reads; to the server.
+    Hello { fingerprint: Fingerprint },
+    /// The server's schema, since the client's is another.
+    Schema {
+        tolerance: Tolerance,
+        schema: &'a [u8],
+    },
+    /// The client's schema, since it cannot read the server's.
+    Unreadable { schema: &'a [u8] },
+    /// The client is to say what it shows.
+    Question,
+}
+
+/// What a message about a world says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    /// A packet of the codec: of the world to a client, of what it is in charge of to the server.
     State(&'a [u8]),
+    /// Which packets were applied.
+    Applied(Ack),
     /// Something happened, to the client.
     Event {
         tick: Tick,
         about: Option<ClientId>,
         payload: &'a [u8],
     },
-    /// Which packets were applied, to the server.
-    Applied(Ack),
     /// Something happened, to the server.
-    Said {
+    Told {
         about: Option<ClientId>,
         payload: &'a [u8],
     },
+    /// Whether a client is in charge of an object, to the client.
+    Charge {
+        tick: Tick,
+        about: ClientId,
+        yours: bool,
+    },
+    /// What a client shows, in words of [`testimony`](crate::testimony).
+    Testimony { tick: Tick, rows: &'a [u8] },
 }
 
 impl<'a> Message<'a> {
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
-            Self::State(packet) => {
-                bytes.reserve_exact(1 + packet.len());
-                bytes.push(STATE);
-                bytes.extend_from_slice(packet);
+            Self::Here { stay, said } => said.write(stay, &mut bytes),
+            Self::Hello { fingerprint } => {
+                bytes.push(HELLO);
+                bytes.extend_from_slice(&fingerprint.to_be_bytes());
             }
-            Self::Event {
-                tick,
-                about,
-                payload,
-            } => {
-                bytes.push(EVENT);
-                bytes.extend_from_slice(&tick.0.to_le_bytes());
-                put_about(&mut bytes, about);
-                bytes.extend_from_slice(payload);
+            Self::Schema { tolerance, schema } => {
+                bytes.extend([SCHEMA, u8::from(tolerance == Tolerance::Additive)]);
+                bytes.extend_from_slice(schema);
             }
-            Self::Applied(ack) => {
-                bytes.push(APPLIED);
-                bytes.extend_from_slice(&ack.to_bytes());
+            Self::Unreadable { schema } => {
+                bytes.push(UNREADABLE);
+                bytes.extend_from_slice(schema);
             }
-            Self::Said { about, payload } => {
-                bytes.push(SAID);
-                put_about(&mut bytes, about);
-                bytes.extend_from_slice(payload);
-            }
+            Self::Question => bytes.push(QUESTION),
         }
         bytes
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for anything else.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (&kind, rest) = bytes.split_first()?;
+        let (&first, rest) = bytes.split_first()?;
+        match first {
+            HELLO => Some(Self::Hello {
+                fingerprint: Fingerprint::from_be_bytes(rest.try_into().ok()?),
+            }),
+            SCHEMA => {
+                let (&tolerance, schema) = rest.split_first()?;
+                let tolerance = match tolerance {
+                    0 => Tolerance::Exact,
+                    1 => Tolerance::Additive,
+                    _ => return None,
+                };
+                Some(Self::Schema { tolerance, schema })
+            }
+            UNREADABLE => Some(Self::Unreadable { schema: rest }),
+            QUESTION => rest.is_empty().then_some(Self::Question),
+            _ => Some(Self::Here {
+                stay: first >> 4,
+                said: Said::read(first & 15, rest)?,
+            }),
+        }
+    }
+}
+
+impl<'a> Said<'a> {
+    fn write(self, stay: u8, bytes: &mut Vec<u8>) {
+        let first = |kind: u8| stay << 4 | kind;
+        match self {
+            Self::State(packet) => {
+                bytes.reserve_exact(1 + packet.len());
+                bytes.push(first(STATE));
+                bytes.extend_from_slice(packet);
+            }
+            Self::Applied(ack) => {
+                bytes.push(first(APPLIED));
+                bytes.extend_from_slice(&ack.to_bytes());
+            }
+            Self::Event {
+                tick,
+                about,
+                payload,
+            } => {
+                bytes.push(first(EVENT));
+                bytes.extend_from_slice(&tick.0.to_le_bytes());
+                put_about(bytes, about);
+                bytes.extend_from_slice(payload);
+            }
+            Self::Told { about, payload } => {
+                bytes.push(first(TOLD));
+                put_about(bytes, about);
+                bytes.extend_from_slice(payload);
+            }
+            Self::Charge { tick, about, yours } => {
+                bytes.push(first(CHARGE));
+                bytes.extend_from_slice(&tick.0.to_le_bytes());
+                bytes.extend_from_slice(&about.0.to_le_bytes());
+                bytes.push(u8::from(yours));
+            }
+            Self::Testimony { tick, rows } => {
+                bytes.push(first(TESTIMONY));
+                bytes.extend_from_slice(&tick.0.to_le_bytes());
+                bytes.extend_from_slice(rows);
+            }
+        }
+    }
+
+    fn read(kind: u8, rest: &'a [u8]) -> Option<Self> {
         match kind {
             STATE => Some(Self::State(rest)),
+            APPLIED => Ack::from_bytes(rest).map(Self::Applied),
             EVENT => {
                 let (tick, rest) = take_u32(rest)?;
                 let (about, payload) = take_about(rest)?;
@@ -68,10 +152,28 @@ impl<'a> Message<'a> {
                     payload,
                 })
             }
-            APPLIED => Ack::from_bytes(rest).map(Self::Applied),
-            SAID => {
+            TOLD => {
                 let (about, payload) = take_about(rest)?;
-                Some(Self::Said { about, payload })
+                Some(Self::Told { about, payload })
+            }
+            CHARGE => {
+                let (tick, rest) = take_u32(rest)?;
+                let (about, rest) = take_u32(rest)?;
+                let yours = match rest {
+                    [0] => false,
+                    [1] => true,
+                    _ => return None,
+                };
+                Some(Self::Charge {
+                    tick: Tick(tick),
+                    about: ClientId(about),
+                    yours,
+                })
+            }
+            TESTIMONY => {
+                let (tick, rows) = take_u32(rest)?;
+                let tick = Tick(tick);
+                Some(Self::Testimony { tick, rows })
             }
             _ => None,
         }
@@ -94,10 +196,18 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
+/// The lower half of the first byte where the upper one is a stay.
 const STATE: u8 = 0;
 const EVENT: u8 = 1;
 const APPLIED: u8 = 2;
-const SAID: u8 = 3;
+const TOLD: u8 = 3;
+const CHARGE: u8 = 4;
+const TESTIMONY: u8 = 5;
+/// The whole first byte.
+const HELLO: u8 = 0x0f;
+const SCHEMA: u8 = 0x1f;
+const UNREADABLE: u8 = 0x2f;
+const QUESTION: u8 = 0x3f;
 
 #[cfg(test)]
 mod tests {
@@ -109,17 +219,33 @@ mod tests {
         /// Fails if any part is written in one order and read in another.
         #[test]
         fn what_is_written_is_read(
+            stay in 0u8..16,
             tick in any::<u32>(),
             about in prop::option::of(0u32..u32::MAX),
+            yours in any::<bool>(),
+            fingerprint in any::<[u8; 16]>(),
             payload in prop::collection::vec(any::<u8>(), 0..40),
         ) {
+            let tick = Tick(tick);
+            let of = ClientId(about.unwrap_or_default());
             let about = about.map(ClientId);
             let payload = &payload[..];
-            for message in [
-                Message::State(payload),
-                Message::Event { tick: Tick(tick), about, payload },
-                Message::Said { about, payload },
-            ] {
+            let said = [
+                Said::State(payload),
+                Said::Event { tick, about, payload },
+                Said::Told { about, payload },
+                Said::Charge { tick, about: of, yours },
+                Said::Testimony { tick, rows: payload },
+            ];
+            let here = said.map(|said| Message::Here { stay, said });
+            let tolerance = if yours { Tolerance::Additive } else { Tolerance::Exact };
+            let others = [
+                Message::Hello { fingerprint: Fingerprint::from_be_bytes(fingerprint) },
+                Message::Schema { tolerance, schema: payload },
+                Message::Unreadable { schema: payload },
+                Message::Question,
+            ];
+            for message in here.into_iter().chain(others) {
                 let bytes = message.to_bytes();
                 prop_assert_eq!(Message::read(&bytes), Some(message));
             }

@@ -1,17 +1,20 @@
 //! One client as the server sees it: what it is shown, and what it is still to hear.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, ClientId, Config, EncodeError, Encoder, Slot, Statistics, Tick,
+    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Slot, Statistics, Tick,
 };
 use prescient_schema::{EntityRef, Schema};
 
-use crate::message::Message;
+use crate::charge::Intake;
+use crate::message::{Message, Said};
 use crate::relevance::{Relevance, Sight, Subject, Viewer};
 use crate::server::{Announcement, PeerId};
-use crate::world::{Record, Serial, Touched, World};
+use crate::stay::Stay;
+use crate::world::{Record, Serial, Step, Touched, World};
 
 /// What happened between a server and one of its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +41,11 @@ pub(crate) enum Eye {
 
 pub(crate) struct Peer {
     encoder: Encoder,
+    stay: Stay,
+    /// Whether it reads by the right schema; before that it is shown nothing.
+    pub greeted: bool,
+    /// Whether it was told the right one.
+    pub corrected: bool,
     pub eye: Eye,
     pub team: u32,
     /// What it is shown, in the order in which it appeared in the world.
@@ -47,8 +55,27 @@ pub(crate) struct Peer {
     /// Events that can be sent, and how many ever could.
     ready: VecDeque<Vec<u8>>,
     events: u64,
-    /// Events about objects that the client does not know yet, as far as we know.
-    waiting: BTreeMap<Serial, Vec<(Tick, Vec<u8>)>>,
+    /// Notices about objects that the client does not know yet, as far as we know.
+    waiting: BTreeMap<Serial, Vec<(Tick, Notice)>>,
+    /// What the client was told that it is in charge of.
+    charged: BTreeSet<Serial>,
+    /// What it reports of that.
+    intake: Option<Intake>,
+}
+
+/// What a client can be told of an object.
+#[derive(Clone, Debug)]
+enum Notice {
+    Event(Vec<u8>),
+    Charge(bool),
+}
+
+/// A client between two worlds: what it is still to hear of the last one, and how it reads.
+pub struct Traveller {
+    stay: Stay,
+    greeted: bool,
+    ready: VecDeque<Vec<u8>>,
+    events: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +89,9 @@ impl Peer {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         Self {
             encoder: Encoder::new(schema, config),
+            stay: Stay::default(),
+            greeted: false,
+            corrected: false,
             eye: Eye::Nowhere,
             team: 0,
             visible: BTreeMap::new(),
@@ -69,6 +99,32 @@ impl Peer {
             ready: VecDeque::new(),
             events: 0,
             waiting: BTreeMap::new(),
+            charged: BTreeSet::new(),
+            intake: None,
+        }
+    }
+
+    /// A client that comes from another world.
+    pub fn arrived(traveller: Traveller, schema: Arc<Schema>, config: Config) -> Self {
+        Self {
+            stay: traveller.stay.next(),
+            greeted: traveller.greeted,
+            ready: traveller.ready,
+            events: traveller.events,
+            ..Self::new(schema, config)
+        }
+    }
+
+    /// The client leaves for another world; what waits for an object will never be about one.
+    pub fn depart(mut self) -> Traveller {
+        for serial in self.waiting.keys().copied().collect::<Vec<_>>() {
+            self.give_up(serial);
+        }
+        Traveller {
+            stay: self.stay,
+            greeted: self.greeted,
+            ready: self.ready,
+            events: self.events,
         }
     }
 
@@ -96,6 +152,7 @@ impl Peer {
         now: bool,
         team_of: &dyn Fn(Option<PeerId>) -> u32,
     ) {
+        let own = viewer.peer;
         let ask = |peer: &mut Self, serial: Serial| {
             let Some(record) = world.record_of(serial) else {
                 return;
@@ -110,24 +167,28 @@ impl Peer {
                 place: record.place,
             };
             let seen = peer.visible.get(&serial).map(|seen| seen.sight);
-            peer.show(record, policy.sight(viewer, &subject, seen), world);
+            let sight = policy.sight(viewer, &subject, seen);
+            peer.show_whole(own, record, sight, world);
         };
         for &touched in touched {
             if let Touched::Gone(serial) = touched {
                 // The encoder notices by itself what left the archive.
                 self.visible.remove(&serial);
+                self.charged.remove(&serial);
                 self.give_up(serial);
             }
         }
+        // Parts are seen as their wholes are, about which alone a policy is asked.
+        let is_whole = |serial: Serial| world.record_of(serial).is_some_and(|r| r.whole.is_none());
         if std::mem::take(&mut self.unsettled) {
-            for serial in world.serials() {
+            for serial in world.serials().filter(|&serial| is_whole(serial)) {
                 ask(self, serial);
             }
             return;
         }
         for &touched in touched {
             if let Touched::Here(serial) = touched {
-                ask(self, serial);
+                ask(self, world.root(serial));
             }
         }
         if now && let Some(reach) = policy.reach(viewer) {
@@ -136,8 +197,30 @@ impl Peer {
                 None => Default::default(),
             };
             near.extend(self.visible.keys());
-            for serial in near {
+            for serial in near.into_iter().filter(|&serial| is_whole(serial)) {
                 ask(self, serial);
+            }
+        }
+    }
+
+    /// Shows an object and its parts like this from now on, or not at all. Who is in charge of
+    /// something sees it.
+    fn show_whole(&mut self, own: PeerId, record: &Record, sight: Option<Sight>, world: &World) {
+        let yours = record.author == Some(own);
+        let sight = sight.or(yours.then_some(Sight::WHOLE));
+        self.show(record, sight, world);
+        if yours != self.charged.contains(&record.serial) {
+            if yours {
+                self.charged.insert(record.serial);
+            } else {
+                self.charged.remove(&record.serial);
+            }
+            let tick = world.tick().unwrap_or_default();
+            self.notify(record.serial, tick, Notice::Charge(yours));
+        }
+        for &part in &record.parts {
+            if let Some(part) = world.record_of(part) {
+                self.show_whole(own, part, sight, world);
             }
         }
     }
@@ -175,10 +258,10 @@ impl Peer {
     }
 
     /// A packet of the newest tick; `None` if it was encoded already.
-    pub fn encode(&mut self, world: &World, budget: Option<usize>) -> Option<Vec<u8>> {
+    pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
         let budget = budget.map(|bytes| bytes.saturating_sub(1));
-        match self.encoder.encode(world.archive(), budget) {
-            Ok(packet) => Some(Message::State(&packet.bytes).to_bytes()),
+        match self.encoder.encode(archive, budget) {
+            Ok(packet) => Some(self.here(Said::State(&packet.bytes))),
             Err(
                 EncodeError::NothingNew(_) | EncodeError::EmptyArchive | EncodeError::Exhausted,
             ) => None,
@@ -198,8 +281,8 @@ impl Peer {
         };
         let known: Vec<_> = self.waiting.keys().filter_map(known).collect();
         for (serial, id) in known {
-            for (tick, payload) in self.waiting.remove(&serial).into_iter().flatten() {
-                self.push(tick, Some(id), &payload);
+            for (tick, notice) in self.waiting.remove(&serial).into_iter().flatten() {
+                self.push(tick, id, notice);
             }
         }
         Ok(())
@@ -218,17 +301,9 @@ impl Peer {
             } = *announcement;
             let is_meant =
                 to.is_none_or(|peer| peer == own) && told.binary_search(&number).is_err();
-            let Some(seen) = self.visible.get(&about).filter(|_| is_meant) else {
-                continue;
-            };
-            heard.push(number);
-            let slot = seen.first;
-            match self.encoder.client_id(slot) {
-                Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, Some(id), payload),
-                _ => {
-                    let waiting = self.waiting.entry(about).or_default();
-                    waiting.push((tick, payload.clone()));
-                }
+            if is_meant && self.visible.contains_key(&about) {
+                heard.push(number);
+                self.notify(about, tick, Notice::Event(payload.clone()));
             }
         }
         heard
@@ -236,11 +311,27 @@ impl Peer {
 
     /// Tells of something that is about no object.
     pub fn tell(&mut self, tick: Tick, payload: &[u8]) {
-        self.push(tick, None, payload);
+        let about = None;
+        self.events += 1;
+        self.send(Said::Event {
+            tick,
+            about,
+            payload,
+        });
     }
 
-    pub fn poll_event(&mut self) -> Option<Vec<u8>> {
+    /// Sends a message that is to be delivered once.
+    pub fn say(&mut self, message: Message<'_>) {
+        self.ready.push_back(message.to_bytes());
+    }
+
+    pub fn poll_message(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
+    }
+
+    /// Whether a message is about the world that the client is in now.
+    pub fn is_here(&self, stay: u8) -> bool {
+        self.stay.bits() == stay
     }
 
     /// The entity that the client calls by a number.
@@ -248,24 +339,104 @@ impl Peer {
         self.encoder.slot(id)
     }
 
-    fn push(&mut self, tick: Tick, about: Option<ClientId>, payload: &[u8]) {
-        let event = Message::Event {
-            tick,
-            about,
-            payload,
-        };
-        self.events += 1;
-        self.ready.push_back(event.to_bytes());
+    /// The model starts anew; what is shown keeps its numbers.
+    pub fn resync(&mut self) {
+        self.encoder.resync();
     }
 
-    /// An object will not become known any more: what waits for it is told all the same, about a
-    /// number that nobody has.
+    /// Takes what the client reports of what it is in charge of.
+    pub fn report(
+        &mut self,
+        own: PeerId,
+        packet: &[u8],
+        world: &World,
+        config: Config,
+    ) -> Result<(), DecodeError> {
+        if self.charged.is_empty() && self.intake.is_none() {
+            return Ok(());
+        }
+        let intake = self
+            .intake
+            .get_or_insert_with(|| Intake::new(world, config));
+        let encoder = &self.encoder;
+        intake.take(packet, world, own, &|id| encoder.slot(id))
+    }
+
+    /// Whether the client reports more than it can be in charge of.
+    pub fn reports_too_much(&self) -> bool {
+        let most = 2 * self.charged.len() * MOST_TABLES + SLACK;
+        self.intake
+            .as_ref()
+            .is_some_and(|intake| intake.len() > most)
+    }
+
+    /// Makes what the client reported part of a tick.
+    pub fn relay(&mut self, own: PeerId, step: &mut Step<'_>) {
+        if let Some(intake) = &mut self.intake {
+            intake.apply(own, step);
+        }
+    }
+
+    /// What to tell the client about what it reported.
+    pub fn acknowledgement(&mut self) -> Option<Vec<u8>> {
+        let intake = self.intake.as_mut()?;
+        if !std::mem::take(&mut intake.unanswered) {
+            return None;
+        }
+        let ack = intake.decoder().acknowledgement()?;
+        Some(self.here(Said::Applied(ack)))
+    }
+
+    /// Tells of something about an object that is shown, now or once the client knows it.
+    fn notify(&mut self, about: Serial, tick: Tick, notice: Notice) {
+        let Some(slot) = self.visible.get(&about).map(|seen| seen.first) else {
+            return;
+        };
+        match self.encoder.client_id(slot) {
+            Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, id, notice),
+            _ => self.waiting.entry(about).or_default().push((tick, notice)),
+        }
+    }
+
+    fn push(&mut self, tick: Tick, about: ClientId, notice: Notice) {
+        match notice {
+            Notice::Event(payload) => {
+                self.events += 1;
+                self.send(Said::Event {
+                    tick,
+                    about: Some(about),
+                    payload: &payload,
+                });
+            }
+            Notice::Charge(yours) => self.send(Said::Charge { tick, about, yours }),
+        }
+    }
+
+    fn send(&mut self, said: Said<'_>) {
+        let message = self.here(said);
+        self.ready.push_back(message);
+    }
+
+    fn here(&self, said: Said<'_>) -> Vec<u8> {
+        let stay = self.stay.bits();
+        Message::Here { stay, said }.to_bytes()
+    }
+
+    /// The client will not get to know an object.
     fn give_up(&mut self, serial: Serial) {
-        for (tick, payload) in self.waiting.remove(&serial).into_iter().flatten() {
-            self.push(tick, Some(NOBODY), &payload);
+        for (tick, notice) in self.waiting.remove(&serial).into_iter().flatten() {
+            if let Notice::Event(_) = notice {
+                self.push(tick, NOBODY, notice);
+            }
         }
     }
 }
 
 /// A number that no client ever has: ids stay near each other.
 const NOBODY: ClientId = ClientId(u32::MAX - 1);
+
+/// Tables that a type may have.
+const MOST_TABLES: usize = 32;
+
+/// Entities that a client may still report although it is no longer in charge of them.
+const SLACK: usize = 1024;

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use prescient_codec::history::Archive;
 use prescient_codec::{AckError, Config, Tick};
-use prescient_schema::{EntityRef, Schema};
+use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::client::list;
 use crate::event::About;
 use crate::grid::Place;
-use crate::message::Message;
-use crate::peer::{Eye, Peer, PeerStatistics};
+use crate::message::{Message, Said};
+use crate::peer::{Eye, Peer, PeerStatistics, Traveller};
 use crate::relevance::{Relevance, Viewer};
+use crate::testimony::{self, Divergence};
 use crate::world::{Serial, Step, World, WorldError};
 
 /// A client, as the program calls it.
@@ -28,6 +31,8 @@ pub struct ServerConfig {
     /// The size of the cells by which near objects are found, in the units of positions; about
     /// half of how far one can see.
     pub cell: f64,
+    /// Whether clients with other schemas may read, as far as that is possible.
+    pub tolerance: Tolerance,
 }
 
 impl Default for ServerConfig {
@@ -36,6 +41,7 @@ impl Default for ServerConfig {
             codec: Config::default(),
             look_every: 4,
             cell: 32.0,
+            tolerance: Tolerance::Exact,
         }
     }
 }
@@ -50,6 +56,9 @@ pub enum PeerError {
     /// The bytes are not a message of a client.
     #[error("not a message of a client; the peer runs another program or is hostile")]
     Malformed,
+    /// It reads by another schema. *Here* is the server.
+    #[error("the peer's schema is another: {}", list(.0))]
+    Schema(Vec<Difference>),
     /// It claims to have applied what was never sent. Whoever does that is broken or hostile.
     #[error("the peer acknowledges what it cannot have: {0}")]
     BadAcknowledgement(AckError),
@@ -58,8 +67,13 @@ pub enum PeerError {
 /// What a client said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromClient {
-    /// Which packets it applied; nothing to do.
+    /// It is ready, and is shown the world from now on.
+    Greeted,
+    /// Something about connections; nothing to do.
     Applied,
+    /// What it shows that never was true in recent ticks, as it was [asked](Server::question);
+    /// empty if all is well.
+    Testified(Vec<Divergence>),
     /// Something happened there.
     Event {
         /// To what: one of the objects that it is shown.
@@ -72,8 +86,8 @@ pub enum FromClient {
 /// A world and everybody who looks at it.
 ///
 /// In every tick: [`step`](Self::step) the world, [`encode`](Self::encode) and send what comes out,
-/// [`poll_event`](Self::poll_event) and send that reliably; in between [`handle`](Self::handle)
-/// whatever arrives.
+/// [`poll_message`](Self::poll_message) and send that reliably and in order; in between
+/// [`handle`](Self::handle) whatever arrives.
 pub struct Server {
     world: World,
     config: ServerConfig,
@@ -82,6 +96,12 @@ pub struct Server {
     /// What happened since the last [`encode`](Self::encode), which says who sees what.
     announced: Vec<Announcement>,
 }
+
+/// How many bytes a peer may be sent at most; `None` without a limit.
+pub type Budget<'a> = dyn Fn(PeerId) -> Option<usize> + Sync + 'a;
+
+/// What to send, and to whom.
+pub type Messages = Vec<(PeerId, Vec<u8>)>;
 
 /// Something that happened to an object.
 pub(crate) struct Announcement {
@@ -108,9 +128,14 @@ impl Server {
         })
     }
 
-    /// Begins the next tick; what happens in it is said to what this returns.
+    /// Begins the next tick; what happens in it is said to what this returns. What clients
+    /// reported of objects that they are in charge of has happened by then.
     pub fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
-        self.world.step(tick)
+        let mut step = self.world.step(tick)?;
+        for (&id, peer) in &mut self.peers {
+            peer.relay(id, &mut step);
+        }
+        Ok(step)
     }
 
     /// The world.
@@ -118,19 +143,29 @@ impl Server {
         &self.world
     }
 
-    /// Somebody looks from now on; who did already starts anew.
+    /// Somebody looks, as soon as it has said by which schema it reads; who did already starts
+    /// anew.
     pub fn connect(&mut self, peer: PeerId) {
         let schema = self.world.archive().schema().clone();
-        self.peers
-            .insert(peer, Peer::new(schema, self.config.codec));
+        let new = Peer::new(schema, self.config.codec);
+        self.take_in(peer, new);
+    }
+
+    /// Somebody looks who looked at another world until now; that must have the same schema.
+    pub fn welcome(&mut self, peer: PeerId, traveller: Traveller) {
+        let schema = self.world.archive().schema().clone();
+        let new = Peer::arrived(traveller, schema, self.config.codec);
+        self.take_in(peer, new);
     }
 
     /// Somebody no longer looks.
     pub fn disconnect(&mut self, peer: PeerId) {
-        let gone = self.peers.remove(&peer);
-        if gone.is_some_and(|peer| peer.team != 0) {
-            self.look_at_everything();
-        }
+        self.part_with(peer);
+    }
+
+    /// Somebody looks at another world from now on, which is to [`welcome`](Self::welcome) it.
+    pub fn depart(&mut self, peer: PeerId) -> Option<Traveller> {
+        self.part_with(peer).map(Peer::depart)
     }
 
     /// Everybody who looks.
@@ -168,11 +203,36 @@ impl Server {
     }
 
     /// What each peer is to be sent about the newest tick, in no more bytes than `budget` says of
-    /// it. May be left out for a tick, for all peers or (with a budget of 0) for some.
-    pub fn encode(
+    /// it. May be left out for a tick, for all peers or (with a budget of 0) for some: how often
+    /// is sent and how often the world is stepped are two matters.
+    pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
+        self.look();
+        encode(&mut self.peers, self.world.archive(), budget)
+    }
+
+    /// Like [`encode`](Self::encode), while the next tick happens on another core: peers are sent
+    /// what the world was before it.
+    pub fn encode_during<R: Send>(
         &mut self,
-        budget: &(dyn Fn(PeerId) -> Option<usize> + Sync),
-    ) -> Vec<(PeerId, Vec<u8>)> {
+        budget: &Budget<'_>,
+        next: Tick,
+        happen: impl FnOnce(&mut Step<'_>) -> R + Send,
+    ) -> Result<(Messages, R), WorldError> {
+        self.look();
+        let before = self.world.archive().clone();
+        let mut step = self.world.step(next)?;
+        for (&id, peer) in &mut self.peers {
+            peer.relay(id, &mut step);
+        }
+        let peers = &mut self.peers;
+        Ok(rayon::join(
+            || encode(peers, &before, budget),
+            move || happen(&mut step),
+        ))
+    }
+
+    /// Brings up to date who sees what, and tells of what happened.
+    fn look(&mut self) {
         let touched = self.world.take_touched();
         let announced = std::mem::take(&mut self.announced);
         let tick = self.world.tick().unwrap_or_default();
@@ -201,14 +261,8 @@ impl Server {
             let told = peer.hear(id, &announced, &[]);
             peer.look(&viewer, world, relevance, &touched, now, &team_of);
             peer.hear(id, &announced, &told);
-            let bytes = match budget(id) {
-                Some(0) => None,
-                budget => peer.encode(world, budget),
-            };
-            bytes.map(|bytes| (id, bytes))
         };
-        let peers: Vec<_> = self.peers.iter_mut().collect();
-        peers.into_par_iter().filter_map(serve).collect()
+        greeted(&mut self.peers).into_par_iter().for_each(serve);
     }
 
     /// Tells everybody who is shown an object, or will be by the next [`encode`](Self::encode), what
@@ -235,9 +289,29 @@ impl Server {
         Ok(())
     }
 
-    /// The next event for a peer, to be sent so that it arrives exactly once.
-    pub fn poll_event(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        self.peers.get_mut(&peer)?.poll_event()
+    /// The next message for a peer that wants a carrier that delivers it once and in order.
+    pub fn poll_message(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        self.peers.get_mut(&peer)?.poll_message()
+    }
+
+    /// What to tell a peer about what it reported; to be sent after [`handle`](Self::handle), and
+    /// may get lost.
+    pub fn acknowledgement(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        self.peers.get_mut(&peer)?.acknowledgement()
+    }
+
+    /// Forgets what was learned with a peer, and tells it everything anew; what it shows stays. It
+    /// is done by itself where the two ends no longer understand each other.
+    pub fn resync(&mut self, peer: PeerId) -> Result<(), PeerError> {
+        self.peer(peer)?.resync();
+        Ok(())
+    }
+
+    /// Asks a peer what it shows, to compare it with the truth; what comes of it is
+    /// [`FromClient::Testified`]. The answer is about as long as everything that is shown.
+    pub fn question(&mut self, peer: PeerId) -> Result<(), PeerError> {
+        self.peer(peer)?.say(Message::Question);
+        Ok(())
     }
 
     /// Takes what a client sent.
@@ -246,26 +320,100 @@ impl Server {
             .peers
             .get_mut(&peer)
             .ok_or(PeerError::NoSuchPeer(peer))?;
-        match Message::read(message) {
-            Some(Message::Applied(ack)) => {
-                let taken = from.acknowledge(&ack, &self.world);
-                taken.map_err(PeerError::BadAcknowledgement)?;
-                Ok(FromClient::Applied)
+        match Message::read(message).ok_or(PeerError::Malformed)? {
+            Message::Here { stay, said } => {
+                let here = from.greeted && from.is_here(stay);
+                self.hear(peer, here, said)
             }
-            Some(Message::Said { about, payload }) => {
+            Message::Hello { fingerprint } => self.greet(peer, fingerprint),
+            Message::Unreadable { schema } if !from.greeted => {
+                let theirs = self.read_schema(schema).ok_or(PeerError::Malformed)?;
+                Err(PeerError::Schema(self.world.schema().differences(&theirs)))
+            }
+            Message::Unreadable { .. } | Message::Schema { .. } | Message::Question => {
+                Err(PeerError::Malformed)
+            }
+        }
+    }
+
+    /// Takes what a client said about this world, if it is `here`, or about the one before.
+    fn hear(&mut self, peer: PeerId, here: bool, said: Said<'_>) -> Result<FromClient, PeerError> {
+        let codec = self.config.codec;
+        let world = &self.world;
+        let from = self.peers.get_mut(&peer);
+        let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
+        match said {
+            Said::Told { about, payload } => {
                 let about = match about {
                     None => About::Nothing,
                     // What it cannot see, or made up, is the same to us as what just went.
-                    Some(id) => match from.slot(id).and_then(|slot| self.world.object_of(slot)) {
-                        Some(object) => About::Object(object),
-                        None => About::Gone,
+                    Some(id) => match from.slot(id).and_then(|slot| world.object_of(slot)) {
+                        Some(object) if here => About::Object(object),
+                        _ => About::Gone,
                     },
                 };
                 let payload = payload.to_vec();
                 Ok(FromClient::Event { about, payload })
             }
-            Some(Message::State(_) | Message::Event { .. }) | None => Err(PeerError::Malformed),
+            Said::Applied(ack) if here => {
+                let taken = from.acknowledge(&ack, world);
+                taken.map_err(PeerError::BadAcknowledgement)?;
+                Ok(FromClient::Applied)
+            }
+            Said::State(packet) if here => {
+                // What could not be applied is late or damaged, and heals by itself.
+                let _ = from.report(peer, packet, world, codec);
+                match from.reports_too_much() {
+                    true => Err(PeerError::Malformed),
+                    false => Ok(FromClient::Applied),
+                }
+            }
+            Said::Testimony { tick, rows } if here => {
+                let find = |id| from.slot(id);
+                let found = testimony::examine(rows, tick, world.archive(), &find);
+                found.map(FromClient::Testified).ok_or(PeerError::Malformed)
+            }
+            Said::Applied(_) | Said::State(_) | Said::Testimony { .. } => Ok(FromClient::Applied),
+            Said::Event { .. } | Said::Charge { .. } => Err(PeerError::Malformed),
         }
+    }
+
+    /// A client says by which schema it reads.
+    fn greet(&mut self, peer: PeerId, theirs: Fingerprint) -> Result<FromClient, PeerError> {
+        let (own, tolerance) = (self.world.schema(), self.config.tolerance);
+        let (same, schema) = (own.fingerprint() == theirs, own.to_bytes());
+        let from = self.peer(peer)?;
+        if from.greeted || from.corrected && !same {
+            return Err(PeerError::Malformed);
+        }
+        from.greeted = same;
+        if same {
+            return Ok(FromClient::Greeted);
+        }
+        from.corrected = true;
+        let schema = &schema;
+        from.say(Message::Schema { tolerance, schema });
+        Ok(FromClient::Applied)
+    }
+
+    fn read_schema(&self, bytes: &[u8]) -> Option<Schema> {
+        let classes = self.world.schema().classes.iter();
+        let contracts: Vec<_> = classes.filter_map(|class| class.contract.clone()).collect();
+        Schema::from_bytes(bytes, &contracts).ok()
+    }
+
+    fn take_in(&mut self, peer: PeerId, new: Peer) {
+        self.part_with(peer);
+        self.peers.insert(peer, new);
+    }
+
+    fn part_with(&mut self, peer: PeerId) -> Option<Peer> {
+        let gone = self.peers.remove(&peer)?;
+        self.world.dismiss(peer);
+        if gone.team != 0 {
+            self.look_at_everything();
+        }
+        Some(gone)
     }
 
     /// What happened between the server and a peer.
@@ -300,4 +448,20 @@ impl Server {
             peer.unsettled = true;
         }
     }
+}
+
+/// Everybody who is shown something.
+fn greeted(peers: &mut BTreeMap<PeerId, Peer>) -> Vec<(&PeerId, &mut Peer)> {
+    peers.iter_mut().filter(|(_, peer)| peer.greeted).collect()
+}
+
+fn encode(peers: &mut BTreeMap<PeerId, Peer>, archive: &Archive, budget: &Budget<'_>) -> Messages {
+    let serve = |(&id, peer): (&PeerId, &mut Peer)| {
+        let bytes = match budget(id) {
+            Some(0) => None,
+            budget => peer.encode(archive, budget),
+        };
+        bytes.map(|bytes| (id, bytes))
+    };
+    greeted(peers).into_par_iter().filter_map(serve).collect()
 }

@@ -1,6 +1,6 @@
 //! The truth: objects, their values at every recent tick, and where they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, Capture, CaptureError};
@@ -33,6 +33,9 @@ pub enum WorldError {
         /// What it was taken for.
         expected: &'static str,
     },
+    /// An object cannot be part of itself, or of one of its own parts.
+    #[error("object {0:?} would be part of itself")]
+    Circle(EntityRef),
     /// The values cannot be captured.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -41,6 +44,8 @@ pub enum WorldError {
 /// The objects of one world, now and in the recent past.
 #[derive(Debug)]
 pub struct World {
+    /// What the program calls its schema; the archive's has further columns.
+    declared: Schema,
     kinds: Kinds,
     archive: Archive,
     cast: Cast,
@@ -59,19 +64,26 @@ pub(crate) struct Record {
     /// One entity per table.
     pub slots: Vec<Slot>,
     pub owner: Option<PeerId>,
+    /// The client that says what it is like.
+    pub author: Option<PeerId>,
+    /// What it is a part of, and what is a part of it.
+    pub whole: Option<Serial>,
+    pub parts: Vec<Serial>,
     /// Where it is, if its type has a position.
     pub place: Option<Place>,
 }
 
 /// Who is there.
 #[derive(Debug)]
-struct Cast {
-    records: BTreeMap<Serial, Record>,
+pub(crate) struct Cast {
+    pub records: BTreeMap<Serial, Record>,
     /// The object of which each slot is the first table's entity.
     serials: Vec<Option<Serial>>,
     next_serial: u64,
     grid: Grid,
-    touched: Vec<Touched>,
+    pub touched: Vec<Touched>,
+    /// What a client is in charge of.
+    pub entrusted: BTreeSet<Serial>,
 }
 
 impl Cast {
@@ -91,7 +103,7 @@ impl Cast {
 /// Something happened to an object that may matter to who sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touched {
-    /// It appeared, or belongs to somebody else.
+    /// It appeared, belongs to somebody or something else, or somebody else is in charge of it.
     Here(Serial),
     /// It is gone.
     Gone(Serial),
@@ -101,8 +113,10 @@ impl World {
     /// An empty world whose objects are found by cells of this size.
     pub(crate) fn new(schema: Schema, cell: f64) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
+        let declared = schema.clone();
         let (kinds, schema) = Kinds::of(schema);
         Ok(Self {
+            declared,
             kinds,
             archive: Archive::new(Arc::new(schema), HISTORY),
             cast: Cast {
@@ -111,6 +125,7 @@ impl World {
                 next_serial: 0,
                 grid: Grid::new(cell),
                 touched: Vec::new(),
+                entrusted: BTreeSet::new(),
             },
         })
     }
@@ -124,6 +139,11 @@ impl World {
             cast: &mut self.cast,
             parcel: Parcel::default(),
         })
+    }
+
+    /// What its objects can be, as the program said.
+    pub fn schema(&self) -> &Schema {
+        &self.declared
     }
 
     /// The newest tick.
@@ -174,6 +194,36 @@ impl World {
         self.cast.records.keys().copied()
     }
 
+    pub(crate) fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// What an object is a part of in the end, or the object itself.
+    pub(crate) fn root(&self, serial: Serial) -> Serial {
+        self.cast.root(serial)
+    }
+
+    /// Nobody is in charge of what a peer was in charge of.
+    pub(crate) fn dismiss(&mut self, peer: PeerId) {
+        let Cast {
+            records,
+            touched,
+            entrusted,
+            ..
+        } = &mut self.cast;
+        entrusted.retain(|serial| {
+            let record = records
+                .get_mut(serial)
+                .filter(|record| record.author == Some(peer));
+            let Some(record) = record else {
+                return true;
+            };
+            record.author = None;
+            touched.push(Touched::Here(*serial));
+            false
+        });
+    }
+
     pub(crate) fn grid(&self) -> &Grid {
         &self.cast.grid
     }
@@ -187,10 +237,10 @@ impl World {
 /// A tick being written. It ends when this is dropped, whether all went well or not.
 pub struct Step<'a> {
     /// `None` only while it is dropped.
-    capture: Option<Capture<'a>>,
+    pub(crate) capture: Option<Capture<'a>>,
     schema: Arc<Schema>,
     kinds: &'a Kinds,
-    cast: &'a mut Cast,
+    pub(crate) cast: &'a mut Cast,
     /// Room for values.
     parcel: Parcel,
 }
@@ -217,21 +267,41 @@ impl Step<'_> {
                 expected: T::NAME,
             });
         }
-        for table in 0..T::TABLES.len() {
-            let entity = self.cast.records[&serial].slots[table];
-            self.fill(value, table, object.entity());
-            let Some(capture) = &mut self.capture else {
-                break;
-            };
-            capture.write_parcel(entity, &self.parcel)?;
-            if table == 0 {
-                let class = usize::from(self.kinds.tables(kind)[0]);
-                let place = Place::of(&self.schema.classes[class], &self.parcel.row);
-                self.cast.grid.put(serial, place);
-                if let Some(record) = self.cast.records.get_mut(&serial) {
-                    record.place = place;
-                }
-            }
+        for (table, name) in T::TABLES.iter().enumerate() {
+            let mut parcel = std::mem::take(&mut self.parcel);
+            parcel.row.clear();
+            parcel.contents.clear();
+            value.write(&Declaration::PLAIN, name, &mut parcel);
+            let written = self.write(serial, table, &mut parcel);
+            self.parcel = parcel;
+            written?;
+        }
+        Ok(())
+    }
+
+    /// A table of an object is like this now; the column that says whose it is, is added.
+    pub(crate) fn write(
+        &mut self,
+        serial: Serial,
+        table: usize,
+        parcel: &mut Parcel,
+    ) -> Result<(), CaptureError> {
+        let (Some(record), Some(capture)) = (self.cast.records.get_mut(&serial), &mut self.capture)
+        else {
+            return Ok(());
+        };
+        let Some(&entity) = record.slots.get(table) else {
+            return Ok(());
+        };
+        if table > 0 {
+            let object = capture.reference(record.slots[0]);
+            parcel.row.push(object.unwrap_or(EntityRef::NONE).cell());
+        }
+        capture.write_parcel(entity, parcel)?;
+        if table == 0 {
+            let class = usize::from(self.kinds.tables(record.kind)[0]);
+            record.place = Place::of(&self.schema.classes[class], &parcel.row);
+            self.cast.grid.put(serial, record.place);
         }
         Ok(())
     }
@@ -255,6 +325,8 @@ impl Step<'_> {
         self.cast.set_serial(record.slots[0], None);
         self.cast.grid.put(serial, None);
         self.cast.touched.push(Touched::Gone(serial));
+        self.cast.part(&record);
+        self.cast.entrusted.remove(&serial);
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
@@ -308,6 +380,9 @@ impl Step<'_> {
             kind,
             slots,
             owner,
+            author: None,
+            whole: None,
+            parts: Vec::new(),
             place,
         };
         self.cast.records.insert(serial, record);
@@ -320,7 +395,7 @@ impl Step<'_> {
         kind.ok_or(WorldError::UnknownType(T::NAME))
     }
 
-    fn find(&self, object: EntityRef) -> Result<Serial, WorldError> {
+    pub(crate) fn find(&self, object: EntityRef) -> Result<Serial, WorldError> {
         let slot = Slot(object.index().unwrap_or(u32::MAX));
         let capture = self.capture.as_ref();
         let there = capture.and_then(|capture| capture.reference(slot)) == Some(object);

@@ -6,7 +6,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{TICK, Theatre, Unit, bad, good};
-use prescient_replication::{About, Distance, Everything, Tick};
+use prescient_replication::{About, Distance, Everything, Place, Tick};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -225,7 +225,7 @@ fn an_event_waits_for_its_tick() {
         theatre.server.step(Tick(tick)).expect("in order").finish();
         let state = theatre.server.encode(&|_| None).remove(0).1;
         theatre.server.tell(peer, &[tick as u8]).expect("connected");
-        let event = theatre.server.poll_event(peer).expect("it was told");
+        let event = theatre.server.poll_message(peer).expect("it was told");
         let seat = &mut theatre.seats[0];
         seat.client.handle(&event).expect("honest");
         seat.poll();
@@ -361,4 +361,30 @@ fn bursts_of_loss_do_not_hold_up_the_world() {
         assert_eq!(median, 2, "one way");
         assert!(p99 <= limit, "{loss} %: {p99} ticks");
     }
+}
+
+/// Fails if coordinates are turned into floats before they are subtracted.
+#[test]
+fn places_are_told_apart_far_from_the_origin() {
+    let mut theatre = Theatre::new(1, 1, good(), Everything);
+    let mut step = theatre.server.step(Tick(1)).expect("the first");
+    for x in [33_333.33, 33_333.34] {
+        let place = [x, -x];
+        let unit = Unit {
+            place,
+            ..Unit::default()
+        };
+        step.spawn(&unit).expect("sound");
+    }
+    step.finish();
+    for _ in 0..3 {
+        theatre.tick += 1;
+        theatre.exchange();
+    }
+    let client = &theatre.seats[0].client;
+    let [a, b] = client.objects().collect::<Vec<_>>()[..] else {
+        panic!("both are shown");
+    };
+    assert_eq!(client.offset(b, a), Some(Place([0.01, -0.01, 0.0])));
+    assert_eq!(client.offset(a, a), Some(Place::default()));
 }

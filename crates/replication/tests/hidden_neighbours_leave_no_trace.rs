@@ -72,6 +72,7 @@ fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
             // Who joins late is shown everything at once.
             theatre.server.connect(PeerId(1));
             theatre.seats[0] = common::Seat::new(PeerId(1), seed, &good());
+            theatre.listen();
         }
         for (peer, message) in theatre.server.encode(&|_| None) {
             let seat = &mut theatre.seats[peer.0 as usize - 1];

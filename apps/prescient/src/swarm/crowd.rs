@@ -158,7 +158,7 @@ fn relay(options: &SwarmOptions, server: SocketAddr) -> Result<Option<UdpConditi
 fn token(number: u64, key: &TokenKey, servers: &[SocketAddr]) -> Result<ConnectToken, SwarmError> {
     let grant = Grant {
         client: ClientId(number),
-        protocol: prescient::protocol_of(&schema()),
+        protocol: prescient::protocol(),
         servers: servers.to_vec(),
         expires: UnixTime(Clock::unix().0 + 60),
         data: Vec::new(),

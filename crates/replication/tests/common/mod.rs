@@ -119,6 +119,7 @@ impl Seat {
                 Change::Removed(object) => {
                     assert!(self.objects.remove(&object).is_some(), "removed, not known");
                 }
+                Change::Charged { .. } | Change::Entered => {}
                 Change::Event {
                     tick,
                     about,
@@ -159,12 +160,24 @@ impl Theatre {
         let seat = |peer| Seat::new(PeerId(peer), seed, &link);
         let seats = (1..=peers).map(seat).collect();
         (1..=peers).for_each(|peer| server.connect(PeerId(peer)));
-        Self {
+        let mut theatre = Self {
             server,
             seats,
             dice: Dice::new(seed),
             budget: None,
             tick: 0,
+        };
+        theatre.listen();
+        theatre
+    }
+
+    /// The server takes what clients said, which must not get lost.
+    pub fn listen(&mut self) {
+        for seat in &mut self.seats {
+            while let Some(message) = seat.client.poll_message() {
+                let taken = self.server.handle(seat.peer, &message);
+                taken.expect("an honest message");
+            }
         }
     }
 
@@ -178,7 +191,7 @@ impl Theatre {
         }
     }
 
-    fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         Time::from_micros(u64::from(self.tick) * TICK.as_micros() as u64)
     }
 
@@ -192,7 +205,7 @@ impl Theatre {
             seat.down.send(now, &message);
         }
         for seat in &mut self.seats {
-            while let Some(event) = self.server.poll_event(seat.peer) {
+            while let Some(event) = self.server.poll_message(seat.peer) {
                 seat.events_down.send(now, &event);
             }
             while let Some(message) = seat.down.poll(now) {
@@ -211,7 +224,11 @@ impl Theatre {
                 let taken = self.server.handle(seat.peer, &message);
                 taken.expect("an honest answer");
             }
+            if let Some(ack) = self.server.acknowledgement(seat.peer) {
+                seat.down.send(now, &ack);
+            }
             seat.poll();
         }
+        self.listen();
     }
 }

@@ -1,0 +1,169 @@
+//! Objects that a client is in charge of: what it reports is what everybody sees.
+//!
+//! The server stays the one that says who is in charge, and it relays: what a client reports of an
+//! object becomes part of the next tick, unless somebody else is in charge by then. References in
+//! it can only be to what the client is shown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prescient_codec::history::Archive;
+use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot};
+use prescient_schema::{EntityRef, Field, Kind, Library, Parcel, Schema};
+
+use crate::kinds::Kinds;
+use crate::server::PeerId;
+use crate::world::{Serial, Step, Touched, World, WorldError};
+
+impl Step<'_> {
+    /// A client is in charge of an object from now on, or nobody but the server is. It is shown
+    /// the object, whatever the policy says. When it leaves, nobody is in charge.
+    pub fn entrust(&mut self, object: EntityRef, author: Option<PeerId>) -> Result<(), WorldError> {
+        let serial = self.find(object)?;
+        let entrusted = &mut self.cast.entrusted;
+        match author {
+            Some(_) => entrusted.insert(serial),
+            None => entrusted.remove(&serial),
+        };
+        if let Some(record) = self.cast.records.get_mut(&serial) {
+            record.author = author;
+            self.cast.touched.push(Touched::Here(serial));
+        }
+        Ok(())
+    }
+}
+
+/// The classes by which a client reports, on both ends alike: those of a world, where references
+/// are numbers, and the last column says which object it is.
+pub(crate) fn reported(schema: &Schema, kinds: &Kinds) -> Schema {
+    let mut schema = schema.clone();
+    for (number, class) in (0..).zip(&mut schema.classes) {
+        if kinds.kind(number).1 > 0 {
+            class.fields.pop();
+        }
+        for field in &mut class.fields {
+            if matches!(field.kind, Kind::Reference { .. }) {
+                field.kind = NUMBER;
+            }
+        }
+        class.contract = None;
+        class.fields.push(Field::new("object", NUMBER));
+    }
+    schema
+}
+
+/// A number of an object, or one more than that.
+const NUMBER: Kind = Kind::Int {
+    bits: 33,
+    signed: false,
+};
+
+/// What one client reported.
+pub(crate) struct Intake {
+    decoder: Decoder,
+    /// What is to become of objects in the next tick, by table.
+    news: BTreeMap<(Serial, u8), Parcel>,
+    /// Something arrived that was not acknowledged.
+    pub unanswered: bool,
+}
+
+impl Intake {
+    pub fn new(world: &World, config: Config) -> Self {
+        let schema = reported(world.archive().schema(), world.kinds());
+        Self {
+            decoder: Decoder::new(Arc::new(schema), config),
+            news: BTreeMap::new(),
+            unanswered: false,
+        }
+    }
+
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Takes a packet; `find` says which entity the client calls by a number.
+    pub fn take(
+        &mut self,
+        packet: &[u8],
+        world: &World,
+        peer: PeerId,
+        find: &dyn Fn(ClientId) -> Option<Slot>,
+    ) -> Result<(), DecodeError> {
+        self.unanswered = true;
+        let applied = self.decoder.decode(packet)?;
+        let shown = self.decoder.world();
+        let Some(changes) = shown.changes(applied.tick) else {
+            return Ok(());
+        };
+        for &slot in changes.spawned.iter().chain(&changes.changed) {
+            let Some((serial, table)) = target(shown, slot, world, peer, find) else {
+                continue;
+            };
+            if let Some(parcel) = parcel(shown, slot, world, find) {
+                self.news.insert((serial, table), parcel);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many entities the client reports.
+    pub fn len(&self) -> usize {
+        self.decoder.world().living_slots().count()
+    }
+
+    /// Makes what was reported part of a tick.
+    pub fn apply(&mut self, peer: PeerId, step: &mut Step<'_>) {
+        for ((serial, table), mut parcel) in std::mem::take(&mut self.news) {
+            let author = step
+                .cast
+                .records
+                .get(&serial)
+                .and_then(|record| record.author);
+            if author == Some(peer) {
+                // What does not fit its type stays as it was.
+                let _ = step.write(serial, usize::from(table), &mut parcel);
+            }
+        }
+    }
+}
+
+/// Which object and table a reported entity stands for, if the client is in charge of it.
+fn target(
+    shown: &Archive,
+    slot: Slot,
+    world: &World,
+    peer: PeerId,
+    find: &dyn Fn(ClientId) -> Option<Slot>,
+) -> Option<(Serial, u8)> {
+    let (kind, table) = world.kinds().kind(shown.class(slot)?);
+    let id = ClientId(u32::try_from(*shown.latest(slot)?.last()?).ok()?);
+    let record = world.record(world.archive().reference(find(id)?)?)?;
+    (record.author == Some(peer) && record.kind == kind).then_some((record.serial, table))
+}
+
+/// A reported row as the world has it, without the column that the world adds itself.
+fn parcel(
+    shown: &Archive,
+    slot: Slot,
+    world: &World,
+    find: &dyn Fn(ClientId) -> Option<Slot>,
+) -> Option<Parcel> {
+    let class = usize::from(shown.class(slot)?);
+    let row = shown.latest(slot)?;
+    let fields = &world.archive().schema().classes[class].fields;
+    let mut parcel = Parcel::default();
+    for (&cell, field) in row[..row.len() - 1].iter().zip(fields) {
+        parcel.row.push(match field.kind {
+            Kind::Reference { .. } => {
+                let id = cell.checked_sub(1).and_then(|id| u32::try_from(id).ok());
+                let to = id.and_then(|id| world.archive().reference(find(ClientId(id))?));
+                to.unwrap_or(EntityRef::NONE).cell()
+            }
+            _ => cell,
+        });
+        if field.kind.container().is_some() && cell != 0 {
+            parcel.contents.push(shown.content(cell)?.clone());
+        }
+    }
+    Some(parcel)
+}

@@ -1,0 +1,393 @@
+//! The client: what it was shown, and what changed since it last asked.
+
+mod author;
+mod inbox;
+mod reading;
+mod scene;
+
+use std::collections::VecDeque;
+
+use prescient_codec::{ClientId, Config, DecodeError, Tick};
+use prescient_schema::{Contract, Difference, EntityRef, Schema, State, Tolerance};
+use thiserror::Error;
+
+use crate::event::About;
+use crate::grid::Place;
+use crate::message::{Message, Said};
+use crate::stay::Stay;
+use crate::testimony;
+use crate::world::WorldError;
+
+use author::Author;
+pub use author::SetError;
+use inbox::{Inbox, Notice};
+use reading::{Reading, table_of};
+use scene::Scene;
+
+/// An object, as a client calls it. Not used again for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object {
+    id: u32,
+    /// How many objects had this number before.
+    life: u32,
+}
+
+/// What is new since it was last asked; an object comes up once, however much happened to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The client is in another world. What it showed of the last one is removed.
+    Entered,
+    /// An object appeared.
+    Created(Object),
+    /// An object changed.
+    Updated(Object),
+    /// An object left, or is no longer shown.
+    Removed(Object),
+    /// The client is in charge of an object, or no longer: what it [`set`](Client::set)s is what
+    /// everybody sees.
+    Charged {
+        /// The object.
+        object: Object,
+        /// Whether it is.
+        yours: bool,
+    },
+    /// Something happened. Objects that were there at its tick were created before.
+    Event {
+        /// When, at the server.
+        tick: Tick,
+        /// To what.
+        about: About<Object>,
+        /// What, in the program's own words.
+        payload: Vec<u8>,
+    },
+}
+
+/// Why a message was not taken. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The bytes are not a message of a server.
+    #[error("not a message of a server; it runs another program or is hostile")]
+    Malformed,
+    /// A packet could not be applied. Those that come late are normal; the others heal by
+    /// themselves, too.
+    #[error(transparent)]
+    State(#[from] DecodeError),
+    /// The server's schema is another, and this end cannot read by it. *Here* is the server.
+    #[error("the server's schema is another: {}", list(.0))]
+    Schema(Vec<Difference>),
+}
+
+/// What a client was shown.
+///
+/// [`handle`](Self::handle) whatever arrives, send what [`poll_message`](Self::poll_message) returns
+/// so that it arrives once and in order, and an [`acknowledgement`](Self::acknowledgement) whenever
+/// state arrived; [`poll_change`](Self::poll_change) to hear what is new.
+pub struct Client {
+    reading: Reading,
+    stay: Stay,
+    entered: bool,
+    scene: Scene,
+    inbox: Inbox,
+    author: Author,
+    config: Config,
+    /// Whether the server answered that its schema is another.
+    corrected: bool,
+    /// Messages that are to be delivered once.
+    outbox: VecDeque<Vec<u8>>,
+}
+
+impl Client {
+    /// A client that knows nothing but the schema, which the server must have exactly.
+    pub fn new(schema: Schema, config: Config) -> Result<Self, WorldError> {
+        Self::tolerant(schema, config, Tolerance::Exact)
+    }
+
+    /// A client that reads what a server with another schema shows, as far as both tolerate it.
+    pub fn tolerant(
+        schema: Schema,
+        config: Config,
+        tolerance: Tolerance,
+    ) -> Result<Self, WorldError> {
+        schema.validate().map_err(WorldError::Schema)?;
+        let fingerprint = schema.fingerprint();
+        let scene = Scene::new(schema.clone(), config);
+        Ok(Self {
+            reading: Reading::new(schema, tolerance),
+            stay: Stay::default(),
+            entered: false,
+            author: Author::new(&scene, config),
+            scene,
+            inbox: Inbox::default(),
+            config,
+            corrected: false,
+            outbox: VecDeque::from([Message::Hello { fingerprint }.to_bytes()]),
+        })
+    }
+
+    /// Takes what the server sent.
+    pub fn handle(&mut self, message: &[u8]) -> Result<(), ClientError> {
+        match Message::read(message) {
+            Some(Message::Here { stay, said }) => self.hear(self.stay.near(stay), said),
+            Some(Message::Schema { tolerance, schema }) => self.adapt(schema, tolerance),
+            Some(Message::Question) => {
+                self.testify();
+                Ok(())
+            }
+            Some(Message::Hello { .. } | Message::Unreadable { .. }) | None => {
+                Err(ClientError::Malformed)
+            }
+        }
+    }
+
+    fn hear(&mut self, stay: Stay, said: Said<'_>) -> Result<(), ClientError> {
+        let notice = match said {
+            Said::State(packet) => {
+                if stay < self.stay {
+                    return Err(ClientError::State(DecodeError::Late));
+                }
+                if stay > self.stay {
+                    self.enter(stay);
+                }
+                let tick = self.scene.apply(packet)?;
+                self.inbox.release(stay, Some(tick));
+                return Ok(());
+            }
+            Said::Applied(ack) => {
+                if stay == self.stay {
+                    let taken = self.author.acknowledge(&ack);
+                    taken.map_err(|_| ClientError::Malformed)?;
+                }
+                return Ok(());
+            }
+            Said::Event {
+                tick,
+                about,
+                payload,
+            } => {
+                let payload = payload.to_vec();
+                (tick, Notice::Event { about, payload })
+            }
+            Said::Charge { tick, about, yours } => (tick, Notice::Charge { about, yours }),
+            Said::Told { .. } | Said::Testimony { .. } => return Err(ClientError::Malformed),
+        };
+        self.inbox.put(stay, notice.0, notice.1);
+        self.inbox.release(self.stay, self.tick());
+        Ok(())
+    }
+
+    /// What to tell the server about what arrived, now and then and at least once per round trip.
+    pub fn acknowledgement(&self) -> Option<Vec<u8>> {
+        let ack = self.scene.decoder.acknowledgement()?;
+        Some(self.here(Said::Applied(ack)))
+    }
+
+    /// The next message for the server that wants a carrier that delivers it once and in order.
+    pub fn poll_message(&mut self) -> Option<Vec<u8>> {
+        self.outbox.pop_front()
+    }
+
+    /// Tells the server what happened here, perhaps to an object that is shown. If that is gone,
+    /// nothing is said, and this returns `false`.
+    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> bool {
+        let about = match about {
+            Some(object) if self.scene.entry(object).is_none() => return false,
+            about => about.map(|object| ClientId(object.id)),
+        };
+        let message = self.here(Said::Told { about, payload });
+        self.outbox.push_back(message);
+        true
+    }
+
+    /// The next thing that is new.
+    pub fn poll_change(&mut self) -> Option<Change> {
+        if std::mem::take(&mut self.entered) {
+            return Some(Change::Entered);
+        }
+        if let Some(change) = self.scene.poll() {
+            return Some(change);
+        }
+        while let Some((stay, tick, notice)) = self.inbox.poll() {
+            // What it is about may have left since it arrived.
+            let find = |id| {
+                let here = (stay == self.stay).then_some(id)?;
+                self.scene.at(here, tick)
+            };
+            match notice {
+                Notice::Event { about, payload } => {
+                    let about = match about {
+                        None => About::Nothing,
+                        Some(id) => find(id).map_or(About::Gone, About::Object),
+                    };
+                    return Some(Change::Event {
+                        tick,
+                        about,
+                        payload,
+                    });
+                }
+                Notice::Charge { about, yours } => {
+                    if let Some(object) = find(about) {
+                        self.author.charge(object, yours);
+                        return Some(Change::Charged { object, yours });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The newest tick of which something was applied.
+    pub fn tick(&self) -> Option<Tick> {
+        self.scene.tick()
+    }
+
+    /// Everything that is shown.
+    pub fn objects(&self) -> impl Iterator<Item = Object> {
+        self.scene.objects()
+    }
+
+    /// An object as its first table has it; `None` if it is of another type or gone.
+    pub fn get<T: State>(&self, object: Object) -> Option<T> {
+        self.get_table(object, T::TABLES.first()?)
+    }
+
+    /// An object as a table has it; `None` if that table is not shown. What this client is in
+    /// charge of is as it was last [`set`](Self::set).
+    pub fn get_table<T: State>(&self, object: Object, table: &str) -> Option<T> {
+        let (kind, number) = table_of::<T>(self.scene.kinds(), table)?;
+        if self.scene.entry(object)?.kind != kind {
+            return None;
+        }
+        if let Some(parcel) = self.author.latest(object, number) {
+            return T::from_row_in(table, &parcel.row, parcel).ok();
+        }
+        let row = self.scene.row(object, number)?;
+        let class = self.scene.kinds().tables(kind)[usize::from(number)];
+        let library = self.scene.decoder.world();
+        self.reading.value(table, class, row, library)
+    }
+
+    /// Where an object is as seen from another, both as they are shown: exact however far both are
+    /// from the origin of the world. `None` if one of them is gone or has no position, or they
+    /// count theirs in different steps.
+    pub fn offset(&self, object: Object, from: Object) -> Option<Place> {
+        let coordinates = |object: Object| {
+            let kind = self.scene.entry(object)?.kind;
+            let class = usize::from(self.scene.kinds().tables(kind)[0]);
+            let class = &self.scene.decoder.world().schema().classes[class];
+            let row = match self.author.latest(object, 0) {
+                Some(parcel) => &parcel.row,
+                None => self.scene.row(object, 0)?,
+            };
+            let fields = class.position.iter().map(|&field| usize::from(field));
+            let pairs: Option<Vec<_>> = fields
+                .map(|field| Some((row.get(field)?, class.fields.get(field)?.kind.unit()?)))
+                .collect();
+            pairs
+        };
+        let (object, from) = (coordinates(object)?, coordinates(from)?);
+        if object.is_empty() || object.len() != from.len() {
+            return None;
+        }
+        let mut offset = Place::default();
+        for (axis, ((to, unit), (from, other))) in
+            offset.0.iter_mut().zip(object.into_iter().zip(from))
+        {
+            if unit != other {
+                return None;
+            }
+            *axis = unit.value(to.wrapping_sub(*from));
+        }
+        Some(offset)
+    }
+
+    /// The object that a reference in a value refers to; `None` if it is not there yet, or refers
+    /// to nothing.
+    pub fn resolve(&self, reference: EntityRef) -> Option<Object> {
+        self.scene.by_number(reference.index()?)
+    }
+
+    /// What a reference to an object is, to be put into a value or an event's own bytes.
+    pub fn reference(&self, object: Object) -> Option<EntityRef> {
+        self.scene.entry(object)?;
+        Some(EntityRef::new(object.id, 0))
+    }
+
+    /// Whether this client is in charge of an object.
+    pub fn is_in_charge(&self, object: Object) -> bool {
+        self.author.is_in_charge(object)
+    }
+
+    /// An object that this client is in charge of is like this now.
+    pub fn set<T: State>(&mut self, object: Object, value: &T) -> Result<(), SetError> {
+        if self.reading.is_foreign() {
+            return Err(SetError::OtherSchema);
+        }
+        self.author.set(object, value, &self.scene)
+    }
+
+    /// What to tell the server about everything that this client is in charge of, in no more than
+    /// `budget` bytes, as often as others shall see it move. May get lost. `None` if it is in
+    /// charge of nothing, or was never said to be like anything.
+    pub fn report(&mut self, budget: Option<usize>) -> Option<Vec<u8>> {
+        let packet = self.author.report(&self.scene, budget)?;
+        Some(self.here(Said::State(&packet)))
+    }
+
+    fn here(&self, said: Said<'_>) -> Vec<u8> {
+        let stay = self.stay.bits();
+        Message::Here { stay, said }.to_bytes()
+    }
+
+    fn enter(&mut self, stay: Stay) {
+        self.stay = stay;
+        self.entered = true;
+        self.scene.restart();
+        self.author = Author::new(&self.scene, self.config);
+        self.inbox.release(stay, None);
+    }
+
+    /// The server has another schema than we said.
+    fn adapt(&mut self, schema: &[u8], allows: Tolerance) -> Result<(), ClientError> {
+        if std::mem::replace(&mut self.corrected, true) {
+            return Err(ClientError::Malformed);
+        }
+        let classes = self.reading.own.classes.iter();
+        let contracts: Vec<Contract> = classes.filter_map(|class| class.contract.clone()).collect();
+        let server = Schema::from_bytes(schema, &contracts).map_err(|_| ClientError::Malformed)?;
+        if let Err(differences) = self.reading.adapt(&server, allows) {
+            let schema = &self.reading.own.to_bytes();
+            self.outbox
+                .push_back(Message::Unreadable { schema }.to_bytes());
+            return Err(ClientError::Schema(differences));
+        }
+        let fingerprint = server.fingerprint();
+        self.scene = Scene::new(server, self.config);
+        self.author = Author::new(&self.scene, self.config);
+        self.outbox
+            .push_back(Message::Hello { fingerprint }.to_bytes());
+        Ok(())
+    }
+
+    fn testify(&mut self) {
+        let Some(tick) = self.tick() else {
+            return;
+        };
+        let rows = testimony::write(self.scene.decoder.world());
+        let message = self.here(Said::Testimony { tick, rows: &rows });
+        self.outbox.push_back(message);
+    }
+}
+
+/// The first few differences, for people.
+pub(crate) fn list(differences: &[Difference]) -> String {
+    let mut text: Vec<_> = differences
+        .iter()
+        .take(5)
+        .map(ToString::to_string)
+        .collect();
+    if differences.len() > text.len() {
+        text.push(format!("and {} more", differences.len() - text.len()));
+    }
+    text.join("; ")
+}

@@ -1,0 +1,221 @@
+//! What a client shows, and what changed in it since a program last asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot, Tick};
+use prescient_schema::{EntityRef, Schema};
+
+use super::{Change, Object};
+use crate::kinds::{Kind, Kinds};
+
+/// What is shown of one world after the other.
+pub(super) struct Scene {
+    kinds: Kinds,
+    config: Config,
+    pub decoder: Decoder,
+    /// Everything that is shown, by the number of its first table's entity.
+    shown: BTreeMap<u32, Shown>,
+    /// Whose the entities of further tables are, as far as that is known.
+    parts: BTreeMap<u32, u32>,
+    /// How often a number was given to an object, and when it was last taken away in this world.
+    lives: Vec<Life>,
+    pending: BTreeMap<Object, Pending>,
+}
+
+pub(super) struct Shown {
+    pub object: Object,
+    pub kind: Kind,
+    /// The entity of each table that is shown.
+    pub entities: Vec<Option<ClientId>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    count: u32,
+    ended: Option<Tick>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Created,
+    Updated,
+    Removed,
+}
+
+impl Scene {
+    pub fn new(schema: Schema, config: Config) -> Self {
+        let (kinds, schema) = Kinds::of(schema);
+        Self {
+            kinds,
+            config,
+            decoder: Decoder::new(Arc::new(schema), config),
+            shown: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            lives: Vec::new(),
+            pending: BTreeMap::new(),
+        }
+    }
+
+    /// Shows another world from now on.
+    pub fn restart(&mut self) {
+        let tick = self.tick().unwrap_or_default();
+        while let Some((&id, _)) = self.shown.first_key_value() {
+            self.leave(id, tick);
+        }
+        self.parts.clear();
+        self.lives.iter_mut().for_each(|life| life.ended = None);
+        let schema = self.decoder.world().schema().clone();
+        self.decoder = Decoder::new(schema, self.config);
+    }
+
+    pub fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
+        let applied = self.decoder.decode(packet)?;
+        self.follow(applied.tick);
+        Ok(applied.tick)
+    }
+
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    pub fn tick(&self) -> Option<Tick> {
+        self.decoder.world().newest()
+    }
+
+    pub fn objects(&self) -> impl Iterator<Item = Object> {
+        self.shown.values().map(|shown| shown.object)
+    }
+
+    pub fn entry(&self, object: Object) -> Option<&Shown> {
+        let shown = self.shown.get(&object.id)?;
+        (shown.object == object).then_some(shown)
+    }
+
+    /// The object that has a number now.
+    pub fn by_number(&self, id: u32) -> Option<Object> {
+        self.shown.get(&id).map(|shown| shown.object)
+    }
+
+    /// The object that had a number at a tick, if it is still shown: a number is given to another
+    /// object only after the first has left here.
+    pub fn at(&self, id: ClientId, tick: Tick) -> Option<Object> {
+        let ended = self.lives.get(id.0 as usize).and_then(|life| life.ended);
+        let object = self.by_number(id.0)?;
+        ended.is_none_or(|ended| ended < tick).then_some(object)
+    }
+
+    /// The row of an object in a table, without the column that says whose it is.
+    pub fn row(&self, object: Object, table: u8) -> Option<&[i64]> {
+        let entity = (*self.entry(object)?.entities.get(usize::from(table))?)?;
+        let row = self.decoder.row(entity)?;
+        Some(&row[..row.len() - usize::from(table > 0)])
+    }
+
+    pub fn poll(&mut self) -> Option<Change> {
+        Some(match self.pending.pop_first()? {
+            (object, Pending::Created) => Change::Created(object),
+            (object, Pending::Updated) => Change::Updated(object),
+            (object, Pending::Removed) => Change::Removed(object),
+        })
+    }
+
+    /// Notes what the packet of a tick changed.
+    fn follow(&mut self, tick: Tick) {
+        let Some(changes) = self.decoder.world().changes(tick).cloned() else {
+            return;
+        };
+        for &Slot(id) in &changes.despawned {
+            self.leave(id, tick);
+        }
+        for &Slot(id) in &changes.spawned {
+            self.enter(id);
+        }
+        for &Slot(id) in changes.changed.iter().chain(&changes.spawned) {
+            self.belong(id);
+            let whose = self.parts.get(&id).copied().unwrap_or(id);
+            if let Some(shown) = self.shown.get(&whose) {
+                self.pending.entry(shown.object).or_insert(Pending::Updated);
+            }
+        }
+    }
+
+    fn enter(&mut self, id: u32) {
+        let Some((kind, 0)) = self.class(id) else {
+            return;
+        };
+        let at = id as usize;
+        if self.lives.len() <= at {
+            self.lives.resize(at + 1, Life::default());
+        }
+        let object = Object {
+            id,
+            life: self.lives[at].count,
+        };
+        self.lives[at].count += 1;
+        let mut entities = vec![None; self.kinds.tables(kind).len()];
+        entities[0] = Some(ClientId(id));
+        let shown = Shown {
+            object,
+            kind,
+            entities,
+        };
+        self.shown.insert(id, shown);
+        self.pending.insert(object, Pending::Created);
+    }
+
+    /// Notes whose the entity of a further table is.
+    fn belong(&mut self, id: u32) {
+        let Some((kind, table @ 1..)) = self.class(id) else {
+            return;
+        };
+        let row = self.decoder.row(ClientId(id)).unwrap_or_default();
+        let whose = row
+            .last()
+            .and_then(|&cell| EntityRef::from_cell(cell)?.index());
+        self.detach(id);
+        let Some(whose) = whose else {
+            return;
+        };
+        self.parts.insert(id, whose);
+        if let Some(shown) = self.shown.get_mut(&whose)
+            && shown.kind == kind
+        {
+            shown.entities[usize::from(table)] = Some(ClientId(id));
+        }
+    }
+
+    fn detach(&mut self, id: u32) {
+        if let Some(whose) = self.parts.remove(&id)
+            && let Some(shown) = self.shown.get_mut(&whose)
+        {
+            let entities = shown.entities.iter_mut();
+            entities
+                .filter(|entity| **entity == Some(ClientId(id)))
+                .for_each(|entity| *entity = None);
+            self.pending.entry(shown.object).or_insert(Pending::Updated);
+        }
+    }
+
+    fn leave(&mut self, id: u32, tick: Tick) {
+        self.detach(id);
+        let Some(shown) = self.shown.remove(&id) else {
+            return;
+        };
+        if let Some(life) = self.lives.get_mut(id as usize) {
+            life.ended = Some(tick);
+        }
+        // Nobody need hear of what came and went unnoticed.
+        match self.pending.insert(shown.object, Pending::Removed) {
+            Some(Pending::Created) => {
+                self.pending.remove(&shown.object);
+            }
+            Some(Pending::Updated | Pending::Removed) | None => {}
+        }
+    }
+
+    fn class(&self, id: u32) -> Option<(Kind, u8)> {
+        let class = self.decoder.world().class(Slot(id))?;
+        Some(self.kinds.kind(class))
+    }
+}

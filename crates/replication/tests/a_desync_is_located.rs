@@ -1,0 +1,76 @@
+//! A client that shows something wrong is found out, and what is wrong has a name.
+
+mod common;
+
+use common::{Theatre, Unit, bad};
+use prescient_replication::{Everything, FromClient, PeerId, Tick};
+use prescient_schema::Ref;
+use prescient_tests::seeds::over_seeds;
+
+/// Plays for a while, and returns what the first client says it shows.
+fn testimony(theatre: &mut Theatre, units: &mut Vec<Ref<Unit>>) -> Vec<u8> {
+    for _ in 0..60 {
+        theatre.tick += 1;
+        let mut step = theatre.server.step(Tick(theatre.tick)).expect("ascending");
+        if units.len() < 8 {
+            units.push(step.spawn(&Unit::default()).expect("sound"));
+        }
+        for (number, &unit) in units.iter().enumerate() {
+            let target = units[theatre.dice.below(units.len() as u64) as usize];
+            let unit_now = Unit {
+                place: [theatre.tick as f32, number as f32],
+                health: (theatre.tick / 10) as u8,
+                target,
+                gold: 7,
+            };
+            step.set(unit, &unit_now).expect("sound");
+        }
+        step.finish();
+        theatre.exchange();
+    }
+    theatre.server.question(PeerId(1)).expect("it is here");
+    let question = theatre.server.poll_message(PeerId(1)).expect("just asked");
+    let client = &mut theatre.seats[0].client;
+    client.handle(&question).expect("honest");
+    client.poll_message().expect("an answer")
+}
+
+/// Fails if rows are compared with another tick than those that the client can show, or if a
+/// reference that has not resolved counts as wrong.
+#[test]
+fn an_honest_client_is_believed() {
+    over_seeds(20, |seed| {
+        let mut theatre = Theatre::new(seed, 3, bad(), Everything);
+        theatre.budget = (seed % 2 == 1).then_some(40);
+        let message = testimony(&mut theatre, &mut Vec::new());
+        let found = theatre.server.handle(PeerId(1), &message);
+        assert_eq!(found, Ok(FromClient::Testified(Vec::new())));
+    });
+}
+
+/// Fails if `wrong_fields` does not look for the tick with the fewest.
+#[test]
+fn one_wrong_value_is_named() {
+    over_seeds(20, |seed| {
+        let mut theatre = Theatre::new(seed, 3, bad(), Everything);
+        let mut units = Vec::new();
+        let mut message = testimony(&mut theatre, &mut units);
+        // First byte, tick, number and class of the first entity, two coordinates, its health.
+        let health = 1 + 4 + 6 + 2 * 8;
+        message[health] ^= 0x40;
+        let found = theatre.server.handle(PeerId(1), &message);
+        let Ok(FromClient::Testified(found)) = found else {
+            panic!("{found:?}");
+        };
+        let [found] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(found.class, "unit");
+        assert_eq!(found.field.as_deref(), Some("health"));
+        assert_eq!(found.truth.map(|truth| truth ^ 0x40), Some(found.shown));
+        assert!(units.iter().any(|unit| Some(unit.entity()) == found.object));
+
+        message.truncate(message.len() - 3);
+        assert!(theatre.server.handle(PeerId(1), &message).is_err());
+    });
+}

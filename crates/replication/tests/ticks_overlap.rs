@@ -1,0 +1,90 @@
+//! A server that writes packets while its next tick happens.
+
+mod common;
+
+use common::{Unit, schema};
+use prescient_replication::{
+    Client, Config, Everything, Messages, PeerId, Server, ServerConfig, Step, Tick, WorldError,
+};
+use prescient_schema::Ref;
+
+const PEER: PeerId = PeerId(1);
+
+struct Play {
+    server: Server,
+    client: Client,
+    units: Vec<Ref<Unit>>,
+    packets: Vec<Vec<u8>>,
+}
+
+impl Play {
+    fn new() -> Self {
+        let server = Server::new(schema(), ServerConfig::default(), Everything);
+        let mut server = server.expect("a sound schema");
+        let mut client = Client::new(schema(), Config::default()).expect("a sound schema");
+        server.connect(PEER);
+        let hello = client.poll_message().expect("it greets");
+        server.handle(PEER, &hello).expect("the same schema");
+        Self {
+            server,
+            client,
+            units: Vec::new(),
+            packets: Vec::new(),
+        }
+    }
+
+    fn deliver(&mut self, messages: Messages) {
+        for (peer, message) in messages {
+            self.client.handle(&message).expect("honest");
+            let ack = self.client.acknowledgement().expect("it was applied");
+            self.server.handle(peer, &ack).expect("honest");
+            self.packets.push(message);
+        }
+    }
+}
+
+fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut Step<'_>) {
+    let value = |number: u32| Unit {
+        place: [(tick * number % 97) as f32, (tick / 3) as f32],
+        health: (tick / 7) as u8,
+        ..Unit::default()
+    };
+    if tick.is_multiple_of(4) {
+        units.push(step.spawn(&value(tick)).expect("sound"));
+    }
+    if tick.is_multiple_of(11) && !units.is_empty() {
+        step.despawn(units.remove(0).entity()).expect("there");
+    }
+    for (number, &unit) in units.iter().enumerate() {
+        step.set(unit, &value(number as u32)).expect("sound");
+    }
+}
+
+/// Fails if `encode_during` lets peers read the world that is being written (`world.archive()` after
+/// the step in place of `before`).
+#[test]
+fn packets_are_the_same_as_without() -> Result<(), WorldError> {
+    let (mut apart, mut overlapped) = (Play::new(), Play::new());
+    let mut step = overlapped.server.step(Tick(1))?;
+    happen(1, &mut overlapped.units, &mut step);
+    step.finish();
+    for tick in 1..200 {
+        let mut step = apart.server.step(Tick(tick))?;
+        happen(tick, &mut apart.units, &mut step);
+        step.finish();
+        let messages = apart.server.encode(&|_| Some(300));
+        apart.deliver(messages);
+
+        let units = &mut overlapped.units;
+        let next = tick + 1;
+        let during = overlapped
+            .server
+            .encode_during(&|_| Some(300), Tick(next), |step| {
+                happen(next, units, step);
+            });
+        overlapped.deliver(during?.0);
+    }
+    assert_eq!(apart.packets.len(), 199);
+    assert!(apart.packets == overlapped.packets);
+    Ok(())
+}
