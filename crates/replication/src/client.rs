@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot, Tick};
-use prescient_schema::{EntityRef, Schema, State};
+use prescient_codec::{Applied, ClientId, Config, DecodeError, Decoder, Slot, Tick};
+use prescient_schema::{Content, EntityRef, Library, Schema, State};
 use thiserror::Error;
 
 use crate::event::About;
@@ -61,6 +61,10 @@ pub struct Client {
     shown: BTreeMap<u32, Shown>,
     /// Whose the entities of further tables are, as far as that is known.
     parts: BTreeMap<u32, u32>,
+    /// Up to which tick everything was shown at last.
+    complete: Option<Tick>,
+    /// The newest tick of which each entity was shown by a packet that did not hold all.
+    covered: Vec<Option<Tick>>,
     /// How often a number was given to an object, and when it was last taken away.
     lives: Vec<Life>,
     pending: BTreeMap<Object, Pending>,
@@ -106,6 +110,8 @@ impl Client {
             decoder: Decoder::new(Arc::new(schema), config),
             shown: BTreeMap::new(),
             parts: BTreeMap::new(),
+            complete: None,
+            covered: Vec::new(),
             lives: Vec::new(),
             pending: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -120,6 +126,7 @@ impl Client {
             Some(Message::State(packet)) => {
                 let applied = self.decoder.decode(packet)?;
                 self.follow(applied.tick);
+                self.cover(&applied);
                 self.release(applied.tick);
                 Ok(())
             }
@@ -194,11 +201,36 @@ impl Client {
             return None;
         }
         let number = T::TABLES.iter().position(|&name| name == table)?;
-        let entity = (*shown.entities.get(number)?)?;
-        let row = self.decoder.row(entity)?;
+        T::from_row_in(table, self.row(object, number)?, self.decoder.world()).ok()
+    }
+
+    /// The name of an object's type; `None` if it is gone.
+    pub fn kind_of(&self, object: Object) -> Option<&str> {
+        let shown = self.entry(object)?;
+        let class = usize::from(*self.kinds.tables(shown.kind).first()?);
+        let schema = self.decoder.world().schema();
+        schema.classes.get(class).map(|class| class.name.as_str())
+    }
+
+    /// An object as one of its tables has it, by number; `None` if that table is not shown.
+    pub fn row(&self, object: Object, table: usize) -> Option<&[i64]> {
+        let row = self.decoder.row(self.entity(object, table)?)?;
         // Further tables say at their end whose they are.
-        let row = &row[..row.len() - usize::from(number > 0)];
-        T::from_row_in(table, row, self.decoder.world()).ok()
+        row.get(..row.len() - usize::from(table > 0))
+    }
+
+    /// What the column of a container holds that a [`row`](Self::row) has this cell of; `None` if
+    /// that is nothing.
+    pub fn content(&self, cell: i64) -> Option<&Content> {
+        self.decoder.world().content(cell)
+    }
+
+    /// The tick that a table of an object is shown as of. Where packets are too short for all,
+    /// that is not the same for all.
+    pub fn tick_of(&self, object: Object, table: usize) -> Option<Tick> {
+        let entity = self.entity(object, table)?;
+        let alone = self.covered.get(entity.0 as usize).copied().flatten();
+        alone.max(self.complete)
     }
 
     /// The object that a reference in a value refers to; `None` if it is not there yet, or refers
@@ -206,6 +238,10 @@ impl Client {
     pub fn resolve(&self, reference: EntityRef) -> Option<Object> {
         let id = reference.index()?;
         self.shown.get(&id).map(|shown| shown.object)
+    }
+
+    fn entity(&self, object: Object, table: usize) -> Option<ClientId> {
+        *self.entry(object)?.entities.get(table)?
     }
 
     fn entry(&self, object: Object) -> Option<&Shown> {
@@ -230,6 +266,21 @@ impl Client {
             if let Some(shown) = self.shown.get(&whose) {
                 self.pending.entry(shown.object).or_insert(Pending::Updated);
             }
+        }
+    }
+
+    /// Notes what is now shown as of the packet's tick.
+    fn cover(&mut self, applied: &Applied) {
+        if applied.full {
+            self.complete = Some(applied.tick);
+            return;
+        }
+        for ClientId(id) in self.decoder.covered() {
+            let at = id as usize;
+            if self.covered.len() <= at {
+                self.covered.resize(at + 1, None);
+            }
+            self.covered[at] = Some(applied.tick);
         }
     }
 
