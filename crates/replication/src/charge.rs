@@ -113,7 +113,7 @@ impl Intake {
 
     /// Makes what was reported part of a tick.
     pub fn apply(&mut self, peer: PeerId, step: &mut Step<'_>) {
-        for ((serial, table), mut parcel) in std::mem::take(&mut self.news) {
+        for ((serial, table), parcel) in std::mem::take(&mut self.news) {
             let author = step
                 .cast
                 .records
@@ -121,7 +121,7 @@ impl Intake {
                 .and_then(|record| record.author);
             if author == Some(peer) {
                 // What does not fit its type stays as it was.
-                let _ = step.write(serial, usize::from(table), &mut parcel);
+                let _ = step.set_table(serial, usize::from(table), &parcel);
             }
         }
     }

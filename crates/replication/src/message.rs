@@ -17,6 +17,8 @@ pub(crate) enum Message<'a> {
     },
     /// The client's schema, since it cannot read the server's.
     Unreadable { schema: &'a [u8] },
+    /// The client reads by the right schema, and is shown the world.
+    Welcome,
     /// The client is to say what it shows.
     Question,
 }
@@ -46,7 +48,7 @@ pub(crate) enum Said<'a> {
         yours: bool,
     },
     /// What a client shows, in words of [`testimony`](crate::testimony).
-    Testimony { tick: Tick, rows: &'a [u8] },
+    Testimony { rows: &'a [u8] },
 }
 
 impl<'a> Message<'a> {
@@ -66,6 +68,7 @@ impl<'a> Message<'a> {
                 bytes.push(UNREADABLE);
                 bytes.extend_from_slice(schema);
             }
+            Self::Welcome => bytes.push(WELCOME),
             Self::Question => bytes.push(QUESTION),
         }
         bytes
@@ -88,6 +91,7 @@ impl<'a> Message<'a> {
                 Some(Self::Schema { tolerance, schema })
             }
             UNREADABLE => Some(Self::Unreadable { schema: rest }),
+            WELCOME => rest.is_empty().then_some(Self::Welcome),
             QUESTION => rest.is_empty().then_some(Self::Question),
             _ => Some(Self::Here {
                 stay: first >> 4,
@@ -131,9 +135,8 @@ impl<'a> Said<'a> {
                 bytes.extend_from_slice(&about.0.to_le_bytes());
                 bytes.push(u8::from(yours));
             }
-            Self::Testimony { tick, rows } => {
+            Self::Testimony { rows } => {
                 bytes.push(first(TESTIMONY));
-                bytes.extend_from_slice(&tick.0.to_le_bytes());
                 bytes.extend_from_slice(rows);
             }
         }
@@ -170,11 +173,7 @@ impl<'a> Said<'a> {
                     yours,
                 })
             }
-            TESTIMONY => {
-                let (tick, rows) = take_u32(rest)?;
-                let tick = Tick(tick);
-                Some(Self::Testimony { tick, rows })
-            }
+            TESTIMONY => Some(Self::Testimony { rows: rest }),
             _ => None,
         }
     }
@@ -207,7 +206,8 @@ const TESTIMONY: u8 = 5;
 const HELLO: u8 = 0x0f;
 const SCHEMA: u8 = 0x1f;
 const UNREADABLE: u8 = 0x2f;
-const QUESTION: u8 = 0x3f;
+const WELCOME: u8 = 0x3f;
+const QUESTION: u8 = 0x4f;
 
 #[cfg(test)]
 mod tests {
@@ -235,7 +235,7 @@ mod tests {
                 Said::Event { tick, about, payload },
                 Said::Told { about, payload },
                 Said::Charge { tick, about: of, yours },
-                Said::Testimony { tick, rows: payload },
+                Said::Testimony { rows: payload },
             ];
             let here = said.map(|said| Message::Here { stay, said });
             let tolerance = if yours { Tolerance::Additive } else { Tolerance::Exact };
@@ -243,6 +243,7 @@ mod tests {
                 Message::Hello { fingerprint: Fingerprint::from_be_bytes(fingerprint) },
                 Message::Schema { tolerance, schema: payload },
                 Message::Unreadable { schema: payload },
+                Message::Welcome,
                 Message::Question,
             ];
             for message in here.into_iter().chain(others) {

@@ -71,8 +71,7 @@ pub enum FromClient {
     Greeted,
     /// Something about connections; nothing to do.
     Applied,
-    /// What it shows that never was true in recent ticks, as it was [asked](Server::question);
-    /// empty if all is well.
+    /// What it shows that was not true, as it was [asked](Server::question); empty if all is well.
     Testified(Vec<Divergence>),
     /// Something happened there.
     Event {
@@ -330,9 +329,10 @@ impl Server {
                 let theirs = self.read_schema(schema).ok_or(PeerError::Malformed)?;
                 Err(PeerError::Schema(self.world.schema().differences(&theirs)))
             }
-            Message::Unreadable { .. } | Message::Schema { .. } | Message::Question => {
-                Err(PeerError::Malformed)
-            }
+            Message::Unreadable { .. }
+            | Message::Schema { .. }
+            | Message::Welcome
+            | Message::Question => Err(PeerError::Malformed),
         }
     }
 
@@ -368,9 +368,9 @@ impl Server {
                     false => Ok(FromClient::Applied),
                 }
             }
-            Said::Testimony { tick, rows } if here => {
+            Said::Testimony { rows } if here => {
                 let find = |id| from.slot(id);
-                let found = testimony::examine(rows, tick, world.archive(), &find);
+                let found = testimony::examine(rows, world.archive(), &find);
                 found.map(FromClient::Testified).ok_or(PeerError::Malformed)
             }
             Said::Applied(_) | Said::State(_) | Said::Testimony { .. } => Ok(FromClient::Applied),
@@ -388,6 +388,7 @@ impl Server {
         }
         from.greeted = same;
         if same {
+            from.say(Message::Welcome);
             return Ok(FromClient::Greeted);
         }
         from.corrected = true;

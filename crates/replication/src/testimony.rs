@@ -7,10 +7,10 @@ use prescient_codec::history::Archive;
 use prescient_codec::{ClientId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, Kind, Level};
 
-/// A value that a client shows and that never was true in recent ticks.
+/// A value that a client shows and that was not true at the tick that it shows it as of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The newest tick that the client had applied.
+    /// The tick that the client shows it as of.
     pub tick: Tick,
     /// The object; `None` if the client should not show it at all.
     pub object: Option<EntityRef>,
@@ -24,14 +24,20 @@ pub struct Divergence {
     pub shown: i64,
 }
 
-/// Everything that is shown: number, class and row of each entity.
-pub(crate) fn write(shown: &Archive) -> Vec<u8> {
+/// Everything that is shown: number, tick, class and row of each entity.
+pub(crate) fn write(shown: &Archive, tick_of: &dyn Fn(ClientId) -> Option<Tick>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for slot in shown.living_slots() {
-        let (Some(class), Some(row)) = (shown.class(slot), shown.latest(slot)) else {
+        let (class, row, tick) = (
+            shown.class(slot),
+            shown.latest(slot),
+            tick_of(ClientId(slot.0)),
+        );
+        let (Some(class), Some(row), Some(tick)) = (class, row, tick) else {
             continue;
         };
         bytes.extend_from_slice(&slot.0.to_le_bytes());
+        bytes.extend_from_slice(&tick.0.to_le_bytes());
         bytes.extend_from_slice(&class.to_le_bytes());
         row.iter()
             .for_each(|cell| bytes.extend_from_slice(&cell.to_le_bytes()));
@@ -43,18 +49,17 @@ pub(crate) fn write(shown: &Archive) -> Vec<u8> {
 /// calls by a number. `None` if it is no testimony.
 pub(crate) fn examine(
     mut bytes: &[u8],
-    tick: Tick,
     truth: &Archive,
     find: &dyn Fn(ClientId) -> Option<Slot>,
 ) -> Option<Vec<Divergence>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let (id, rest) = bytes.split_first_chunk()?;
+        let (tick, rest) = rest.split_first_chunk()?;
         let (class, rest) = rest.split_first_chunk()?;
-        let (id, number) = (
-            ClientId(u32::from_le_bytes(*id)),
-            u16::from_le_bytes(*class),
-        );
+        let id = ClientId(u32::from_le_bytes(*id));
+        let tick = Tick(u32::from_le_bytes(*tick));
+        let number = u16::from_le_bytes(*class);
         let class = truth.schema().classes.get(usize::from(number))?;
         let (cells, rest) = rest.split_at_checked(class.fields.len() * 8)?;
         bytes = rest;
@@ -77,9 +82,11 @@ pub(crate) fn examine(
             found.push(stranger(i64::from(id.0)));
             continue;
         };
-        let Some((wrong, real)) = wrong_fields(&row, slot, tick, truth, &class.fields, find) else {
+        // What was forgotten cannot be compared.
+        let Some(real) = truth.row(slot, tick) else {
             continue;
         };
+        let wrong = wrong_fields(&row, real, &class.fields, find);
         found.extend(wrong.into_iter().map(|at| Divergence {
             object: truth.reference(slot),
             field: Some(class.fields[at].name.clone()),
@@ -90,16 +97,13 @@ pub(crate) fn examine(
     Some(found)
 }
 
-/// The fields that are wrong in comparison with the tick at which the fewest are, and the row of
-/// that tick. `None` if a tick is as shown: what a packet does not cover stays as it was.
+/// The fields that are not as they should be, at the precision at which the fewest are.
 fn wrong_fields(
     row: &[i64],
-    slot: Slot,
-    tick: Tick,
-    truth: &Archive,
+    real: &[i64],
     fields: &[Field],
     find: &dyn Fn(ClientId) -> Option<Slot>,
-) -> Option<(Vec<usize>, Vec<i64>)> {
+) -> Vec<usize> {
     let same = |field: &Field, level: Level, shown: i64, real: i64| match field.kind {
         Kind::Reference { .. } => {
             let to = EntityRef::from_cell(shown).and_then(EntityRef::index);
@@ -110,24 +114,11 @@ fn wrong_fields(
         }
         _ => field.at_level(level, real) == shown,
     };
-    let ticks: Vec<Tick> = truth.ticks().filter(|&at| at <= tick).collect();
-    let levels: Vec<Level> = (0..).map_while(Level::new).collect();
-    let compare = |&at: &Tick| {
-        let real = truth.row(slot, at)?;
-        let wrong = levels.iter().map(|&level| {
-            let cells = fields.iter().zip(row.iter().zip(real)).enumerate();
-            let wrong =
-                cells.filter(|(_, (field, (shown, real)))| !same(field, level, **shown, **real));
-            wrong.map(|(at, _)| at).collect::<Vec<_>>()
-        });
-        let wrong = wrong.min_by_key(Vec::len)?;
-        Some((wrong, real.to_vec()))
-    };
-    // Of ticks with equally few, the newest.
-    let best = ticks
-        .iter()
-        .rev()
-        .filter_map(compare)
-        .min_by_key(|(wrong, _)| wrong.len())?;
-    (!best.0.is_empty()).then_some(best)
+    let levels = (0..).map_while(Level::new);
+    let wrong = levels.map(|level| {
+        let cells = fields.iter().zip(row.iter().zip(real)).enumerate();
+        let wrong = cells.filter(|(_, (field, cells))| !same(field, level, *cells.0, *cells.1));
+        wrong.map(|(at, _)| at).collect::<Vec<_>>()
+    });
+    wrong.min_by_key(Vec::len).unwrap_or_default()
 }

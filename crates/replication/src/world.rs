@@ -21,7 +21,15 @@ pub enum WorldError {
     Schema(SchemaError),
     /// The type is not part of the schema.
     #[error("`{0}` is not part of the schema; add it with `SchemaBuilder::state`")]
-    UnknownType(&'static str),
+    UnknownType(String),
+    /// Values must be given for all tables of a type.
+    #[error("the type has {expected} tables, not {found}")]
+    WrongTables {
+        /// Tables of the type.
+        expected: usize,
+        /// Tables given.
+        found: usize,
+    },
     /// There is no such object, or no longer.
     #[error("there is no object {0:?}")]
     NoSuchObject(EntityRef),
@@ -137,7 +145,8 @@ impl World {
             schema,
             kinds: &self.kinds,
             cast: &mut self.cast,
-            parcel: Parcel::default(),
+            values: Vec::new(),
+            part: Parcel::default(),
         })
     }
 
@@ -212,10 +221,8 @@ impl World {
             ..
         } = &mut self.cast;
         entrusted.retain(|serial| {
-            let record = records
-                .get_mut(serial)
-                .filter(|record| record.author == Some(peer));
-            let Some(record) = record else {
+            let record = records.get_mut(serial);
+            let Some(record) = record.filter(|record| record.author == Some(peer)) else {
                 return true;
             };
             record.author = None;
@@ -237,12 +244,14 @@ impl World {
 /// A tick being written. It ends when this is dropped, whether all went well or not.
 pub struct Step<'a> {
     /// `None` only while it is dropped.
-    pub(crate) capture: Option<Capture<'a>>,
+    capture: Option<Capture<'a>>,
     schema: Arc<Schema>,
     kinds: &'a Kinds,
     pub(crate) cast: &'a mut Cast,
-    /// Room for values.
-    parcel: Parcel,
+    /// Room for values, a parcel per table.
+    values: Vec<Parcel>,
+    /// Room for those of a further table.
+    part: Parcel,
 }
 
 impl Step<'_> {
@@ -257,6 +266,60 @@ impl Step<'_> {
         self.enter(value, Some(owner))
     }
 
+    /// A new object of the type that has this name, with a row for each of its tables: for those
+    /// whose schema is not known before the program runs.
+    pub fn spawn_rows(
+        &mut self,
+        name: &str,
+        owner: Option<PeerId>,
+        rows: &[Parcel],
+    ) -> Result<EntityRef, WorldError> {
+        let kind = self.kinds.find(name);
+        let kind = kind.ok_or_else(|| WorldError::UnknownType(name.into()))?;
+        self.check_widths(kind, rows)?;
+        let mut slots = Vec::with_capacity(rows.len());
+        let mut object = EntityRef::NONE;
+        for (table, row) in rows.iter().enumerate() {
+            let class = self.kinds.tables(kind)[table];
+            let row = whole(row, table, object, &mut self.part);
+            let Some(capture) = &mut self.capture else {
+                break;
+            };
+            match capture.spawn_parcel(class, row) {
+                Ok(slot) => slots.push(slot),
+                Err(error) => {
+                    for slot in slots.into_iter().rev() {
+                        capture.despawn(slot)?;
+                    }
+                    return Err(error.into());
+                }
+            }
+            if table == 0 {
+                object = capture.reference(slots[0]).unwrap_or(EntityRef::NONE);
+            }
+        }
+        let (Some(&first), Some(row)) = (slots.first(), rows.first()) else {
+            return Err(WorldError::UnknownType(name.into()));
+        };
+        let serial = Serial(self.cast.next_serial);
+        self.cast.next_serial += 1;
+        self.cast.set_serial(first, Some(serial));
+        self.cast.touched.push(Touched::Here(serial));
+        let record = Record {
+            serial,
+            kind,
+            slots,
+            owner,
+            author: None,
+            whole: None,
+            parts: Vec::new(),
+            place: None,
+        };
+        self.cast.records.insert(serial, record);
+        self.put(serial, kind, &row.row);
+        Ok(object)
+    }
+
     /// An object is like this now.
     pub fn set<T: State>(&mut self, object: Ref<T>, value: &T) -> Result<(), WorldError> {
         let serial = self.find(object.entity())?;
@@ -267,41 +330,49 @@ impl Step<'_> {
                 expected: T::NAME,
             });
         }
-        for (table, name) in T::TABLES.iter().enumerate() {
-            let mut parcel = std::mem::take(&mut self.parcel);
-            parcel.row.clear();
-            parcel.contents.clear();
-            value.write(&Declaration::PLAIN, name, &mut parcel);
-            let written = self.write(serial, table, &mut parcel);
-            self.parcel = parcel;
-            written?;
+        self.with_rows(value, |step, rows| step.set_rows(object.entity(), rows))
+    }
+
+    /// An object is like this now, with a row for each of its tables.
+    pub fn set_rows(&mut self, object: EntityRef, rows: &[Parcel]) -> Result<(), WorldError> {
+        let serial = self.find(object)?;
+        let kind = self.cast.records[&serial].kind;
+        self.check_widths(kind, rows)?;
+        let Some(capture) = &mut self.capture else {
+            return Ok(());
+        };
+        let slots = &self.cast.records[&serial].slots;
+        let tables = || slots.iter().zip(rows).enumerate();
+        // Once the first is written there is no way back.
+        for (table, (&slot, row)) in tables().skip(1) {
+            capture.check_parcel(slot, whole(row, table, object, &mut self.part))?;
         }
+        for (table, (&slot, row)) in tables() {
+            capture.write_parcel(slot, whole(row, table, object, &mut self.part))?;
+        }
+        self.put(serial, kind, &rows[0].row);
         Ok(())
     }
 
-    /// A table of an object is like this now; the column that says whose it is, is added.
-    pub(crate) fn write(
+    /// One of an object's tables is like this now.
+    pub(crate) fn set_table(
         &mut self,
         serial: Serial,
         table: usize,
-        parcel: &mut Parcel,
+        row: &Parcel,
     ) -> Result<(), CaptureError> {
-        let (Some(record), Some(capture)) = (self.cast.records.get_mut(&serial), &mut self.capture)
+        let (Some(record), Some(capture)) = (self.cast.records.get(&serial), &mut self.capture)
         else {
             return Ok(());
         };
-        let Some(&entity) = record.slots.get(table) else {
+        let object = capture.reference(record.slots[0]);
+        let object = object.unwrap_or(EntityRef::NONE);
+        let Some(&slot) = record.slots.get(table) else {
             return Ok(());
         };
-        if table > 0 {
-            let object = capture.reference(record.slots[0]);
-            parcel.row.push(object.unwrap_or(EntityRef::NONE).cell());
-        }
-        capture.write_parcel(entity, parcel)?;
+        capture.write_parcel(slot, whole(row, table, object, &mut self.part))?;
         if table == 0 {
-            let class = usize::from(self.kinds.tables(record.kind)[0]);
-            record.place = Place::of(&self.schema.classes[class], &parcel.row);
-            self.cast.grid.put(serial, record.place);
+            self.put(serial, record.kind, &row.row);
         }
         Ok(())
     }
@@ -341,58 +412,62 @@ impl Step<'_> {
     pub fn finish(self) {}
 
     fn enter<T: State>(&mut self, value: &T, owner: Option<PeerId>) -> Result<Ref<T>, WorldError> {
-        let kind = self.kind::<T>()?;
-        let classes = self.kinds.tables(kind);
-        let mut slots = Vec::with_capacity(classes.len());
-        let mut object = EntityRef::NONE;
-        let mut place = None;
-        for (table, &class) in classes.iter().enumerate() {
-            self.fill(value, table, object);
-            let Some(capture) = &mut self.capture else {
-                break;
-            };
-            let entered = capture.spawn_parcel(class, &self.parcel);
-            let slot = match entered {
-                Ok(slot) => slot,
-                Err(error) => {
-                    for slot in slots.into_iter().rev() {
-                        capture.despawn(slot)?;
-                    }
-                    return Err(error.into());
-                }
-            };
-            slots.push(slot);
-            if table == 0 {
-                object = capture.reference(slot).unwrap_or(EntityRef::NONE);
-                place = Place::of(&self.schema.classes[usize::from(class)], &self.parcel.row);
-            }
+        self.kind::<T>()?;
+        let entered = self.with_rows(value, |step, rows| step.spawn_rows(T::NAME, owner, rows));
+        entered.map(Ref::to)
+    }
+
+    /// Does something with the rows of a value.
+    fn with_rows<T: State, R>(
+        &mut self,
+        value: &T,
+        act: impl FnOnce(&mut Self, &[Parcel]) -> R,
+    ) -> R {
+        let mut rows = std::mem::take(&mut self.values);
+        rows.resize_with(T::TABLES.len(), Parcel::default);
+        for (row, table) in rows.iter_mut().zip(T::TABLES) {
+            row.row.clear();
+            row.contents.clear();
+            value.write(&Declaration::PLAIN, table, row);
         }
-        let Some(&first) = slots.first() else {
-            return Err(WorldError::UnknownType(T::NAME));
-        };
-        let serial = Serial(self.cast.next_serial);
-        self.cast.next_serial += 1;
+        let done = act(self, &rows);
+        self.values = rows;
+        done
+    }
+
+    /// Notes where an object is.
+    fn put(&mut self, serial: Serial, kind: Kind, row: &[i64]) {
+        let class = usize::from(self.kinds.tables(kind)[0]);
+        let place = Place::of(&self.schema.classes[class], row);
         self.cast.grid.put(serial, place);
-        self.cast.set_serial(first, Some(serial));
-        self.cast.touched.push(Touched::Here(serial));
-        let record = Record {
-            serial,
-            kind,
-            slots,
-            owner,
-            author: None,
-            whole: None,
-            parts: Vec::new(),
-            place,
-        };
-        self.cast.records.insert(serial, record);
-        Ok(Ref::to(object))
+        if let Some(record) = self.cast.records.get_mut(&serial) {
+            record.place = place;
+        }
     }
 
     fn kind<T: State>(&self) -> Result<Kind, WorldError> {
         let kind = self.kinds.find(T::NAME);
         let kind = kind.filter(|&kind| self.kinds.tables(kind).len() == T::TABLES.len());
-        kind.ok_or(WorldError::UnknownType(T::NAME))
+        kind.ok_or_else(|| WorldError::UnknownType(T::NAME.into()))
+    }
+
+    /// Whether there is a row for each table, and as wide as its users know it.
+    fn check_widths(&self, kind: Kind, rows: &[Parcel]) -> Result<(), WorldError> {
+        let classes = self.kinds.tables(kind);
+        if classes.len() != rows.len() {
+            return Err(WorldError::WrongTables {
+                expected: classes.len(),
+                found: rows.len(),
+            });
+        }
+        for (table, (&class, row)) in classes.iter().zip(rows).enumerate() {
+            let fields = self.schema.classes[usize::from(class)].fields.len();
+            let (expected, found) = (fields - usize::from(table > 0), row.row.len());
+            if expected != found {
+                return Err(CaptureError::WrongLength { expected, found }.into());
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn find(&self, object: EntityRef) -> Result<Serial, WorldError> {
@@ -402,16 +477,6 @@ impl Step<'_> {
         let serial = self.cast.serial(slot).filter(|_| there);
         serial.ok_or(WorldError::NoSuchObject(object))
     }
-
-    /// Writes the values of a table, and whose they are.
-    fn fill<T: State>(&mut self, value: &T, table: usize, object: EntityRef) {
-        self.parcel.row.clear();
-        self.parcel.contents.clear();
-        value.write(&Declaration::PLAIN, T::TABLES[table], &mut self.parcel);
-        if table > 0 {
-            self.parcel.row.push(object.cell());
-        }
-    }
 }
 
 impl Drop for Step<'_> {
@@ -420,4 +485,14 @@ impl Drop for Step<'_> {
             capture.finish();
         }
     }
+}
+
+/// A row as the codec has it: those of further tables say at their end whose they are.
+fn whole<'a>(row: &'a Parcel, table: usize, object: EntityRef, part: &'a mut Parcel) -> &'a Parcel {
+    if table == 0 {
+        return row;
+    }
+    part.clone_from(row);
+    part.row.push(object.cell());
+    part
 }

@@ -35,8 +35,8 @@ fn testimony(theatre: &mut Theatre, units: &mut Vec<Ref<Unit>>) -> Vec<u8> {
     client.poll_message().expect("an answer")
 }
 
-/// Fails if rows are compared with another tick than those that the client can show, or if a
-/// reference that has not resolved counts as wrong.
+/// Fails if rows are compared with the newest tick, or if a reference that has not resolved counts
+/// as wrong.
 #[test]
 fn an_honest_client_is_believed() {
     over_seeds(20, |seed| {
@@ -48,15 +48,15 @@ fn an_honest_client_is_believed() {
     });
 }
 
-/// Fails if `wrong_fields` does not look for the tick with the fewest.
+/// Fails if `wrong_fields` stops before the last field.
 #[test]
 fn one_wrong_value_is_named() {
     over_seeds(20, |seed| {
         let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         let mut units = Vec::new();
         let mut message = testimony(&mut theatre, &mut units);
-        // First byte, tick, number and class of the first entity, two coordinates, its health.
-        let health = 1 + 4 + 6 + 2 * 8;
+        // First byte, number, tick and class of the first entity, two coordinates, its health.
+        let health = 1 + 4 + 4 + 2 + 2 * 8;
         message[health] ^= 0x40;
         let found = theatre.server.handle(PeerId(1), &message);
         let Ok(FromClient::Testified(found)) = found else {

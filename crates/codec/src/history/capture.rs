@@ -249,6 +249,15 @@ impl Capture<'_> {
         self.write(slot, &parcel.row)
     }
 
+    /// Whether [`write_parcel`](Self::write_parcel) would take this.
+    pub fn check_parcel(&mut self, slot: Slot, parcel: &Parcel) -> Result<(), CaptureError> {
+        self.intern_all(parcel)?;
+        let record = self.archive.living(slot);
+        let record = record.ok_or(CaptureError::NotAlive(slot))?;
+        self.archive.rules[usize::from(record.class)].admit(&parcel.row)?;
+        self.check_links(record.class, &parcel.row, Some(self.present(record)))
+    }
+
     fn intern_all(&mut self, parcel: &Parcel) -> Result<(), CaptureError> {
         let mut contents = parcel.contents.iter();
         contents.try_for_each(|content| self.intern(content.clone()).map(drop))

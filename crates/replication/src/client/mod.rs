@@ -8,7 +8,9 @@ mod scene;
 use std::collections::VecDeque;
 
 use prescient_codec::{ClientId, Config, DecodeError, Tick};
-use prescient_schema::{Contract, Difference, EntityRef, Schema, State, Tolerance};
+use prescient_schema::{
+    Content, Contract, Difference, EntityRef, Library, Schema, State, Tolerance,
+};
 use thiserror::Error;
 
 use crate::event::About;
@@ -93,6 +95,7 @@ pub struct Client {
     config: Config,
     /// Whether the server answered that its schema is another.
     corrected: bool,
+    welcome: bool,
     /// Messages that are to be delivered once.
     outbox: VecDeque<Vec<u8>>,
 }
@@ -121,6 +124,7 @@ impl Client {
             inbox: Inbox::default(),
             config,
             corrected: false,
+            welcome: false,
             outbox: VecDeque::from([Message::Hello { fingerprint }.to_bytes()]),
         })
     }
@@ -130,6 +134,10 @@ impl Client {
         match Message::read(message) {
             Some(Message::Here { stay, said }) => self.hear(self.stay.near(stay), said),
             Some(Message::Schema { tolerance, schema }) => self.adapt(schema, tolerance),
+            Some(Message::Welcome) => {
+                self.welcome = true;
+                Ok(())
+            }
             Some(Message::Question) => {
                 self.testify();
                 Ok(())
@@ -174,6 +182,11 @@ impl Client {
         self.inbox.put(stay, notice.0, notice.1);
         self.inbox.release(self.stay, self.tick());
         Ok(())
+    }
+
+    /// Whether the server knows that this client reads by the right schema, and shows it the world.
+    pub fn is_welcome(&self) -> bool {
+        self.welcome
     }
 
     /// What to tell the server about what arrived, now and then and at least once per round trip.
@@ -261,10 +274,36 @@ impl Client {
         if let Some(parcel) = self.author.latest(object, number) {
             return T::from_row_in(table, &parcel.row, parcel).ok();
         }
-        let row = self.scene.row(object, number)?;
+        let row = self.scene.row(object, usize::from(number))?;
         let class = self.scene.kinds().tables(kind)[usize::from(number)];
         let library = self.scene.decoder.world();
         self.reading.value(table, class, row, library)
+    }
+
+    /// The name of an object's type; `None` if it is gone.
+    pub fn kind_of(&self, object: Object) -> Option<&str> {
+        let kind = self.scene.entry(object)?.kind;
+        let class = usize::from(*self.scene.kinds().tables(kind).first()?);
+        let schema = self.scene.decoder.world().schema();
+        schema.classes.get(class).map(|class| class.name.as_str())
+    }
+
+    /// An object as one of its tables has it, by number, in the columns of the server's schema;
+    /// `None` if that table is not shown.
+    pub fn row(&self, object: Object, table: usize) -> Option<&[i64]> {
+        self.scene.row(object, table)
+    }
+
+    /// What the column of a container holds that a [`row`](Self::row) has this cell of; `None` if
+    /// that is nothing.
+    pub fn content(&self, cell: i64) -> Option<&Content> {
+        self.scene.decoder.world().content(cell)
+    }
+
+    /// The tick that a table of an object is shown as of. Where packets are too short for all,
+    /// that is not the same for all.
+    pub fn tick_of(&self, object: Object, table: usize) -> Option<Tick> {
+        self.scene.tick_of(object, table)
     }
 
     /// Where an object is as seen from another, both as they are shown: exact however far both are
@@ -370,11 +409,9 @@ impl Client {
     }
 
     fn testify(&mut self) {
-        let Some(tick) = self.tick() else {
-            return;
-        };
-        let rows = testimony::write(self.scene.decoder.world());
-        let message = self.here(Said::Testimony { tick, rows: &rows });
+        let tick_of = |id| self.scene.entity_tick(id);
+        let rows = &testimony::write(self.scene.decoder.world(), &tick_of);
+        let message = self.here(Said::Testimony { rows });
         self.outbox.push_back(message);
     }
 }

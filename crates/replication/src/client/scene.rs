@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot, Tick};
+use prescient_codec::{Applied, ClientId, Config, DecodeError, Decoder, Slot, Tick};
 use prescient_schema::{EntityRef, Schema};
 
 use super::{Change, Object};
@@ -18,6 +18,10 @@ pub(super) struct Scene {
     shown: BTreeMap<u32, Shown>,
     /// Whose the entities of further tables are, as far as that is known.
     parts: BTreeMap<u32, u32>,
+    /// Up to which tick everything was shown at last.
+    complete: Option<Tick>,
+    /// The newest tick of which each entity was shown by a packet that did not hold all.
+    covered: Vec<Option<Tick>>,
     /// How often a number was given to an object, and when it was last taken away in this world.
     lives: Vec<Life>,
     pending: BTreeMap<Object, Pending>,
@@ -52,6 +56,8 @@ impl Scene {
             decoder: Decoder::new(Arc::new(schema), config),
             shown: BTreeMap::new(),
             parts: BTreeMap::new(),
+            complete: None,
+            covered: Vec::new(),
             lives: Vec::new(),
             pending: BTreeMap::new(),
         }
@@ -64,6 +70,8 @@ impl Scene {
             self.leave(id, tick);
         }
         self.parts.clear();
+        self.complete = None;
+        self.covered.clear();
         self.lives.iter_mut().for_each(|life| life.ended = None);
         let schema = self.decoder.world().schema().clone();
         self.decoder = Decoder::new(schema, self.config);
@@ -72,6 +80,7 @@ impl Scene {
     pub fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
         let applied = self.decoder.decode(packet)?;
         self.follow(applied.tick);
+        self.cover(&applied);
         Ok(applied.tick)
     }
 
@@ -106,10 +115,24 @@ impl Scene {
     }
 
     /// The row of an object in a table, without the column that says whose it is.
-    pub fn row(&self, object: Object, table: u8) -> Option<&[i64]> {
-        let entity = (*self.entry(object)?.entities.get(usize::from(table))?)?;
-        let row = self.decoder.row(entity)?;
-        Some(&row[..row.len() - usize::from(table > 0)])
+    pub fn row(&self, object: Object, table: usize) -> Option<&[i64]> {
+        let row = self.decoder.row(self.entity(object, table)?)?;
+        row.get(..row.len() - usize::from(table > 0))
+    }
+
+    /// The tick that a table of an object is shown as of.
+    pub fn tick_of(&self, object: Object, table: usize) -> Option<Tick> {
+        self.entity_tick(self.entity(object, table)?)
+    }
+
+    /// The tick that an entity is shown as of.
+    pub fn entity_tick(&self, entity: ClientId) -> Option<Tick> {
+        let alone = self.covered.get(entity.0 as usize).copied().flatten();
+        alone.max(self.complete)
+    }
+
+    fn entity(&self, object: Object, table: usize) -> Option<ClientId> {
+        *self.entry(object)?.entities.get(table)?
     }
 
     pub fn poll(&mut self) -> Option<Change> {
@@ -137,6 +160,21 @@ impl Scene {
             if let Some(shown) = self.shown.get(&whose) {
                 self.pending.entry(shown.object).or_insert(Pending::Updated);
             }
+        }
+    }
+
+    /// Notes what is now shown as of the packet's tick.
+    fn cover(&mut self, applied: &Applied) {
+        if applied.full {
+            self.complete = Some(applied.tick);
+            return;
+        }
+        for ClientId(id) in self.decoder.covered() {
+            let at = id as usize;
+            if self.covered.len() <= at {
+                self.covered.resize(at + 1, None);
+            }
+            self.covered[at] = Some(applied.tick);
         }
     }
 

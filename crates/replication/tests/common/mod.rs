@@ -168,6 +168,11 @@ impl Theatre {
             tick: 0,
         };
         theatre.listen();
+        for seat in &mut theatre.seats {
+            let welcome = theatre.server.poll_message(seat.peer).expect("it greeted");
+            seat.client.handle(&welcome).expect("an honest message");
+            assert!(seat.client.is_welcome());
+        }
         theatre
     }
 

@@ -1,0 +1,172 @@
+//! A program whose schema is only known when it runs says and reads the same things by name and row.
+
+mod common;
+
+use common::{Unit, schema};
+use prescient_codec::history::CaptureError;
+use prescient_replication::{
+    Change, Client, Everything, PeerId, Server, ServerConfig, Tick, WorldError,
+};
+use prescient_schema::{
+    Class, Content, EntityRef, Field, Kind, Parcel, Ref, Schema, SchemaBuilder, State,
+};
+
+fn rows(unit: &Unit) -> [Parcel; 2] {
+    ["public", "private"].map(|table| unit.to_parcel(table))
+}
+
+/// Steps the world, passes one packet on and returns what is shown.
+fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::Object> {
+    for (peer, message) in server.encode(&|_| None) {
+        client.handle(&message).expect("honest");
+        let ack = client.acknowledgement().expect("something arrived");
+        server.handle(peer, &ack).expect("honest");
+    }
+    while let Some(change) = client.poll_change() {
+        assert!(!matches!(change, Change::Event { .. }));
+    }
+    client.objects().collect()
+}
+
+fn stage(schema: Schema) -> (Server, Client) {
+    let config = ServerConfig::default();
+    let mut server = Server::new(schema.clone(), config, Everything).expect("sound");
+    server.connect(PeerId(1));
+    let mut client = Client::new(schema, config.codec).expect("sound");
+    let hello = client.poll_message().expect("it greets");
+    server.handle(PeerId(1), &hello).expect("the same schema");
+    (server, client)
+}
+
+/// What is said by rows is read by type and the other way round. Fails if `whole` does not say
+/// whose the row of a further table is, or if `Client::row` leaves that on it.
+#[test]
+fn rows_and_types_are_the_same_thing() {
+    let (mut server, mut client) = stage(schema());
+    let mut unit = Unit {
+        place: [1.0, 2.0],
+        health: 7,
+        gold: 300,
+        ..Unit::default()
+    };
+    let mut step = server.step(Tick(1)).expect("in order");
+    let spawned = step.spawn_rows("unit", Some(PeerId(1)), &rows(&unit));
+    let object = spawned.expect("sound values");
+    step.finish();
+    assert_eq!(server.world().place(object).map(|at| at.0[1]), Some(2.0));
+    let shown = pass(&mut server, &mut client)[0];
+    assert_eq!(client.kind_of(shown), Some("unit"));
+    assert_eq!(client.get::<Unit>(shown).map(|unit| unit.health), Some(7));
+    assert_eq!(client.row(shown, 1), Some(&[300][..]));
+    assert_eq!(client.row(shown, 2), None);
+    assert_eq!(client.tick_of(shown, 1), Some(Tick(1)));
+
+    unit.gold = 301;
+    unit.target = Ref::to(object);
+    let mut step = server.step(Tick(2)).expect("in order");
+    step.set_rows(object, &rows(&unit)).expect("sound values");
+    step.finish();
+    pass(&mut server, &mut client);
+    let private: Option<Unit> = client.get_table(shown, "private");
+    assert_eq!(private.map(|unit| unit.gold), Some(301));
+    let target = client.row(shown, 0).and_then(|row| row.last().copied());
+    let target = target.and_then(EntityRef::from_cell).expect("a reference");
+    assert_eq!(client.resolve(target), Some(shown));
+
+    let mut step = server.step(Tick(3)).expect("in order");
+    step.despawn(object).expect("it was there");
+    step.finish();
+    assert!(pass(&mut server, &mut client).is_empty());
+    assert_eq!((client.kind_of(shown), client.row(shown, 0)), (None, None));
+    assert_eq!(client.tick_of(shown, 0), None);
+}
+
+/// What is wrong is refused, and what was right stays. Fails if `set_rows` writes the first table
+/// before it has looked at the others, or if `spawn_rows` does not take the first back.
+#[test]
+fn nonsense_is_refused_and_changes_nothing() {
+    let (mut server, mut client) = stage(schema());
+    let unit = Unit {
+        gold: 5,
+        ..Unit::default()
+    };
+    let good = rows(&unit);
+    let mut step = server.step(Tick(1)).expect("in order");
+    let object = step.spawn_rows("unit", Some(PeerId(1)), &good);
+    let object = object.expect("sound values");
+    let mut short = good.clone();
+    short[1].row.clear();
+    let mut wide = good.clone();
+    wide[0].row[2] = 77;
+    wide[1].row[0] = 1 << 16;
+    let mut stranger = good.clone();
+    stranger[0].row[3] = EntityRef::new(9, 9).cell();
+    let width = |expected, found| {
+        let error = CaptureError::WrongLength { expected, found };
+        Err(WorldError::Capture(error))
+    };
+    for (bad, error) in [
+        (
+            &good[..1],
+            Err(WorldError::WrongTables {
+                expected: 2,
+                found: 1,
+            }),
+        ),
+        (&short[..], width(1, 0)),
+        (
+            &wide[..],
+            Err(WorldError::Capture(CaptureError::OutOfRange {
+                field: 0,
+                value: 1 << 16,
+            })),
+        ),
+        (
+            &stranger[..],
+            Err(WorldError::Capture(CaptureError::WrongReference {
+                field: 3,
+                to: EntityRef::new(9, 9),
+            })),
+        ),
+    ] {
+        assert_eq!(step.set_rows(object, bad), error);
+        assert_eq!(step.spawn_rows("unit", None, bad).map(drop), error);
+    }
+    for name in ["unit.private", "", "nobody"] {
+        let unknown = Err(WorldError::UnknownType(name.into()));
+        assert_eq!(step.spawn_rows(name, None, &good), unknown);
+    }
+    let nobody = EntityRef::new(40, 0);
+    let missing = Err(WorldError::NoSuchObject(nobody));
+    assert_eq!(step.set_rows(nobody, &good), missing);
+    step.finish();
+    assert_eq!(server.world().len(), 1);
+    let entities = server.world().archive().living_slots();
+    assert_eq!(entities.count(), 2, "one per table");
+    let shown = pass(&mut server, &mut client);
+    assert_eq!(client.row(shown[0], 0), Some(&good[0].row[..]));
+    assert_eq!(client.row(shown[0], 1), Some(&[5][..]));
+    assert_eq!(shown.len(), 1);
+}
+
+/// Contents travel with their rows. Fails if `Client::content` looks anywhere else.
+#[test]
+fn containers_have_their_contents() {
+    let text = Field::new("name", Kind::Text { most: 20 });
+    let class = Class::new("door", vec![text]);
+    let schema = SchemaBuilder::new().class(class).build().expect("sound");
+    let (mut server, mut client) = stage(schema);
+    let name = Content::Bytes(b"the blue door".as_slice().into());
+    let row = Parcel {
+        row: vec![name.cell()],
+        contents: vec![name.clone()],
+    };
+    let mut step = server.step(Tick(1)).expect("in order");
+    step.spawn_rows("door", None, &[row]).expect("sound values");
+    step.finish();
+    let shown = pass(&mut server, &mut client)[0];
+    let cell = client.row(shown, 0).expect("shown")[0];
+    assert_eq!(client.content(cell), Some(&name));
+    assert_eq!(client.content(0), None);
+    assert_eq!(client.content(77), None);
+}
