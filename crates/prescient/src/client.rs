@@ -11,6 +11,7 @@ use prescient_transport::{
     Statistics,
 };
 
+use crate::carrier::ClientCarrier;
 use crate::error::JoinError;
 use crate::protocol::{EVENTS, STATE, protocol_of};
 
@@ -34,7 +35,7 @@ pub enum ClientEvent {
 
 /// A connection to a server, and the world as it shows it.
 pub struct Client {
-    net: BlockingClient,
+    carrier: ClientCarrier,
     view: prescient_replication::Client,
     /// State arrived, and the server does not know yet what became of it.
     unanswered: bool,
@@ -68,17 +69,23 @@ impl Client {
         ) -> Result<BlockingClient, prescient_net::JoinError>,
     ) -> Result<Self, JoinError> {
         let protocol = protocol_of(&schema);
-        Ok(Self {
-            view: prescient_replication::Client::new(schema, Config::default())?,
-            net: connect(token, protocol, LinkConfig::default())?,
+        let view = prescient_replication::Client::new(schema, Config::default())?;
+        let net = connect(token, protocol, LinkConfig::default())?;
+        Ok(Self::new(view, ClientCarrier::Socket(Box::new(net))))
+    }
+
+    pub(crate) fn new(view: prescient_replication::Client, carrier: ClientCarrier) -> Self {
+        Self {
+            carrier,
+            view,
             unanswered: false,
             events: VecDeque::new(),
-        })
+        }
     }
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ClientEvent> {
-        while let Some(event) = self.net.poll() {
+        while let Some(event) = self.carrier.poll() {
             self.handle(event);
         }
         self.answer();
@@ -89,8 +96,8 @@ impl Client {
 
     /// Waits, and takes in what arrives.
     pub fn wait(&mut self, span: Duration) {
-        let until = self.net.now().after(span);
-        while let Some(event) = self.net.wait_until(until) {
+        let until = self.carrier.now().after(span);
+        while let Some(event) = self.carrier.wait_until(until) {
             self.handle(event);
             self.answer();
         }
@@ -126,23 +133,18 @@ impl Client {
         let Some(message) = self.view.tell(about, payload) else {
             return Ok(());
         };
-        let sent = self
-            .net
-            .with(|client, now| client.send(EVENTS, &message, now));
-        self.net.flush();
-        sent
+        self.carrier.send(EVENTS, &message)
     }
 
     /// Leaves, and returns when that is said.
     pub fn leave(mut self) {
-        self.net
-            .with(|client, now| client.close(CloseReason::Finished, now));
-        self.net.finish();
+        self.carrier.close(CloseReason::Finished);
     }
 
-    /// What the connection has seen so far; `None` without one.
+    /// What the connection has seen so far; `None` without one, as for a client that
+    /// [sits](crate::Server::seat) beside its server.
     pub fn statistics(&self) -> Option<Statistics> {
-        self.net.machine().statistics()
+        self.carrier.statistics()
     }
 
     fn handle(&mut self, event: prescient_transport::ClientEvent) {
@@ -170,10 +172,7 @@ impl Client {
         }
         if let Some(message) = self.view.acknowledgement() {
             // The next one says the same and more.
-            let _ = self
-                .net
-                .with(|client, now| client.send(STATE, &message, now));
-            self.net.flush();
+            let _ = self.carrier.send(STATE, &message);
         }
     }
 }
