@@ -17,7 +17,7 @@ struct Slider {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::local("127.0.0.1:0", Schema::of::<Slider>()?, Everything)?;
-    let address = server.address().to_string();
+    let address = server.address().expect("it has a socket").to_string();
     let serving = thread::spawn(|| serve(server).map_err(|error| error.to_string()));
     watch(&address)?;
     serving.join().expect("the server does not panic")?;

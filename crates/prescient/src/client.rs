@@ -11,6 +11,7 @@ use prescient_transport::{
     Statistics,
 };
 
+use crate::carrier::ClientCarrier;
 use crate::error::JoinError;
 use crate::protocol::{EVENTS, STATE, protocol};
 
@@ -37,8 +38,9 @@ pub enum ClientEvent {
 
 /// A connection to a server, and the world as it shows it.
 pub struct Client {
-    net: BlockingClient,
+    carrier: ClientCarrier,
     view: prescient_replication::Client,
+    joined: bool,
     /// State arrived, and the server does not know yet what became of it.
     unanswered: bool,
     /// What has to arrive and was not sent yet.
@@ -55,7 +57,23 @@ impl Client {
 
     /// Joins one of the token's servers, and returns when that is done.
     pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
-        Self::with(token, schema, BlockingClient::connect)
+        let mut client = Self::with(token, schema, BlockingClient::connect)?;
+        while !client.joined {
+            client.answer();
+            if let Some(event) = client.carrier.wait_until(client.carrier.now().after(TURN)) {
+                client.handle(event);
+            }
+            match client.events.pop_front() {
+                Some(ClientEvent::OtherSchema(differences)) => {
+                    client.answer();
+                    client.leave();
+                    return Err(JoinError::OtherSchema(differences));
+                }
+                Some(ClientEvent::Left(reason)) => return Err(JoinError::Closed(reason)),
+                _ => {}
+            }
+        }
+        Ok(client)
     }
 
     /// Begins to join one of the token's servers; an event says what comes of it.
@@ -72,18 +90,29 @@ impl Client {
             LinkConfig,
         ) -> Result<BlockingClient, prescient_net::JoinError>,
     ) -> Result<Self, JoinError> {
-        Ok(Self {
-            view: prescient_replication::Client::new(schema, Config::default())?,
-            net: connect(token, protocol(), LinkConfig::default())?,
+        let view = prescient_replication::Client::new(schema, Config::default())?;
+        let net = connect(token, protocol(), LinkConfig::default())?;
+        Ok(Self::new(view, ClientCarrier::Socket(Box::new(net)), false))
+    }
+
+    pub(crate) fn new(
+        view: prescient_replication::Client,
+        carrier: ClientCarrier,
+        joined: bool,
+    ) -> Self {
+        Self {
+            carrier,
+            view,
+            joined,
             unanswered: false,
             backlog: VecDeque::new(),
             events: VecDeque::new(),
-        })
+        }
     }
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ClientEvent> {
-        while let Some(event) = self.net.poll() {
+        while let Some(event) = self.carrier.poll() {
             self.handle(event);
         }
         self.answer();
@@ -94,8 +123,8 @@ impl Client {
 
     /// Waits, and takes in what arrives.
     pub fn wait(&mut self, span: Duration) {
-        let until = self.net.now().after(span);
-        while let Some(event) = self.net.wait_until(until) {
+        let until = self.carrier.now().after(span);
+        while let Some(event) = self.carrier.wait_until(until) {
             self.handle(event);
             self.answer();
         }
@@ -126,24 +155,27 @@ impl Client {
         self.view.tick()
     }
 
-    /// Tells the server something, perhaps about an object; if that is gone, nothing is said, and
-    /// this returns `false`.
-    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> bool {
-        let said = self.view.tell(about, payload);
+    /// Tells the server something, perhaps about an object; if that is gone, nothing is said.
+    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> Result<(), SendError> {
+        let Some(message) = self.view.tell(about, payload) else {
+            return Ok(());
+        };
         self.send_messages();
-        said
+        match self.backlog.is_empty() {
+            true => self.carrier.send(EVENTS, &message),
+            false => Err(SendError::Backlogged),
+        }
     }
 
     /// Leaves, and returns when that is said.
     pub fn leave(mut self) {
-        self.net
-            .with(|client, now| client.close(CloseReason::Finished, now));
-        self.net.finish();
+        self.carrier.close(CloseReason::Finished);
     }
 
-    /// What the connection has seen so far; `None` without one.
+    /// What the connection has seen so far; `None` without one, as for a client that
+    /// [sits](crate::Server::seat) beside its server.
     pub fn statistics(&self) -> Option<Statistics> {
-        self.net.machine().statistics()
+        self.carrier.statistics()
     }
 
     fn handle(&mut self, event: prescient_transport::ClientEvent) {
@@ -157,8 +189,11 @@ impl Client {
                     self.events.push_back(event);
                 }
                 self.unanswered |= channel == STATE;
+                if !self.joined && self.view.is_welcome() {
+                    self.joined = true;
+                    self.events.push_back(ClientEvent::Joined);
+                }
             }
-            Net::Connected { .. } => self.events.push_back(ClientEvent::Joined),
             Net::Failed(error) => self.events.push_back(ClientEvent::Failed(error)),
             Net::Silent => self.events.push_back(ClientEvent::Silent),
             Net::Resumed => self.events.push_back(ClientEvent::Resumed),
@@ -175,10 +210,7 @@ impl Client {
         }
         if let Some(message) = self.view.acknowledgement() {
             // The next one says the same and more.
-            let _ = self
-                .net
-                .with(|client, now| client.send(STATE, &message, now));
-            self.net.flush();
+            let _ = self.carrier.send(STATE, &message);
         }
     }
 
@@ -186,18 +218,14 @@ impl Client {
     fn send_messages(&mut self) {
         self.backlog
             .extend(std::iter::from_fn(|| self.view.poll_message()));
-        let backlog = &mut self.backlog;
-        if backlog.is_empty() || self.net.machine().statistics().is_none() {
-            return;
+        while let Some(message) = self.backlog.front() {
+            match self.carrier.send(EVENTS, message) {
+                Err(SendError::Backlogged | SendError::NotConnected) => break,
+                Ok(()) | Err(_) => self.backlog.pop_front(),
+            };
         }
-        self.net.with(|client, now| {
-            while let Some(message) = backlog.front() {
-                match client.send(EVENTS, message, now) {
-                    Err(SendError::Backlogged) => break,
-                    Ok(()) | Err(_) => backlog.pop_front(),
-                };
-            }
-        });
-        self.net.flush();
     }
 }
+
+/// How long a client that joins waits before it looks again.
+const TURN: Duration = Duration::from_millis(50);

@@ -2,6 +2,8 @@
 
 use prescient_net::{AddressError, OpenError};
 use prescient_replication::WorldError;
+use prescient_schema::Difference;
+use prescient_transport::CloseReason;
 use thiserror::Error;
 
 /// Why there is no server.
@@ -29,6 +31,12 @@ pub enum JoinError {
     /// The server cannot be reached, or does not let us in.
     #[error(transparent)]
     Connection(#[from] prescient_net::JoinError),
+    /// The server let us in, and then out again.
+    #[error("the server closed the connection: {0}")]
+    Closed(CloseReason),
+    /// The server's schema is another, in what this names; *here* is the server.
+    #[error("the server's schema is another: {}", Difference::list(.0))]
+    OtherSchema(Vec<Difference>),
     /// The schema cannot be used.
     #[error(transparent)]
     World(#[from] WorldError),

@@ -63,10 +63,14 @@
 //! ```
 //!
 //! [`Server::local`] and [`Client::local`] share a key that everybody knows and therefore stay on one
-//! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]).
+//! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]). A player at the
+//! server's own machine takes a [`Server::seat`], and a game that is played alone is a
+//! [`Server::offline`] with a seat: the same two loops, on one thread or two.
 
+mod carrier;
 mod client;
 mod error;
+mod local;
 mod names;
 mod protocol;
 mod server;

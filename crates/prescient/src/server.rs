@@ -11,10 +11,12 @@ use prescient_replication::{
 };
 use prescient_schema::{Difference, EntityRef, Schema};
 use prescient_transport::{
-    ClientId, CloseReason, ConnectionId, Limits, LinkConfig, ProtocolId, Received, SendError,
-    Statistics, TokenKey,
+    ClientId, CloseReason, Limits, LinkConfig, ProtocolId, Received, SendError, Statistics,
+    TokenKey,
 };
 
+use crate::carrier::ServerCarrier;
+use crate::client::Client;
 use crate::error::ServeError;
 use crate::protocol::{EVENTS, STATE, protocol};
 
@@ -73,7 +75,7 @@ pub enum ServerEvent {
         /// What.
         payload: Vec<u8>,
     },
-    /// What a client shows that never was true in recent ticks, as it was
+    /// What a client shows that was not true, as it was
     /// [asked](prescient_replication::Server::question); empty if all is well.
     Testified {
         /// Who.
@@ -99,10 +101,10 @@ pub enum ServerEvent {
 /// In every tick: [`poll`](Self::poll) until it is `None`, [`step`](Self::step) the world,
 /// [`send`](Self::send), and [`wait`](Self::wait) for the next.
 pub struct Server {
-    net: BlockingServer,
+    carrier: ServerCarrier,
     stage: prescient_replication::Server,
-    protocol: ProtocolId,
-    packet: usize,
+    schema: Schema,
+    options: ServerOptions,
     tick: Tick,
     /// Who is connected, but did not say yet by which schema it reads.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
@@ -138,12 +140,36 @@ impl Server {
         let public = vec![socket.address()];
         let mut config = prescient_transport::ServerConfig::new(key, protocol, public);
         (config.limits, config.link) = (options.limits, options.link);
-        let stage = prescient_replication::Server::new(schema, options.replication, relevance)?;
+        let net = BlockingServer::new(socket, config)?;
+        Ok(Self::new(Some(net), schema, relevance, options)?)
+    }
+
+    /// A server without a socket, for a game that is played alone: only its own
+    /// [`seat`](Self::seat)s can join.
+    pub fn offline(
+        schema: Schema,
+        relevance: impl Relevance + 'static,
+    ) -> Result<Self, ServeError> {
+        Ok(Self::new(
+            None,
+            schema,
+            relevance,
+            ServerOptions::default(),
+        )?)
+    }
+
+    fn new(
+        net: Option<BlockingServer>,
+        schema: Schema,
+        relevance: impl Relevance + 'static,
+        options: ServerOptions,
+    ) -> Result<Self, WorldError> {
+        let config = options.replication;
         Ok(Self {
-            net: BlockingServer::new(socket, config)?,
-            stage,
-            protocol,
-            packet: options.packet,
+            carrier: ServerCarrier::new(net, &options.link),
+            stage: prescient_replication::Server::new(schema.clone(), config, relevance)?,
+            schema,
+            options,
             tick: Tick(0),
             arriving: BTreeMap::new(),
             backlog: BTreeMap::new(),
@@ -151,14 +177,38 @@ impl Server {
         })
     }
 
-    /// What tokens for it have to name.
-    pub fn protocol(&self) -> ProtocolId {
-        self.protocol
+    /// A client for a player at this machine. It has joined already, and is used like any other, on
+    /// this thread or another, but no socket lies in between and nothing gets lost. It leaves when
+    /// it is dropped.
+    ///
+    /// [`Joined`](ServerEvent::Joined) says that it is client 0, as whom
+    /// [`Client::local`] joins, too; [`seat_as`](Self::seat_as) has it be somebody else.
+    pub fn seat(&mut self) -> Client {
+        self.seat_as(ClientId(0), Vec::new())
     }
 
-    /// Where clients reach it.
-    pub fn address(&self) -> SocketAddr {
-        self.net.address()
+    /// The same for a player of whom [`Joined`](ServerEvent::Joined) says what the token of others
+    /// would say.
+    pub fn seat_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
+        let config = self.options.replication.codec;
+        let view = prescient_replication::Client::new(self.schema.clone(), config);
+        let mut view = view.expect("the schema was good enough for the server");
+        let (peer, carrier) = self.carrier.seat();
+        self.welcome(peer, client, data);
+        while let Some(message) = view.poll_message() {
+            self.hear(peer, &message);
+        }
+        Client::new(view, carrier, true)
+    }
+
+    /// What tokens for it have to name.
+    pub fn protocol(&self) -> ProtocolId {
+        protocol()
+    }
+
+    /// Where clients reach it; `None` for one that is [`offline`](Self::offline).
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.carrier.address()
     }
 
     /// Begins the next tick, in which things happen to the world until this is dropped.
@@ -175,35 +225,40 @@ impl Server {
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
         let Self {
-            net, stage, packet, ..
+            carrier,
+            stage,
+            options,
+            ..
         } = self;
-        let packet = *packet;
-        let messages = stage.encode(&|_| Some(packet));
-        net.with(|server, now| {
-            for (peer, message) in messages {
-                // What a connection has no room for is lost, as it might be on the way.
-                let _ = server.send(ConnectionId(peer.0), STATE, &message, now);
-            }
-        });
+        // Nothing is too long for a seat.
+        let seats = carrier.seats();
+        let budget = |peer| (!seats.contains_key(&peer)).then_some(options.packet);
+        for (peer, message) in stage.encode(&budget) {
+            // What a connection has no room for is lost, as it might be on the way.
+            let _ = carrier.send(peer, STATE, &message);
+        }
         let peers: Vec<PeerId> = stage.peers().collect();
         for peer in peers {
-            let backlog = self.backlog.entry(peer).or_default();
-            backlog.extend(std::iter::from_fn(|| self.stage.poll_message(peer)));
-            self.net.with(|server, now| {
-                while let Some(event) = backlog.front() {
-                    match server.send(ConnectionId(peer.0), EVENTS, event, now) {
-                        Err(SendError::Backlogged) => break,
-                        Ok(()) | Err(_) => backlog.pop_front(),
-                    };
-                }
-            });
+            self.send_messages(peer);
         }
-        self.net.flush();
+        self.carrier.flush();
+    }
+
+    /// Sends a peer what has to arrive, as far as there is room.
+    fn send_messages(&mut self, peer: PeerId) {
+        let backlog = self.backlog.entry(peer).or_default();
+        backlog.extend(std::iter::from_fn(|| self.stage.poll_message(peer)));
+        while let Some(message) = backlog.front() {
+            match self.carrier.send(peer, EVENTS, message) {
+                Err(SendError::Backlogged) => break,
+                Ok(()) | Err(_) => backlog.pop_front(),
+            };
+        }
     }
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ServerEvent> {
-        while let Some(event) = self.net.poll() {
+        while let Some(event) = self.carrier.poll() {
             self.handle(event);
         }
         self.events.pop_front()
@@ -211,8 +266,8 @@ impl Server {
 
     /// Waits, and takes in what arrives.
     pub fn wait(&mut self, span: Duration) {
-        let until = self.net.now().after(span);
-        while let Some(event) = self.net.wait_until(until) {
+        let until = self.carrier.now().after(span);
+        while let Some(event) = self.carrier.wait_until(until) {
             self.handle(event);
         }
     }
@@ -234,10 +289,8 @@ impl Server {
     }
 
     /// Says goodbye to everybody, and returns when that is said.
-    pub fn shut_down(mut self) {
-        self.net
-            .with(|server, now| server.close_all(CloseReason::ShuttingDown, now));
-        self.net.finish();
+    pub fn shut_down(self) {
+        self.carrier.shut_down();
     }
 
     /// Who sees what: eyes, teams and statistics of peers.
@@ -247,12 +300,12 @@ impl Server {
 
     /// What its socket did.
     pub fn socket_statistics(&self) -> SocketStatistics {
-        self.net.statistics()
+        self.carrier.socket_statistics()
     }
 
     /// What happened between the server and a peer: packets and round trips, and state.
     pub fn statistics(&self, peer: PeerId) -> Option<(Statistics, PeerStatistics)> {
-        let connection = self.net.machine().statistics(ConnectionId(peer.0))?;
+        let connection = self.carrier.statistics(peer)?;
         Some((connection, self.stage.statistics(peer)?))
     }
 
@@ -264,11 +317,7 @@ impl Server {
                 client,
                 data,
                 ..
-            } => {
-                let peer = PeerId(connection.0);
-                self.stage.connect(peer);
-                self.arriving.insert(peer, (client, data));
-            }
+            } => self.welcome(PeerId(connection.0), client, data),
             Net::Received {
                 connection,
                 received: Received::Message { message, .. },
@@ -287,7 +336,16 @@ impl Server {
     }
 
     fn hear(&mut self, peer: PeerId, message: &[u8]) {
-        match self.stage.handle(peer, message) {
+        let heard = self.stage.handle(peer, message);
+        if self.arriving.contains_key(&peer) {
+            // Who waits at the door does not wait for the next tick.
+            self.send_messages(peer);
+        }
+        if let Some(message) = self.stage.acknowledgement(peer) {
+            // The next one says the same and more.
+            let _ = self.carrier.send(peer, STATE, &message);
+        }
+        match heard {
             Ok(FromClient::Event { about, payload }) => {
                 let said = ServerEvent::Said {
                     peer,
@@ -322,8 +380,12 @@ impl Server {
     }
 
     fn close(&mut self, peer: PeerId, reason: CloseReason) {
-        self.net
-            .with(|server, now| server.close(ConnectionId(peer.0), reason, now));
+        self.carrier.close(peer, reason);
+    }
+
+    fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
+        self.stage.connect(peer);
+        self.arriving.insert(peer, (client, data));
     }
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {

@@ -8,7 +8,6 @@ use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
 use rayon::prelude::*;
 use thiserror::Error;
 
-use crate::client::list;
 use crate::event::About;
 use crate::grid::Place;
 use crate::message::{Message, Said};
@@ -57,7 +56,7 @@ pub enum PeerError {
     #[error("not a message of a client; the peer runs another program or is hostile")]
     Malformed,
     /// It reads by another schema. *Here* is the server.
-    #[error("the peer's schema is another: {}", list(.0))]
+    #[error("the peer's schema is another: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
     /// It claims to have applied what was never sent. Whoever does that is broken or hostile.
     #[error("the peer acknowledges what it cannot have: {0}")]

@@ -217,7 +217,7 @@ fn nonsense_is_refused() {
         empty.set(object, &Unit::default()),
         Err(SetError::NotInCharge)
     );
-    assert!(!empty.tell(Some(object), b"?"));
+    assert_eq!(empty.tell(Some(object), b"?"), None);
     let entered = std::iter::from_fn(|| empty.poll_change()).any(|c| c == Change::Entered);
     assert!(!entered);
 }

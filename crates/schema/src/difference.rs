@@ -46,6 +46,18 @@ pub enum Difference {
     },
 }
 
+impl Difference {
+    /// The first few, for people.
+    pub fn list(differences: &[Self]) -> String {
+        let shown = differences.iter().take(5).map(Self::to_string);
+        let mut text: Vec<_> = shown.collect();
+        if differences.len() > text.len() {
+            text.push(format!("and {} more", differences.len() - text.len()));
+        }
+        text.join("; ")
+    }
+}
+
 /// One of two compared schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

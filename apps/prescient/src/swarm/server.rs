@@ -63,7 +63,9 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     settings.replication.cell = sight / 2.0;
     let policy = Distance::new(sight, sight * 1.1);
     let server = Server::bind("127.0.0.1:0", key, schema(), policy, settings)?;
-    println!("{}", server.address());
+    if let Some(address) = server.address() {
+        println!("{address}");
+    }
     let left = Arc::new(AtomicBool::new(false));
     let noticed = left.clone();
     std::thread::spawn(move || {

@@ -76,7 +76,7 @@ pub enum ClientError {
     #[error(transparent)]
     State(#[from] DecodeError),
     /// The server's schema is another, and this end cannot read by it. *Here* is the server.
-    #[error("the server's schema is another: {}", list(.0))]
+    #[error("the server's schema is another: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
 }
 
@@ -200,16 +200,15 @@ impl Client {
         self.outbox.pop_front()
     }
 
-    /// Tells the server what happened here, perhaps to an object that is shown. If that is gone,
-    /// nothing is said, and this returns `false`.
-    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> bool {
+    /// A message that tells the server what happened here, perhaps to an object that is shown. It
+    /// wants a carrier that delivers it once, after what was polled. `None` if that object is not
+    /// shown.
+    pub fn tell(&self, about: Option<Object>, payload: &[u8]) -> Option<Vec<u8>> {
         let about = match about {
-            Some(object) if self.scene.entry(object).is_none() => return false,
-            about => about.map(|object| ClientId(object.id)),
+            Some(object) => Some(ClientId(self.scene.entry(object)?.object.id)),
+            None => None,
         };
-        let message = self.here(Said::Told { about, payload });
-        self.outbox.push_back(message);
-        true
+        Some(self.here(Said::Told { about, payload }))
     }
 
     /// The next thing that is new.
@@ -414,17 +413,4 @@ impl Client {
         let message = self.here(Said::Testimony { rows });
         self.outbox.push_back(message);
     }
-}
-
-/// The first few differences, for people.
-pub(crate) fn list(differences: &[Difference]) -> String {
-    let mut text: Vec<_> = differences
-        .iter()
-        .take(5)
-        .map(ToString::to_string)
-        .collect();
-    if differences.len() > text.len() {
-        text.push(format!("and {} more", differences.len() - text.len()));
-    }
-    text.join("; ")
 }

@@ -1,0 +1,267 @@
+//! What carries messages: connections over a socket, or queues inside the process.
+//!
+//! Both say what happens in the words of the transport, and nobody else has to know which it is.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::thread;
+
+use prescient_net::{BlockingClient, BlockingServer, Clock, SocketStatistics};
+use prescient_replication::PeerId;
+use prescient_transport::{
+    ChannelId, ClientEvent, CloseReason, ConnectionId, LinkConfig, Received, SendError,
+    ServerEvent, Statistics, Time,
+};
+
+use crate::local::{Arrival, LocalClient, LocalPeer, pair};
+
+/// What carries a client's messages.
+pub(crate) enum ClientCarrier {
+    Socket(Box<BlockingClient>),
+    Seat(Seat),
+}
+
+/// A client in the server's process.
+pub(crate) struct Seat {
+    line: LocalClient,
+    clock: Clock,
+    /// What the server takes from others, it takes from a seat.
+    longest: usize,
+}
+
+impl ClientCarrier {
+    /// The next thing that happened.
+    pub fn poll(&mut self) -> Option<ClientEvent> {
+        match self {
+            Self::Socket(net) => net.poll(),
+            Self::Seat(seat) => seat.poll(),
+        }
+    }
+
+    /// The same, but sleeps until there is something, or until then.
+    pub fn wait_until(&mut self, deadline: Time) -> Option<ClientEvent> {
+        match self {
+            Self::Socket(net) => net.wait_until(deadline),
+            Self::Seat(seat) => seat.wait_until(deadline),
+        }
+    }
+
+    pub fn now(&self) -> Time {
+        match self {
+            Self::Socket(net) => net.now(),
+            Self::Seat(seat) => seat.clock.now(),
+        }
+    }
+
+    pub fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
+        match self {
+            Self::Socket(net) => {
+                let sent = net.with(|client, now| client.send(channel, message, now));
+                net.flush();
+                sent
+            }
+            Self::Seat(seat) => {
+                check_length(message, seat.longest)?;
+                seat.line.send(letter(channel, message))
+            }
+        }
+    }
+
+    /// Says goodbye, and returns when that is said.
+    pub fn close(&mut self, reason: CloseReason) {
+        match self {
+            Self::Socket(net) => {
+                net.with(|client, now| client.close(reason, now));
+                net.finish();
+            }
+            Self::Seat(seat) => seat.line.close(reason),
+        }
+    }
+
+    /// What the connection has seen; a seat has none.
+    pub fn statistics(&self) -> Option<Statistics> {
+        match self {
+            Self::Socket(net) => net.machine().statistics(),
+            Self::Seat(_) => None,
+        }
+    }
+}
+
+impl Seat {
+    fn poll(&self) -> Option<ClientEvent> {
+        match self.line.poll()? {
+            Arrival::Received(received) => Some(ClientEvent::Received(received)),
+            Arrival::Closed(reason) => Some(ClientEvent::Closed(reason)),
+        }
+    }
+
+    fn wait_until(&self, deadline: Time) -> Option<ClientEvent> {
+        loop {
+            let left = deadline.since(self.clock.now());
+            match self.poll() {
+                None if !left.is_zero() => self.line.sleep(left),
+                event => return event,
+            }
+        }
+    }
+}
+
+/// What carries a server's messages.
+pub(crate) struct ServerCarrier {
+    /// `None` for a server that nobody else can join.
+    net: Option<BlockingServer>,
+    seats: BTreeMap<PeerId, LocalPeer>,
+    /// How many seats there ever were.
+    seated: u64,
+    clock: Clock,
+    longest: usize,
+}
+
+impl ServerCarrier {
+    pub fn new(net: Option<BlockingServer>, link: &LinkConfig) -> Self {
+        Self {
+            net,
+            seats: BTreeMap::new(),
+            seated: 0,
+            clock: Clock::start(),
+            longest: link.longest_message,
+        }
+    }
+
+    /// A new seat, and what to call who sits there. Connections have random numbers of 64 bits, so
+    /// the small ones are free.
+    pub fn seat(&mut self) -> (PeerId, ClientCarrier) {
+        let (line, peer) = pair();
+        self.seated += 1;
+        let id = PeerId(self.seated);
+        self.seats.insert(id, peer);
+        let seat = Seat {
+            line,
+            clock: Clock::start(),
+            longest: self.longest,
+        };
+        (id, ClientCarrier::Seat(seat))
+    }
+
+    pub fn seats(&self) -> &BTreeMap<PeerId, LocalPeer> {
+        &self.seats
+    }
+
+    /// The next thing that happened.
+    pub fn poll(&mut self) -> Option<ServerEvent> {
+        let outside = self.net.as_mut().and_then(BlockingServer::poll);
+        outside.or_else(|| self.poll_seats())
+    }
+
+    /// The same, but sleeps until something came through the socket, or until then. What seats say
+    /// meanwhile waits to be polled.
+    pub fn wait_until(&mut self, deadline: Time) -> Option<ServerEvent> {
+        let left = deadline.since(self.clock.now());
+        let Some(net) = &mut self.net else {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "without a socket there is nothing to wait in, and nothing that would come"
+            )]
+            thread::sleep(left);
+            return None;
+        };
+        net.wait(left)
+    }
+
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Sends, with the next [`flush`](Self::flush) at the latest.
+    pub fn send(
+        &mut self,
+        peer: PeerId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        match (self.seats.get(&peer), &mut self.net) {
+            (Some(seat), _) => {
+                check_length(message, self.longest)?;
+                seat.send(letter(channel, message))
+            }
+            (None, Some(net)) => {
+                net.with(|server, now| server.send(connection(peer), channel, message, now))
+            }
+            (None, None) => Err(SendError::NotConnected),
+        }
+    }
+
+    pub fn flush(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.flush();
+        }
+    }
+
+    /// Ends a connection; that it did is still to be polled.
+    pub fn close(&mut self, peer: PeerId, reason: CloseReason) {
+        match (self.seats.get(&peer), &mut self.net) {
+            (Some(seat), _) => seat.close(reason),
+            (None, Some(net)) => {
+                net.with(|server, now| server.close(connection(peer), reason, now));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Says goodbye to everybody, and returns when that is said.
+    pub fn shut_down(mut self) {
+        if let Some(net) = &mut self.net {
+            net.with(|server, now| server.close_all(CloseReason::ShuttingDown, now));
+            net.finish();
+        }
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.net.as_ref().map(BlockingServer::address)
+    }
+
+    pub fn socket_statistics(&self) -> SocketStatistics {
+        let net = self.net.as_ref().map(BlockingServer::statistics);
+        net.unwrap_or_default()
+    }
+
+    /// What a connection has seen; a seat has none.
+    pub fn statistics(&self, peer: PeerId) -> Option<Statistics> {
+        self.net.as_ref()?.machine().statistics(connection(peer))
+    }
+
+    fn poll_seats(&mut self) -> Option<ServerEvent> {
+        let mut arrivals = (self.seats.iter()).filter_map(|(id, seat)| Some((*id, seat.poll()?)));
+        let (peer, arrival) = arrivals.next()?;
+        let connection = connection(peer);
+        match arrival {
+            Arrival::Received(received) => Some(ServerEvent::Received {
+                connection,
+                received,
+            }),
+            Arrival::Closed(reason) => {
+                self.seats.remove(&peer);
+                Some(ServerEvent::Closed { connection, reason })
+            }
+        }
+    }
+}
+
+fn connection(peer: PeerId) -> ConnectionId {
+    ConnectionId(peer.0)
+}
+
+fn letter(channel: ChannelId, message: &[u8]) -> Received {
+    Received::Message {
+        channel,
+        message: message.to_vec(),
+    }
+}
+
+/// Games shall not learn when they go online that a message is too long.
+fn check_length(message: &[u8], limit: usize) -> Result<(), SendError> {
+    match message.len() {
+        length if length > limit => Err(SendError::TooLong { length, limit }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,258 @@
+//! A client in the server's own process: two queues in place of a connection.
+//!
+//! They say what a connection would, so that nobody else has to know what carries them. Both ends
+//! may live on one thread, where nothing ever waits for the other, or on two.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prescient_transport::{CloseReason, Received, SendError};
+
+/// Both ends of a new connection.
+pub(crate) fn pair() -> (LocalClient, LocalPeer) {
+    let up = Arc::<Line>::default();
+    let down = Arc::<Line>::default();
+    let client = LocalClient(End {
+        outgoing: up.clone(),
+        incoming: down.clone(),
+        farewell: CloseReason::Finished,
+    });
+    let peer = LocalPeer(End {
+        outgoing: down,
+        incoming: up,
+        farewell: CloseReason::ShuttingDown,
+    });
+    (client, peer)
+}
+
+/// The client's end. Dropping it is leaving.
+pub(crate) struct LocalClient(End);
+
+/// The server's end. Dropping it is shutting down.
+pub(crate) struct LocalPeer(End);
+
+/// What came out of a queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Received(Received),
+    /// Said once; nothing follows.
+    Closed(CloseReason),
+}
+
+impl LocalClient {
+    pub fn send(&self, what: Received) -> Result<(), SendError> {
+        self.0.outgoing.put(what)
+    }
+
+    pub fn poll(&self) -> Option<Arrival> {
+        self.0.incoming.take()
+    }
+
+    /// Sleeps until there is something, but no longer than this.
+    pub fn sleep(&self, span: Duration) {
+        self.0.incoming.sleep(span);
+    }
+
+    pub fn close(&self, reason: CloseReason) {
+        self.0.close(reason);
+    }
+}
+
+impl LocalPeer {
+    pub fn send(&self, what: Received) -> Result<(), SendError> {
+        self.0.outgoing.put(what)
+    }
+
+    pub fn poll(&self) -> Option<Arrival> {
+        self.0.incoming.take()
+    }
+
+    pub fn close(&self, reason: CloseReason) {
+        self.0.close(reason);
+    }
+}
+
+/// What either end has.
+struct End {
+    outgoing: Arc<Line>,
+    incoming: Arc<Line>,
+    /// What the other end hears when this one is dropped.
+    farewell: CloseReason,
+}
+
+impl End {
+    /// What was sent before still arrives there; what has arrived here is no longer wanted.
+    fn close(&self, reason: CloseReason) {
+        self.outgoing.close(reason);
+        self.incoming.discard();
+        self.incoming.close(reason);
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.close(self.farewell);
+    }
+}
+
+/// One direction.
+#[derive(Default)]
+struct Line {
+    state: Mutex<State>,
+    /// Wakes whoever takes.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Received>,
+    bytes: usize,
+    /// Why nothing follows what waits, and whether that was said.
+    end: Option<(CloseReason, bool)>,
+}
+
+impl Line {
+    fn put(&self, what: Received) -> Result<(), SendError> {
+        let mut state = self.lock();
+        let cost = cost(&what);
+        if state.end.is_some() {
+            return Err(SendError::NotConnected);
+        }
+        if state.bytes + cost > MOST_WAITING {
+            return Err(SendError::Backlogged);
+        }
+        state.bytes += cost;
+        state.waiting.push_back(what);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    fn take(&self) -> Option<Arrival> {
+        let mut state = self.lock();
+        if let Some(what) = state.waiting.pop_front() {
+            state.bytes -= cost(&what);
+            return Some(Arrival::Received(what));
+        }
+        let (reason, is_said) = state.end.as_mut()?;
+        (!std::mem::replace(is_said, true)).then_some(Arrival::Closed(*reason))
+    }
+
+    /// The first reason counts.
+    fn close(&self, reason: CloseReason) {
+        self.lock().end.get_or_insert((reason, false));
+        self.changed.notify_one();
+    }
+
+    fn discard(&self) {
+        let mut state = self.lock();
+        state.waiting.clear();
+        state.bytes = 0;
+    }
+
+    fn sleep(&self, span: Duration) {
+        let is_quiet = |state: &mut State| {
+            let is_over = matches!(state.end, Some((_, false)));
+            state.waiting.is_empty() && !is_over
+        };
+        let woken = (self.changed).wait_timeout_while(self.lock(), span, is_quiet);
+        drop(woken.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Nobody panics while he holds it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn cost(what: &Received) -> usize {
+    let bytes = match what {
+        Received::Message { message, .. } => message.len(),
+        Received::Input { input, .. } => input.fields.len(),
+        _ => 0,
+    };
+    bytes + size_of::<Received>()
+}
+
+/// Bytes that may wait in either direction, as many as for a connection.
+const MOST_WAITING: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use prescient_transport::ChannelId;
+
+    use super::*;
+
+    fn message(bytes: &[u8]) -> Received {
+        Received::Message {
+            channel: ChannelId::ORDERED,
+            message: bytes.to_vec(),
+        }
+    }
+
+    /// Fails if `put` takes whatever comes, or `take` does not give back what it took up.
+    #[test]
+    fn a_line_holds_no_more_than_it_may() {
+        let (client, peer) = pair();
+        let long = vec![7; 100_000];
+        for _ in 0..3 {
+            let sent = (0..100).take_while(|_| client.send(message(&long)).is_ok());
+            assert_eq!(sent.count(), 10);
+            assert_eq!(client.send(message(&long)), Err(SendError::Backlogged));
+            let got = std::iter::from_fn(|| peer.poll());
+            assert_eq!(got.count(), 10);
+        }
+    }
+
+    /// Fails if dropping an end closes nothing, or what was sent before is thrown away.
+    #[test]
+    fn whoever_is_dropped_has_left() {
+        let (client, peer) = pair();
+        client.send(message(b"bye")).expect("there is room");
+        drop(client);
+        assert_eq!(peer.send(message(b"wait")), Err(SendError::NotConnected));
+        assert_eq!(peer.poll(), Some(Arrival::Received(message(b"bye"))));
+        let left = Arrival::Closed(CloseReason::Finished);
+        assert_eq!((peer.poll(), peer.poll()), (Some(left), None));
+
+        let (client, peer) = pair();
+        drop(peer);
+        let closed = Arrival::Closed(CloseReason::ShuttingDown);
+        assert_eq!((client.poll(), client.poll()), (Some(closed), None));
+    }
+
+    /// Fails if a later reason takes the place of the first, or if who closes still hears.
+    #[test]
+    fn whoever_is_thrown_out_knows_why() {
+        let (client, peer) = pair();
+        client.send(message(b"cheat")).expect("there is room");
+        peer.close(CloseReason::Kicked);
+        let kicked = || Some(Arrival::Closed(CloseReason::Kicked));
+        assert_eq!(peer.poll(), kicked());
+        drop(peer);
+        assert_eq!(client.poll(), kicked());
+    }
+
+    /// Fails if `put` or `close` wakes nobody, or `sleep` does not look first: then this hangs.
+    #[test]
+    fn nobody_sleeps_through_what_arrives() {
+        let (client, peer) = pair();
+        let (up, down) = std::sync::mpsc::channel();
+        let sleeping = std::thread::spawn(move || {
+            loop {
+                client.sleep(Duration::MAX);
+                match client.poll().expect("something is there") {
+                    Arrival::Received(_) => up.send(()).expect("somebody waits"),
+                    Arrival::Closed(reason) => break reason,
+                }
+            }
+        });
+        for _ in 0..1000 {
+            peer.send(message(b"wake up")).expect("there is room");
+            down.recv().expect("it is awake");
+        }
+        drop(peer);
+        let reason = sleeping.join().expect("no panic");
+        assert_eq!(reason, CloseReason::ShuttingDown);
+    }
+}
