@@ -1,6 +1,6 @@
 //! The client: what it was shown, and what changed since it last asked.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use prescient_codec::{Applied, ClientId, Config, DecodeError, Decoder, Slot, Tick};
@@ -61,6 +61,8 @@ pub struct Client {
     shown: BTreeMap<u32, Shown>,
     /// Whose the entities of further tables are, as far as that is known.
     parts: BTreeMap<u32, u32>,
+    /// The same by whose they are, who may be still to come.
+    belongings: BTreeSet<(u32, u32)>,
     /// Up to which tick everything was shown at last.
     complete: Option<Tick>,
     /// The newest tick of which each entity was shown by a packet that did not hold all.
@@ -110,6 +112,7 @@ impl Client {
             decoder: Decoder::new(Arc::new(schema), config),
             shown: BTreeMap::new(),
             parts: BTreeMap::new(),
+            belongings: BTreeSet::new(),
             complete: None,
             covered: Vec::new(),
             lives: Vec::new(),
@@ -182,6 +185,11 @@ impl Client {
     /// The newest tick of which something was applied.
     pub fn tick(&self) -> Option<Tick> {
         self.decoder.world().newest()
+    }
+
+    /// The newest tick of which everything was shown that there was to see.
+    pub fn complete_tick(&self) -> Option<Tick> {
+        self.complete
     }
 
     /// Everything that is shown.
@@ -306,11 +314,14 @@ impl Client {
         };
         self.shown.insert(id, shown);
         self.pending.insert(object, Pending::Created);
+        let parts = self.belongings.range((id, 0)..=(id, u32::MAX));
+        let parts: Vec<u32> = parts.map(|&(_, part)| part).collect();
+        parts.into_iter().for_each(|part| self.attach(part, id));
     }
 
     /// Notes whose the entity of a further table is.
     fn belong(&mut self, id: u32) {
-        let Some((kind, table @ 1..)) = self.class(id) else {
+        let Some((_, 1..)) = self.class(id) else {
             return;
         };
         let row = self.decoder.row(ClientId(id)).unwrap_or_default();
@@ -322,7 +333,14 @@ impl Client {
             return;
         };
         self.parts.insert(id, whose);
-        if let Some(shown) = self.shown.get_mut(&whose)
+        self.belongings.insert((whose, id));
+        self.attach(id, whose);
+    }
+
+    /// Makes the entity of a further table part of its object, if that is there.
+    fn attach(&mut self, id: u32, whose: u32) {
+        if let Some((kind, table)) = self.class(id)
+            && let Some(shown) = self.shown.get_mut(&whose)
             && shown.kind == kind
         {
             shown.entities[usize::from(table)] = Some(ClientId(id));
@@ -330,9 +348,11 @@ impl Client {
     }
 
     fn detach(&mut self, id: u32) {
-        if let Some(whose) = self.parts.remove(&id)
-            && let Some(shown) = self.shown.get_mut(&whose)
-        {
+        let Some(whose) = self.parts.remove(&id) else {
+            return;
+        };
+        self.belongings.remove(&(whose, id));
+        if let Some(shown) = self.shown.get_mut(&whose) {
             let entities = shown.entities.iter_mut();
             entities
                 .filter(|entity| **entity == Some(ClientId(id)))

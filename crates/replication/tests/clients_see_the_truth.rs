@@ -158,6 +158,40 @@ fn private_tables_are_for_owners() {
     });
 }
 
+/// Where packets are too short for a whole object, its tables may come in any order. Fails if
+/// `Client::enter` does not look for what came before the object.
+#[test]
+fn tables_may_come_before_their_object() {
+    over_seeds(20, |seed| {
+        let mut theatre = Theatre::new(seed, 1, bad(), Everything);
+        theatre.budget = Some(16 + seed as usize);
+        let owner = theatre.seats[0].peer;
+        let mut golds = BTreeMap::new();
+        for tick in 1..120u32 {
+            theatre.tick = tick;
+            let mut step = theatre.server.step(Tick(tick)).expect("in order");
+            for _ in 0..if tick == 1 { 12 } else { 0 } {
+                let unit = Unit {
+                    health: golds.len() as u8,
+                    gold: theatre.dice.below(60_000) as u16,
+                    ..Unit::default()
+                };
+                step.spawn_for(owner, &unit).expect("sound values");
+                golds.insert(unit.health, unit.gold);
+            }
+            step.finish();
+            theatre.exchange();
+        }
+        let client = &theatre.seats[0].client;
+        let seen = client.objects().filter_map(|object| {
+            let public: Unit = client.get(object)?;
+            let private: Unit = client.get_table(object, "private")?;
+            Some((public.health, private.gold))
+        });
+        assert_eq!(seen.collect::<BTreeMap<_, _>>(), golds);
+    });
+}
+
 /// Events about objects and about nothing, each exactly once; the object is there if it is still
 /// shown. Fails if `Peer::acknowledge` does not release what waits, or `give_up` drops it.
 #[test]
