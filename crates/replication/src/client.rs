@@ -169,7 +169,12 @@ impl Client {
             Some(object) => Some(ClientId(self.entry(object)?.object.id)),
             None => None,
         };
-        Some(Message::Said { about, payload }.to_bytes())
+        let said = Message::Said {
+            tick: self.tick().unwrap_or_default(),
+            about,
+            payload,
+        };
+        Some(said.to_bytes())
     }
 
     /// The next thing that is new.

@@ -15,8 +15,9 @@ pub(crate) enum Message<'a> {
     },
     /// Which packets were applied, to the server.
     Applied(Ack),
-    /// Something happened, to the server.
+    /// Something happened while this tick was shown, to the server.
     Said {
+        tick: Tick,
         about: Option<ClientId>,
         payload: &'a [u8],
     },
@@ -45,8 +46,13 @@ impl<'a> Message<'a> {
                 bytes.push(APPLIED);
                 bytes.extend_from_slice(&ack.to_bytes());
             }
-            Self::Said { about, payload } => {
+            Self::Said {
+                tick,
+                about,
+                payload,
+            } => {
                 bytes.push(SAID);
+                bytes.extend_from_slice(&tick.0.to_le_bytes());
                 put_about(&mut bytes, about);
                 bytes.extend_from_slice(payload);
             }
@@ -70,8 +76,13 @@ impl<'a> Message<'a> {
             }
             APPLIED => Ack::from_bytes(rest).map(Self::Applied),
             SAID => {
+                let (tick, rest) = take_u32(rest)?;
                 let (about, payload) = take_about(rest)?;
-                Some(Self::Said { about, payload })
+                Some(Self::Said {
+                    tick: Tick(tick),
+                    about,
+                    payload,
+                })
             }
             _ => None,
         }
@@ -118,7 +129,7 @@ mod tests {
             for message in [
                 Message::State(payload),
                 Message::Event { tick: Tick(tick), about, payload },
-                Message::Said { about, payload },
+                Message::Said { tick: Tick(tick), about, payload },
             ] {
                 let bytes = message.to_bytes();
                 prop_assert_eq!(Message::read(&bytes), Some(message));

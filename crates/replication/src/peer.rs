@@ -42,6 +42,8 @@ pub(crate) struct Peer {
     pub team: u32,
     /// What it is shown, in the order in which it appeared in the world.
     visible: BTreeMap<Serial, Seen>,
+    /// The tick since which each of the client's numbers is that of the object it was last given to.
+    since: Vec<Tick>,
     /// Whether everything is to be looked at anew.
     pub unsettled: bool,
     /// Events that can be sent, and how many ever could.
@@ -65,6 +67,7 @@ impl Peer {
             eye: Eye::Nowhere,
             team: 0,
             visible: BTreeMap::new(),
+            since: Vec::new(),
             unsettled: true,
             ready: VecDeque::new(),
             events: 0,
@@ -152,8 +155,8 @@ impl Peer {
             let before = seen.is_some_and(|seen| seen.shows(table));
             match sight.filter(|sight| sight.shows(table)) {
                 Some(sight) => {
-                    if !before {
-                        self.encoder.show(slot, world.archive());
+                    if !before && let Some(id) = self.encoder.show(slot, world.archive()) {
+                        self.name(id, world.tick().unwrap_or_default());
                     }
                     self.encoder.set_level(slot, sight.level, world.archive());
                     self.encoder.set_weight(slot, sight.weight);
@@ -172,6 +175,15 @@ impl Peer {
                 self.give_up(record.serial);
             }
         }
+    }
+
+    /// A number is given to an entity.
+    fn name(&mut self, id: ClientId, now: Tick) {
+        let at = id.0 as usize;
+        if self.since.len() <= at {
+            self.since.resize(at + 1, Tick::default());
+        }
+        self.since[at] = now;
     }
 
     /// A packet of the newest tick; `None` if it was encoded already.
@@ -243,9 +255,11 @@ impl Peer {
         self.ready.pop_front()
     }
 
-    /// The entity that the client calls by a number.
-    pub fn slot(&self, id: ClientId) -> Option<Slot> {
-        self.encoder.slot(id)
+    /// The entity that the client called by a number when it showed a tick; `None` if the number was
+    /// another's then, which has left.
+    pub fn slot(&self, id: ClientId, shown: Tick) -> Option<Slot> {
+        let since = self.since.get(id.0 as usize)?;
+        (*since <= shown).then(|| self.encoder.slot(id)).flatten()
     }
 
     fn push(&mut self, tick: Tick, about: Option<ClientId>, payload: &[u8]) {

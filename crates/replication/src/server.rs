@@ -252,14 +252,20 @@ impl Server {
                 taken.map_err(PeerError::BadAcknowledgement)?;
                 Ok(FromClient::Applied)
             }
-            Some(Message::Said { about, payload }) => {
+            Some(Message::Said {
+                tick,
+                about,
+                payload,
+            }) => {
                 let about = match about {
                     None => About::Nothing,
                     // What it cannot see, or made up, is the same to us as what just went.
-                    Some(id) => match from.slot(id).and_then(|slot| self.world.object_of(slot)) {
-                        Some(object) => About::Object(object),
-                        None => About::Gone,
-                    },
+                    Some(id) => {
+                        match (from.slot(id, tick)).and_then(|slot| self.world.object_of(slot)) {
+                            Some(object) => About::Object(object),
+                            None => About::Gone,
+                        }
+                    }
                 };
                 let payload = payload.to_vec();
                 Ok(FromClient::Event { about, payload })
