@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prescient_codec::history::Archive;
-use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot};
+use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot, Tick};
 use prescient_schema::{EntityRef, Field, Kind, Library, Parcel, Schema};
 
 use crate::kinds::Kinds;
@@ -34,7 +34,8 @@ impl Step<'_> {
 }
 
 /// The classes by which a client reports, on both ends alike: those of a world, where references
-/// are numbers, and the last column says which object it is.
+/// are numbers, and the last columns say which object it is: numbers are used again, so they have the
+/// tick with it at which the client first said something of it.
 pub(crate) fn reported(schema: &Schema, kinds: &Kinds) -> Schema {
     let mut schema = schema.clone();
     for (number, class) in (0..).zip(&mut schema.classes) {
@@ -48,6 +49,7 @@ pub(crate) fn reported(schema: &Schema, kinds: &Kinds) -> Schema {
         }
         class.contract = None;
         class.fields.push(Field::new("object", NUMBER));
+        class.fields.push(Field::new("since", NUMBER));
     }
     schema
 }
@@ -57,6 +59,11 @@ const NUMBER: Kind = Kind::Int {
     bits: 33,
     signed: false,
 };
+
+/// What a client refers to is what it shows now; its messages come in order.
+const NOW: Tick = Tick(u32::MAX);
+
+type Find<'a> = dyn Fn(ClientId, Tick) -> Option<Slot> + 'a;
 
 /// What one client reported.
 pub(crate) struct Intake {
@@ -81,13 +88,13 @@ impl Intake {
         &self.decoder
     }
 
-    /// Takes a packet; `find` says which entity the client calls by a number.
+    /// Takes a packet; `find` says which entity the client called by a number when it showed a tick.
     pub fn take(
         &mut self,
         packet: &[u8],
         world: &World,
         peer: PeerId,
-        find: &dyn Fn(ClientId) -> Option<Slot>,
+        find: &Find<'_>,
     ) -> Result<(), DecodeError> {
         self.unanswered = true;
         let applied = self.decoder.decode(packet)?;
@@ -133,30 +140,29 @@ fn target(
     slot: Slot,
     world: &World,
     peer: PeerId,
-    find: &dyn Fn(ClientId) -> Option<Slot>,
+    find: &Find<'_>,
 ) -> Option<(Serial, u8)> {
     let (kind, table) = world.kinds().kind(shown.class(slot)?);
-    let id = ClientId(u32::try_from(*shown.latest(slot)?.last()?).ok()?);
-    let record = world.record(world.archive().reference(find(id)?)?)?;
+    let &[.., id, since] = shown.latest(slot)? else {
+        return None;
+    };
+    let id = ClientId(u32::try_from(id).ok()?);
+    let slot = find(id, Tick(u32::try_from(since).ok()?))?;
+    let record = world.record(world.archive().reference(slot)?)?;
     (record.author == Some(peer) && record.kind == kind).then_some((record.serial, table))
 }
 
 /// A reported row as the world has it, without the column that the world adds itself.
-fn parcel(
-    shown: &Archive,
-    slot: Slot,
-    world: &World,
-    find: &dyn Fn(ClientId) -> Option<Slot>,
-) -> Option<Parcel> {
+fn parcel(shown: &Archive, slot: Slot, world: &World, find: &Find<'_>) -> Option<Parcel> {
     let class = usize::from(shown.class(slot)?);
     let row = shown.latest(slot)?;
     let fields = &world.archive().schema().classes[class].fields;
     let mut parcel = Parcel::default();
-    for (&cell, field) in row[..row.len() - 1].iter().zip(fields) {
+    for (&cell, field) in row[..row.len() - 2].iter().zip(fields) {
         parcel.row.push(match field.kind {
             Kind::Reference { .. } => {
                 let id = cell.checked_sub(1).and_then(|id| u32::try_from(id).ok());
-                let to = id.and_then(|id| world.archive().reference(find(ClientId(id))?));
+                let to = id.and_then(|id| world.archive().reference(find(ClientId(id), NOW)?));
                 to.unwrap_or(EntityRef::NONE).cell()
             }
             _ => cell,

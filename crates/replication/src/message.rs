@@ -36,8 +36,9 @@ pub(crate) enum Said<'a> {
         about: Option<ClientId>,
         payload: &'a [u8],
     },
-    /// Something happened, to the server.
+    /// Something happened while this tick was shown, to the server.
     Told {
+        tick: Tick,
         about: Option<ClientId>,
         payload: &'a [u8],
     },
@@ -124,8 +125,13 @@ impl<'a> Said<'a> {
                 put_about(bytes, about);
                 bytes.extend_from_slice(payload);
             }
-            Self::Told { about, payload } => {
+            Self::Told {
+                tick,
+                about,
+                payload,
+            } => {
                 bytes.push(first(TOLD));
+                bytes.extend_from_slice(&tick.0.to_le_bytes());
                 put_about(bytes, about);
                 bytes.extend_from_slice(payload);
             }
@@ -156,8 +162,13 @@ impl<'a> Said<'a> {
                 })
             }
             TOLD => {
+                let (tick, rest) = take_u32(rest)?;
                 let (about, payload) = take_about(rest)?;
-                Some(Self::Told { about, payload })
+                Some(Self::Told {
+                    tick: Tick(tick),
+                    about,
+                    payload,
+                })
             }
             CHARGE => {
                 let (tick, rest) = take_u32(rest)?;
@@ -233,7 +244,7 @@ mod tests {
             let said = [
                 Said::State(payload),
                 Said::Event { tick, about, payload },
-                Said::Told { about, payload },
+                Said::Told { tick, about, payload },
                 Said::Charge { tick, about: of, yours },
                 Said::Testimony { rows: payload },
             ];

@@ -50,6 +50,8 @@ pub(crate) struct Peer {
     pub team: u32,
     /// What it is shown, in the order in which it appeared in the world.
     visible: BTreeMap<Serial, Seen>,
+    /// The tick since which each of the client's numbers is that of the object it was last given to.
+    since: Vec<Tick>,
     /// Whether everything is to be looked at anew.
     pub unsettled: bool,
     /// Events that can be sent, and how many ever could.
@@ -95,6 +97,7 @@ impl Peer {
             eye: Eye::Nowhere,
             team: 0,
             visible: BTreeMap::new(),
+            since: Vec::new(),
             unsettled: true,
             ready: VecDeque::new(),
             events: 0,
@@ -235,8 +238,8 @@ impl Peer {
             let before = seen.is_some_and(|seen| seen.shows(table));
             match sight.filter(|sight| sight.shows(table)) {
                 Some(sight) => {
-                    if !before {
-                        self.encoder.show(slot, world.archive());
+                    if !before && let Some(id) = self.encoder.show(slot, world.archive()) {
+                        self.name(id, world.tick().unwrap_or_default());
                     }
                     self.encoder.set_level(slot, sight.level, world.archive());
                     self.encoder.set_weight(slot, sight.weight);
@@ -255,6 +258,15 @@ impl Peer {
                 self.give_up(record.serial);
             }
         }
+    }
+
+    /// A number is given to an entity.
+    fn name(&mut self, id: ClientId, now: Tick) {
+        let at = id.0 as usize;
+        if self.since.len() <= at {
+            self.since.resize(at + 1, Tick::default());
+        }
+        self.since[at] = now;
     }
 
     /// A packet of the newest tick; `None` if it was encoded already.
@@ -334,9 +346,10 @@ impl Peer {
         self.stay.bits() == stay
     }
 
-    /// The entity that the client calls by a number.
-    pub fn slot(&self, id: ClientId) -> Option<Slot> {
-        self.encoder.slot(id)
+    /// The entity that the client called by a number when it showed a tick; `None` if the number was
+    /// another's then, which has left.
+    pub fn slot(&self, id: ClientId, shown: Tick) -> Option<Slot> {
+        slot(&self.encoder, &self.since, id, shown)
     }
 
     /// The model starts anew; what is shown keeps its numbers.
@@ -358,8 +371,9 @@ impl Peer {
         let intake = self
             .intake
             .get_or_insert_with(|| Intake::new(world, config));
-        let encoder = &self.encoder;
-        intake.take(packet, world, own, &|id| encoder.slot(id))
+        let (encoder, since) = (&self.encoder, &self.since);
+        let find = |id, shown| slot(encoder, since, id, shown);
+        intake.take(packet, world, own, &find)
     }
 
     /// Whether the client reports more than it can be in charge of.
@@ -430,6 +444,11 @@ impl Peer {
             }
         }
     }
+}
+
+fn slot(encoder: &Encoder, since: &[Tick], id: ClientId, shown: Tick) -> Option<Slot> {
+    let since = since.get(id.0 as usize)?;
+    (*since <= shown).then(|| encoder.slot(id)).flatten()
 }
 
 /// A number that no client ever has: ids stay near each other.

@@ -342,14 +342,19 @@ impl Server {
         let from = self.peers.get_mut(&peer);
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
         match said {
-            Said::Told { about, payload } => {
+            Said::Told {
+                tick,
+                about,
+                payload,
+            } => {
                 let about = match about {
                     None => About::Nothing,
                     // What it cannot see, or made up, is the same to us as what just went.
-                    Some(id) => match from.slot(id).and_then(|slot| world.object_of(slot)) {
-                        Some(object) if here => About::Object(object),
-                        _ => About::Gone,
-                    },
+                    Some(id) => {
+                        let slot = from.slot(id, tick).filter(|_| here);
+                        let object = slot.and_then(|slot| world.object_of(slot));
+                        object.map_or(About::Gone, About::Object)
+                    }
                 };
                 let payload = payload.to_vec();
                 Ok(FromClient::Event { about, payload })
@@ -368,7 +373,7 @@ impl Server {
                 }
             }
             Said::Testimony { rows } if here => {
-                let find = |id| from.slot(id);
+                let find = |id, shown| from.slot(id, shown);
                 let found = testimony::examine(rows, world.archive(), &find);
                 found.map(FromClient::Testified).ok_or(PeerError::Malformed)
             }

@@ -46,11 +46,11 @@ pub(crate) fn write(shown: &Archive, tick_of: &dyn Fn(ClientId) -> Option<Tick>)
 }
 
 /// Reads what [`write`] wrote and compares it with the truth; `find` says which entity the client
-/// calls by a number. `None` if it is no testimony.
+/// called by a number when it showed a tick. `None` if it is no testimony.
 pub(crate) fn examine(
     mut bytes: &[u8],
     truth: &Archive,
-    find: &dyn Fn(ClientId) -> Option<Slot>,
+    find: &dyn Fn(ClientId, Tick) -> Option<Slot>,
 ) -> Option<Vec<Divergence>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -77,7 +77,7 @@ pub(crate) fn examine(
             truth: None,
             shown,
         };
-        let slot = find(id).filter(|&slot| truth.class(slot) == Some(number));
+        let slot = find(id, tick).filter(|&slot| truth.class(slot) == Some(number));
         let Some(slot) = slot else {
             found.push(stranger(i64::from(id.0)));
             continue;
@@ -86,7 +86,7 @@ pub(crate) fn examine(
         let Some(real) = truth.row(slot, tick) else {
             continue;
         };
-        let wrong = wrong_fields(&row, real, &class.fields, find);
+        let wrong = wrong_fields(&row, real, &class.fields, &|id| find(id, tick));
         found.extend(wrong.into_iter().map(|at| Divergence {
             object: truth.reference(slot),
             field: Some(class.fields[at].name.clone()),

@@ -6,7 +6,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{TICK, Theatre, Unit, bad, good};
-use prescient_replication::{About, Distance, Everything, Place, Tick};
+use prescient_replication::{About, Distance, Everything, FromClient, Place, Tick};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -156,6 +156,76 @@ fn private_tables_are_for_owners() {
         }
         assert_eq!(owned, truth.len(), "each has one owner");
     });
+}
+
+/// Where packets are too short for a whole object, its tables may come in any order. Fails if
+/// `Client::enter` does not look for what came before the object.
+#[test]
+fn tables_may_come_before_their_object() {
+    over_seeds(20, |seed| {
+        let mut theatre = Theatre::new(seed, 1, bad(), Everything);
+        theatre.budget = Some(16 + seed as usize);
+        let owner = theatre.seats[0].peer;
+        let mut golds = BTreeMap::new();
+        for tick in 1..120u32 {
+            theatre.tick = tick;
+            let mut step = theatre.server.step(Tick(tick)).expect("in order");
+            for _ in 0..if tick == 1 { 12 } else { 0 } {
+                let unit = Unit {
+                    health: golds.len() as u8,
+                    gold: theatre.dice.below(60_000) as u16,
+                    ..Unit::default()
+                };
+                step.spawn_for(owner, &unit).expect("sound values");
+                golds.insert(unit.health, unit.gold);
+            }
+            step.finish();
+            theatre.exchange();
+        }
+        let client = &theatre.seats[0].client;
+        let seen = client.objects().filter_map(|object| {
+            let public: Unit = client.get(object)?;
+            let private: Unit = client.get_table(object, "private")?;
+            Some((public.health, private.gold))
+        });
+        assert_eq!(seen.collect::<BTreeMap<_, _>>(), golds);
+    });
+}
+
+/// A number is used again, and what was said about the object that had it first is not taken to be
+/// about the second. Fails if `Peer::slot` does not look at the tick that was shown.
+#[test]
+fn what_is_said_about_the_gone_is_about_nobody_else() {
+    let mut theatre = Theatre::new(0, 1, good(), Everything);
+    let peer = theatre.seats[0].peer;
+    let mut units: Vec<Ref<Unit>> = Vec::new();
+    let mut said = Vec::new();
+    for tick in 1..30u32 {
+        theatre.tick = tick;
+        let mut step = theatre.server.step(Tick(tick)).expect("in order");
+        match tick {
+            1 | 20 => units.push(step.spawn(&Unit::default()).expect("sound")),
+            10 => step.despawn(units[0].entity()).expect("it was there"),
+            _ => {}
+        }
+        step.finish();
+        theatre.exchange();
+        if tick == 9 || tick == 29 {
+            let client = &theatre.seats[0].client;
+            let object = client.objects().next();
+            assert!(object.is_some());
+            said.extend(client.tell(object, b"hello"));
+        }
+    }
+    let heard = said
+        .iter()
+        .map(|message| theatre.server.handle(peer, message));
+    let about = heard.map(|heard| match heard {
+        Ok(FromClient::Event { about, .. }) => about,
+        other => panic!("{other:?}"),
+    });
+    let second = About::Object(units[1].entity());
+    assert_eq!(about.collect::<Vec<_>>(), [About::Gone, second]);
 }
 
 /// Events about objects and about nothing, each exactly once; the object is there if it is still

@@ -46,6 +46,8 @@ struct Charge {
     is_new: bool,
     /// The entities that stand for it, once something was reported.
     slots: Vec<Slot>,
+    /// The tick that was shown when we became in charge of it.
+    since: Tick,
 }
 
 impl Author {
@@ -60,9 +62,9 @@ impl Author {
         }
     }
 
-    pub fn charge(&mut self, object: Object, yours: bool) {
+    pub fn charge(&mut self, object: Object, yours: bool, since: Tick) {
         if yours {
-            self.charges.entry(object).or_default();
+            self.charges.entry(object).or_default().since = since;
         } else {
             self.end(object);
         }
@@ -126,7 +128,7 @@ impl Author {
             charge.is_new = false;
             let classes = scene.kinds().tables(shown.kind);
             for (table, (&class, parcel)) in classes.iter().zip(&charge.latest).enumerate() {
-                let parcel = stand_in(*object, class, parcel, scene);
+                let parcel = stand_in(*object, charge.since, class, parcel, scene);
                 match charge.slots.get(table) {
                     // What does not fit its type is not reported.
                     Some(&slot) => drop(capture.write_parcel(slot, &parcel)),
@@ -160,9 +162,9 @@ impl Author {
     }
 }
 
-/// What is reported of an object: references are numbers that the server knows, and the last column
-/// says which object it is.
-fn stand_in(object: Object, class: u16, parcel: &Parcel, scene: &Scene) -> Parcel {
+/// What is reported of an object: references are numbers that the server knows, and the last columns
+/// say which object it is.
+fn stand_in(object: Object, since: Tick, class: u16, parcel: &Parcel, scene: &Scene) -> Parcel {
     let mut parcel = parcel.clone();
     let fields = &scene.decoder.world().schema().classes[usize::from(class)].fields;
     for (cell, field) in parcel.row.iter_mut().zip(fields) {
@@ -171,6 +173,8 @@ fn stand_in(object: Object, class: u16, parcel: &Parcel, scene: &Scene) -> Parce
             *cell = to.map_or(0, |id| i64::from(id) + 1);
         }
     }
-    parcel.row.push(i64::from(object.id));
+    parcel
+        .row
+        .extend([i64::from(object.id), i64::from(since.0)]);
     parcel
 }

@@ -208,7 +208,12 @@ impl Client {
             Some(object) => Some(ClientId(self.scene.entry(object)?.object.id)),
             None => None,
         };
-        Some(self.here(Said::Told { about, payload }))
+        let tick = self.tick().unwrap_or_default();
+        Some(self.here(Said::Told {
+            tick,
+            about,
+            payload,
+        }))
     }
 
     /// The next thing that is new.
@@ -239,7 +244,8 @@ impl Client {
                 }
                 Notice::Charge { about, yours } => {
                     if let Some(object) = find(about) {
-                        self.author.charge(object, yours);
+                        let since = self.scene.tick().unwrap_or_default();
+                        self.author.charge(object, yours, since);
                         return Some(Change::Charged { object, yours });
                     }
                 }
@@ -251,6 +257,11 @@ impl Client {
     /// The newest tick of which something was applied.
     pub fn tick(&self) -> Option<Tick> {
         self.scene.tick()
+    }
+
+    /// The newest tick of which everything was shown that there was to see.
+    pub fn complete_tick(&self) -> Option<Tick> {
+        self.scene.complete_tick()
     }
 
     /// Everything that is shown.

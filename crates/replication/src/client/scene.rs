@@ -1,6 +1,6 @@
 //! What a client shows, and what changed in it since a program last asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prescient_codec::{Applied, ClientId, Config, DecodeError, Decoder, Slot, Tick};
@@ -18,6 +18,8 @@ pub(super) struct Scene {
     shown: BTreeMap<u32, Shown>,
     /// Whose the entities of further tables are, as far as that is known.
     parts: BTreeMap<u32, u32>,
+    /// The same by whose they are, who may be still to come.
+    belongings: BTreeSet<(u32, u32)>,
     /// Up to which tick everything was shown at last.
     complete: Option<Tick>,
     /// The newest tick of which each entity was shown by a packet that did not hold all.
@@ -56,6 +58,7 @@ impl Scene {
             decoder: Decoder::new(Arc::new(schema), config),
             shown: BTreeMap::new(),
             parts: BTreeMap::new(),
+            belongings: BTreeSet::new(),
             complete: None,
             covered: Vec::new(),
             lives: Vec::new(),
@@ -70,6 +73,7 @@ impl Scene {
             self.leave(id, tick);
         }
         self.parts.clear();
+        self.belongings.clear();
         self.complete = None;
         self.covered.clear();
         self.lives.iter_mut().for_each(|life| life.ended = None);
@@ -90,6 +94,10 @@ impl Scene {
 
     pub fn tick(&self) -> Option<Tick> {
         self.decoder.world().newest()
+    }
+
+    pub fn complete_tick(&self) -> Option<Tick> {
+        self.complete
     }
 
     pub fn objects(&self) -> impl Iterator<Item = Object> {
@@ -200,11 +208,14 @@ impl Scene {
         };
         self.shown.insert(id, shown);
         self.pending.insert(object, Pending::Created);
+        let parts = self.belongings.range((id, 0)..=(id, u32::MAX));
+        let parts: Vec<u32> = parts.map(|&(_, part)| part).collect();
+        parts.into_iter().for_each(|part| self.attach(part, id));
     }
 
     /// Notes whose the entity of a further table is.
     fn belong(&mut self, id: u32) {
-        let Some((kind, table @ 1..)) = self.class(id) else {
+        let Some((_, 1..)) = self.class(id) else {
             return;
         };
         let row = self.decoder.row(ClientId(id)).unwrap_or_default();
@@ -216,7 +227,14 @@ impl Scene {
             return;
         };
         self.parts.insert(id, whose);
-        if let Some(shown) = self.shown.get_mut(&whose)
+        self.belongings.insert((whose, id));
+        self.attach(id, whose);
+    }
+
+    /// Makes the entity of a further table part of its object, if that is there.
+    fn attach(&mut self, id: u32, whose: u32) {
+        if let Some((kind, table)) = self.class(id)
+            && let Some(shown) = self.shown.get_mut(&whose)
             && shown.kind == kind
         {
             shown.entities[usize::from(table)] = Some(ClientId(id));
@@ -224,9 +242,11 @@ impl Scene {
     }
 
     fn detach(&mut self, id: u32) {
-        if let Some(whose) = self.parts.remove(&id)
-            && let Some(shown) = self.shown.get_mut(&whose)
-        {
+        let Some(whose) = self.parts.remove(&id) else {
+            return;
+        };
+        self.belongings.remove(&(whose, id));
+        if let Some(shown) = self.shown.get_mut(&whose) {
             let entities = shown.entities.iter_mut();
             entities
                 .filter(|entity| **entity == Some(ClientId(id)))
