@@ -58,6 +58,7 @@ mod grid;
 mod kinds;
 mod message;
 mod peer;
+mod records;
 mod relevance;
 mod server;
 mod world;

@@ -1,6 +1,5 @@
 //! The truth: objects, their values at every recent tick, and where they are.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, Capture, CaptureError};
@@ -10,6 +9,7 @@ use thiserror::Error;
 
 use crate::grid::{Grid, Place};
 use crate::kinds::{Kind, Kinds};
+use crate::records::Records;
 use crate::server::PeerId;
 
 /// Why something could not be done to a world. Nothing was changed.
@@ -49,7 +49,11 @@ pub struct World {
 /// When an object appeared, among all that ever did. Nothing that a peer gets to see may depend on
 /// slots, which tell how many objects there are that it does not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Serial(pub u64);
+pub(crate) struct Serial {
+    pub number: u64,
+    /// The entity of its first table, only so that it is found without a search.
+    pub first: Slot,
+}
 
 /// What a world knows of an object besides its values.
 #[derive(Clone, Debug)]
@@ -59,32 +63,31 @@ pub(crate) struct Record {
     /// One entity per table.
     pub slots: Vec<Slot>,
     pub owner: Option<PeerId>,
-    /// Where it is, if its type has a position.
+    /// Where it is, if its type has a position, and since when.
     pub place: Option<Place>,
+    pub moved: Tick,
 }
 
 /// Who is there.
 #[derive(Debug)]
 struct Cast {
-    records: BTreeMap<Serial, Record>,
-    /// The object of which each slot is the first table's entity.
-    serials: Vec<Option<Serial>>,
+    records: Records,
     next_serial: u64,
     grid: Grid,
     touched: Vec<Touched>,
+    now: Tick,
 }
 
 impl Cast {
-    fn serial(&self, slot: Slot) -> Option<Serial> {
-        self.serials.get(slot.0 as usize).copied().flatten()
-    }
-
-    fn set_serial(&mut self, slot: Slot, serial: Option<Serial>) {
-        let at = slot.0 as usize;
-        if self.serials.len() <= at {
-            self.serials.resize(at + 1, None);
+    /// An object is there now, or nowhere.
+    fn put(&mut self, serial: Serial, place: Option<Place>) {
+        self.grid.put(serial, place);
+        if let Some(record) = self.records.get_mut(serial)
+            && record.place != place
+        {
+            record.place = place;
+            record.moved = self.now;
         }
-        self.serials[at] = serial;
     }
 }
 
@@ -106,19 +109,21 @@ impl World {
             kinds,
             archive: Archive::new(Arc::new(schema), HISTORY),
             cast: Cast {
-                records: BTreeMap::new(),
-                serials: Vec::new(),
+                records: Records::default(),
                 next_serial: 0,
                 grid: Grid::new(cell),
                 touched: Vec::new(),
+                now: Tick(0),
             },
         })
     }
 
     pub(crate) fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
         let schema = self.archive.schema().clone();
+        let capture = self.archive.begin(tick)?;
+        self.cast.now = tick;
         Ok(Step {
-            capture: Some(self.archive.begin(tick)?),
+            capture: Some(capture),
             schema,
             kinds: &self.kinds,
             cast: &mut self.cast,
@@ -138,7 +143,7 @@ impl World {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.cast.records.is_empty()
+        self.cast.records.len() == 0
     }
 
     /// Everything about recent ticks, with an entity per object and table.
@@ -152,12 +157,11 @@ impl World {
     }
 
     pub(crate) fn record(&self, object: EntityRef) -> Option<&Record> {
-        let serial = self.cast.serial(self.archive.entity(object)?)?;
-        self.record_of(serial)
+        self.cast.records.at(self.archive.entity(object)?)
     }
 
     pub(crate) fn record_of(&self, serial: Serial) -> Option<&Record> {
-        self.cast.records.get(&serial)
+        self.cast.records.get(serial)
     }
 
     /// The object that an entity of any table belongs to.
@@ -171,7 +175,7 @@ impl World {
 
     /// All objects in the order in which they appeared.
     pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
-        self.cast.records.keys().copied()
+        self.cast.records.serials()
     }
 
     pub(crate) fn grid(&self) -> &Grid {
@@ -211,26 +215,25 @@ impl Step<'_> {
     pub fn set<T: State>(&mut self, object: Ref<T>, value: &T) -> Result<(), WorldError> {
         let serial = self.find(object.entity())?;
         let kind = self.kind::<T>()?;
-        if self.cast.records[&serial].kind != kind {
+        let record = self.cast.records.get(serial);
+        if record.is_none_or(|record| record.kind != kind) {
             return Err(WorldError::WrongType {
                 object: object.entity(),
                 expected: T::NAME,
             });
         }
         for table in 0..T::TABLES.len() {
-            let entity = self.cast.records[&serial].slots[table];
+            let record = self.cast.records.get(serial);
+            let entity = record.and_then(|record| record.slots.get(table)).copied();
             self.fill(value, table, object.entity());
-            let Some(capture) = &mut self.capture else {
+            let (Some(capture), Some(entity)) = (&mut self.capture, entity) else {
                 break;
             };
             capture.write_parcel(entity, &self.parcel)?;
             if table == 0 {
                 let class = usize::from(self.kinds.tables(kind)[0]);
                 let place = Place::of(&self.schema.classes[class], &self.parcel.row);
-                self.cast.grid.put(serial, place);
-                if let Some(record) = self.cast.records.get_mut(&serial) {
-                    record.place = place;
-                }
+                self.cast.put(serial, place);
             }
         }
         Ok(())
@@ -239,7 +242,7 @@ impl Step<'_> {
     /// An object belongs to somebody else.
     pub fn give(&mut self, object: EntityRef, owner: Option<PeerId>) -> Result<(), WorldError> {
         let serial = self.find(object)?;
-        if let Some(record) = self.cast.records.get_mut(&serial) {
+        if let Some(record) = self.cast.records.get_mut(serial) {
             record.owner = owner;
             self.cast.touched.push(Touched::Here(serial));
         }
@@ -249,10 +252,9 @@ impl Step<'_> {
     /// An object is no more.
     pub fn despawn(&mut self, object: EntityRef) -> Result<(), WorldError> {
         let serial = self.find(object)?;
-        let Some(record) = self.cast.records.remove(&serial) else {
+        let Some(record) = self.cast.records.remove(serial) else {
             return Err(WorldError::NoSuchObject(object));
         };
-        self.cast.set_serial(record.slots[0], None);
         self.cast.grid.put(serial, None);
         self.cast.touched.push(Touched::Gone(serial));
         let Some(capture) = &mut self.capture else {
@@ -298,19 +300,20 @@ impl Step<'_> {
         let Some(&first) = slots.first() else {
             return Err(WorldError::UnknownType(T::NAME));
         };
-        let serial = Serial(self.cast.next_serial);
+        let number = self.cast.next_serial;
+        let serial = Serial { number, first };
         self.cast.next_serial += 1;
-        self.cast.grid.put(serial, place);
-        self.cast.set_serial(first, Some(serial));
         self.cast.touched.push(Touched::Here(serial));
         let record = Record {
             serial,
             kind,
             slots,
             owner,
-            place,
+            place: None,
+            moved: self.cast.now,
         };
-        self.cast.records.insert(serial, record);
+        self.cast.records.insert(record);
+        self.cast.put(serial, place);
         Ok(Ref::to(object))
     }
 
@@ -324,7 +327,8 @@ impl Step<'_> {
         let slot = Slot(object.index().unwrap_or(u32::MAX));
         let capture = self.capture.as_ref();
         let there = capture.and_then(|capture| capture.reference(slot)) == Some(object);
-        let serial = self.cast.serial(slot).filter(|_| there);
+        let record = self.cast.records.at(slot).filter(|_| there);
+        let serial = record.map(|record| record.serial);
         serial.ok_or(WorldError::NoSuchObject(object))
     }
 
