@@ -31,6 +31,8 @@ pub(crate) struct Contents {
     pub spawns: Vec<Spawn>,
     /// `None` for a full packet; else the active entities to cover and the bytes not to exceed.
     pub partial: Option<Partial>,
+    /// There is more to say than this, so that it is not to be sent as it is.
+    pub is_draft: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +59,24 @@ pub(crate) struct Bill {
     /// Active entities that differed from what was expected of them.
     pub active: Vec<(u32, u64)>,
     pub silent: Vec<u32>,
+    /// How many active entities a part named only to say that they are as expected, and at what
+    /// cost.
+    pub quiet: (u64, u64),
     pub spawns: Vec<(u32, u64)>,
 }
 
 impl Bill {
+    /// Entities that have values in it.
+    pub fn len(&self) -> usize {
+        self.wakes.len() + self.active.len() + self.silent.len() + self.spawns.len()
+    }
+
     pub fn clear(&mut self) {
         self.despawns = 0;
         self.wakes.clear();
         self.active.clear();
         self.silent.clear();
+        self.quiet = (0, 0);
         self.spawns.clear();
     }
 }
@@ -238,9 +249,11 @@ impl<const N: usize> Writer<'_, '_, N> {
                 neighbour = w.active(id, neighbour);
                 w.session.log.covered.push(id);
             });
-            match written {
-                Some(cost) => bill.active.push((id, cost)),
-                None => break,
+            let Some(cost) = written else { break };
+            bill.active.push((id, cost));
+            if !neighbour {
+                bill.quiet.0 += 1;
+                bill.quiet.1 += cost;
             }
             gap = 0;
         }
@@ -448,7 +461,7 @@ pub(crate) fn retain_nearby(spawns: &mut Vec<Spawn>, book: &Book) {
 
 /// Whether an id is near enough to those in use to be given to the `nth` entity that appears in a
 /// packet: tables grow with the highest id, so a single far one must not make them huge.
-fn may_appear(id: u32, nth: usize, book: &Book) -> bool {
+pub(crate) fn may_appear(id: u32, nth: usize, book: &Book) -> bool {
     (id as usize) < NEARBY + 2 * book.population.len() + 64 * nth
 }
 

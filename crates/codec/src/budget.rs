@@ -86,7 +86,7 @@ pub(crate) fn choose(
     surcharge: Surcharge,
     group_of: impl Fn(u32) -> Option<i64>,
 ) -> Choice {
-    let age = |sent: Sequence| newest.0.saturating_sub(sent.0).saturating_add(1);
+    let age = |sent: Sequence| age(newest, sent);
     let mut known = Vec::new();
     for (list, items) in [(List::Wakes, &bill.wakes), (List::Active, &bill.active)] {
         known.extend(items.iter().map(|&(id, cost)| Candidate {
@@ -111,7 +111,7 @@ pub(crate) fn choose(
                 _ => NEVER_SENT,
             },
             weight: roster.weights[id as usize],
-            waiting: roster.waiting.get(&id).copied().unwrap_or_default(),
+            waiting: roster.waiting.since(id),
         })
         .collect();
     let mut choice = Choice {
@@ -157,7 +157,10 @@ pub(crate) fn choose(
     fresh.sort_by_key(Unit::turn);
     let firsts = [fresh.first(), known.first()].into_iter().flatten();
     choice.firsts = firsts.map(Unit::ids).collect();
-    let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19).saturating_sub(bill.despawns);
+    let silent = (bill.silent.len() as u64).saturating_sub(FEW as u64) * surcharge.silent;
+    let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19)
+        .saturating_sub(bill.despawns)
+        .saturating_sub(silent);
     // What is on its way already is sent again only if there is room to spare.
     let unsent = fresh.partition_point(Unit::was_never_sent);
     let share = if known.is_empty() { bits } else { bits / 2 };
@@ -195,28 +198,99 @@ fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> (u64, usize) {
     (left, units.len())
 }
 
-/// How much more an entity is expected to cost in a part than in the whole, in 1/64.
+/// Packets since one covered an entity.
+fn age(newest: Sequence, sent: Sequence) -> u32 {
+    newest.0.saturating_sub(sent.0).saturating_add(1)
+}
+
+/// As many of these as asked for whose turn it is first, ascending.
+pub(crate) fn soonest(
+    mut ids: Vec<u32>,
+    count: usize,
+    roster: &Roster,
+    newest: Sequence,
+) -> Vec<u32> {
+    if count == 0 {
+        ids.clear();
+    } else if count < ids.len() {
+        let due = |id: u32| {
+            let weight = u64::from(roster.weights[id as usize].get());
+            u64::from(age(newest, roster.sent[id as usize])) * weight
+        };
+        ids.select_nth_unstable_by_key(count - 1, |&id| (Reverse(due(id)), id));
+        ids.truncate(count);
+        ids.sort_unstable();
+    }
+    ids
+}
+
+/// How many entities packets can hold of those that appear, so that a packet considers no more
+/// than those.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surcharge(u64);
+pub(crate) struct Appetite {
+    /// What one cost lately, in 1/65536 bit.
+    cost: u64,
+}
+
+impl Default for Appetite {
+    fn default() -> Self {
+        Self { cost: 16 << 16 }
+    }
+}
+
+impl Appetite {
+    /// Twice as many as are expected to fit: what is left over costs less than room that is.
+    pub fn most(self, limit: usize) -> usize {
+        let bits = (limit as u64) << 19;
+        let fit = bits / self.cost.max(NAMING);
+        (2 * fit as usize).max(FEW)
+    }
+
+    pub fn learn(&mut self, bill: &Bill) {
+        let costs = bill.spawns.iter().map(|(_, cost)| cost);
+        if let Some(mean) = costs.sum::<u64>().checked_div(bill.spawns.len() as u64) {
+            self.cost = (3 * self.cost + mean) / 4;
+        }
+    }
+}
+
+/// So few are always considered.
+const FEW: usize = 256;
+
+/// How much more an entity is expected to cost in a part than in the whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surcharge {
+    /// In 1/64.
+    rate: u64,
+    /// What naming one that is as expected costs in a crowd of them, in 1/65536 bit.
+    silent: u64,
+}
 
 impl Default for Surcharge {
     fn default() -> Self {
-        Self(80)
+        Self {
+            rate: 80,
+            silent: 0,
+        }
     }
 }
 
 impl Surcharge {
     fn on(self, cost: u64) -> u64 {
-        cost * self.0 / 64 + NAMING
+        cost * self.rate / 64 + NAMING
     }
 
     /// The packet had to be cut, or it had room left.
-    pub fn learn(&mut self, cut: bool) {
-        self.0 = if cut {
-            (self.0 + self.0 / 8).min(512)
+    pub fn learn(&mut self, cut: bool, bill: &Bill) {
+        self.rate = if cut {
+            (self.rate + self.rate / 8).min(512)
         } else {
-            (self.0 - self.0 / 64).max(64)
+            (self.rate - self.rate / 64).max(64)
         };
+        let (count, cost) = bill.quiet;
+        if let Some(mean) = cost.checked_div(count) {
+            self.silent = (self.silent + mean) / 2;
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! The sending end of one connection.
 
-use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    vec::Vec,
+};
 use core::fmt;
 
 use prescient_schema::{Level, Schema};
@@ -8,7 +12,7 @@ use prescient_schema::{Level, Schema};
 use crate::{
     ack::Ack,
     body::{self, Bill, Contents, Partial, Scratch, Spawn, Truth, write_body},
-    budget::{self, Surcharge},
+    budget::{self, Appetite, Surcharge},
     check::Checksum,
     config::{Config, FEW, MANY, Policy, Profile},
     header::{self, Header, MAX_EXCLUDED},
@@ -53,6 +57,7 @@ pub struct Encoder {
     /// Room to give a packet so that it need not grow.
     usual_len: usize,
     surcharge: Surcharge,
+    appetite: Appetite,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may not be the one that is sent.
     page: Ledger,
@@ -68,6 +73,9 @@ pub struct Statistics {
     pub folded: u64,
     /// New epochs after the first.
     pub resyncs: u64,
+    /// Entities that were coded, also in packets that were written anew because they were too long:
+    /// the work, in other words.
+    pub coded: u64,
 }
 
 /// A packet to send.
@@ -170,6 +178,7 @@ impl Encoder {
             counting: false,
             usual_len: 0,
             surcharge: Surcharge::default(),
+            appetite: Appetite::default(),
             ledger: None,
             page: Ledger::default(),
             statistics: Statistics::default(),
@@ -219,7 +228,7 @@ impl Encoder {
                 },
             );
         }
-        roster.waiting.remove(&id);
+        roster.waiting.remove(id, roster.weights[id as usize]);
     }
 
     /// The precision at which the receiver shall see an entity. Without effect on a class whose
@@ -242,7 +251,7 @@ impl Encoder {
     /// all. Nobody waits for ever.
     pub fn set_weight(&mut self, slot: Slot, weight: Weight) {
         if let Some(id) = self.id(slot) {
-            self.roster.weights[id as usize] = weight;
+            self.roster.weigh(id, weight);
         }
     }
 
@@ -307,19 +316,20 @@ impl Encoder {
         }
         self.counting = budget.is_some() || self.ledger.is_some();
         self.follow(archive);
-        let mut contents = self.contents(archive);
+        let mut contents = self.contents(archive, budget);
         let mut packet = self.write(archive, &contents, now);
         if packet.is_none() {
             // A row that the receiver's model rests on is gone: start over rather than guess.
             self.resync();
-            contents = self.contents(archive);
+            contents = self.contents(archive, budget);
             packet = self.write(archive, &contents, now);
         }
         if let Some(limit) = budget
             && packet
                 .as_ref()
-                .is_some_and(|(bytes, _)| bytes.len() > limit)
+                .is_some_and(|(bytes, _)| contents.is_draft || bytes.len() > limit)
         {
+            self.spare.extend(packet.take().map(|(_, log)| log));
             contents.despawns.truncate(limit / 4);
             packet = self.write_part(archive, &contents, now, limit);
         }
@@ -336,13 +346,12 @@ impl Encoder {
         }
         self.newest = sequence;
         self.logs.push_back(log);
-        while self
+        while let Some(log) = self
             .logs
-            .front()
-            .is_some_and(|log| log.sequence.0 + WINDOW <= sequence.0)
+            .pop_front_if(|log| log.sequence.0 + WINDOW <= sequence.0)
         {
-            let log = self.logs.pop_front();
-            self.spare.extend(log);
+            self.roster.note_unheard(&log);
+            self.spare.push(log);
         }
         if self.config.policy == Policy::Immediate {
             self.settle(sequence, 1, archive);
@@ -438,7 +447,11 @@ impl Encoder {
             }
             Phase::Resting => {
                 let stirs = self.roster.dirty.contains_key(&id)
-                    && self.contents(archive).wakes.binary_search(&id).is_ok();
+                    && self
+                        .contents(archive, None)
+                        .wakes
+                        .binary_search(&id)
+                        .is_ok();
                 if !stirs {
                     return Some(0);
                 }
@@ -546,7 +559,9 @@ impl Encoder {
         }
     }
 
-    fn contents(&mut self, archive: &Archive) -> Contents {
+    /// What there is to say; with a budget, of more than a packet can hold only what has its turn
+    /// soon.
+    fn contents(&mut self, archive: &Archive, budget: Option<usize>) -> Contents {
         let sight = Sight {
             archive,
             roster: &self.roster,
@@ -568,7 +583,20 @@ impl Encoder {
                 settled.push(id);
             }
         }
-        let classes = self.roster.waiting.keys().filter_map(|&id| {
+        let despawns = self.roster.doomed.keys().copied().collect();
+        for id in settled {
+            self.roster.dirty.remove(&id);
+            self.twin.drop_rest_row(id);
+        }
+        let (all_wakes, all_spawns) = (wakes.len(), self.roster.waiting.len());
+        let most = budget.map_or(usize::MAX, |limit| self.appetite.most(limit));
+        let ids = if wakes.len().max(all_spawns) > most {
+            let group_of = |id: u32| self.group(id, archive);
+            self.preselect(&mut wakes, most, group_of)
+        } else {
+            self.roster.waiting.ids().collect()
+        };
+        let spawn = |id: u32| {
             let slot = self.roster.slots[id as usize]?;
             let again = self.roster.sent[id as usize] > Sequence(0);
             Some(Spawn {
@@ -576,26 +604,59 @@ impl Encoder {
                 class: archive.class(slot)?,
                 again,
             })
-        });
-        let mut spawns: Vec<Spawn> = classes.collect();
+        };
+        let mut spawns: Vec<Spawn> = ids.into_iter().filter_map(spawn).collect();
+        let is_draft = wakes.len() < all_wakes || spawns.len() < all_spawns;
         let waiting = spawns.len();
-        body::retain_nearby(&mut spawns, book);
+        body::retain_nearby(&mut spawns, &self.twin.book);
         // Ids too far from those in use have to wait for others; until then no packet is full.
-        let partial = (spawns.len() < waiting).then(|| Partial {
-            active: book.active.clone(),
+        let partial = (spawns.len() < waiting && !is_draft).then(|| Partial {
+            active: self.twin.book.active.clone(),
             limit: usize::MAX,
         });
-        let despawns = self.roster.doomed.keys().copied().collect();
-        for id in settled {
-            self.roster.dirty.remove(&id);
-            self.twin.drop_rest_row(id);
-        }
         Contents {
             despawns,
             wakes,
             spawns,
             partial,
+            is_draft,
         }
+    }
+
+    /// Of entities at rest that moved, and of those that wait to appear, `most` of each whose turn it
+    /// is soon, and whoever has to travel with them.
+    fn preselect(
+        &self,
+        wakes: &mut Vec<u32>,
+        most: usize,
+        group_of: impl Fn(u32) -> Option<i64>,
+    ) -> Vec<u32> {
+        let book = &self.twin.book;
+        let roster = &self.roster;
+        let all = core::mem::take(wakes);
+        *wakes = budget::soonest(all.clone(), most, roster, self.newest);
+        let may = |id: u32| body::may_appear(id, 0, book);
+        let mut spawns = roster.waiting.first(most, may);
+        if spawns.len() < most {
+            let sent = roster.waiting.ids();
+            let sent = sent.filter(|id| may(*id) && spawns.binary_search(id).is_err());
+            let room = most - spawns.len();
+            let sent = budget::soonest(sent.collect(), room, roster, self.newest);
+            spawns.extend(sent);
+            spawns.sort_unstable();
+        }
+        if self.layout.has_groups {
+            let chosen = wakes.iter().chain(&spawns).chain(&book.active);
+            let groups: BTreeSet<i64> = chosen.filter_map(|&id| group_of(id)).collect();
+            let joins = |id: &u32| group_of(*id).is_some_and(|group| groups.contains(&group));
+            wakes.extend(all.into_iter().filter(joins));
+            spawns.extend(roster.waiting.ids().filter(joins));
+            for list in [wakes, &mut spawns] {
+                list.sort_unstable();
+                list.dedup();
+            }
+        }
+        spawns
     }
 
     /// Writes what fits and was waited for longest.
@@ -625,7 +686,7 @@ impl Encoder {
                 }
             };
             let cut = chosen.is_cut(&log.covered);
-            self.surcharge.learn(cut);
+            self.surcharge.learn(cut, &self.bill);
             attempts += 1;
             if !cut {
                 return Some((bytes, log));
@@ -749,6 +810,7 @@ impl Encoder {
         let check = finish_check(sum, &self.twin, &log, &sight);
         header::set_check(&mut bytes, header_len, check);
         self.scratch = scratch;
+        self.statistics.coded += self.bill.len() as u64;
         if invalid {
             self.spare.push(log);
             return None;
@@ -762,18 +824,13 @@ impl Encoder {
     }
 
     fn note_sent(&mut self, log: &Log) {
-        let roster = &mut self.roster;
-        for &id in &log.covered {
-            roster.sent[id as usize] = log.sequence;
+        if self.counting {
+            self.appetite.learn(&self.bill);
         }
+        self.roster.note_sent(log);
         if log.full {
             for &id in &self.twin.book.active {
-                roster.sent[id as usize] = log.sequence;
-            }
-        }
-        for id in &log.covered {
-            if let Some(told) = roster.dirty.get_mut(id) {
-                *told = log.sequence;
+                self.roster.sent[id as usize] = log.sequence;
             }
         }
     }
@@ -810,8 +867,11 @@ impl Encoder {
                 if log.sequence.0 >= floor {
                     self.fold(&log, archive);
                     self.statistics.folded += 1;
+                } else {
+                    self.roster.note_unheard(&log);
                 }
             } else {
+                self.roster.note_unheard(&log);
                 self.note_lost(&log);
             }
             if log.sequence == newest {
@@ -840,6 +900,10 @@ impl Encoder {
             Profile::Best => self.twin.fold::<MANY>(log, &sight),
         }
         self.twin.commit();
+        for &(id, _) in &log.spawns {
+            let weight = self.roster.weights[id as usize];
+            self.roster.waiting.remove(id, weight);
+        }
         let levels = log.levels.iter().map(|&(id, _)| id);
         self.roster.releveled.extend(levels);
     }
@@ -862,9 +926,6 @@ impl Encoder {
     fn settle_roster(&mut self) {
         let book = &self.twin.book;
         let roster = &mut self.roster;
-        roster
-            .waiting
-            .retain(|&id, _| book.phase(id) == Phase::Absent);
         let forgotten = |id: u32, doom: &Doom| doom.told && book.phase(id) == Phase::Absent;
         roster.doomed.retain(|&id, doom| {
             let gone = forgotten(id, doom);

@@ -20,6 +20,8 @@ pub(crate) struct Layout {
     pub pages: u32,
     /// Whether any field refers to an entity.
     pub has_references: bool,
+    /// Whether entities of any class travel in groups.
+    pub has_groups: bool,
     /// What is known before anything was seen.
     pub beginning: Option<Beginning>,
 }
@@ -88,6 +90,7 @@ impl Layout {
             pages += items.shapes.len() as u32;
         }
         Self {
+            has_groups: schema.classes.iter().any(|class| class.group.is_some()),
             has_references: classes.iter().any(|class| !class.references.is_empty()),
             schema,
             classes,

@@ -58,6 +58,7 @@ mod past;
 mod population;
 pub mod predict;
 mod prior;
+mod queue;
 pub mod range;
 mod ranking;
 mod roster;

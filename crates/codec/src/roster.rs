@@ -14,6 +14,7 @@ use crate::{
     layout::Layout,
     log::Log,
     predict::{ROWS, Samples},
+    queue::Queue,
     sighting::Sightings,
     twin::{Rows, Views},
     units::{Sequence, Slot, Tick, Weight},
@@ -30,8 +31,8 @@ pub(crate) struct Roster {
     pub releveled: BTreeSet<u32>,
     /// The last packet that covered each id.
     pub sent: Vec<Sequence>,
-    /// Visible but not yet confirmed, with the tick since when.
-    pub waiting: BTreeMap<u32, Tick>,
+    /// Visible but not yet confirmed.
+    pub waiting: Queue,
     /// Sent but no longer visible. Every packet says so, and the number is not used again, until
     /// one that said so is known to be applied and the model has forgotten it.
     pub doomed: BTreeMap<u32, Doom>,
@@ -79,8 +80,36 @@ impl Roster {
         self.weights[id as usize] = Weight::default();
         self.sent[id as usize] = Sequence(0);
         self.confirmed[id as usize] = Sequence(0);
-        self.waiting.insert(id, since);
+        self.waiting.push(id, since, Weight::default());
         id
+    }
+
+    /// How much an entity's waiting counts from now on.
+    pub fn weigh(&mut self, id: u32, weight: Weight) {
+        let before = core::mem::replace(&mut self.weights[id as usize], weight);
+        self.waiting.reweigh(id, before, weight);
+    }
+
+    /// A packet is on its way.
+    pub fn note_sent(&mut self, log: &Log) {
+        for &id in &log.covered {
+            self.sent[id as usize] = log.sequence;
+            if let Some(told) = self.dirty.get_mut(&id) {
+                *told = log.sequence;
+            }
+        }
+        for &(id, _) in &log.spawns {
+            self.waiting.note_sent(id, self.weights[id as usize]);
+        }
+    }
+
+    /// A packet taught nothing: who was last heard of in it has to appear in another.
+    pub fn note_unheard(&mut self, log: &Log) {
+        for &(id, _) in &log.spawns {
+            if self.sent[id as usize] == log.sequence {
+                self.waiting.note_lost(id, self.weights[id as usize]);
+            }
+        }
     }
 
     /// A packet is known to be applied.
@@ -115,12 +144,12 @@ impl Roster {
 
     /// All that the receiver shows was said, or confirmed, by this packet or a later one.
     fn oldest_word(&self, active: &[u32]) -> Sequence {
-        let waiting = self.waiting.keys();
         let untold = self.doomed.iter().filter(|(_, doom)| !doom.told);
-        let shown = active.iter().chain(self.dirty.keys()).chain(waiting);
-        let shown = shown.chain(untold.map(|(id, _)| id));
-        let sent = shown.filter(|&&id| self.sent[id as usize] > Sequence(0));
-        let oldest = sent.map(|&id| self.confirmed[id as usize]).min();
+        let shown = active.iter().chain(self.dirty.keys());
+        let shown = shown.chain(untold.map(|(id, _)| id)).copied();
+        let shown = shown.chain(self.waiting.ids());
+        let sent = shown.filter(|&id| self.sent[id as usize] > Sequence(0));
+        let oldest = sent.map(|id| self.confirmed[id as usize]).min();
         oldest.map_or(Sequence(u32::MAX), |oldest| oldest.max(self.whole))
     }
 
@@ -129,7 +158,7 @@ impl Roster {
         self.dirty.clear();
         for (id, slot) in self.slots.iter().enumerate() {
             if slot.is_some() {
-                self.waiting.entry(id as u32).or_insert(now);
+                self.waiting.push(id as u32, now, self.weights[id]);
                 if self.levels[id] != 0 {
                     self.releveled.insert(id as u32);
                 }

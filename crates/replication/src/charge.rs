@@ -1,8 +1,7 @@
 //! Objects that a client is in charge of: what it reports is what everybody sees.
 //!
 //! The server stays the one that says who is in charge, and it relays: what a client reports of an
-//! object becomes part of the next tick, unless somebody else is in charge by then. References in
-//! it can only be to what the client is shown.
+//! object becomes part of the next tick. References in it can only be to what the client is shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ impl Step<'_> {
             Some(_) => entrusted.insert(serial),
             None => entrusted.remove(&serial),
         };
-        if let Some(record) = self.cast.records.get_mut(&serial) {
+        if let Some(record) = self.cast.records.get_mut(serial) {
             record.author = author;
             self.cast.touched.push(Touched::Here(serial));
         }
@@ -118,18 +117,11 @@ impl Intake {
         self.decoder.world().living_slots().count()
     }
 
-    /// Makes what was reported part of a tick.
-    pub fn apply(&mut self, peer: PeerId, step: &mut Step<'_>) {
+    /// Makes what was reported part of a tick that has just begun.
+    pub fn apply(&mut self, step: &mut Step<'_>) {
         for ((serial, table), parcel) in std::mem::take(&mut self.news) {
-            let author = step
-                .cast
-                .records
-                .get(&serial)
-                .and_then(|record| record.author);
-            if author == Some(peer) {
-                // What does not fit its type stays as it was.
-                let _ = step.set_table(serial, usize::from(table), &parcel);
-            }
+            // What does not fit its type stays as it was.
+            let _ = step.set_table(serial, usize::from(table), &parcel);
         }
     }
 }

@@ -62,6 +62,7 @@ mod grid;
 mod kinds;
 mod message;
 mod peer;
+mod records;
 mod relevance;
 mod server;
 mod stay;

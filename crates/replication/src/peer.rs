@@ -54,6 +54,11 @@ pub(crate) struct Peer {
     since: Vec<Tick>,
     /// Whether everything is to be looked at anew.
     pub unsettled: bool,
+    /// Who looked at places last, and when: what has not moved since need not be asked about.
+    looked: Option<(Viewer, Tick)>,
+    /// What it shall see, too, when its turn comes, with its distance as bits: what is nearest last.
+    /// What moves while it waits is in here more than once.
+    wanted: Vec<(u64, Serial)>,
     /// Events that can be sent, and how many ever could.
     ready: VecDeque<Vec<u8>>,
     events: u64,
@@ -99,6 +104,8 @@ impl Peer {
             visible: BTreeMap::new(),
             since: Vec::new(),
             unsettled: true,
+            looked: None,
+            wanted: Vec::new(),
             ready: VecDeque::new(),
             events: 0,
             waiting: BTreeMap::new(),
@@ -156,22 +163,14 @@ impl Peer {
         team_of: &dyn Fn(Option<PeerId>) -> u32,
     ) {
         let own = viewer.peer;
-        let ask = |peer: &mut Self, serial: Serial| {
-            let Some(record) = world.record_of(serial) else {
-                return;
-            };
-            let Some(object) = world.archive().reference(record.slots[0]) else {
-                return;
-            };
+        let sight = |record: &Record, seen: Option<Sight>| {
             let subject = Subject {
-                object,
+                object: world.archive().reference(record.slots[0])?,
                 owner: record.owner,
                 team: team_of(record.owner),
                 place: record.place,
             };
-            let seen = peer.visible.get(&serial).map(|seen| seen.sight);
-            let sight = policy.sight(viewer, &subject, seen);
-            peer.show_whole(own, record, sight, world);
+            policy.sight(viewer, &subject, seen)
         };
         for &touched in touched {
             if let Touched::Gone(serial) = touched {
@@ -181,29 +180,79 @@ impl Peer {
                 self.give_up(serial);
             }
         }
-        // Parts are seen as their wholes are, about which alone a policy is asked.
-        let is_whole = |serial: Serial| world.record_of(serial).is_some_and(|r| r.whole.is_none());
+        let tick = world.tick().unwrap_or_default();
+        let mut asked = Vec::new();
         if std::mem::take(&mut self.unsettled) {
-            for serial in world.serials().filter(|&serial| is_whole(serial)) {
-                ask(self, serial);
+            self.wanted.clear();
+            self.looked = Some((*viewer, tick));
+            asked.extend(world.serials());
+        } else {
+            let here = touched.iter().filter_map(|touched| match touched {
+                Touched::Here(serial) => Some(world.root(*serial)),
+                Touched::Gone(_) => None,
+            });
+            asked.extend(here);
+            if now && let Some(reach) = policy.reach(viewer) {
+                let before = self.looked.replace((*viewer, tick));
+                let same = before.filter(|(looked, _)| looked == viewer);
+                let moved = |serial: &Serial| match (same, world.record_of(*serial)) {
+                    (Some((_, since)), Some(record)) => record.moved > since,
+                    (None, record) => record.is_some(),
+                    (_, None) => false,
+                };
+                if same.is_none() {
+                    asked.extend(self.wanted.drain(..).map(|(_, serial)| serial));
+                }
+                if let Some(eye) = viewer.eye {
+                    asked.extend(world.grid().near(eye, reach).filter(moved));
+                }
+                asked.extend(self.visible.keys().copied().filter(moved));
             }
+            asked.sort_unstable();
+            asked.dedup();
+        }
+        let mut fresh = Vec::new();
+        for serial in asked {
+            // Parts are seen as their wholes are, about which alone a policy is asked.
+            let record = world.record_of(serial);
+            let Some(record) = record.filter(|record| record.whole.is_none()) else {
+                continue;
+            };
+            let seen = self.visible.get(&serial).map(|seen| seen.sight);
+            match (seen, sight(record, seen)) {
+                (None, Some(_)) => fresh.push(serial),
+                (_, sight) => self.show_whole(own, record, sight, world),
+            }
+        }
+        self.want(fresh, viewer, world);
+        let most = self.visible.len().saturating_add(MOST_SHOWN);
+        while self.visible.len() < most
+            && let Some((_, serial)) = self.wanted.pop()
+        {
+            let record = world.record_of(serial);
+            if let Some(record) = record.filter(|record| record.whole.is_none())
+                && !self.visible.contains_key(&serial)
+            {
+                self.show_whole(own, record, sight(record, None), world);
+            }
+        }
+    }
+
+    /// Puts what it shall see behind what is nearer. How many others there are that it shall not
+    /// see must not matter here.
+    fn want(&mut self, fresh: Vec<Serial>, viewer: &Viewer, world: &World) {
+        if fresh.is_empty() {
             return;
         }
-        for &touched in touched {
-            if let Touched::Here(serial) = touched {
-                ask(self, world.root(serial));
-            }
-        }
-        if now && let Some(reach) = policy.reach(viewer) {
-            let mut near = match viewer.eye {
-                Some(eye) => world.grid().near(eye, reach),
-                None => Default::default(),
-            };
-            near.extend(self.visible.keys());
-            for serial in near.into_iter().filter(|&serial| is_whole(serial)) {
-                ask(self, serial);
-            }
-        }
+        let distance = |serial: Serial| {
+            let place = world.record_of(serial).and_then(|record| record.place);
+            let distance = viewer.eye.zip(place).map(|(eye, at)| eye.distance(at));
+            // Not negative, so that its bits are in the same order.
+            (distance.unwrap_or(0.0).to_bits(), serial)
+        };
+        self.wanted.extend(fresh.into_iter().map(distance));
+        // Most are in order already, of which this sort makes use.
+        self.wanted.sort_by(|a, b| b.cmp(a));
     }
 
     /// Shows an object and its parts like this from now on, or not at all. Who is in charge of
@@ -385,9 +434,9 @@ impl Peer {
     }
 
     /// Makes what the client reported part of a tick.
-    pub fn relay(&mut self, own: PeerId, step: &mut Step<'_>) {
+    pub fn relay(&mut self, step: &mut Step<'_>) {
         if let Some(intake) = &mut self.intake {
-            intake.apply(own, step);
+            intake.apply(step);
         }
     }
 
@@ -450,6 +499,10 @@ fn slot(encoder: &Encoder, since: &[Tick], id: ClientId, shown: Tick) -> Option<
     let since = since.get(id.0 as usize)?;
     (*since <= shown).then(|| encoder.slot(id)).flatten()
 }
+
+/// Objects that come into sight in a tick at most: showing an object is work, and no packet takes
+/// more.
+const MOST_SHOWN: usize = 2048;
 
 /// A number that no client ever has: ids stay near each other.
 const NOBODY: ClientId = ClientId(u32::MAX - 1);

@@ -130,8 +130,8 @@ impl Server {
     /// reported of objects that they are in charge of has happened by then.
     pub fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
         let mut step = self.world.step(tick)?;
-        for (&id, peer) in &mut self.peers {
-            peer.relay(id, &mut step);
+        for peer in self.peers.values_mut() {
+            peer.relay(&mut step);
         }
         Ok(step)
     }
@@ -219,8 +219,8 @@ impl Server {
         self.look();
         let before = self.world.archive().clone();
         let mut step = self.world.step(next)?;
-        for (&id, peer) in &mut self.peers {
-            peer.relay(id, &mut step);
+        for peer in self.peers.values_mut() {
+            peer.relay(&mut step);
         }
         let peers = &mut self.peers;
         Ok(rayon::join(

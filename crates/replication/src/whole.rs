@@ -21,16 +21,16 @@ impl Step<'_> {
             Some(whole) => Some(self.find(whole)?),
             None => None,
         };
-        let above = std::iter::successors(whole, |serial| self.cast.records.get(serial)?.whole);
+        let above = std::iter::successors(whole, |&serial| self.cast.records.get(serial)?.whole);
         if above.into_iter().any(|serial| serial == part) {
             return Err(WorldError::Circle(object));
         }
         self.cast.leave(part);
         if let Some(whole) = whole {
-            if let Some(record) = self.cast.records.get_mut(&whole) {
+            if let Some(record) = self.cast.records.get_mut(whole) {
                 record.parts.push(part);
             }
-            if let Some(record) = self.cast.records.get_mut(&part) {
+            if let Some(record) = self.cast.records.get_mut(part) {
                 record.whole = Some(whole);
             }
         }
@@ -41,7 +41,7 @@ impl Step<'_> {
 
 impl Cast {
     pub fn root(&self, serial: Serial) -> Serial {
-        let above = |serial: &Serial| self.records.get(serial)?.whole;
+        let above = |&serial: &Serial| self.records.get(serial)?.whole;
         let last = std::iter::successors(Some(serial), above).last();
         last.unwrap_or(serial)
     }
@@ -49,12 +49,12 @@ impl Cast {
     /// An object that is being despawned is no longer a part of anything, nor has it parts.
     pub fn part(&mut self, gone: &Record) {
         if let Some(whole) = gone.whole
-            && let Some(whole) = self.records.get_mut(&whole)
+            && let Some(whole) = self.records.get_mut(whole)
         {
             whole.parts.retain(|&part| part != gone.serial);
         }
         for &part in &gone.parts {
-            if let Some(record) = self.records.get_mut(&part) {
+            if let Some(record) = self.records.get_mut(part) {
                 record.whole = None;
             }
             self.touched.push(Touched::Here(part));
@@ -64,9 +64,9 @@ impl Cast {
     fn leave(&mut self, part: Serial) {
         let whole = self
             .records
-            .get_mut(&part)
+            .get_mut(part)
             .and_then(|record| record.whole.take());
-        if let Some(whole) = whole.and_then(|whole| self.records.get_mut(&whole)) {
+        if let Some(whole) = whole.and_then(|whole| self.records.get_mut(whole)) {
             whole.parts.retain(|&other| other != part);
         }
     }

@@ -1,6 +1,6 @@
 //! The truth: objects, their values at every recent tick, and where they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, Capture, CaptureError};
@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::grid::{Grid, Place};
 use crate::kinds::{Kind, Kinds};
+use crate::records::Records;
 use crate::server::PeerId;
 
 /// Why something could not be done to a world. Nothing was changed.
@@ -62,7 +63,11 @@ pub struct World {
 /// When an object appeared, among all that ever did. Nothing that a peer gets to see may depend on
 /// slots, which tell how many objects there are that it does not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Serial(pub u64);
+pub(crate) struct Serial {
+    pub number: u64,
+    /// The entity of its first table, only so that it is found without a search.
+    pub first: Slot,
+}
 
 /// What a world knows of an object besides its values.
 #[derive(Clone, Debug)]
@@ -77,34 +82,33 @@ pub(crate) struct Record {
     /// What it is a part of, and what is a part of it.
     pub whole: Option<Serial>,
     pub parts: Vec<Serial>,
-    /// Where it is, if its type has a position.
+    /// Where it is, if its type has a position, and since when.
     pub place: Option<Place>,
+    pub moved: Tick,
 }
 
 /// Who is there.
 #[derive(Debug)]
 pub(crate) struct Cast {
-    pub records: BTreeMap<Serial, Record>,
-    /// The object of which each slot is the first table's entity.
-    serials: Vec<Option<Serial>>,
+    pub records: Records,
     next_serial: u64,
     grid: Grid,
     pub touched: Vec<Touched>,
     /// What a client is in charge of.
     pub entrusted: BTreeSet<Serial>,
+    now: Tick,
 }
 
 impl Cast {
-    fn serial(&self, slot: Slot) -> Option<Serial> {
-        self.serials.get(slot.0 as usize).copied().flatten()
-    }
-
-    fn set_serial(&mut self, slot: Slot, serial: Option<Serial>) {
-        let at = slot.0 as usize;
-        if self.serials.len() <= at {
-            self.serials.resize(at + 1, None);
+    /// An object is there now, or nowhere.
+    fn put(&mut self, serial: Serial, place: Option<Place>) {
+        self.grid.put(serial, place);
+        if let Some(record) = self.records.get_mut(serial)
+            && record.place != place
+        {
+            record.place = place;
+            record.moved = self.now;
         }
-        self.serials[at] = serial;
     }
 }
 
@@ -128,20 +132,22 @@ impl World {
             kinds,
             archive: Archive::new(Arc::new(schema), HISTORY),
             cast: Cast {
-                records: BTreeMap::new(),
-                serials: Vec::new(),
+                records: Records::default(),
                 next_serial: 0,
                 grid: Grid::new(cell),
                 touched: Vec::new(),
                 entrusted: BTreeSet::new(),
+                now: Tick(0),
             },
         })
     }
 
     pub(crate) fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
         let schema = self.archive.schema().clone();
+        let capture = self.archive.begin(tick)?;
+        self.cast.now = tick;
         Ok(Step {
-            capture: Some(self.archive.begin(tick)?),
+            capture: Some(capture),
             schema,
             kinds: &self.kinds,
             cast: &mut self.cast,
@@ -167,7 +173,7 @@ impl World {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.cast.records.is_empty()
+        self.cast.records.len() == 0
     }
 
     /// Everything about recent ticks, with an entity per object and table.
@@ -181,12 +187,11 @@ impl World {
     }
 
     pub(crate) fn record(&self, object: EntityRef) -> Option<&Record> {
-        let serial = self.cast.serial(self.archive.entity(object)?)?;
-        self.record_of(serial)
+        self.cast.records.at(self.archive.entity(object)?)
     }
 
     pub(crate) fn record_of(&self, serial: Serial) -> Option<&Record> {
-        self.cast.records.get(&serial)
+        self.cast.records.get(serial)
     }
 
     /// The object that an entity of any table belongs to.
@@ -200,7 +205,7 @@ impl World {
 
     /// All objects in the order in which they appeared.
     pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
-        self.cast.records.keys().copied()
+        self.cast.records.serials()
     }
 
     pub(crate) fn kinds(&self) -> &Kinds {
@@ -221,7 +226,7 @@ impl World {
             ..
         } = &mut self.cast;
         entrusted.retain(|serial| {
-            let record = records.get_mut(serial);
+            let record = records.get_mut(*serial);
             let Some(record) = record.filter(|record| record.author == Some(peer)) else {
                 return true;
             };
@@ -301,9 +306,9 @@ impl Step<'_> {
         let (Some(&first), Some(row)) = (slots.first(), rows.first()) else {
             return Err(WorldError::UnknownType(name.into()));
         };
-        let serial = Serial(self.cast.next_serial);
+        let number = self.cast.next_serial;
+        let serial = Serial { number, first };
         self.cast.next_serial += 1;
-        self.cast.set_serial(first, Some(serial));
         self.cast.touched.push(Touched::Here(serial));
         let record = Record {
             serial,
@@ -314,8 +319,9 @@ impl Step<'_> {
             whole: None,
             parts: Vec::new(),
             place: None,
+            moved: self.cast.now,
         };
-        self.cast.records.insert(serial, record);
+        self.cast.records.insert(record);
         self.put(serial, kind, &row.row);
         Ok(object)
     }
@@ -324,7 +330,8 @@ impl Step<'_> {
     pub fn set<T: State>(&mut self, object: Ref<T>, value: &T) -> Result<(), WorldError> {
         let serial = self.find(object.entity())?;
         let kind = self.kind::<T>()?;
-        if self.cast.records[&serial].kind != kind {
+        let record = self.cast.records.get(serial);
+        if record.is_none_or(|record| record.kind != kind) {
             return Err(WorldError::WrongType {
                 object: object.entity(),
                 expected: T::NAME,
@@ -336,12 +343,14 @@ impl Step<'_> {
     /// An object is like this now, with a row for each of its tables.
     pub fn set_rows(&mut self, object: EntityRef, rows: &[Parcel]) -> Result<(), WorldError> {
         let serial = self.find(object)?;
-        let kind = self.cast.records[&serial].kind;
+        let record = self.cast.records.get(serial);
+        let record = record.ok_or(WorldError::NoSuchObject(object))?;
+        let kind = record.kind;
         self.check_widths(kind, rows)?;
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
-        let slots = &self.cast.records[&serial].slots;
+        let slots = &record.slots;
         let tables = || slots.iter().zip(rows).enumerate();
         // Once the first is written there is no way back.
         for (table, (&slot, row)) in tables().skip(1) {
@@ -361,7 +370,7 @@ impl Step<'_> {
         table: usize,
         row: &Parcel,
     ) -> Result<(), CaptureError> {
-        let (Some(record), Some(capture)) = (self.cast.records.get(&serial), &mut self.capture)
+        let (Some(record), Some(capture)) = (self.cast.records.get(serial), &mut self.capture)
         else {
             return Ok(());
         };
@@ -380,7 +389,7 @@ impl Step<'_> {
     /// An object belongs to somebody else.
     pub fn give(&mut self, object: EntityRef, owner: Option<PeerId>) -> Result<(), WorldError> {
         let serial = self.find(object)?;
-        if let Some(record) = self.cast.records.get_mut(&serial) {
+        if let Some(record) = self.cast.records.get_mut(serial) {
             record.owner = owner;
             self.cast.touched.push(Touched::Here(serial));
         }
@@ -390,10 +399,9 @@ impl Step<'_> {
     /// An object is no more.
     pub fn despawn(&mut self, object: EntityRef) -> Result<(), WorldError> {
         let serial = self.find(object)?;
-        let Some(record) = self.cast.records.remove(&serial) else {
+        let Some(record) = self.cast.records.remove(serial) else {
             return Err(WorldError::NoSuchObject(object));
         };
-        self.cast.set_serial(record.slots[0], None);
         self.cast.grid.put(serial, None);
         self.cast.touched.push(Touched::Gone(serial));
         self.cast.part(&record);
@@ -439,10 +447,7 @@ impl Step<'_> {
     fn put(&mut self, serial: Serial, kind: Kind, row: &[i64]) {
         let class = usize::from(self.kinds.tables(kind)[0]);
         let place = Place::of(&self.schema.classes[class], row);
-        self.cast.grid.put(serial, place);
-        if let Some(record) = self.cast.records.get_mut(&serial) {
-            record.place = place;
-        }
+        self.cast.put(serial, place);
     }
 
     fn kind<T: State>(&self) -> Result<Kind, WorldError> {
@@ -474,7 +479,8 @@ impl Step<'_> {
         let slot = Slot(object.index().unwrap_or(u32::MAX));
         let capture = self.capture.as_ref();
         let there = capture.and_then(|capture| capture.reference(slot)) == Some(object);
-        let serial = self.cast.serial(slot).filter(|_| there);
+        let record = self.cast.records.at(slot).filter(|_| there);
+        let serial = record.map(|record| record.serial);
         serial.ok_or(WorldError::NoSuchObject(object))
     }
 }

@@ -55,7 +55,9 @@ fn a_client_is_in_one_world_at_a_time() {
             }
             left[round % 2] = units;
             // Everybody leaves for the other world.
-            for seat in &theatre.seats {
+            for (told, seat) in told.iter_mut().zip(&theatre.seats) {
+                theatre.server.tell(seat.peer, b"goodbye").expect("here");
+                *told += 1;
                 let traveller = theatre.server.depart(seat.peer).expect("it was here");
                 other.welcome(seat.peer, traveller);
                 assert!(theatre.server.depart(seat.peer).is_none());

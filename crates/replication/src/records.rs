@@ -1,0 +1,57 @@
+//! What a world knows of its objects, found at once by their numbers.
+
+use std::collections::BTreeSet;
+
+use prescient_codec::Slot;
+
+use crate::world::{Record, Serial};
+
+/// The records of a world's objects.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// By the entity of their first table.
+    rows: Vec<Option<Record>>,
+    /// All in the order in which they appeared.
+    serials: BTreeSet<Serial>,
+}
+
+impl Records {
+    pub fn len(&self) -> usize {
+        self.serials.len()
+    }
+
+    /// All in the order in which they appeared.
+    pub fn serials(&self) -> impl Iterator<Item = Serial> {
+        self.serials.iter().copied()
+    }
+
+    /// The object of which an entity is the first table's.
+    pub fn at(&self, first: Slot) -> Option<&Record> {
+        self.rows.get(first.0 as usize)?.as_ref()
+    }
+
+    pub fn get(&self, serial: Serial) -> Option<&Record> {
+        self.at(serial.first)
+            .filter(|record| record.serial == serial)
+    }
+
+    pub fn get_mut(&mut self, serial: Serial) -> Option<&mut Record> {
+        let record = self.rows.get_mut(serial.first.0 as usize)?.as_mut();
+        record.filter(|record| record.serial == serial)
+    }
+
+    pub fn insert(&mut self, record: Record) {
+        let at = record.serial.first.0 as usize;
+        if self.rows.len() <= at {
+            self.rows.resize(at + 1, None);
+        }
+        self.serials.insert(record.serial);
+        self.rows[at] = Some(record);
+    }
+
+    pub fn remove(&mut self, serial: Serial) -> Option<Record> {
+        self.get(serial)?;
+        self.serials.remove(&serial);
+        self.rows.get_mut(serial.first.0 as usize)?.take()
+    }
+}

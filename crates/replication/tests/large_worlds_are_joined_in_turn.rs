@@ -1,0 +1,284 @@
+//! Joining a world that takes a quarter of a minute to tell: within what the line carries, the
+//! nearest first, while what is known already goes on.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prescient_replication::{
+    Change, Client, Distance, Object, PeerId, Place, Relevance, Server, ServerConfig, Sight,
+    Subject, Tick, Viewer,
+};
+use prescient_schema::{Ref, Schema, State};
+use prescient_sim::world::Random;
+use prescient_tests::seeds::over_seeds;
+
+#[derive(State, Clone, Debug, PartialEq)]
+#[state(rename = "thing")]
+struct Thing {
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+    #[state(only_on_spawn)]
+    number: u32,
+    colour: u8,
+}
+
+impl Thing {
+    /// Where it is to the client, too.
+    fn cents(&self) -> [i64; 2] {
+        self.place.map(|at| (f64::from(at) * 100.0).round() as i64)
+    }
+}
+
+/// A square country full of things, of which every hundredth walks, and somebody in its middle who
+/// sees all of it from the first tick on.
+struct Country {
+    server: Server,
+    client: Client,
+    things: Vec<(Ref<Thing>, Thing)>,
+    /// How often the policy was asked.
+    asked: Arc<AtomicU64>,
+    random: Random,
+    /// Of a million packets, how many are lost.
+    loss: u32,
+    tick: u32,
+    down: VecDeque<(u32, Vec<u8>)>,
+    up: VecDeque<(u32, Vec<u8>)>,
+    /// What the client calls each thing, in the order in which they appeared.
+    shown: BTreeMap<u32, Object>,
+    appeared: Vec<u32>,
+    /// Where each walker was at recent ticks, newest last.
+    trails: BTreeMap<u32, VecDeque<[i64; 2]>>,
+}
+
+impl Country {
+    fn new(seed: u64, count: u32) -> Self {
+        let asked = Arc::new(AtomicU64::new(0));
+        let policy = Counted(Distance::new(SIDE, SIDE), asked.clone());
+        let config = ServerConfig {
+            cell: SIDE / 16.0,
+            ..ServerConfig::default()
+        };
+        let schema = || Schema::of::<Thing>().expect("a sound schema");
+        let mut server = Server::new(schema(), config, policy).expect("a sound schema");
+        let mut random = Random::new(seed);
+        let mut step = server.step(Tick(0)).expect("the first");
+        let mut things = Vec::new();
+        for number in 0..count {
+            let mut at = || random.range(0, SIDE as i64 * 100) as f32 / 100.0;
+            let thing = Thing {
+                place: [at(), at()],
+                number,
+                colour: number as u8,
+            };
+            things.push((step.spawn(&thing).expect("sound values"), thing));
+        }
+        step.finish();
+        server.connect(PEER);
+        let mut client = Client::new(schema(), Default::default()).expect("a sound schema");
+        let hello = client.poll_message().expect("it greets");
+        server.handle(PEER, &hello).expect("the same schema");
+        let looks = server.look_from(PEER, Place([EYE, EYE, 0.0]));
+        looks.expect("it has just come");
+        Self {
+            server,
+            client,
+            things,
+            asked,
+            random,
+            loss: (seed % 2) as u32 * 50_000,
+            tick: 0,
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+            shown: BTreeMap::new(),
+            appeared: Vec::new(),
+            trails: BTreeMap::new(),
+        }
+    }
+
+    fn step(&mut self) {
+        self.tick += 1;
+        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        for (object, thing) in self.things.iter_mut().step_by(100) {
+            // Each turns at times of its own.
+            thing.place[0] += ((self.tick + thing.number * 7) / 24 % 3) as f32 - 1.0;
+            step.set(*object, thing).expect("sound values");
+            let trail = self.trails.entry(thing.number).or_default();
+            trail.push_back(thing.cents());
+            if trail.len() > 64 {
+                trail.pop_front();
+            }
+        }
+        step.finish();
+    }
+
+    /// Passes on what is sent and due, and returns the bytes that were sent.
+    fn exchange(&mut self) -> usize {
+        let tick = self.tick;
+        let budget = PER_TICK - OVERHEAD;
+        let mut sent = 0;
+        for (_, message) in self.server.encode(&|_| Some(budget)) {
+            sent += message.len() + OVERHEAD;
+            if !self.random.chance(self.loss) {
+                self.down.push_back((tick + LATENCY, message));
+            }
+        }
+        while let Some((_, message)) = self.down.pop_front_if(|(due, _)| *due <= tick) {
+            self.client.handle(&message).expect("an honest packet");
+            let ack = self.client.acknowledgement().expect("something arrived");
+            if !self.random.chance(self.loss) {
+                self.up.push_back((tick + LATENCY, ack));
+            }
+        }
+        while let Some((_, ack)) = self.up.pop_front_if(|(due, _)| *due <= tick) {
+            self.server.handle(PEER, &ack).expect("an honest answer");
+        }
+        while let Some(change) = self.client.poll_change() {
+            if let Change::Created(object) = change {
+                let thing: Thing = self.client.get(object).expect("it was just created");
+                self.shown.insert(thing.number, object);
+                self.appeared.push(thing.number);
+            }
+        }
+        sent
+    }
+
+    /// For how many ticks the most outdated walker that is shown has no longer been where it is
+    /// shown.
+    fn stalest(&self) -> usize {
+        let ages = self.trails.iter().filter_map(|(number, trail)| {
+            let thing: Thing = self.client.get(*self.shown.get(number)?)?;
+            let newest = trail.iter().rev().position(|&place| place == thing.cents());
+            Some(newest.expect("it was there not long ago"))
+        });
+        ages.max().unwrap_or(0)
+    }
+
+    /// Entities that the encoder coded so far.
+    fn coded(&self) -> u64 {
+        let statistics = self.server.statistics(PEER).expect("it is there");
+        statistics.codec.coded
+    }
+
+    fn distance(&self, number: u32) -> f64 {
+        let [x, y] = self.things[number as usize].1.place.map(f64::from);
+        Place([x, y, 0.0]).distance(Place([EYE, EYE, 0.0]))
+    }
+
+    /// Runs until everything is shown, and returns the most that any tick coded.
+    fn join(&mut self) -> u64 {
+        let mut most = 0;
+        while self.shown.len() < self.things.len() {
+            assert!(self.tick < 60 * HZ, "not complete within a minute");
+            self.step();
+            let before = self.coded();
+            self.exchange();
+            most = most.max(self.coded() - before);
+        }
+        most
+    }
+}
+
+/// A policy that counts how often it is asked.
+struct Counted(Distance, Arc<AtomicU64>);
+
+impl Relevance for Counted {
+    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.sight(viewer, subject, seen)
+    }
+
+    fn reach(&self, viewer: &Viewer) -> Option<f64> {
+        self.0.reach(viewer)
+    }
+}
+
+/// 50,000 things on 256 kbit/s at 20 Hz, over four ticks of round trip, in odd seeds with 5 % loss
+/// each way. Two seeds: twenty take more than a minute, and pass.
+///
+/// Fails if `Peer::want` does not sort or `Queue::first` takes the last (the nearest first), if
+/// `Writer::item` takes nothing back (the line), if `budget::choose` gives all bytes to new entities
+/// (staleness), or if `Roster::note_unheard` does nothing (what was lost comes late).
+#[test]
+fn fifty_thousand_are_told_within_the_line_and_nearest_first() {
+    over_seeds(2, |seed| {
+        let mut country = Country::new(seed, 50_000);
+        let mut before = 0;
+        let mut stalest = 0;
+        while country.shown.len() < country.things.len() {
+            assert!(country.tick < 60 * HZ, "not complete within a minute");
+            country.step();
+            let sent = country.exchange();
+            // Any 100 ms hold two ticks.
+            assert!(before + sent <= PER_100_MS, "{before} + {sent} bytes");
+            before = sent;
+            stalest = stalest.max(country.stalest());
+        }
+        // By what arrived, quarter by quarter, nearest first: a hundredth of it is walking about
+        // meanwhile, and a loss delays its packet by a round trip.
+        let distances: Vec<f64> = country
+            .appeared
+            .iter()
+            .map(|&number| country.distance(number))
+            .collect();
+        let medians: Vec<f64> = distances.chunks(12_500).map(median).collect();
+        assert!(medians.is_sorted(), "{medians:?}");
+        let order = rank_correlation(&distances);
+        assert!(order > 0.99, "rank correlation {order}");
+        assert!(stalest <= STALEST, "{stalest} ticks");
+        println!(
+            "seed {seed}: {} ticks, medians {medians:.0?}, rank correlation {order:.4}, stalest {stalest} ticks",
+            country.tick
+        );
+    });
+}
+
+/// What a tick of a join takes does not grow with what still waits. Fails if `Encoder::contents`
+/// takes everything that waits (`most = usize::MAX`), or if `Peer::look` asks about what has not
+/// moved.
+#[test]
+fn the_work_of_a_tick_does_not_grow_with_what_waits() {
+    let mut small = Country::new(1, 20_000);
+    let mut large = Country::new(1, 50_000);
+    let (less, more) = (small.join(), large.join());
+    println!("entities coded in a tick: {less} of 20,000, {more} of 50,000");
+    assert!(more * 10 <= less * 12, "{more} against {less}");
+    // The first look is at everything; each object is asked about once more when it is shown, and
+    // those that walk whenever places are looked at.
+    let walkers = 500 * u64::from(large.tick / 4 + 1);
+    let asked = large.asked.load(Ordering::Relaxed);
+    assert!(asked <= 2 * 50_000 + 2 * walkers, "{asked} questions");
+}
+
+fn median(of: &[f64]) -> f64 {
+    let mut of = of.to_vec();
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
+}
+
+/// Spearman's, between the order of a list and the order of its values.
+fn rank_correlation(values: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let n = values.len() as f64;
+    let apart = order.iter().enumerate().map(|(rank, &at)| {
+        let apart = rank as f64 - at as f64;
+        apart * apart
+    });
+    1.0 - 6.0 * apart.sum::<f64>() / (n * (n * n - 1.0))
+}
+
+const PEER: PeerId = PeerId(1);
+/// How wide the country is, and how far one sees.
+const SIDE: f64 = 2000.0;
+const EYE: f64 = SIDE / 2.0;
+const HZ: u32 = 20;
+/// Ticks that a message takes each way.
+const LATENCY: u32 = 2;
+/// 256 kbit/s.
+const PER_100_MS: usize = 3200;
+const PER_TICK: usize = PER_100_MS / 2;
+/// UDP, IP and sealing of the two datagrams that carry a tick.
+const OVERHEAD: usize = 2 * (28 + 32);
+/// Ticks that a walker which the client knows may be behind, the way there included.
+const STALEST: usize = 12;
