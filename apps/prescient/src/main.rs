@@ -8,6 +8,7 @@ mod options;
 mod progress;
 mod receive;
 mod report;
+mod scenario;
 mod swarm;
 mod table;
 mod token;
@@ -39,6 +40,11 @@ enum Command {
     Token(token::TokenOptions),
     /// Runs a server process and many encrypted clients on this machine, and checks what they see.
     Swarm(swarm::SwarmOptions),
+    /// Plays made-up worlds over made-up networks, and checks what comes of it.
+    Scenario {
+        #[command(subcommand)]
+        what: scenario::Scenario,
+    },
     /// The server of a swarm; its key comes on standard input.
     #[command(hide = true)]
     SwarmServer(swarm::ServeOptions),
@@ -54,6 +60,7 @@ fn main() -> ExitCode {
         Some(Command::Report { what }) => report::report(&what),
         Some(Command::Token(options)) => token::token(&options).map_err(CommandError::from),
         Some(Command::Swarm(options)) => swarm::swarm(&options).map_err(CommandError::from),
+        Some(Command::Scenario { what }) => scenario::play(&what).map_err(CommandError::from),
         Some(Command::SwarmServer(options)) => swarm::serve(&options).map_err(CommandError::from),
         Some(Command::Receive(options)) => receive::receive(&options),
         None => measure::introduce(),
@@ -117,6 +124,9 @@ pub enum CommandError {
     /// Nor did its server.
     #[error(transparent)]
     SwarmServer(#[from] swarm::ServeError),
+    /// A scenario did not pass.
+    #[error(transparent)]
+    Scenario(#[from] scenario::ScenarioError),
     /// Standard output is gone.
     #[error("cannot write: {0}")]
     Write(#[from] std::io::Error),

@@ -1,0 +1,53 @@
+//! What a seed decides.
+
+use prescient_sim::world::Random;
+use prescient_transport::Entropy;
+
+/// A sequence of decisions. Each part of a storm has one of its own, so that what happens in one
+/// does not change what is decided in another.
+#[derive(Clone, Debug)]
+pub struct Dice(Random);
+
+impl Dice {
+    /// The decisions about one of the parts.
+    pub fn of(seed: u64, part: u64) -> Self {
+        Self(Random::new(mix(seed, part)))
+    }
+
+    /// Any 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.bits()
+    }
+
+    /// Uniform in `0..limit`, which must not be empty.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0.range(0, limit as i64) as usize
+    }
+
+    /// Uniform in `low..=high`.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        self.0.range(low, high + 1)
+    }
+
+    /// True for so many of a thousand.
+    pub fn of_thousand(&mut self, parts: u32) -> bool {
+        self.0.chance(parts * 1000)
+    }
+
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        (!all.is_empty()).then(|| &all[self.below(all.len())])
+    }
+}
+
+impl Entropy for Dice {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.fill_with(|| self.bits() as u8);
+    }
+}
+
+/// A number that depends on both and looks like neither.
+pub fn mix(one: u64, other: u64) -> u64 {
+    let other = Random::new(other).bits();
+    Random::new(one ^ other.rotate_left(17)).bits()
+}

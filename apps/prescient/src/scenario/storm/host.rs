@@ -1,0 +1,243 @@
+//! The server's end: replication on top of transport.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use prescient_replication::{
+    About, FromClient, PeerError, PeerId, Server, ServerConfig, WorldError,
+};
+use prescient_sim::link::{EndpointId, Network};
+use prescient_transport::{
+    self as transport, ChannelId, CloseReason, ConnectionId, LinkConfig, ProtocolId, Received,
+    SendError, ServerEvent, TokenKey, UnixTime,
+};
+
+use prescient::schema::Schema;
+
+use super::dice::Dice;
+use super::game::{Clock, SERVER};
+use super::policy::Policy;
+use super::verdict::{Fault, Verdict};
+
+/// State, and what was applied of it.
+pub const STATE: ChannelId = ChannelId::SEQUENCED;
+/// Events, both ways.
+pub const EVENTS: ChannelId = ChannelId::ORDERED;
+/// What all ends of a storm speak.
+pub const PROTOCOL: ProtocolId = ProtocolId(*b"prescient storm!");
+
+/// The server's end.
+pub struct Host {
+    pub stage: Server,
+    net: transport::Server,
+    entropy: Dice,
+    /// Whose a connection is, and which of its visits.
+    guests: BTreeMap<ConnectionId, (PeerId, u32)>,
+    /// The connection of everybody who is here, and what it had no room for.
+    current: BTreeMap<PeerId, (ConnectionId, VecDeque<Vec<u8>>)>,
+}
+
+/// What the storm has to know of what happened at the server.
+pub enum Happened {
+    /// Somebody is here, on one of its visits.
+    Joined(PeerId, u32),
+    /// Somebody is not here any more.
+    Left(PeerId),
+    /// Somebody said something, on one of its visits.
+    Said(PeerId, u32, About<prescient::schema::EntityRef>, Vec<u8>),
+}
+
+/// Both ends lose patience early, so that a storm need not last.
+pub fn link_config() -> LinkConfig {
+    LinkConfig {
+        connect_timeout: Duration::from_millis(1500),
+        timeout: Duration::from_millis(1500),
+        keep_alive: Duration::from_millis(200),
+        quiet: Duration::from_millis(600),
+        ..LinkConfig::default()
+    }
+}
+
+/// The key that tokens are sealed with.
+pub fn token_key() -> TokenKey {
+    TokenKey::new([7; 32]).expect("not the public one")
+}
+
+impl Host {
+    pub fn new(
+        schema: Schema,
+        config: ServerConfig,
+        policy: Policy,
+        mut entropy: Dice,
+        clock: Clock,
+    ) -> Result<Self, WorldError> {
+        let stage = match policy.is_settled() {
+            true => {
+                let rule = move |viewer: &_, subject: &_, seen| {
+                    prescient_replication::Relevance::sight(&policy, viewer, subject, seen)
+                };
+                Server::new(schema, config, rule)?
+            }
+            false => Server::new(schema, config, policy)?,
+        };
+        let mut public = transport::ServerConfig::new(token_key(), PROTOCOL, vec![SERVER]);
+        public.link = link_config();
+        public.limits.handshakes_per_address = 1000;
+        Ok(Self {
+            stage,
+            net: transport::Server::new(public, &mut entropy, clock.transport()),
+            entropy,
+            guests: BTreeMap::new(),
+            current: BTreeMap::new(),
+        })
+    }
+
+    /// Whether somebody is here, and on which visit.
+    pub fn visit_of(&self, peer: PeerId) -> Option<u32> {
+        let (connection, _) = self.current.get(&peer)?;
+        self.guests.get(connection).map(|&(_, visit)| visit)
+    }
+
+    /// Takes in what arrived and what time demands.
+    pub fn attend(
+        &mut self,
+        network: &mut Network,
+        endpoint: EndpointId,
+        clock: Clock,
+        verdict: &mut Verdict,
+    ) -> Vec<Happened> {
+        let now = clock.transport();
+        while let Ok(Some(datagram)) = network.poll(clock.0, endpoint) {
+            self.net.handle_datagram(
+                datagram.path.from,
+                &datagram.bytes,
+                now,
+                UNIX,
+                &mut self.entropy,
+            );
+        }
+        if self.net.next_timeout().is_some_and(|due| due <= now) {
+            self.net.handle_timeout(now);
+        }
+        let mut happened = Vec::new();
+        while let Some(event) = self.net.poll_event() {
+            happened.extend(self.handle(event, clock, verdict));
+        }
+        happened
+    }
+
+    /// Sends whatever may be sent now; returns how many datagrams that were.
+    pub fn transmit(&mut self, network: &mut Network, endpoint: EndpointId, clock: Clock) -> u64 {
+        let mut count = 0;
+        while let Some(datagram) = self.net.poll_transmit(clock.transport()) {
+            let sent = network.send(clock.0, endpoint, datagram.to, &datagram.bytes);
+            sent.expect("the server is part of the network");
+            count += 1;
+        }
+        count
+    }
+
+    /// Says what is new of the newest tick. Returns everything that was said.
+    pub fn say(
+        &mut self,
+        budget: &(dyn Fn(PeerId) -> Option<usize> + Sync),
+        clock: Clock,
+        verdict: &mut Verdict,
+    ) -> Vec<(PeerId, bool, Vec<u8>)> {
+        let mut said = Vec::new();
+        for (peer, message) in self.stage.encode(budget) {
+            if let Some((connection, _)) = self.current.get(&peer) {
+                match self
+                    .net
+                    .send(*connection, STATE, &message, clock.transport())
+                {
+                    Ok(()) | Err(SendError::Backlogged | SendError::NotConnected) => {}
+                    Err(error) => verdict.note(Fault::Failure, || {
+                        format!("{peer:?}: {} bytes of state: {error}", message.len())
+                    }),
+                }
+            }
+            said.push((peer, true, message));
+        }
+        for (&peer, (connection, backlog)) in &mut self.current {
+            while let Some(event) = self.stage.poll_event(peer) {
+                said.push((peer, false, event.clone()));
+                backlog.push_back(event);
+            }
+            while let Some(event) = backlog.front() {
+                match self.net.send(*connection, EVENTS, event, clock.transport()) {
+                    Err(SendError::Backlogged) => break,
+                    Ok(()) | Err(_) => backlog.pop_front(),
+                };
+            }
+        }
+        said
+    }
+
+    fn handle(
+        &mut self,
+        event: ServerEvent,
+        clock: Clock,
+        verdict: &mut Verdict,
+    ) -> Option<Happened> {
+        match event {
+            ServerEvent::Connected {
+                connection,
+                client,
+                data,
+                ..
+            } => {
+                let peer = PeerId(client.0);
+                let visit = data.try_into().map_or(0, u32::from_le_bytes);
+                self.guests.insert(connection, (peer, visit));
+                let before = self.current.insert(peer, (connection, VecDeque::new()));
+                if let Some((before, _)) = before {
+                    let now = clock.transport();
+                    self.net.close(before, CloseReason::Kicked, now);
+                }
+                self.stage.connect(peer);
+                Some(Happened::Joined(peer, visit))
+            }
+            ServerEvent::Received {
+                connection,
+                received: Received::Message { message, .. },
+            } => {
+                let &(peer, visit) = self.guests.get(&connection)?;
+                if self.current.get(&peer)?.0 != connection {
+                    return None;
+                }
+                match self.stage.handle(peer, &message) {
+                    Ok(FromClient::Event { about, payload }) => {
+                        Some(Happened::Said(peer, visit, about, payload))
+                    }
+                    Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => None,
+                    Err(error) => {
+                        verdict.note(Fault::Failure, || {
+                            format!("{peer:?}, an honest client, was refused: {error}")
+                        });
+                        None
+                    }
+                }
+            }
+            ServerEvent::Closed { connection, reason } => {
+                let (peer, _) = self.guests.remove(&connection)?;
+                if !matches!(
+                    reason,
+                    CloseReason::TimedOut | CloseReason::Finished | CloseReason::Kicked
+                ) {
+                    verdict.note(Fault::Failure, || format!("{peer:?} was lost: {reason}"));
+                }
+                if self.current.get(&peer)?.0 != connection {
+                    return None;
+                }
+                self.current.remove(&peer);
+                self.stage.disconnect(peer);
+                Some(Happened::Left(peer))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// When all of this happens, to those who ask when tokens expire.
+pub const UNIX: UnixTime = UnixTime(1_800_000_000);

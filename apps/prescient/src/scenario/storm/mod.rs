@@ -1,0 +1,131 @@
+//! `prescient scenario storm`: everything that can be decided at random is, through the public
+//! interfaces of replication and transport, on a virtual clock.
+//!
+//! Schemas, worlds, views, links, budgets and faults come from a seed, and a seed gives the same
+//! storm each time. Every value that a client shows is held against what was true at the tick that
+//! it is shown as of, and every event against what was promised. Each storm is played twice, with
+//! and without objects that are hidden from all but one: what the others are sent must be the same.
+
+mod dice;
+mod game;
+mod host;
+mod links;
+mod policy;
+mod promise;
+mod schemas;
+mod seat;
+mod truth;
+mod values;
+mod verdict;
+mod verify;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use clap::Args;
+use prescient_replication::Tick;
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::ScenarioError;
+use game::{Game, Said};
+use truth::NEIGHBOUR;
+use verdict::{Fault, Verdict};
+
+/// Options of `prescient scenario storm`.
+#[derive(Args, Clone, Debug)]
+pub struct StormOptions {
+    /// How many storms.
+    #[arg(long, default_value_t = 100)]
+    pub seeds: u64,
+    /// The first.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON line at the end.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Plays storms and says what went wrong.
+pub fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
+    let StormOptions { seeds, seed, json } = *options;
+    let all: Vec<u64> = (seed..seed.saturating_add(seeds)).collect();
+    let verdicts: Vec<(u64, Verdict)> =
+        all.into_par_iter().map(|seed| (seed, play(seed))).collect();
+    let failed = verdicts.iter().filter(|(_, verdict)| verdict.is_bad());
+    let failures = failed.clone().count() as u64;
+    for (seed, verdict) in failed {
+        println!("prescient scenario storm --seed {seed} --seeds 1");
+        let stories = if seeds == 1 { usize::MAX } else { 1 };
+        for story in verdict.stories.iter().take(stories) {
+            println!("  {story}");
+        }
+    }
+    let sum = verdicts.into_iter().map(|(_, verdict)| verdict);
+    let sum = sum.fold(Verdict::default(), Verdict::and);
+    let report = json!({
+        "seeds": seeds,
+        "packets": sum.packets,
+        "divergences": sum.divergences,
+        "events_lost": sum.events_lost,
+        "events_doubled": sum.events_doubled,
+        "leaks": sum.leaks,
+        "failures": failures,
+    });
+    if json {
+        println!("{report}");
+    } else {
+        for (name, value) in report.as_object().into_iter().flatten() {
+            println!("{:<15} {value}", name.replace('_', " "));
+        }
+    }
+    match failures {
+        0 => Ok(()),
+        failures => Err(ScenarioError::Failed { failures, seeds }),
+    }
+}
+
+/// The storm of a seed, with what is hidden and without.
+fn play(seed: u64) -> Verdict {
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        let with = Game::new(seed, true).play();
+        let without = Game::new(seed, false).play();
+        let mut verdict = with.verdict.and(without.verdict);
+        // The two need not end at the same tick: they end when the neighbour, too, has seen all.
+        let end = with.tick.min(without.tick);
+        for (peer, said) in with.said.iter().filter(|(peer, _)| **peer != NEIGHBOUR) {
+            let other = without.said.get(peer).map_or(&[][..], Vec::as_slice);
+            if let Some((tick, what)) = difference(until(end, said), until(end, other)) {
+                verdict.note(Fault::Leak, || {
+                    format!("{peer:?}, {tick:?}: {what} with and without what is hidden")
+                });
+            }
+        }
+        verdict
+    }));
+    played.unwrap_or_else(|_| {
+        let mut verdict = Verdict::default();
+        verdict.note(Fault::Failure, || "a panic, see above".into());
+        verdict
+    })
+}
+
+fn until(end: Tick, said: &[Said]) -> &[Said] {
+    &said[..said.partition_point(|(tick, ..)| *tick <= end)]
+}
+
+/// Where two clients were told something different first.
+fn difference(one: &[Said], other: &[Said]) -> Option<(Tick, String)> {
+    let differs = one.iter().zip(other).find(|(one, other)| one != other);
+    if let Some(((tick, is_state, message), (_, _, instead))) = differs {
+        let what = if *is_state { "state" } else { "an event" };
+        let (with, without) = (message.len(), instead.len());
+        return Some((
+            *tick,
+            format!("{what} differs, {with} and {without} bytes,"),
+        ));
+    }
+    (one.len() != other.len()).then(|| {
+        let (with, without) = (one.len(), other.len());
+        (Tick(0), format!("{with} and {without} messages"))
+    })
+}

@@ -1,0 +1,214 @@
+//! Whether what a client shows was so, at the tick that it shows it as of.
+
+use std::collections::BTreeMap;
+
+use prescient::schema::{EntityRef, Level, Shape};
+use prescient_replication::{Client, Object, PeerId, Tick};
+
+use super::policy::View;
+use super::promise::Promise;
+use super::truth::{Key, State, Truth};
+use super::verdict::{Fault, Verdict};
+
+/// What a client is held against.
+pub struct Witness<'a> {
+    pub truth: &'a Truth,
+    pub promise: &'a Promise,
+    pub peer: PeerId,
+    /// Everything came to rest and had its time: nobody is shown more precisely than asked for.
+    pub settled: bool,
+}
+
+impl Witness<'_> {
+    /// Compares everything that is shown.
+    pub fn compare(&self, client: &Client, verdict: &mut Verdict) {
+        let Some(tick) = client.tick() else {
+            return;
+        };
+        let mut shown = BTreeMap::new();
+        for object in client.objects() {
+            match self.key_of(client, object) {
+                // Who is shown anew may come before the word that it had left.
+                Some(key) if shown.insert(key, object).is_some() && self.is_complete(client) => {
+                    self.complain(verdict, tick, object, || {
+                        format!("object {key} is shown twice")
+                    });
+                }
+                Some(key) => self.compare_object(client, object, key, verdict),
+                None => self.complain(verdict, tick, object, || {
+                    format!("{:?} is of no type", client.kind_of(object))
+                }),
+            }
+        }
+        if self.is_complete(client) {
+            self.compare_views(client, tick, &shown, verdict);
+        }
+    }
+
+    /// Whether everything that there is to see is shown as of the same tick.
+    fn is_complete(&self, client: &Client) -> bool {
+        client.complete_tick() == client.tick()
+    }
+
+    /// Which object this is.
+    pub fn key_of(&self, client: &Client, object: Object) -> Option<Key> {
+        let name = client.kind_of(object)?;
+        let of = self.truth.types.iter().find(|one| one.name == name)?;
+        Key::try_from(*client.row(object, 0)?.get(of.key)?).ok()
+    }
+
+    /// Where everything is shown, it is everything that is to be seen, and nothing else.
+    fn compare_views(
+        &self,
+        client: &Client,
+        tick: Tick,
+        shown: &BTreeMap<Key, Object>,
+        verdict: &mut Verdict,
+    ) {
+        let Some(views) = self.promise.sights.get(&tick) else {
+            return;
+        };
+        for key in views.keys().filter(|key| !shown.contains_key(key)) {
+            verdict.note(Fault::Divergence, || {
+                format!("{:?}, {tick:?}: object {key} is not shown", self.peer)
+            });
+        }
+        for (&key, &object) in shown {
+            let Some(view) = views.get(&key) else {
+                self.complain(verdict, tick, object, || {
+                    format!("object {key} is still shown")
+                });
+                continue;
+            };
+            let tables = self.tables(tick, key);
+            for table in (1..tables).filter(|table| view.tables >> table & 1 == 1) {
+                if client.row(object, table).is_none() {
+                    self.complain(verdict, tick, object, || {
+                        format!("table {table} of object {key} is not shown")
+                    });
+                }
+            }
+        }
+    }
+
+    fn tables(&self, tick: Tick, key: Key) -> usize {
+        let state = self.truth.past.get(&tick).and_then(|then| then.get(&key));
+        state.map_or(0, |state| state.rows.len())
+    }
+
+    fn compare_object(&self, client: &Client, object: Object, key: Key, verdict: &mut Verdict) {
+        for table in 0..3 {
+            let (Some(row), Some(tick)) =
+                (client.row(object, table), client.tick_of(object, table))
+            else {
+                continue;
+            };
+            let then = self.truth.past.get(&tick);
+            let Some(state) = then.and_then(|then| then.get(&key)) else {
+                self.complain(verdict, tick, object, || {
+                    format!("object {key} was not there, and is shown as {row:?}")
+                });
+                continue;
+            };
+            let views = self.promise.sights.get(&tick);
+            match views.and_then(|views| views.get(&key)) {
+                Some(view) if table == 0 || view.tables >> table & 1 == 1 => {
+                    self.compare_row(client, (object, key, table), (tick, state, view), verdict);
+                }
+                _ => verdict.note(Fault::Leak, || {
+                    let peer = self.peer;
+                    format!("{peer:?}, {tick:?}: table {table} of object {key} is not for it")
+                }),
+            }
+        }
+    }
+
+    fn compare_row(
+        &self,
+        client: &Client,
+        (object, key, table): (Object, Key, usize),
+        (tick, state, view): (Tick, &State, &View),
+        verdict: &mut Verdict,
+    ) {
+        let row = client.row(object, table).unwrap_or_default();
+        let class = &self.truth.types[state.of].tables[table];
+        let wrong = |level: Level| {
+            let fields = class.fields.iter().enumerate();
+            let mut columns = fields.zip(row.iter().zip(&state.rows[table]));
+            columns.find_map(|((at, field), (&shown, &was))| {
+                let is_right = match field.kind.shape() {
+                    Shape::Reference => {
+                        let loose = field.only_on_spawn;
+                        return self
+                            .wrong_reference(client, tick, shown, was as Key, loose)
+                            .map(|got| (at, was, got));
+                    }
+                    Shape::Content => {
+                        shown == was && client.content(shown) == self.truth.shelf.get(&was)
+                    }
+                    _ => shown == field.at_level(level, was),
+                };
+                (!is_right).then(|| (at, field.at_level(level, was), shown))
+            })
+        };
+        let Some(first) = wrong(view.level) else {
+            return;
+        };
+        // Whoever appears is told exactly, whatever level it shall have later.
+        let exact = if self.settled {
+            Some(first)
+        } else {
+            wrong(Level::EXACT)
+        };
+        let Some(exact) = exact else {
+            return;
+        };
+        // The level that fits longer is likelier to be the one it has.
+        let (at, was, shown) = first.max(exact);
+        self.complain(verdict, tick, object, || {
+            let (class, field) = (&class.name, &class.fields[at].name);
+            format!("object {key}, class {class}, field {field}: expected {was}, shown {shown}")
+        });
+    }
+
+    /// The object that a reference wrongly refers to, or `-1` where it refers to nobody and must
+    /// not.
+    fn wrong_reference(
+        &self,
+        client: &Client,
+        tick: Tick,
+        shown: i64,
+        was: Key,
+        loose: bool,
+    ) -> Option<i64> {
+        let to = EntityRef::from_cell(shown).and_then(|to| client.resolve(to));
+        match to {
+            Some(to) => {
+                let to = self.key_of(client, to);
+                (to != Some(was)).then(|| to.map_or(-2, i64::from))
+            }
+            None => {
+                let then = self.truth.past.get(&tick);
+                let views = self.promise.sights.get(&tick);
+                let is_due = then.is_some_and(|then| then.contains_key(&was))
+                    && views.is_some_and(|views| views.contains_key(&was))
+                    && self.is_complete(client)
+                    && client.tick() == Some(tick)
+                    && !loose;
+                is_due.then_some(-1)
+            }
+        }
+    }
+
+    fn complain(
+        &self,
+        verdict: &mut Verdict,
+        tick: Tick,
+        object: Object,
+        story: impl FnOnce() -> String,
+    ) {
+        verdict.note(Fault::Divergence, || {
+            format!("{:?}, {tick:?}, {object:?}: {}", self.peer, story())
+        });
+    }
+}
