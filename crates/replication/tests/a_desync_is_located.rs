@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Theatre, Unit, bad};
-use prescient_replication::{Everything, FromClient, PeerId, Tick};
+use prescient_replication::{Everything, FromClient, PeerId, Sight, Subject, Tick, Viewer};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -40,7 +40,12 @@ fn testimony(theatre: &mut Theatre, units: &mut Vec<Ref<Unit>>) -> Vec<u8> {
 #[test]
 fn an_honest_client_is_believed() {
     over_seeds(20, |seed| {
-        let mut theatre = Theatre::new(seed, 3, bad(), Everything);
+        // Some refer to what is hidden.
+        let policy = |_: &Viewer, subject: &Subject, _: Option<_>| {
+            let number = subject.object.index().unwrap_or_default();
+            (!number.is_multiple_of(3)).then_some(Sight::PUBLIC)
+        };
+        let mut theatre = Theatre::new(seed, 3, bad(), policy);
         theatre.budget = (seed % 2 == 1).then_some(40);
         let message = testimony(&mut theatre, &mut Vec::new());
         let found = theatre.server.handle(PeerId(1), &message);

@@ -3,10 +3,9 @@
 mod common;
 
 use common::{Theatre, Unit, good};
-use prescient_replication::{Distance, PeerId, Place, Tick};
+use prescient_replication::{Distance, Owned, PeerId, Place, Tick};
 
-/// Fails if `attach` forgets to have the whole looked at, if policies are asked about parts, or if
-/// `Cast::part` leaves parts with a whole that is gone.
+/// Fails if policies are asked about parts, or if `Cast::part` leaves parts with a whole that is gone.
 #[test]
 fn a_turret_is_seen_with_its_tank() {
     let policy = Distance::new(10.0, 12.0);
@@ -56,4 +55,35 @@ fn a_turret_is_seen_with_its_tank() {
         }
     }
     assert_eq!(seen, [1, 3, 0, 3, 1, 3, 0, 0]);
+}
+
+/// Fails if `attach` or `look` forgets to ask about the whole of what was attached.
+#[test]
+fn what_is_attached_is_seen_at_once() {
+    let mut theatre = Theatre::new(1, 2, good(), Owned);
+    let (mut horse, mut rider) = (None, None);
+    let mut seen = Vec::new();
+    for tick in 1..40 {
+        theatre.tick = tick;
+        let mut step = theatre.server.step(Tick(tick)).expect("ascending");
+        if tick == 1 {
+            let spawned = step.spawn_for(PeerId(1), &Unit::default());
+            horse = Some(spawned.expect("sound").entity());
+            let spawned = step.spawn_for(PeerId(2), &Unit::default());
+            rider = Some(spawned.expect("sound").entity());
+        }
+        let part = rider.expect("spawned");
+        match tick {
+            10 => step.attach(part, horse).expect("there"),
+            20 => step.attach(part, None).expect("there"),
+            _ => {}
+        }
+        step.finish();
+        theatre.exchange();
+        if tick % 10 == 9 {
+            let shown = |seat: &common::Seat| seat.client.objects().count();
+            seen.push([shown(&theatre.seats[0]), shown(&theatre.seats[1])]);
+        }
+    }
+    assert_eq!(seen, [[1, 1], [2, 0], [1, 1], [1, 1]]);
 }

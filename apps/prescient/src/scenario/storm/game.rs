@@ -85,6 +85,7 @@ impl Game {
             },
             look_every: [1, 2, 4, 7][dice.below(4)],
             cell: [1.0, 20.0, 100.0][dice.below(3)],
+            ..ServerConfig::default()
         };
         let clock = Clock(Time::from_secs(1));
         let entropy = Dice::of(seed, 3);

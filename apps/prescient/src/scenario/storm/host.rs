@@ -1,6 +1,6 @@
 //! The server's end: replication on top of transport.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use prescient_replication::{
@@ -35,6 +35,8 @@ pub struct Host {
     guests: BTreeMap<ConnectionId, (PeerId, u32)>,
     /// The connection of everybody who is here, and what it had no room for.
     current: BTreeMap<PeerId, (ConnectionId, VecDeque<Vec<u8>>)>,
+    /// Those of them who greeted.
+    joined: BTreeSet<PeerId>,
 }
 
 /// What the storm has to know of what happened at the server.
@@ -89,6 +91,7 @@ impl Host {
             entropy,
             guests: BTreeMap::new(),
             current: BTreeMap::new(),
+            joined: BTreeSet::new(),
         })
     }
 
@@ -160,7 +163,7 @@ impl Host {
             said.push((peer, true, message));
         }
         for (&peer, (connection, backlog)) in &mut self.current {
-            while let Some(event) = self.stage.poll_event(peer) {
+            while let Some(event) = self.stage.poll_message(peer) {
                 said.push((peer, false, event.clone()));
                 backlog.push_back(event);
             }
@@ -196,7 +199,8 @@ impl Host {
                     self.net.close(before, CloseReason::Kicked, now);
                 }
                 self.stage.connect(peer);
-                Some(Happened::Joined(peer, visit))
+                // Whoever comes anew is gone until it has greeted.
+                self.joined.remove(&peer).then_some(Happened::Left(peer))
             }
             ServerEvent::Received {
                 connection,
@@ -210,7 +214,12 @@ impl Host {
                     Ok(FromClient::Event { about, payload }) => {
                         Some(Happened::Said(peer, visit, about, payload))
                     }
-                    Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => None,
+                    Ok(FromClient::Greeted) => {
+                        self.joined.insert(peer);
+                        Some(Happened::Joined(peer, visit))
+                    }
+                    Ok(FromClient::Applied | FromClient::Testified(_))
+                    | Err(PeerError::NoSuchPeer(_)) => None,
                     Err(error) => {
                         verdict.note(Fault::Failure, || {
                             format!("{peer:?}, an honest client, was refused: {error}")
@@ -232,7 +241,7 @@ impl Host {
                 }
                 self.current.remove(&peer);
                 self.stage.disconnect(peer);
-                Some(Happened::Left(peer))
+                self.joined.remove(&peer).then_some(Happened::Left(peer))
             }
             _ => None,
         }

@@ -112,7 +112,13 @@ impl Seat {
         let mut over = false;
         while let Some(event) = visit.net.poll_event() {
             match event {
-                ClientEvent::Connected { .. } => visit.connected = true,
+                ClientEvent::Connected { .. } => {
+                    visit.connected = true;
+                    while let Some(hello) = visit.view.poll_message() {
+                        let sent = visit.net.send(EVENTS, &hello, now);
+                        sent.expect("a new connection has room");
+                    }
+                }
                 ClientEvent::Received(Received::Message { channel, message }) => {
                     visit.take(self.peer, &message, verdict);
                     if channel == STATE {
@@ -183,6 +189,7 @@ impl Visit {
                     (object, self.picture.insert(object, rows).is_some())
                 }
                 Change::Removed(object) => (object, self.picture.remove(&object).is_some()),
+                Change::Entered | Change::Charged { .. } => continue,
                 Change::Event {
                     tick,
                     about,
