@@ -97,7 +97,7 @@ impl Host {
 
     /// Whether somebody is here, and on which visit.
     pub fn visit_of(&self, peer: PeerId) -> Option<u32> {
-        let (connection, _) = self.current.get(&peer)?;
+        let (connection, _) = self.current.get(self.joined.get(&peer)?)?;
         self.guests.get(connection).map(|&(_, visit)| visit)
     }
 
