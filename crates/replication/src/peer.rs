@@ -41,7 +41,7 @@ pub(crate) struct Peer {
     pub eye: Eye,
     pub team: u32,
     /// What it is shown, in the order in which it appeared in the world.
-    visible: BTreeMap<Serial, Seen>,
+    visible: BTreeMap<Serial, Sight>,
     /// Whether everything is to be looked at anew.
     pub unsettled: bool,
     /// Who looked at places last, and when: what has not moved since need not be asked about.
@@ -54,13 +54,6 @@ pub(crate) struct Peer {
     events: u64,
     /// Events about objects that the client does not know yet, as far as we know.
     waiting: BTreeMap<Serial, Vec<(Tick, Vec<u8>)>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    sight: Sight,
-    /// The entity of its first table, by whose number both ends call it.
-    first: Slot,
 }
 
 impl Peer {
@@ -155,7 +148,7 @@ impl Peer {
             let Some(record) = world.record_of(serial) else {
                 continue;
             };
-            let seen = self.visible.get(&serial).map(|seen| seen.sight);
+            let seen = self.visible.get(&serial).copied();
             let sight = sight(record, seen);
             match seen {
                 None if sight.is_some() => fresh.push(serial),
@@ -195,7 +188,7 @@ impl Peer {
 
     /// Shows an object like this from now on, or not at all.
     fn show(&mut self, record: &Record, sight: Option<Sight>, world: &World) {
-        let seen = self.visible.get(&record.serial).map(|seen| seen.sight);
+        let seen = self.visible.get(&record.serial).copied();
         if sight == seen {
             return;
         }
@@ -215,8 +208,7 @@ impl Peer {
         }
         match sight {
             Some(sight) => {
-                let first = record.slots[0];
-                self.visible.insert(record.serial, Seen { sight, first });
+                self.visible.insert(record.serial, sight);
             }
             None => {
                 self.visible.remove(&record.serial);
@@ -243,7 +235,7 @@ impl Peer {
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         self.encoder.acknowledge(ack, world.archive())?;
         let known = |serial: &Serial| {
-            let slot = self.visible.get(serial)?.first;
+            let slot = self.visible.contains_key(serial).then_some(serial.first)?;
             let id = self.encoder.client_id(slot)?;
             self.encoder.is_confirmed(slot).then_some((*serial, id))
         };
@@ -269,11 +261,11 @@ impl Peer {
             } = *announcement;
             let is_meant =
                 to.is_none_or(|peer| peer == own) && told.binary_search(&number).is_err();
-            let Some(seen) = self.visible.get(&about).filter(|_| is_meant) else {
+            if !is_meant || !self.visible.contains_key(&about) {
                 continue;
-            };
+            }
             heard.push(number);
-            let slot = seen.first;
+            let slot = about.first;
             match self.encoder.client_id(slot) {
                 Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, Some(id), payload),
                 _ => {
