@@ -324,7 +324,6 @@ impl Encoder {
                 .as_ref()
                 .is_some_and(|(bytes, _)| contents.is_draft || bytes.len() > limit)
         {
-            self.spare.extend(packet.take().map(|(_, log)| log));
             contents.despawns.truncate(limit / 4);
             packet = self.write_part(archive, &contents, now, limit);
         }
