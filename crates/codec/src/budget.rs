@@ -255,7 +255,7 @@ impl Appetite {
 }
 
 /// So few are always considered.
-const FEW: usize = 256;
+const FEW: usize = 1024;
 
 /// How much more an entity is expected to cost in a part than in the whole.
 #[derive(Clone, Copy, Debug)]

@@ -202,12 +202,7 @@ impl Encoder {
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
     /// without being asked for.
     pub fn hide(&mut self, slot: Slot) {
-        let Some(id) = self
-            .roster
-            .ids
-            .get_mut(slot.0 as usize)
-            .and_then(Option::take)
-        else {
+        let Some(id) = self.roster.ids.remove(&slot) else {
             return;
         };
         let to = self.next_tick();
@@ -329,7 +324,6 @@ impl Encoder {
                 .as_ref()
                 .is_some_and(|(bytes, _)| contents.is_draft || bytes.len() > limit)
         {
-            self.spare.extend(packet.take().map(|(_, log)| log));
             contents.despawns.truncate(limit / 4);
             packet = self.write_part(archive, &contents, now, limit);
         }
@@ -486,7 +480,7 @@ impl Encoder {
     }
 
     fn id(&self, slot: Slot) -> Option<u32> {
-        self.roster.ids.get(slot.0 as usize).copied().flatten()
+        self.roster.ids.get(&slot).copied()
     }
 
     /// The first tick that no packet tells of yet.
@@ -495,8 +489,12 @@ impl Encoder {
             .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
     }
 
-    /// Keeps what an entity at rest said so far, and says that it may no longer be so.
-    fn disturb(&mut self, id: u32, row: Option<&[i64]>, archive: &Archive) {
+    /// Keeps what an entity at rest has said since a tick, and says that it may no longer be so.
+    fn stir(&mut self, id: u32, slot: Slot, since: Option<Tick>, archive: &Archive) {
+        if self.twin.book.phase(id) != Phase::Resting {
+            return;
+        }
+        let row = since.and_then(|tick| archive.row(slot, tick));
         let sight = Sight {
             archive,
             roster: &self.roster,
@@ -505,7 +503,7 @@ impl Encoder {
         let level = self.twin.book.level(id);
         let told = self.encoded.unwrap_or_default();
         let mut buffer = Vec::new();
-        if let (Some(slot), Some(row)) = (sight.slot(id), row)
+        if let Some(row) = row
             && let Some(kept) = sight.told(slot, row, level, told, &mut buffer)
         {
             self.twin.keep_rest_row(id, kept, &sight);
@@ -520,26 +518,38 @@ impl Encoder {
             (Some(followed), Some(oldest)) => followed < oldest,
             _ => false,
         };
-        let mut previous = self.followed;
-        for tick in archive
-            .ticks()
-            .filter(|&tick| before.is_none_or(|f| tick > f))
-        {
-            let Some(changes) = archive.changes(tick) else {
-                continue;
-            };
+        let news = |tick: &Tick| before.is_none_or(|before| *tick > before);
+        let changes = || {
+            archive
+                .ticks()
+                .filter(news)
+                .filter_map(|t| archive.changes(t))
+        };
+        for changes in changes() {
             for &slot in &changes.despawned {
                 self.hide(slot);
             }
-            for &slot in &changes.changed {
-                let Some(id) = self.id(slot) else { continue };
-                if self.twin.book.phase(id) != Phase::Resting {
-                    continue;
+        }
+        // Whichever takes less: to search for those who changed, or to pass over those at rest.
+        let known = self.twin.book.population.len();
+        let changed: usize = changes().map(|changes| changes.changed.len()).sum();
+        if known / 8 < changed {
+            for id in 0..known as u32 {
+                if self.twin.book.phase(id) == Phase::Resting
+                    && let Some(slot) = self.roster.slots[id as usize]
+                    && archive.last_changed(slot) > before
+                {
+                    self.stir(id, slot, before, archive);
                 }
-                let row = previous.and_then(|tick| archive.row(slot, tick));
-                self.disturb(id, row, archive);
             }
-            previous = Some(tick);
+        } else {
+            for changes in changes() {
+                for &slot in &changes.changed {
+                    if let Some(id) = self.id(slot) {
+                        self.stir(id, slot, before, archive);
+                    }
+                }
+            }
         }
         // Who refers to something that came into sight or left it says something else from now on.
         let since = self.next_tick();
@@ -547,13 +557,10 @@ impl Encoder {
             for &holder in archive.holders(slot) {
                 let Some(id) = self.id(holder) else { continue };
                 self.roster.sightings.stir(id, since);
-                if self.twin.book.phase(id) == Phase::Resting {
-                    let row = before.and_then(|tick| archive.row(holder, tick));
-                    self.disturb(id, row, archive);
-                }
+                self.stir(id, holder, before, archive);
             }
         }
-        self.followed = previous;
+        self.followed = archive.newest().max(before);
         if lost {
             self.resync();
         }

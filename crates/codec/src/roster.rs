@@ -23,7 +23,8 @@ use crate::{
 /// Who the receiver knows by which number, and what is still to be told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roster {
-    pub ids: Vec<Option<u32>>,
+    /// Of those that are visible; a large world shall not cost anything to who sees little of it.
+    pub ids: BTreeMap<Slot, u32>,
     pub slots: Vec<Option<Slot>>,
     pub levels: Vec<u8>,
     pub weights: Vec<Weight>,
@@ -59,11 +60,7 @@ pub(crate) struct Doom {
 
 impl Roster {
     pub fn admit(&mut self, slot: Slot, since: Tick) -> u32 {
-        let at = slot.0 as usize;
-        if self.ids.len() <= at {
-            self.ids.resize(at + 1, None);
-        }
-        if let Some(id) = self.ids[at] {
+        if let Some(&id) = self.ids.get(&slot) {
             return id;
         }
         let id = self.free.pop_first().unwrap_or(self.slots.len() as u32);
@@ -74,7 +71,7 @@ impl Roster {
             self.sent.resize(id as usize + 1, Sequence(0));
             self.confirmed.resize(id as usize + 1, Sequence(0));
         }
-        self.ids[at] = Some(id);
+        self.ids.insert(slot, id);
         self.slots[id as usize] = Some(slot);
         self.levels[id as usize] = 0;
         self.weights[id as usize] = Weight::default();

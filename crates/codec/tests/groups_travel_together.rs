@@ -63,3 +63,41 @@ fn a_group_is_covered_whole_or_not_at_all() {
         assert!(largest <= budget.max(100), "{largest} bytes");
     }
 }
+
+/// Where so many wait to appear that only some of them are considered, those have their groups with
+/// them. Fails if `Encoder::preselect` does not look at groups.
+#[test]
+fn a_crowd_of_groups_appears_whole() {
+    let mut class = Class::new("part", vec![int("crew", 16), int("x", 32), int("y", 32)]);
+    class.group = Some(0);
+    // Parts of a crew are far from each other.
+    let rows: Vec<[i64; 3]> = (0..4 * CREWS)
+        .map(|number| [1 + number % CREWS, 977 * number % 10_000, number / CREWS])
+        .collect();
+    let starts: Vec<&[i64]> = rows.iter().map(|row| &row[..]).collect();
+    let mut pair = Pair::new(class, &starts);
+    let mut known = vec![false; rows.len()];
+    let mut packets = 0;
+    while known.contains(&false) {
+        packets += 1;
+        assert!(packets < 1000, "somebody never appears");
+        pair.exchange(Some(90));
+        let covered: Vec<_> = pair.decoder.covered().collect();
+        for (slot, known) in (0..).zip(&mut known) {
+            let id = pair.encoder.client_id(Slot(slot)).unwrap();
+            *known |= covered.binary_search(&id).is_ok();
+        }
+        let crew = |number: i64| (0..4).map(move |part| (part * CREWS + number) as usize);
+        for number in 0..CREWS {
+            let there = crew(number).filter(|&part| known[part]).count();
+            assert!(
+                there == 0 || there == 4,
+                "{there} of crew {number} after {packets} packets"
+            );
+        }
+        pair.capture((0..).zip(rows.iter().map(|row| &row[..])));
+    }
+    assert!(packets > 20, "{packets} packets were enough for all");
+}
+
+const CREWS: i64 = 400;

@@ -49,7 +49,7 @@ pub(crate) struct Peer {
     pub eye: Eye,
     pub team: u32,
     /// What it is shown, in the order in which it appeared in the world.
-    visible: BTreeMap<Serial, Seen>,
+    visible: BTreeMap<Serial, Sight>,
     /// The tick since which each of the client's numbers is that of the object it was last given to.
     since: Vec<Tick>,
     /// Whether everything is to be looked at anew.
@@ -83,13 +83,6 @@ pub struct Traveller {
     greeted: bool,
     ready: VecDeque<Vec<u8>>,
     events: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    sight: Sight,
-    /// The entity of its first table, by whose number both ends call it.
-    first: Slot,
 }
 
 impl Peer {
@@ -218,7 +211,7 @@ impl Peer {
             let Some(record) = record.filter(|record| record.whole.is_none()) else {
                 continue;
             };
-            let seen = self.visible.get(&serial).map(|seen| seen.sight);
+            let seen = self.visible.get(&serial).copied();
             match (seen, sight(record, seen)) {
                 (None, Some(_)) => fresh.push(serial),
                 (_, sight) => self.show_whole(own, record, sight, world),
@@ -279,7 +272,7 @@ impl Peer {
 
     /// Shows an object like this from now on, or not at all.
     fn show(&mut self, record: &Record, sight: Option<Sight>, world: &World) {
-        let seen = self.visible.get(&record.serial).map(|seen| seen.sight);
+        let seen = self.visible.get(&record.serial).copied();
         if sight == seen {
             return;
         }
@@ -299,8 +292,7 @@ impl Peer {
         }
         match sight {
             Some(sight) => {
-                let first = record.slots[0];
-                self.visible.insert(record.serial, Seen { sight, first });
+                self.visible.insert(record.serial, sight);
             }
             None => {
                 self.visible.remove(&record.serial);
@@ -336,7 +328,7 @@ impl Peer {
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         self.encoder.acknowledge(ack, world.archive())?;
         let known = |serial: &Serial| {
-            let slot = self.visible.get(serial)?.first;
+            let slot = self.visible.contains_key(serial).then_some(serial.first)?;
             let id = self.encoder.client_id(slot)?;
             self.encoder.is_confirmed(slot).then_some((*serial, id))
         };
@@ -452,9 +444,10 @@ impl Peer {
 
     /// Tells of something about an object that is shown, now or once the client knows it.
     fn notify(&mut self, about: Serial, tick: Tick, notice: Notice) {
-        let Some(slot) = self.visible.get(&about).map(|seen| seen.first) else {
+        if !self.visible.contains_key(&about) {
             return;
-        };
+        }
+        let slot = about.first;
         match self.encoder.client_id(slot) {
             Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, id, notice),
             _ => self.waiting.entry(about).or_default().push((tick, notice)),

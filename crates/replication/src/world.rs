@@ -65,7 +65,7 @@ pub struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Serial {
     pub number: u64,
-    /// The entity of its first table, only so that it is found without a search.
+    /// The entity of its first table, by whose number both ends call it.
     pub first: Slot,
 }
 

@@ -23,7 +23,7 @@ pub struct Seen {
     pub desyncs: u64,
     /// Connections that ended early.
     pub disconnects: u64,
-    /// Events that arrived.
+    /// Events that arrived at those who stayed.
     pub events: u64,
     /// Objects that a client saw in the end, on average.
     pub visible: f64,
@@ -32,7 +32,13 @@ pub struct Seen {
 /// Clients that joined, or are about to.
 pub struct Crowd {
     seats: Vec<Seat>,
+    /// What those saw who left when it was their turn.
+    former: Seen,
+    /// How many clients there ever were.
+    count: u64,
     entities: u32,
+    key: TokenKey,
+    servers: Vec<SocketAddr>,
     /// Between them and the server, if the link is not to be perfect.
     _relay: Option<UdpConditioner>,
 }
@@ -55,17 +61,16 @@ impl Crowd {
             .collect();
         let mut crowd = Self {
             seats: Vec::new(),
+            former: Seen::default(),
+            count: 0,
             entities: options.entities,
+            key,
+            servers,
             _relay: relay,
         };
-        for number in 0..options.clients {
-            let token = token(number.into(), &key, &servers)?;
-            crowd.seats.push(Seat {
-                client: Client::start(token, schema())?,
-                joined: false,
-                left: false,
-                seen: Seen::default(),
-            });
+        for _ in 0..options.clients {
+            let seat = crowd.newcomer()?;
+            crowd.seats.push(seat);
         }
         let clock = Clock::start();
         while !crowd.seats.iter().all(|seat| seat.joined) {
@@ -80,22 +85,52 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Listens until told to stop.
-    pub fn watch(mut self, stop: &AtomicBool) -> Seen {
+    /// Listens until told to stop, while some come and go.
+    pub fn watch(mut self, options: &SwarmOptions, stop: &AtomicBool) -> Result<Seen, SwarmError> {
+        let clock = Clock::start();
+        let staying = options.staying() as usize;
+        let turns = self.seats.len() - staying;
+        let mut gone = 0;
         while !stop.load(Ordering::Relaxed) {
             self.listen();
+            let due = clock.now().as_micros() * u64::from(options.churn) / 1_000_000;
+            // One at a time, so that the others are listened to in between.
+            if gone < due && turns > 0 {
+                self.replace(staying + gone as usize % turns)?;
+                gone += 1;
+            }
         }
-        let mut all = Seen::default();
+        let mut all = self.former;
+        all.visible = 0.0;
         let seats = self.seats.len().max(1) as f64;
-        for seat in self.seats {
-            all.checked += seat.seen.checked;
-            all.desyncs += seat.seen.desyncs;
-            all.disconnects += u64::from(seat.left);
-            all.events += seat.seen.events;
+        for (number, seat) in self.seats.iter().enumerate() {
+            all.add(seat, number < staying);
             all.visible += seat.client.objects().count() as f64;
         }
         all.visible /= seats;
-        all
+        Ok(all)
+    }
+
+    /// A client leaves, and another comes in its place.
+    fn replace(&mut self, seat: usize) -> Result<(), SwarmError> {
+        let newcomer = self.newcomer()?;
+        let former = std::mem::replace(&mut self.seats[seat], newcomer);
+        self.former.add(&former, false);
+        // To say goodbye takes a while, for which the others cannot wait.
+        std::thread::spawn(|| former.client.leave());
+        Ok(())
+    }
+
+    /// A client that begins to join.
+    fn newcomer(&mut self) -> Result<Seat, SwarmError> {
+        let token = token(self.count, &self.key, &self.servers)?;
+        self.count += 1;
+        Ok(Seat {
+            client: Client::start(token, schema())?,
+            joined: false,
+            left: false,
+            seen: Seen::default(),
+        })
     }
 
     fn listen(&mut self) {
@@ -109,6 +144,15 @@ impl Crowd {
         if let Some(seat) = self.seats.first_mut() {
             seat.client.wait(Duration::from_millis(2));
         }
+    }
+}
+
+impl Seen {
+    fn add(&mut self, seat: &Seat, stayed: bool) {
+        self.checked += seat.seen.checked;
+        self.desyncs += seat.seen.desyncs;
+        self.disconnects += u64::from(seat.left);
+        self.events += if stayed { seat.seen.events } else { 0 };
     }
 }
 

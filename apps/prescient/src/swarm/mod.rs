@@ -45,9 +45,23 @@ pub struct SwarmOptions {
     /// A recorded link that packets to the clients take instead.
     #[arg(long, value_name = "FILE")]
     pub link: Option<std::path::PathBuf>,
+    /// Clients that leave in a second, each with another that joins. Half of all take turns in this,
+    /// the others stay, and only their events are counted.
+    #[arg(long, default_value_t = 0)]
+    pub churn: u32,
     /// One JSON line at the end.
     #[arg(long)]
     pub json: bool,
+}
+
+impl SwarmOptions {
+    /// How many clients stay from the beginning to the end.
+    fn staying(&self) -> u32 {
+        match self.churn {
+            0 => self.clients,
+            _ => self.clients / 2,
+        }
+    }
 }
 
 /// Why there is no swarm.
@@ -98,6 +112,7 @@ pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
         .args(["--visible", &options.visible.to_string()])
         .args(["--hz", &options.hz.to_string()])
         .args(["--seconds", &options.seconds.to_string()])
+        .args(["--staying", &options.staying().to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -115,11 +130,11 @@ pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
     let stop = AtomicBool::new(false);
     let done = Crowd::gather(options, &key, &address).and_then(|crowd| {
         std::thread::scope(|scope| {
-            let watching = scope.spawn(|| crowd.watch(&stop));
+            let watching = scope.spawn(|| crowd.watch(options, &stop));
             let report = line();
             stop.store(true, Ordering::Relaxed);
             let seen = watching.join().expect("the clients do not panic");
-            Ok((report?, seen))
+            Ok((report?, seen?))
         })
     });
     // The end of standard input tells the server that nobody is left.
@@ -146,6 +161,7 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen) {
         "events_sent": server["events_sent"],
         "events_delivered": seen.events,
         "rss_mb": server["rss_mb"],
+        "rss_growth_percent": server["rss_growth_percent"],
     });
     if options.json {
         println!("{all}");

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use prescient::{
-    Distance, Limits, Place, Ref, Server, ServerEvent, ServerOptions, WorldError, key_from_text,
+    Distance, Limits, PeerId, Place, Ref, Server, ServerEvent, ServerOptions, WorldError,
+    key_from_text,
 };
 use prescient_net::Clock;
 use serde_json::{Value, json};
@@ -28,6 +29,9 @@ pub struct ServeOptions {
     hz: u32,
     #[arg(long)]
     seconds: u32,
+    /// Clients with lower numbers stay to the end.
+    #[arg(long)]
+    staying: u32,
 }
 
 /// Why there is no server.
@@ -53,7 +57,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let sight = reach(options.visible);
     let mut settings = ServerOptions {
         limits: Limits {
-            connections: options.clients as usize + 8,
+            connections: 2 * options.clients as usize + 8,
             connections_per_address: usize::MAX,
             handshakes_per_address: u32::MAX,
             ..Limits::default()
@@ -76,6 +80,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         server,
         options: options.clone(),
         walkers: Vec::new(),
+        staying: Vec::new(),
         joined: 0,
         tick: 0,
         spans: Vec::new(),
@@ -88,6 +93,8 @@ struct Stage {
     server: Server,
     options: ServeOptions,
     walkers: Vec<Ref<Walker>>,
+    /// Peers that stay to the end.
+    staying: Vec<PeerId>,
     joined: u32,
     tick: u32,
     /// How long each tick took, in microseconds.
@@ -102,6 +109,7 @@ impl Stage {
         let mut due = clock.now();
         let mut start = None;
         let mut report = None;
+        let mut early_rss = None;
         while !left.load(Ordering::Relaxed) {
             let begun = clock.now();
             self.step(report.is_none())?;
@@ -113,8 +121,16 @@ impl Stage {
                 }
                 (Some((since, tick, cost)), None) if clock.now().since(*since) >= over => {
                     let now = clock.now();
-                    let done = self.report(now.since(*since), self.tick - tick, cost);
+                    let mut done = self.report(now.since(*since), self.tick - tick, cost);
+                    let growth = |(early, late): (f64, f64)| (late / early - 1.0) * 100.0;
+                    done["rss_growth_percent"] = json!(early_rss.zip(rss_mb()).map(growth));
                     report = Some((now, Some(done)));
+                }
+                // By then everybody's model has the size that it will have.
+                (Some((since, ..)), None)
+                    if early_rss.is_none() && clock.now().since(*since) >= over / 10 =>
+                {
+                    early_rss = rss_mb();
                 }
                 _ => {}
             }
@@ -132,11 +148,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Events that were told, once for each who heard of it.
+    /// Events that those who stay were told, once for each who heard of it.
     fn events(&mut self) -> u64 {
         let stage = self.server.stage();
-        let peers: Vec<_> = stage.peers().collect();
-        let told = peers.into_iter().filter_map(|peer| stage.statistics(peer));
+        let peers = self.staying.iter();
+        let told = peers.filter_map(|&peer| stage.statistics(peer));
         told.map(|statistics| statistics.events).sum()
     }
 
@@ -144,8 +160,11 @@ impl Stage {
         while let Some(event) = self.server.poll() {
             if let ServerEvent::Joined { peer, client, .. } = event {
                 self.joined += 1;
-                let place = u64::from(self.options.entities) * client.0;
-                let place = place / u64::from(self.options.clients.max(1));
+                if client.0 < u64::from(self.options.staying) {
+                    self.staying.push(peer);
+                }
+                let clients = u64::from(self.options.clients.max(1));
+                let place = u64::from(self.options.entities) * (client.0 % clients) / clients;
                 let [x, y] = home(place as u32, self.options.entities);
                 let eye = Place([f64::from(x), f64::from(y), 0.0]);
                 let looks = self.server.stage().look_from(peer, eye);
