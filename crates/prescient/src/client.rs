@@ -7,8 +7,8 @@ use prescient_net::{BlockingClient, insecure_token};
 use prescient_replication::{Change, Config, Object, Tick};
 use prescient_schema::{EntityRef, Schema, State};
 use prescient_transport::{
-    ClientId, CloseReason, ConnectError, ConnectToken, LinkConfig, ProtocolId, Received, SendError,
-    Statistics,
+    ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
+    LinkConfig, ProtocolId, Received, SendError, Statistics,
 };
 
 use crate::carrier::ClientCarrier;
@@ -39,6 +39,9 @@ pub struct Client {
     view: prescient_replication::Client,
     /// State arrived, and the server does not know yet what became of it.
     unanswered: bool,
+    /// The keys that were down when last asked, and the number of that input.
+    held: Keys,
+    pushed: InputTick,
     events: VecDeque<ClientEvent>,
 }
 
@@ -79,6 +82,8 @@ impl Client {
             carrier,
             view,
             unanswered: false,
+            held: Keys::NONE,
+            pushed: InputTick(0),
             events: VecDeque::new(),
         }
     }
@@ -134,6 +139,30 @@ impl Client {
             return Ok(());
         };
         self.carrier.send(EVENTS, &message)
+    }
+
+    /// Tells the server which keys the player holds down, a bit each, once per tick of the game. No
+    /// key press gets lost on the way, and ticks in which nothing changes are next to free.
+    ///
+    /// The server hears of them ([`Input`](crate::ServerEvent::Input),
+    /// [`keys`](crate::Server::keys)), and so does everybody who sees the player's objects, if their
+    /// type has a field for them: `#[state(keys)] keys: u32`.
+    pub fn press(&mut self, keys: u64) -> Result<(), InputError> {
+        let held = Keys::from_bits(keys);
+        self.act(Input {
+            held,
+            pressed: held.without(self.held),
+            ..Input::default()
+        })
+    }
+
+    /// The same with a pointer, up to 256 keys, keys that went down and up again within a tick, and
+    /// a few bytes of anything else.
+    pub fn act(&mut self, input: Input) -> Result<(), InputError> {
+        let (tick, held) = (InputTick(self.pushed.0 + 1), input.held);
+        self.carrier.push_input(tick, input)?;
+        (self.pushed, self.held) = (tick, held);
+        Ok(())
     }
 
     /// Leaves, and returns when that is said.

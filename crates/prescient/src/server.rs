@@ -11,7 +11,7 @@ use prescient_replication::{
 };
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{
-    ClientId, CloseReason, Limits, LinkConfig, ProtocolId, Received, SendError, Statistics,
+    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, SendError, Statistics,
     TokenKey,
 };
 
@@ -21,11 +21,15 @@ use crate::error::ServeError;
 use crate::protocol::{EVENTS, STATE, protocol_of};
 
 /// What a server does by default.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Bytes of state in a packet at most. One that has to be cut into parts is lost with any of
     /// them.
     pub packet: usize,
+    /// Where clients reach the server, as their tokens name it; a token that names none of these is
+    /// refused. Empty for where it is [bound](Server::bind), which does for an address of this
+    /// machine and not for `0.0.0.0` or behind a router.
+    pub public: Vec<SocketAddr>,
     /// How state is coded and looked at.
     pub replication: ServerConfig,
     /// How many may come.
@@ -38,6 +42,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             packet: 1100,
+            public: Vec::new(),
             replication: ServerConfig::default(),
             limits: Limits::default(),
             link: LinkConfig::default(),
@@ -66,6 +71,14 @@ pub enum ServerEvent {
         about: About<EntityRef>,
         /// What.
         payload: Vec<u8>,
+    },
+    /// A player did something, in one tick of his own. Each comes once and in order; of those that
+    /// were long under way several may have become one, in which everything is pressed that was.
+    Input {
+        /// Who.
+        peer: PeerId,
+        /// What.
+        input: Input,
     },
     /// Nothing was heard of a client for a while; it may come back.
     Silent(PeerId),
@@ -107,7 +120,8 @@ impl Server {
         Self::bind(address, key, schema, relevance, ServerOptions::default())
     }
 
-    /// A server for everybody with a token that was sealed with this key for this address.
+    /// A server for everybody with a token that was sealed with this key for this address, or for
+    /// one of those that are [`public`](ServerOptions::public).
     pub fn bind(
         address: &str,
         key: TokenKey,
@@ -119,7 +133,10 @@ impl Server {
         // A name that resolves to nothing is an error of its own.
         let addresses = resolve(address)?;
         let socket = Socket::bind(addresses[0])?;
-        let public = vec![socket.address()];
+        let public = match &options.public[..] {
+            [] => vec![socket.address()],
+            public => public.to_vec(),
+        };
         let mut config = prescient_transport::ServerConfig::new(key, protocol, public);
         (config.limits, config.link) = (options.limits, options.link);
         let net = BlockingServer::new(socket, config)?;
@@ -257,6 +274,11 @@ impl Server {
         self.stage.announce(object, payload)
     }
 
+    /// The keys that a player holds down, as far as we know: a bit each.
+    pub fn keys(&self, peer: PeerId) -> u64 {
+        self.stage.keys(peer).unwrap_or(0)
+    }
+
     /// Throws a peer out.
     pub fn kick(&mut self, peer: PeerId) {
         self.close(peer, CloseReason::Kicked);
@@ -296,6 +318,10 @@ impl Server {
                 connection,
                 received: Received::Message { message, .. },
             } => self.hear(PeerId(connection.0), &message),
+            Net::Received {
+                connection,
+                received: Received::Input { input, .. },
+            } => self.feel(PeerId(connection.0), input),
             Net::Silent { connection } => {
                 self.events
                     .push_back(ServerEvent::Silent(PeerId(connection.0)));
@@ -321,6 +347,12 @@ impl Server {
             }
             Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
             Err(_) => self.close(peer, CloseReason::Violation),
+        }
+    }
+
+    fn feel(&mut self, peer: PeerId, input: Input) {
+        if self.stage.set_keys(peer, input.held.bits()).is_ok() {
+            self.events.push_back(ServerEvent::Input { peer, input });
         }
     }
 

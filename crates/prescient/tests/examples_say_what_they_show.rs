@@ -30,6 +30,18 @@ fn simple_box_shows_a_box_that_moves() {
     assert!(places.len() > 10, "it hardly moved: {lines:?}");
 }
 
+/// Fails if `Server::feel` says nothing of inputs (then nobody ever walks), or does not tell the
+/// stage of the keys.
+#[test]
+fn events_and_input_reach_who_watches() {
+    let said = [
+        "somebody is there",
+        "he holds the key to the right down",
+        "he shouts hey!",
+    ];
+    assert_eq!(run("events_and_input"), said);
+}
+
 /// Fails if `Sight::usual` shows owners no more than others, or if `Distance` has no rim
 /// (`leave: enter` in `Distance::new`).
 #[test]

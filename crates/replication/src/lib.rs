@@ -55,6 +55,7 @@
 mod client;
 mod event;
 mod grid;
+mod held;
 mod kinds;
 mod message;
 mod peer;

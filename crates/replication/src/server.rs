@@ -128,6 +128,7 @@ impl Server {
     /// Somebody no longer looks.
     pub fn disconnect(&mut self, peer: PeerId) {
         let gone = self.peers.remove(&peer);
+        self.world.held_mut().release(peer);
         if gone.is_some_and(|peer| peer.team != 0) {
             self.look_at_everything();
         }
@@ -157,6 +158,20 @@ impl Server {
             self.look_at_everything();
         }
         Ok(())
+    }
+
+    /// A peer holds these keys down, a bit each. From the next [`step`](Self::step) on they stand in
+    /// the objects that belong to it and have a field for them (`#[state(keys)]`), whatever the
+    /// program itself writes there.
+    pub fn set_keys(&mut self, peer: PeerId, keys: u64) -> Result<(), PeerError> {
+        self.peer(peer)?;
+        self.world.held_mut().set(peer, keys);
+        Ok(())
+    }
+
+    /// The keys that a peer holds down; `None` if it never said.
+    pub fn keys(&self, peer: PeerId) -> Option<u64> {
+        self.world.held().keys(peer)
     }
 
     /// Whether a peer is shown an object.

@@ -1,6 +1,6 @@
 //! The truth: objects, their values at every recent tick, and where they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, Capture, CaptureError};
@@ -9,6 +9,7 @@ use prescient_schema::{Declaration, EntityRef, Parcel, Ref, Schema, SchemaError,
 use thiserror::Error;
 
 use crate::grid::{Grid, Place};
+use crate::held::Held;
 use crate::kinds::{Kind, Kinds};
 use crate::server::PeerId;
 
@@ -72,9 +73,27 @@ struct Cast {
     next_serial: u64,
     grid: Grid,
     touched: Vec<Touched>,
+    held: Held,
+    /// What belongs to whom.
+    owned: BTreeMap<PeerId, BTreeSet<Serial>>,
 }
 
 impl Cast {
+    /// An object was one peer's and is another's.
+    fn hand_over(&mut self, serial: Serial, from: Option<PeerId>, to: Option<PeerId>) {
+        if let Some(from) = from
+            && let Some(owned) = self.owned.get_mut(&from)
+        {
+            owned.remove(&serial);
+            if owned.is_empty() {
+                self.owned.remove(&from);
+            }
+        }
+        if let Some(to) = to {
+            self.owned.entry(to).or_default().insert(serial);
+        }
+    }
+
     fn serial(&self, slot: Slot) -> Option<Serial> {
         self.serials.get(slot.0 as usize).copied().flatten()
     }
@@ -111,19 +130,32 @@ impl World {
                 next_serial: 0,
                 grid: Grid::new(cell),
                 touched: Vec::new(),
+                held: Held::default(),
+                owned: BTreeMap::new(),
             },
         })
     }
 
     pub(crate) fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
         let schema = self.archive.schema().clone();
-        Ok(Step {
+        let mut step = Step {
             capture: Some(self.archive.begin(tick)?),
             schema,
             kinds: &self.kinds,
             cast: &mut self.cast,
             parcel: Parcel::default(),
-        })
+        };
+        step.hold()?;
+        Ok(step)
+    }
+
+    /// The keys that players hold down.
+    pub(crate) fn held(&self) -> &Held {
+        &self.cast.held
+    }
+
+    pub(crate) fn held_mut(&mut self) -> &mut Held {
+        &mut self.cast.held
     }
 
     /// The newest tick.
@@ -217,9 +249,11 @@ impl Step<'_> {
                 expected: T::NAME,
             });
         }
+        let owner = self.cast.records[&serial].owner;
         for table in 0..T::TABLES.len() {
             let entity = self.cast.records[&serial].slots[table];
             self.fill(value, table, object.entity());
+            self.fill_keys(self.kinds.tables(kind)[table], owner);
             let Some(capture) = &mut self.capture else {
                 break;
             };
@@ -240,10 +274,12 @@ impl Step<'_> {
     pub fn give(&mut self, object: EntityRef, owner: Option<PeerId>) -> Result<(), WorldError> {
         let serial = self.find(object)?;
         if let Some(record) = self.cast.records.get_mut(&serial) {
-            record.owner = owner;
+            let before = std::mem::replace(&mut record.owner, owner);
+            self.cast.hand_over(serial, before, owner);
             self.cast.touched.push(Touched::Here(serial));
+            self.cast.held.changed(owner);
         }
-        Ok(())
+        self.hold()
     }
 
     /// An object is no more.
@@ -253,6 +289,7 @@ impl Step<'_> {
             return Err(WorldError::NoSuchObject(object));
         };
         self.cast.set_serial(record.slots[0], None);
+        self.cast.hand_over(serial, record.owner, None);
         self.cast.grid.put(serial, None);
         self.cast.touched.push(Touched::Gone(serial));
         let Some(capture) = &mut self.capture else {
@@ -276,6 +313,7 @@ impl Step<'_> {
         let mut place = None;
         for (table, &class) in classes.iter().enumerate() {
             self.fill(value, table, object);
+            self.fill_keys(class, owner);
             let Some(capture) = &mut self.capture else {
                 break;
             };
@@ -302,6 +340,7 @@ impl Step<'_> {
         self.cast.next_serial += 1;
         self.cast.grid.put(serial, place);
         self.cast.set_serial(first, Some(serial));
+        self.cast.hand_over(serial, None, owner);
         self.cast.touched.push(Touched::Here(serial));
         let record = Record {
             serial,
@@ -335,6 +374,42 @@ impl Step<'_> {
         value.write(&Declaration::PLAIN, T::TABLES[table], &mut self.parcel);
         if table > 0 {
             self.parcel.row.push(object.cell());
+        }
+    }
+}
+
+/// The keys that owners hold down, in the objects of those whose type has a field for them.
+impl Step<'_> {
+    /// Brings objects up to date whose owner's keys have changed.
+    fn hold(&mut self) -> Result<(), WorldError> {
+        let changed = self.cast.held.take_changed();
+        let Some(capture) = self.capture.as_mut().filter(|_| !changed.is_empty()) else {
+            return Ok(());
+        };
+        let owned = |owner| Some((owner, self.cast.owned.get(&owner)?));
+        let owned = changed.into_iter().filter_map(owned);
+        for (owner, serial) in owned.flat_map(|(owner, of)| of.iter().map(move |s| (owner, s))) {
+            let Some(record) = self.cast.records.get(serial) else {
+                continue;
+            };
+            let classes = self.kinds.tables(record.kind).iter();
+            for (&slot, &class) in record.slots.iter().zip(classes) {
+                let class = &self.schema.classes[usize::from(class)];
+                if let Some((field, cell)) = self.cast.held.cell(class, owner) {
+                    capture.set(slot, field, cell)?;
+                }
+            }
+        }
+        self.cast.held.forget_absent();
+        Ok(())
+    }
+
+    /// Writes the owner's keys over those of the value.
+    fn fill_keys(&mut self, class: u16, owner: Option<PeerId>) {
+        let class = &self.schema.classes[usize::from(class)];
+        let cell = owner.and_then(|owner| self.cast.held.cell(class, owner));
+        if let Some((field, cell)) = cell {
+            self.parcel.row[usize::from(field)] = cell;
         }
     }
 }
