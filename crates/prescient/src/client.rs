@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use prescient_codec::DecodeError;
 use prescient_net::{BlockingClient, insecure_token};
-use prescient_replication::{Change, Config, Object, Tick};
+use prescient_replication::{Change, ClientError, Config, Object, Tick};
 use prescient_schema::{EntityRef, Schema, State};
 use prescient_transport::{
     ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
@@ -14,6 +15,7 @@ use prescient_transport::{
 use crate::carrier::ClientCarrier;
 use crate::error::JoinError;
 use crate::protocol::{EVENTS, STATE, protocol_of};
+use crate::statistics::ViewStatistics;
 
 /// What happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,7 @@ pub struct Client {
     held: Keys,
     pushed: InputTick,
     events: VecDeque<ClientEvent>,
+    statistics: ViewStatistics,
 }
 
 impl Client {
@@ -85,6 +88,7 @@ impl Client {
             held: Keys::NONE,
             pushed: InputTick(0),
             events: VecDeque::new(),
+            statistics: ViewStatistics::default(),
         }
     }
 
@@ -176,13 +180,21 @@ impl Client {
         self.carrier.statistics()
     }
 
+    /// What became of what the server sent.
+    pub fn view_statistics(&self) -> ViewStatistics {
+        self.statistics
+    }
+
     fn handle(&mut self, event: prescient_transport::ClientEvent) {
         use prescient_transport::ClientEvent as Net;
         match event {
             Net::Received(Received::Message { channel, message }) => {
-                // What could not be applied is late or damaged, and heals by itself when the
-                // server hears of it.
-                let _ = self.view.handle(&message);
+                // What could not be applied heals by itself when the server hears of it.
+                match self.view.handle(&message) {
+                    Ok(()) => self.statistics.applied += 1,
+                    Err(ClientError::State(DecodeError::Late)) => self.statistics.late += 1,
+                    Err(_) => self.statistics.refused += 1,
+                }
                 self.unanswered |= channel == STATE;
             }
             Net::Connected { .. } => self.events.push_back(ClientEvent::Joined),

@@ -74,6 +74,7 @@ mod local;
 mod names;
 mod protocol;
 mod server;
+mod statistics;
 
 pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
@@ -83,3 +84,4 @@ pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use protocol::protocol_of;
 pub use server::{Server, ServerEvent, ServerOptions};
+pub use statistics::{Expense, PeerReport, ViewStatistics};

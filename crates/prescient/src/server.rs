@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_codec::ledger::Ledger;
 use prescient_net::{BlockingServer, Socket, SocketStatistics, resolve};
 use prescient_replication::{
-    About, FromClient, PeerError, PeerId, PeerStatistics, Relevance, ServerConfig, Step, Tick,
-    World, WorldError,
+    About, FromClient, PeerError, PeerId, Relevance, ServerConfig, Step, Tick, World, WorldError,
 };
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{
-    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, SendError, Statistics,
-    TokenKey,
+    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, SendError, TokenKey,
 };
 
 use crate::carrier::ServerCarrier;
 use crate::client::Client;
 use crate::error::ServeError;
 use crate::protocol::{EVENTS, STATE, protocol_of};
+use crate::statistics::{Expense, PeerReport};
 
 /// What a server does by default.
 #[derive(Clone, Debug)]
@@ -30,6 +30,9 @@ pub struct ServerOptions {
     /// refused. Empty for where it is [bound](Server::bind), which does for an address of this
     /// machine and not for `0.0.0.0` or behind a router.
     pub public: Vec<SocketAddr>,
+    /// Bytes of events that may wait for one client. One for which there are more takes nothing in,
+    /// and is thrown out as [`Stalled`](CloseReason::Stalled).
+    pub backlog: usize,
     /// How state is coded and looked at.
     pub replication: ServerConfig,
     /// How many may come.
@@ -43,6 +46,7 @@ impl Default for ServerOptions {
         Self {
             packet: 1100,
             public: Vec::new(),
+            backlog: 1 << 20,
             replication: ServerConfig::default(),
             limits: Limits::default(),
             link: LinkConfig::default(),
@@ -103,8 +107,8 @@ pub struct Server {
     schema: Schema,
     options: ServerOptions,
     tick: Tick,
-    /// Events that their connections had no room for.
-    backlog: BTreeMap<PeerId, VecDeque<Vec<u8>>>,
+    /// What connections had no room for.
+    backlogs: BTreeMap<PeerId, Backlog>,
     events: VecDeque<ServerEvent>,
 }
 
@@ -170,7 +174,7 @@ impl Server {
             schema,
             options,
             tick: Tick(0),
-            backlog: BTreeMap::new(),
+            backlogs: BTreeMap::new(),
             events: VecDeque::new(),
         })
     }
@@ -223,7 +227,7 @@ impl Server {
             carrier,
             stage,
             options,
-            backlog,
+            backlogs,
             ..
         } = self;
         // Nothing is too long for a seat.
@@ -231,17 +235,25 @@ impl Server {
         let budget = |peer| (!seats.contains_key(&peer)).then_some(options.packet);
         for (peer, message) in stage.encode(&budget) {
             // What a connection has no room for is lost, as it might be on the way.
-            let _ = carrier.send(peer, STATE, &message);
+            if carrier.send(peer, STATE, &message).is_err() {
+                backlogs.entry(peer).or_default().dropped += 1;
+            }
         }
         let peers: Vec<PeerId> = stage.peers().collect();
         for peer in peers {
-            let backlog = backlog.entry(peer).or_default();
-            backlog.extend(std::iter::from_fn(|| stage.poll_event(peer)));
-            while let Some(event) = backlog.front() {
+            let backlog = backlogs.entry(peer).or_default();
+            while let Some(event) = stage.poll_event(peer) {
+                backlog.push(event);
+            }
+            while let Some(event) = backlog.events.front() {
                 match carrier.send(peer, EVENTS, event) {
                     Err(SendError::Backlogged) => break,
-                    Ok(()) | Err(_) => backlog.pop_front(),
-                };
+                    Ok(()) | Err(_) => backlog.pop(),
+                }
+            }
+            if backlog.bytes > options.backlog {
+                backlog.clear();
+                carrier.close(peer, CloseReason::Stalled);
             }
         }
         carrier.flush();
@@ -249,16 +261,24 @@ impl Server {
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ServerEvent> {
-        while let Some(event) = self.carrier.poll() {
+        loop {
+            // Nothing is taken in before the last event was polled: what a program has no time for
+            // waits in the socket, which has a limit.
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let event = self.carrier.poll()?;
             self.handle(event);
         }
-        self.events.pop_front()
     }
 
-    /// Waits, and takes in what arrives.
+    /// Waits, and takes in what arrives. Returns early if thousands of events wait to be
+    /// [`poll`](Self::poll)ed.
     pub fn wait(&mut self, span: Duration) {
         let until = self.carrier.now().after(span);
-        while let Some(event) = self.carrier.wait_until(until) {
+        while self.events.len() < MOST_EVENTS
+            && let Some(event) = self.carrier.wait_until(until)
+        {
             self.handle(event);
         }
     }
@@ -299,10 +319,43 @@ impl Server {
         self.carrier.socket_statistics()
     }
 
-    /// What happened between the server and a peer: packets and round trips, and state.
-    pub fn statistics(&self, peer: PeerId) -> Option<(Statistics, PeerStatistics)> {
-        let connection = self.carrier.statistics(peer)?;
-        Some((connection, self.stage.statistics(peer)?))
+    /// What happened between the server and a peer: round trips, losses and rates, and what it is
+    /// shown.
+    pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
+        let state = self.stage.statistics(peer)?;
+        let waits = self.backlogs.get(&peer);
+        let waits = waits.map_or((0, 0), |waits| (waits.dropped, waits.bytes));
+        let link = self.carrier.statistics(peer);
+        Some(PeerReport::new(link, state, self.tick, waits))
+    }
+
+    /// Keeps an account of what bytes for a peer are spent on from now on, or no longer. It makes
+    /// [`send`](Self::send) slower.
+    pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
+        self.stage.keep_ledger(peer, keep)
+    }
+
+    /// What is using my bytes? Everything that was sent to a peer since its account is
+    /// [kept](Self::keep_ledger), the dearest first; nothing if it is not.
+    pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
+        let schema = self.stage.world().archive().schema();
+        let entries = self.stage.ledger(peer).map(Ledger::entries);
+        let expenses = entries.into_iter().flatten().map(|(account, cost)| {
+            let class = account
+                .class
+                .map(|class| &schema.classes[usize::from(class)]);
+            let field = class.zip(account.field);
+            let field = field.map(|(class, field)| &class.fields[usize::from(field)].name);
+            Expense {
+                class: class.map_or_else(String::new, |class| class.name.clone()),
+                field: field.cloned().unwrap_or_default(),
+                cause: account.cause.name(),
+                bytes: cost as f64 / f64::from(1 << 19),
+            }
+        });
+        let mut expenses: Vec<Expense> = expenses.collect();
+        expenses.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
+        expenses
     }
 
     fn handle(&mut self, event: prescient_transport::ServerEvent) {
@@ -368,7 +421,35 @@ impl Server {
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
         self.stage.disconnect(peer);
-        self.backlog.remove(&peer);
+        self.backlogs.remove(&peer);
         self.events.push_back(ServerEvent::Left { peer, reason });
     }
 }
+
+/// What a connection had no room for.
+#[derive(Debug, Default)]
+struct Backlog {
+    events: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Messages of state, which do not wait.
+    dropped: u64,
+}
+
+impl Backlog {
+    fn push(&mut self, event: Vec<u8>) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+    }
+
+    fn pop(&mut self) {
+        self.bytes -= self.events.pop_front().map_or(0, |event| event.len());
+    }
+
+    fn clear(&mut self) {
+        self.events.clear();
+        self.bytes = 0;
+    }
+}
+
+/// More than happens in a tick, even to a large server.
+const MOST_EVENTS: usize = 8192;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use prescient_codec::{
-    Ack, AckError, ClientId, Config, EncodeError, Encoder, Slot, Statistics, Tick,
+    Ack, AckError, ClientId, Config, EncodeError, Encoder, Sequence, Slot, Statistics, Tick,
+    ledger::Ledger,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -18,6 +19,12 @@ use crate::world::{Record, Serial, Touched, World};
 pub struct PeerStatistics {
     /// What the codec counted.
     pub codec: Statistics,
+    /// Messages of state that were made for it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The newest tick that it is known to have applied something of.
+    pub applied: Option<Tick>,
     /// Objects that it is shown.
     pub visible: usize,
     /// Bytes that its model holds.
@@ -40,6 +47,8 @@ pub(crate) struct Peer {
     encoder: Encoder,
     pub eye: Eye,
     pub team: u32,
+    /// What it was sent.
+    sent: Sent,
     /// What it is shown, in the order in which it appeared in the world.
     visible: BTreeMap<Serial, Seen>,
     /// Whether everything is to be looked at anew.
@@ -49,6 +58,37 @@ pub(crate) struct Peer {
     events: u64,
     /// Events about objects that the client does not know yet, as far as we know.
     waiting: BTreeMap<Serial, Vec<(Tick, Vec<u8>)>>,
+}
+
+#[derive(Debug, Default)]
+struct Sent {
+    packets: u64,
+    bytes: u64,
+    /// The ticks of packets of which nothing is known yet.
+    ticks: VecDeque<(Sequence, Tick)>,
+    applied: Option<Tick>,
+}
+
+impl Sent {
+    fn note(&mut self, sequence: Sequence, tick: Tick, length: usize) {
+        self.packets += 1;
+        self.bytes += length as u64;
+        if self.ticks.len() == MOST_TICKS {
+            self.ticks.pop_front();
+        }
+        self.ticks.push_back((sequence, tick));
+    }
+
+    fn apply(&mut self, newest: Sequence) {
+        while let Some(&(sequence, tick)) = self.ticks.front()
+            && sequence <= newest
+        {
+            self.ticks.pop_front();
+            if sequence == newest {
+                self.applied = Some(tick);
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +104,7 @@ impl Peer {
             encoder: Encoder::new(schema, config),
             eye: Eye::Nowhere,
             team: 0,
+            sent: Sent::default(),
             visible: BTreeMap::new(),
             unsettled: true,
             ready: VecDeque::new(),
@@ -75,6 +116,9 @@ impl Peer {
     pub fn statistics(&self) -> PeerStatistics {
         PeerStatistics {
             codec: self.encoder.statistics(),
+            packets: self.sent.packets,
+            bytes: self.sent.bytes,
+            applied: self.sent.applied,
             visible: self.visible.len(),
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
@@ -178,7 +222,12 @@ impl Peer {
     pub fn encode(&mut self, world: &World, budget: Option<usize>) -> Option<Vec<u8>> {
         let budget = budget.map(|bytes| bytes.saturating_sub(1));
         match self.encoder.encode(world.archive(), budget) {
-            Ok(packet) => Some(Message::State(&packet.bytes).to_bytes()),
+            Ok(packet) => {
+                let message = Message::State(&packet.bytes).to_bytes();
+                let tick = world.tick().unwrap_or_default();
+                self.sent.note(packet.sequence, tick, message.len());
+                Some(message)
+            }
             Err(
                 EncodeError::NothingNew(_) | EncodeError::EmptyArchive | EncodeError::Exhausted,
             ) => None,
@@ -191,6 +240,7 @@ impl Peer {
 
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         self.encoder.acknowledge(ack, world.archive())?;
+        self.sent.apply(ack.newest);
         let known = |serial: &Serial| {
             let slot = self.visible.get(serial)?.first;
             let id = self.encoder.client_id(slot)?;
@@ -243,6 +293,15 @@ impl Peer {
         self.ready.pop_front()
     }
 
+    /// Keeps an account of what bits are spent on from now on, or no longer.
+    pub fn keep_ledger(&mut self, keep: bool) {
+        self.encoder.keep_ledger(keep);
+    }
+
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.encoder.ledger()
+    }
+
     /// The entity that the client calls by a number.
     pub fn slot(&self, id: ClientId) -> Option<Slot> {
         self.encoder.slot(id)
@@ -267,5 +326,7 @@ impl Peer {
     }
 }
 
+/// Packets that may be under way before it is no longer told how old they are.
+const MOST_TICKS: usize = 1024;
 /// A number that no client ever has: ids stay near each other.
 const NOBODY: ClientId = ClientId(u32::MAX - 1);

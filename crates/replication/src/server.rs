@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prescient_codec::{AckError, Config, Tick};
+use prescient_codec::{AckError, Config, Tick, ledger::Ledger};
 use prescient_schema::{EntityRef, Schema};
 use rayon::prelude::*;
 use thiserror::Error;
@@ -286,6 +286,19 @@ impl Server {
     /// What happened between the server and a peer.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerStatistics> {
         self.peers.get(&peer).map(Peer::statistics)
+    }
+
+    /// Keeps an account of what the bits for a peer are spent on from now on, or no longer. It makes
+    /// encoding slower.
+    pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
+        self.peer(peer)?.keep_ledger(keep);
+        Ok(())
+    }
+
+    /// What the bits for a peer were spent on, by class, field and cause, since that was last asked
+    /// to be kept.
+    pub fn ledger(&self, peer: PeerId) -> Option<&Ledger> {
+        self.peers.get(&peer)?.ledger()
     }
 
     fn note(
