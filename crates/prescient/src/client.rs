@@ -16,6 +16,7 @@ use crate::carrier::ClientCarrier;
 use crate::error::JoinError;
 use crate::protocol::{EVENTS, STATE, protocol_of};
 use crate::statistics::ViewStatistics;
+use crate::watch;
 
 /// What happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,13 +188,17 @@ impl Client {
 
     fn handle(&mut self, event: prescient_transport::ClientEvent) {
         use prescient_transport::ClientEvent as Net;
+        watch::span!("handle");
         match event {
             Net::Received(Received::Message { channel, message }) => {
                 // What could not be applied heals by itself when the server hears of it.
                 match self.view.handle(&message) {
                     Ok(()) => self.statistics.applied += 1,
                     Err(ClientError::State(DecodeError::Late)) => self.statistics.late += 1,
-                    Err(_) => self.statistics.refused += 1,
+                    Err(_) => {
+                        watch::count!("prescient_client_refused", 1);
+                        self.statistics.refused += 1;
+                    }
                 }
                 self.unanswered |= channel == STATE;
             }

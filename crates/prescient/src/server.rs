@@ -19,6 +19,7 @@ use crate::client::Client;
 use crate::error::ServeError;
 use crate::protocol::{EVENTS, STATE, protocol_of};
 use crate::statistics::{Expense, PeerReport};
+use crate::watch::{self, Meters};
 
 /// What a server does by default.
 #[derive(Clone, Debug)]
@@ -109,6 +110,7 @@ pub struct Server {
     tick: Tick,
     /// What connections had no room for.
     backlogs: BTreeMap<PeerId, Backlog>,
+    meters: Meters,
     events: VecDeque<ServerEvent>,
 }
 
@@ -175,6 +177,7 @@ impl Server {
             options,
             tick: Tick(0),
             backlogs: BTreeMap::new(),
+            meters: Meters::default(),
             events: VecDeque::new(),
         })
     }
@@ -212,6 +215,7 @@ impl Server {
 
     /// Begins the next tick, in which things happen to the world until this is dropped.
     pub fn step(&mut self) -> Result<Step<'_>, WorldError> {
+        watch::span!("step");
         self.tick = Tick(self.tick.0 + 1);
         self.stage.step(self.tick)
     }
@@ -223,17 +227,23 @@ impl Server {
 
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
+        watch::span!("send");
         let Self {
             carrier,
             stage,
             options,
             backlogs,
+            meters,
             ..
         } = self;
         // Nothing is too long for a seat.
         let seats = carrier.seats();
         let budget = |peer| (!seats.contains_key(&peer)).then_some(options.packet);
-        for (peer, message) in stage.encode(&budget) {
+        let messages = {
+            watch::span!("encode");
+            stage.encode(&budget)
+        };
+        for (peer, message) in messages {
             // What a connection has no room for is lost, as it might be on the way.
             if carrier.send(peer, STATE, &message).is_err() {
                 backlogs.entry(peer).or_default().dropped += 1;
@@ -257,6 +267,7 @@ impl Server {
             }
         }
         carrier.flush();
+        meters.update(stage, carrier.socket_statistics());
     }
 
     /// The next thing that happened.
@@ -360,6 +371,7 @@ impl Server {
 
     fn handle(&mut self, event: prescient_transport::ServerEvent) {
         use prescient_transport::ServerEvent as Net;
+        watch::span!("handle");
         match event {
             Net::Connected {
                 connection,
@@ -399,7 +411,11 @@ impl Server {
                 self.events.push_back(said);
             }
             Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
-            Err(_) => self.close(peer, CloseReason::Violation),
+            Err(error) => {
+                watch::event!("refused", peer, error = error);
+                watch::count!("prescient_refused", 1);
+                self.close(peer, CloseReason::Violation);
+            }
         }
     }
 
@@ -414,12 +430,17 @@ impl Server {
     }
 
     fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
+        watch::event!("joined", peer, client = client.0);
+        watch::count!("prescient_joined", 1);
         self.stage.connect(peer);
         self.events
             .push_back(ServerEvent::Joined { peer, client, data });
     }
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
+        watch::event!("left", peer, reason = reason);
+        watch::count!("prescient_left", 1);
+        self.meters.forget(&self.stage, peer);
         self.stage.disconnect(peer);
         self.backlogs.remove(&peer);
         self.events.push_back(ServerEvent::Left { peer, reason });
