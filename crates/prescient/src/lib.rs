@@ -96,6 +96,7 @@
 //! | `prescient_objects` | objects in the world |
 //! | `prescient_objects_visible` | objects that clients are shown, summed over all of them |
 
+mod backlog;
 mod carrier;
 mod client;
 mod error;

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_codec::ledger::Ledger;
 use prescient_net::{BlockingServer, Socket, SocketStatistics, resolve};
 use prescient_replication::{
     About, FromClient, PeerError, PeerId, Relevance, ServerConfig, Step, Tick, World, WorldError,
 };
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{
-    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, SendError, TokenKey,
+    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, TokenKey,
 };
 
+use crate::backlog::Backlog;
 use crate::carrier::ServerCarrier;
 use crate::client::Client;
 use crate::error::ServeError;
@@ -255,13 +255,8 @@ impl Server {
             while let Some(event) = stage.poll_event(peer) {
                 backlog.push(event);
             }
-            while let Some(event) = backlog.events.front() {
-                match carrier.send(peer, EVENTS, event) {
-                    Err(SendError::Backlogged) => break,
-                    Ok(()) | Err(_) => backlog.pop(),
-                }
-            }
-            if backlog.bytes > options.backlog {
+            backlog.send(|event| carrier.send(peer, EVENTS, event));
+            if backlog.bytes() > options.backlog {
                 backlog.clear();
                 carrier.close(peer, CloseReason::Stalled);
             }
@@ -294,7 +289,9 @@ impl Server {
         }
     }
 
-    /// Tells a peer something that is about no object.
+    /// Tells a peer something that is about no object. What is longer than
+    /// [`longest_message`](LinkConfig::longest_message) is not sent, and
+    /// [counted](PeerReport::too_long).
     pub fn tell(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         self.stage.tell(peer, payload)
     }
@@ -334,10 +331,9 @@ impl Server {
     /// shown.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
         let state = self.stage.statistics(peer)?;
-        let waits = self.backlogs.get(&peer);
-        let waits = waits.map_or((0, 0), |waits| (waits.dropped, waits.bytes));
         let link = self.carrier.statistics(peer);
-        Some(PeerReport::new(link, state, self.tick, waits))
+        let backlog = self.backlogs.get(&peer);
+        Some(PeerReport::new(link, state, self.tick, backlog))
     }
 
     /// Keeps an account of what bytes for a peer are spent on from now on, or no longer. It makes
@@ -350,23 +346,8 @@ impl Server {
     /// [kept](Self::keep_ledger), the dearest first; nothing if it is not.
     pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
         let schema = self.stage.world().archive().schema();
-        let entries = self.stage.ledger(peer).map(Ledger::entries);
-        let expenses = entries.into_iter().flatten().map(|(account, cost)| {
-            let class = account
-                .class
-                .map(|class| &schema.classes[usize::from(class)]);
-            let field = class.zip(account.field);
-            let field = field.map(|(class, field)| &class.fields[usize::from(field)].name);
-            Expense {
-                class: class.map_or_else(String::new, |class| class.name.clone()),
-                field: field.cloned().unwrap_or_default(),
-                cause: account.cause.name(),
-                bytes: cost as f64 / f64::from(1 << 19),
-            }
-        });
-        let mut expenses: Vec<Expense> = expenses.collect();
-        expenses.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
-        expenses
+        let ledger = self.stage.ledger(peer);
+        ledger.map_or_else(Vec::new, |ledger| Expense::list(ledger, schema))
     }
 
     fn handle(&mut self, event: prescient_transport::ServerEvent) {
@@ -444,31 +425,6 @@ impl Server {
         self.stage.disconnect(peer);
         self.backlogs.remove(&peer);
         self.events.push_back(ServerEvent::Left { peer, reason });
-    }
-}
-
-/// What a connection had no room for.
-#[derive(Debug, Default)]
-struct Backlog {
-    events: VecDeque<Vec<u8>>,
-    bytes: usize,
-    /// Messages of state, which do not wait.
-    dropped: u64,
-}
-
-impl Backlog {
-    fn push(&mut self, event: Vec<u8>) {
-        self.bytes += event.len();
-        self.events.push_back(event);
-    }
-
-    fn pop(&mut self) {
-        self.bytes -= self.events.pop_front().map_or(0, |event| event.len());
-    }
-
-    fn clear(&mut self) {
-        self.events.clear();
-        self.bytes = 0;
     }
 }
 

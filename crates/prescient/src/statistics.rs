@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use prescient_codec::ledger::{Account, Ledger};
 use prescient_replication::{PeerStatistics, Tick};
+use prescient_schema::Schema;
 use prescient_transport::Statistics;
+
+use crate::backlog::Backlog;
 
 /// What happened between a server and one of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,9 @@ pub struct PeerReport {
     pub lag: Option<u32>,
     /// Messages of state that its connection had no room for. The next ones make up for them.
     pub dropped: u64,
+    /// Events that were not sent because they are longer than messages may be
+    /// ([`LinkConfig::longest_message`](crate::LinkConfig::longest_message)).
+    pub too_long: u64,
     /// Bytes of events that wait for room in its connection. Too many of them, and it is thrown
     /// out ([`ServerOptions::backlog`](crate::ServerOptions::backlog)).
     pub backlog: usize,
@@ -27,14 +34,15 @@ impl PeerReport {
         link: Option<Statistics>,
         state: PeerStatistics,
         now: Tick,
-        (dropped, backlog): (u64, usize),
+        backlog: Option<&Backlog>,
     ) -> Self {
         Self {
             link,
             state,
             lag: state.applied.map(|applied| now.0.wrapping_sub(applied.0)),
-            dropped,
-            backlog,
+            dropped: backlog.map_or(0, |backlog| backlog.dropped),
+            too_long: backlog.map_or(0, |backlog| backlog.too_long),
+            backlog: backlog.map_or(0, Backlog::bytes),
         }
     }
 
@@ -85,3 +93,28 @@ pub struct Expense {
     /// How many bytes, in all packets together.
     pub bytes: f64,
 }
+
+impl Expense {
+    /// All accounts of a ledger, the dearest first.
+    pub(crate) fn list(ledger: &Ledger, schema: &Schema) -> Vec<Self> {
+        let expense = |(account, cost): (Account, u64)| {
+            let class = account
+                .class
+                .and_then(|at| schema.classes.get(usize::from(at)));
+            let field = class.zip(account.field);
+            let field = field.and_then(|(class, at)| class.fields.get(usize::from(at)));
+            Self {
+                class: class.map_or_else(String::new, |class| class.name.clone()),
+                field: field.map_or_else(String::new, |field| field.name.clone()),
+                cause: account.cause.name(),
+                bytes: cost as f64 / UNITS_PER_BYTE,
+            }
+        };
+        let mut expenses: Vec<Self> = ledger.entries().map(expense).collect();
+        expenses.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
+        expenses
+    }
+}
+
+/// A ledger counts in 1/65536 bit.
+const UNITS_PER_BYTE: f64 = 8.0 * 65536.0;

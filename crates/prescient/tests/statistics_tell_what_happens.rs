@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use prescient::{
-    Client, ClientEvent, ClientId, CloseReason, ConnectToken, Everything, Grant, JoinError, PeerId,
-    Ref, Schema, Server, ServerEvent, ServerOptions, State, TokenKey, UnixTime,
+    Change, Client, ClientEvent, ClientId, CloseReason, ConnectToken, Everything, Grant, JoinError,
+    PeerId, Ref, Schema, Server, ServerEvent, ServerOptions, State, TokenKey, UnixTime,
 };
 use prescient_codec::Profile;
 use prescient_net::{Clock, SystemEntropy};
@@ -114,6 +114,21 @@ fn whoever_takes_nothing_in_is_thrown_out() {
     assert_eq!(happened.last(), Some(ClientEvent::Left(reason)));
 }
 
+/// Fails if `Backlog::send` forgets what it could not send without a word.
+#[test]
+fn what_is_too_long_to_be_said_is_counted() {
+    let (mut server, mut client, peer, _) = game();
+    for length in [70_000, 10] {
+        server.tell(peer, &vec![7; length]).expect("he is there");
+    }
+    server.send();
+    let report = server.statistics(peer).expect("he is there");
+    assert_eq!((report.too_long, report.backlog), (1, 0));
+    let heard = std::iter::from_fn(|| client.poll());
+    let heard = heard.filter(|event| matches!(event, ClientEvent::Change(Change::Event { .. })));
+    assert_eq!(heard.count(), 1);
+}
+
 /// What a program has no time for stays where it is bounded. Fails if `Server::poll` takes in
 /// everything before it hands anything out.
 #[test]
@@ -145,7 +160,10 @@ fn what_is_not_understood_is_counted() {
         while server.poll().is_some() {}
     }
     let mut client = joining.join().expect("no panic").expect("a server");
-    while client.view_statistics().refused == 0 {
+    for _ in 0..10_000 {
+        if client.view_statistics().refused > 0 {
+            break;
+        }
         server.wait(Duration::from_millis(2));
         while server.poll().is_some() {}
         server.step().expect("in order").finish();
@@ -153,6 +171,7 @@ fn what_is_not_understood_is_counted() {
         client.wait(Duration::from_millis(2));
         while client.poll().is_some() {}
     }
+    assert!(client.view_statistics().refused > 0);
     assert_eq!(client.objects().count(), 0);
 }
 

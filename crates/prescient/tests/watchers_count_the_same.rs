@@ -143,6 +143,8 @@ fn play(ledger: &Ledger) {
             while client.poll().is_some() {}
         }
         if tick == 20 {
+            // The last that happens to it, after the last send.
+            server.tell(PeerId(2), b"bye").expect("it sits there");
             let state = server.statistics(PeerId(2)).expect("it sits there").state;
             gone = (state.bytes, state.events);
             leaving = None;
