@@ -3,16 +3,20 @@
 //! Without a command it measures two small built-in worlds by every method: the shortest way to
 //! see what the library is for.
 
+mod interrupt;
+mod join;
 mod measure;
 mod options;
 mod progress;
 mod receive;
 mod report;
 mod scenario;
+mod serve;
 mod swarm;
 mod table;
 mod token;
 mod train;
+mod walkers;
 
 use std::process::ExitCode;
 
@@ -38,6 +42,10 @@ enum Command {
     },
     /// Makes the keys that backends and servers share, and tokens that let players connect.
     Token(token::TokenOptions),
+    /// Runs an open server with a small world, and says who comes and what it costs.
+    Serve(serve::ServeOptions),
+    /// Joins such a server, says what it sees, and checks that it was true.
+    Join(join::JoinOptions),
     /// Runs a server process and many encrypted clients on this machine, and checks what they see.
     Swarm(swarm::SwarmOptions),
     /// Plays made-up worlds over made-up networks, and checks what comes of it.
@@ -59,6 +67,8 @@ fn main() -> ExitCode {
         Some(Command::Train(options)) => train::train(&options),
         Some(Command::Report { what }) => report::report(&what),
         Some(Command::Token(options)) => token::token(&options).map_err(CommandError::from),
+        Some(Command::Serve(options)) => serve::serve(&options).map_err(CommandError::from),
+        Some(Command::Join(options)) => join::join(&options).map_err(CommandError::from),
         Some(Command::Swarm(options)) => swarm::swarm(&options).map_err(CommandError::from),
         Some(Command::Scenario { what }) => scenario::play(&what).map_err(CommandError::from),
         Some(Command::SwarmServer(options)) => swarm::serve(&options).map_err(CommandError::from),
@@ -118,6 +128,12 @@ pub enum CommandError {
     /// A key or a token could not be made.
     #[error(transparent)]
     Issue(#[from] token::IssueError),
+    /// There was no server, or it ended.
+    #[error(transparent)]
+    Serve(#[from] serve::ServeError),
+    /// No server was joined, or what it showed was wrong.
+    #[error(transparent)]
+    Join(#[from] join::JoinError),
     /// A swarm did not come about.
     #[error(transparent)]
     Swarm(#[from] swarm::SwarmError),

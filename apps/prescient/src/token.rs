@@ -163,7 +163,8 @@ fn servers(names: &[String]) -> Result<Vec<SocketAddr>, IssueError> {
     Ok(servers)
 }
 
-fn read_key(path: &Path) -> Result<TokenKey, IssueError> {
+/// The key in a file that `prescient token --new-key` made.
+pub fn read_key(path: &Path) -> Result<TokenKey, IssueError> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
         Ok(text) => key_from_text(&text).map_err(|error| IssueError::Key { path: name, error }),

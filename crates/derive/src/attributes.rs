@@ -66,6 +66,7 @@ pub struct FieldAttributes {
     pub per_second: Option<At<()>>,
     pub owner: Option<At<()>>,
     pub group: Option<At<()>>,
+    pub keys: Option<At<()>>,
     pub position: Option<At<()>>,
     pub tables: Option<At<Vec<Ident>>>,
 }
@@ -94,13 +95,14 @@ impl FieldAttributes {
             "per_second" => set(&mut found.per_second, &meta, ()),
             "owner" => set(&mut found.owner, &meta, ()),
             "group" => set(&mut found.group, &meta, ()),
+            "keys" => set(&mut found.keys, &meta, ()),
             "position" => set(&mut found.position, &meta, ()),
             "tables" => set(&mut found.tables, &meta, names(&meta)?),
             _ => Err(meta.error(
                 "unknown attribute of a field; there are `step`, `exact`, `float`, `bits`, \
                      `levels`, `max_len`, `bytes`, `priority`, `only_on_spawn`, `optional`, \
-                     `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, `position`, \
-                     `tables`, `rename`, `skip`",
+                     `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, `keys`, \
+                     `position`, `tables`, `rename`, `skip`",
             )),
         })?;
         found.check()?;
@@ -146,6 +148,9 @@ impl FieldAttributes {
                 return refuse(span, text);
             }
         }
+        if let (Some(keys), Some(_)) = (&self.keys, &self.only_on_spawn) {
+            return refuse(keys.span, "keys change, so they cannot be `only_on_spawn`");
+        }
         if let Some(unit) = self.per_tick.as_ref().or(self.per_second.as_ref())
             && self.velocity_of.is_none()
         {
@@ -170,6 +175,7 @@ impl FieldAttributes {
             &self.per_second,
             &self.owner,
             &self.group,
+            &self.keys,
             &self.position,
         ];
         marks.into_iter().any(Option::is_some)

@@ -54,6 +54,7 @@ pub fn check(of_struct: &StructAttributes, columns: &[Column<'_>]) -> Result<()>
             second(columns, |field| &field.group, &of_struct.group),
             "group",
         ),
+        (second(columns, |field| &field.keys, &None), "keys"),
     ] {
         if let Some(span) = twice {
             return Err(Error::new(span, format!("there is another `{what}` field")));

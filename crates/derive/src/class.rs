@@ -89,6 +89,7 @@ impl Structure<'_> {
             for (mark, method) in [
                 (&marks.owner, "owner"),
                 (&marks.group, "group"),
+                (&marks.keys, "keys"),
                 (&marks.position, "position"),
             ] {
                 if mark.is_some() {

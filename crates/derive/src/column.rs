@@ -107,6 +107,7 @@ impl Column<'_> {
             attributes.velocity_of.as_ref().map(|at| at.span),
         ];
         let buffer = [attributes.bytes.as_ref().map(|at| at.span)];
+        let keys = [attributes.keys.as_ref().map(|at| at.span)];
         let needs = |spans: &[Option<Span>], bound: &str| {
             let bound = Ident::new(bound, Span::call_site());
             let checks = spans.iter().flatten().map(|&span| {
@@ -126,6 +127,7 @@ impl Column<'_> {
             needs(&numeric, "Numeric"),
             needs(&gradual, "Gradual"),
             needs(&buffer, "Buffer"),
+            needs(&keys, "Bits"),
         ];
         quote! {
             #(#checks)*

@@ -31,6 +31,7 @@
 //! | `optional` | a peer without this field may still connect |
 //! | `velocity_of = "x"` | rate of change of `x`, per second, or with `per_tick` per tick |
 //! | `owner`, `group`, `position` | whose it is, what it travels with, where it is |
+//! | `keys` | the keys that its owner holds down; filled in by the server |
 //! | `tables(private)` | only in these tables; at its default when read from another |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
 //!

@@ -9,8 +9,8 @@ use std::thread;
 use prescient_net::{BlockingClient, BlockingServer, Clock, SocketStatistics};
 use prescient_replication::PeerId;
 use prescient_transport::{
-    ChannelId, ClientEvent, CloseReason, ConnectionId, LinkConfig, Received, SendError,
-    ServerEvent, Statistics, Time,
+    ChannelId, ClientEvent, CloseReason, ConnectionId, Input, InputError, InputTick, LinkConfig,
+    MAX_FIELDS, Received, SendError, ServerEvent, Statistics, Time,
 };
 
 use crate::local::{Arrival, LocalClient, LocalPeer, pair};
@@ -27,6 +27,8 @@ pub(crate) struct Seat {
     clock: Clock,
     /// What the server takes from others, it takes from a seat.
     longest: usize,
+    /// An input for which there was no room.
+    unsaid: Option<Input>,
 }
 
 impl ClientCarrier {
@@ -67,6 +69,18 @@ impl ClientCarrier {
         }
     }
 
+    /// Tells the server what the player does, in a tick later than all before.
+    pub fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
+        match self {
+            Self::Socket(net) => {
+                net.with(|client, now| client.push_input(tick, input, now))?;
+                net.flush();
+                Ok(())
+            }
+            Self::Seat(seat) => seat.push_input(tick, input),
+        }
+    }
+
     /// Says goodbye, and returns when that is said.
     pub fn close(&mut self, reason: CloseReason) {
         match self {
@@ -92,6 +106,28 @@ impl Seat {
         match self.line.poll()? {
             Arrival::Received(received) => Some(ClientEvent::Received(received)),
             Arrival::Closed(reason) => Some(ClientEvent::Closed(reason)),
+        }
+    }
+
+    fn push_input(&mut self, tick: InputTick, mut input: Input) -> Result<(), InputError> {
+        if input.fields.len() > MAX_FIELDS {
+            return Err(InputError::Fields(input.fields.len()));
+        }
+        if let Some(unsaid) = self.unsaid.take() {
+            input.pressed = input.pressed.or(unsaid.pressed);
+        }
+        let sent = self.line.send(Received::Input {
+            tick,
+            input: input.clone(),
+        });
+        match sent {
+            // What was pressed meanwhile is said with what comes next.
+            Err(SendError::Backlogged) => {
+                self.unsaid = Some(input);
+                Ok(())
+            }
+            Err(_) => Err(InputError::NotConnected),
+            Ok(()) => Ok(()),
         }
     }
 
@@ -139,6 +175,7 @@ impl ServerCarrier {
             line,
             clock: Clock::start(),
             longest: self.longest,
+            unsaid: None,
         };
         (id, ClientCarrier::Seat(seat))
     }

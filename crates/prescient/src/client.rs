@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use prescient_codec::DecodeError;
 use prescient_net::{BlockingClient, insecure_token};
 use prescient_replication::{Change, ClientError, Config, Object, Tick};
 use prescient_schema::{Difference, EntityRef, Schema, State};
 use prescient_transport::{
-    ClientId, CloseReason, ConnectError, ConnectToken, LinkConfig, ProtocolId, Received, SendError,
-    Statistics,
+    ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
+    LinkConfig, ProtocolId, Received, SendError, Statistics,
 };
 
 use crate::carrier::ClientCarrier;
 use crate::error::JoinError;
 use crate::protocol::{EVENTS, STATE, protocol};
+use crate::statistics::ViewStatistics;
+use crate::watch;
 
 /// What happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +48,11 @@ pub struct Client {
     unanswered: bool,
     /// What has to arrive and was not sent yet.
     backlog: VecDeque<Vec<u8>>,
+    /// The keys that were down when last asked, and the number of that input.
+    held: Keys,
+    pushed: InputTick,
     events: VecDeque<ClientEvent>,
+    statistics: ViewStatistics,
 }
 
 impl Client {
@@ -106,7 +113,10 @@ impl Client {
             joined,
             unanswered: false,
             backlog: VecDeque::new(),
+            held: Keys::NONE,
+            pushed: InputTick(0),
             events: VecDeque::new(),
+            statistics: ViewStatistics::default(),
         }
     }
 
@@ -167,6 +177,30 @@ impl Client {
         }
     }
 
+    /// Tells the server which keys the player holds down, a bit each, once per tick of the game. No
+    /// key press gets lost on the way, and ticks in which nothing changes are next to free.
+    ///
+    /// The server hears of them ([`Input`](crate::ServerEvent::Input),
+    /// [`keys`](crate::Server::keys)), and so does everybody who sees the player's objects, if their
+    /// type has a field for them: `#[state(keys)] keys: u32`.
+    pub fn press(&mut self, keys: u64) -> Result<(), InputError> {
+        let held = Keys::from_bits(keys);
+        self.act(Input {
+            held,
+            pressed: held.without(self.held),
+            ..Input::default()
+        })
+    }
+
+    /// The same with a pointer, up to 256 keys, keys that went down and up again within a tick, and
+    /// a few bytes of anything else.
+    pub fn act(&mut self, input: Input) -> Result<(), InputError> {
+        let (tick, held) = (InputTick(self.pushed.0 + 1), input.held);
+        self.carrier.push_input(tick, input)?;
+        (self.pushed, self.held) = (tick, held);
+        Ok(())
+    }
+
     /// Leaves, and returns when that is said.
     pub fn leave(mut self) {
         self.carrier.close(CloseReason::Finished);
@@ -178,15 +212,28 @@ impl Client {
         self.carrier.statistics()
     }
 
+    /// What became of what the server sent.
+    pub fn view_statistics(&self) -> ViewStatistics {
+        self.statistics
+    }
+
     fn handle(&mut self, event: prescient_transport::ClientEvent) {
         use prescient_transport::ClientEvent as Net;
+        watch::span!("handle");
         match event {
             Net::Received(Received::Message { channel, message }) => {
-                // What else could not be applied is late or damaged, and heals by itself when the
-                // server hears of it.
-                if let Err(ClientError::Schema(differences)) = self.view.handle(&message) {
-                    let event = ClientEvent::OtherSchema(differences);
-                    self.events.push_back(event);
+                // What else could not be applied heals by itself when the server hears of it.
+                match self.view.handle(&message) {
+                    Ok(()) => self.statistics.applied += 1,
+                    Err(ClientError::State(DecodeError::Late)) => self.statistics.late += 1,
+                    Err(ClientError::Schema(differences)) => {
+                        let event = ClientEvent::OtherSchema(differences);
+                        self.events.push_back(event);
+                    }
+                    Err(_) => {
+                        watch::count!("prescient_client_refused", 1);
+                        self.statistics.refused += 1;
+                    }
                 }
                 self.unanswered |= channel == STATE;
                 if !self.joined && self.view.is_welcome() {

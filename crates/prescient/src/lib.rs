@@ -66,7 +66,37 @@
 //! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]). A player at the
 //! server's own machine takes a [`Server::seat`], and a game that is played alone is a
 //! [`Server::offline`] with a seat: the same two loops, on one thread or two.
+//!
+//! # Watching it
+//!
+//! [`Server::statistics`] and [`Server::ledger`] say what each client costs. Two features, both off
+//! by default, tell tools of your choice.
+//!
+//! With `tracing`, all with the target `prescient`: the spans `step` (the beginning of a tick),
+//! `encode` (packets for everybody), `send` (that, and sending them) and `handle` (something
+//! arrived, at a server or a client), of level debug, and the events `joined`, `left`, `refused`
+//! (somebody broke the rules and is thrown out) and `resync` (a client starts over) of a server, of
+//! level info, each with the number of its `peer`.
+//!
+//! With `metrics`, brought up to date by [`Server::send`]:
+//!
+//! | counter | of what |
+//! |---|---|
+//! | `prescient_socket_packets_sent`, `prescient_socket_bytes_sent` | what left through the socket |
+//! | `prescient_socket_packets_received`, `prescient_socket_bytes_received` | what came |
+//! | `prescient_state_packets`, `prescient_state_bytes` | state that was made, for all clients |
+//! | `prescient_events` | events that were made ready, once for each who hears of it |
+//! | `prescient_resyncs` | clients that started over |
+//! | `prescient_joined`, `prescient_left`, `prescient_refused` | clients |
+//! | `prescient_client_refused` | messages that a client could not understand |
+//!
+//! | gauge | of what |
+//! |---|---|
+//! | `prescient_peers` | clients that are there |
+//! | `prescient_objects` | objects in the world |
+//! | `prescient_objects_visible` | objects that clients are shown, summed over all of them |
 
+mod backlog;
 mod carrier;
 mod client;
 mod error;
@@ -74,6 +104,8 @@ mod local;
 mod names;
 mod protocol;
 mod server;
+mod statistics;
+mod watch;
 
 pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
@@ -83,3 +115,4 @@ pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use protocol::protocol;
 pub use server::{Server, ServerEvent, ServerOptions};
+pub use statistics::{Expense, PeerReport, ViewStatistics};

@@ -10,6 +10,6 @@ pub use prescient_replication::{
 };
 pub use prescient_schema::{EntityRef, Level, Ref, Schema, SchemaBuilder, State};
 pub use prescient_transport::{
-    ClientId, CloseReason, ConnectError, ConnectToken, Grant, Limits, LinkConfig, ProtocolId,
-    SendError, TokenKey, UnixTime,
+    ClientId, CloseReason, ConnectError, ConnectToken, Grant, Input, InputError, Keys, Limits,
+    LinkConfig, ProtocolId, SendError, TokenKey, UnixTime,
 };

@@ -6,26 +6,35 @@ use std::time::Duration;
 
 use prescient_net::{BlockingServer, Socket, SocketStatistics, resolve};
 use prescient_replication::{
-    About, Divergence, FromClient, PeerError, PeerId, PeerStatistics, Relevance, ServerConfig,
-    Step, Tick, World, WorldError,
+    About, Divergence, FromClient, PeerError, PeerId, Relevance, ServerConfig, Step, Tick, World,
+    WorldError,
 };
 use prescient_schema::{Difference, EntityRef, Schema};
 use prescient_transport::{
-    ClientId, CloseReason, Limits, LinkConfig, ProtocolId, Received, SendError, Statistics,
-    TokenKey,
+    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, TokenKey,
 };
 
+use crate::backlog::Backlog;
 use crate::carrier::ServerCarrier;
 use crate::client::Client;
 use crate::error::ServeError;
 use crate::protocol::{EVENTS, STATE, protocol};
+use crate::statistics::{Expense, PeerReport};
+use crate::watch::{self, Meters};
 
 /// What a server does by default.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Bytes of state in a packet at most. One that has to be cut into parts is lost with any of
     /// them.
     pub packet: usize,
+    /// Where clients reach the server, as their tokens name it; a token that names none of these is
+    /// refused. Empty for where it is [bound](Server::bind), which does for an address of this
+    /// machine and not for `0.0.0.0` or behind a router.
+    pub public: Vec<SocketAddr>,
+    /// Bytes of events that may wait for one client. One for which there are more takes nothing in,
+    /// and is thrown out as [`Stalled`](CloseReason::Stalled).
+    pub backlog: usize,
     /// How state is coded and looked at.
     pub replication: ServerConfig,
     /// How many may come.
@@ -38,6 +47,8 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             packet: 1100,
+            public: Vec::new(),
+            backlog: 1 << 20,
             replication: ServerConfig::default(),
             limits: Limits::default(),
             link: LinkConfig::default(),
@@ -83,6 +94,14 @@ pub enum ServerEvent {
         /// What.
         differences: Vec<Divergence>,
     },
+    /// A player did something, in one tick of his own. Each comes once and in order; of those that
+    /// were long under way several may have become one, in which everything is pressed that was.
+    Input {
+        /// Who.
+        peer: PeerId,
+        /// What.
+        input: Input,
+    },
     /// Nothing was heard of a client for a while; it may come back.
     Silent(PeerId),
     /// It came back.
@@ -108,8 +127,9 @@ pub struct Server {
     tick: Tick,
     /// Who is connected, but did not say yet by which schema it reads.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
-    /// Events that their connections had no room for.
-    backlog: BTreeMap<PeerId, VecDeque<Vec<u8>>>,
+    /// What connections had no room for.
+    backlogs: BTreeMap<PeerId, Backlog>,
+    meters: Meters,
     events: VecDeque<ServerEvent>,
 }
 
@@ -125,7 +145,8 @@ impl Server {
         Self::bind(address, key, schema, relevance, ServerOptions::default())
     }
 
-    /// A server for everybody with a token that was sealed with this key for this address.
+    /// A server for everybody with a token that was sealed with this key for this address, or for
+    /// one of those that are [`public`](ServerOptions::public).
     pub fn bind(
         address: &str,
         key: TokenKey,
@@ -137,7 +158,10 @@ impl Server {
         // A name that resolves to nothing is an error of its own.
         let addresses = resolve(address)?;
         let socket = Socket::bind(addresses[0])?;
-        let public = vec![socket.address()];
+        let public = match &options.public[..] {
+            [] => vec![socket.address()],
+            public => public.to_vec(),
+        };
         let mut config = prescient_transport::ServerConfig::new(key, protocol, public);
         (config.limits, config.link) = (options.limits, options.link);
         let net = BlockingServer::new(socket, config)?;
@@ -172,7 +196,8 @@ impl Server {
             options,
             tick: Tick(0),
             arriving: BTreeMap::new(),
-            backlog: BTreeMap::new(),
+            backlogs: BTreeMap::new(),
+            meters: Meters::default(),
             events: VecDeque::new(),
         })
     }
@@ -213,6 +238,7 @@ impl Server {
 
     /// Begins the next tick, in which things happen to the world until this is dropped.
     pub fn step(&mut self) -> Result<Step<'_>, WorldError> {
+        watch::span!("step");
         self.tick = Tick(self.tick.0 + 1);
         self.stage.step(self.tick)
     }
@@ -224,55 +250,77 @@ impl Server {
 
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
+        watch::span!("send");
         let Self {
             carrier,
             stage,
             options,
+            backlogs,
             ..
         } = self;
         // Nothing is too long for a seat.
         let seats = carrier.seats();
         let budget = |peer| (!seats.contains_key(&peer)).then_some(options.packet);
-        for (peer, message) in stage.encode(&budget) {
+        let messages = {
+            watch::span!("encode");
+            stage.encode(&budget)
+        };
+        for (peer, message) in messages {
             // What a connection has no room for is lost, as it might be on the way.
-            let _ = carrier.send(peer, STATE, &message);
+            if carrier.send(peer, STATE, &message).is_err() {
+                backlogs.entry(peer).or_default().dropped += 1;
+            }
         }
         let peers: Vec<PeerId> = stage.peers().collect();
         for peer in peers {
             self.send_messages(peer);
         }
         self.carrier.flush();
+        self.meters
+            .update(&self.stage, self.carrier.socket_statistics());
     }
 
     /// Sends a peer what has to arrive, as far as there is room.
     fn send_messages(&mut self, peer: PeerId) {
-        let backlog = self.backlog.entry(peer).or_default();
-        backlog.extend(std::iter::from_fn(|| self.stage.poll_message(peer)));
-        while let Some(message) = backlog.front() {
-            match self.carrier.send(peer, EVENTS, message) {
-                Err(SendError::Backlogged) => break,
-                Ok(()) | Err(_) => backlog.pop_front(),
-            };
+        let backlog = self.backlogs.entry(peer).or_default();
+        while let Some(message) = self.stage.poll_message(peer) {
+            backlog.push(message);
+        }
+        let carrier = &mut self.carrier;
+        backlog.send(|message| carrier.send(peer, EVENTS, message));
+        if backlog.bytes() > self.options.backlog {
+            backlog.clear();
+            carrier.close(peer, CloseReason::Stalled);
         }
     }
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ServerEvent> {
-        while let Some(event) = self.carrier.poll() {
+        loop {
+            // Nothing is taken in before the last event was polled: what a program has no time for
+            // waits in the socket, which has a limit.
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let event = self.carrier.poll()?;
             self.handle(event);
         }
-        self.events.pop_front()
     }
 
-    /// Waits, and takes in what arrives.
+    /// Waits, and takes in what arrives. Returns early if thousands of events wait to be
+    /// [`poll`](Self::poll)ed.
     pub fn wait(&mut self, span: Duration) {
         let until = self.carrier.now().after(span);
-        while let Some(event) = self.carrier.wait_until(until) {
+        while self.events.len() < MOST_EVENTS
+            && let Some(event) = self.carrier.wait_until(until)
+        {
             self.handle(event);
         }
     }
 
-    /// Tells a peer something that is about no object.
+    /// Tells a peer something that is about no object. What is longer than
+    /// [`longest_message`](LinkConfig::longest_message) is not sent, and
+    /// [counted](PeerReport::too_long).
     pub fn tell(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         self.stage.tell(peer, payload)
     }
@@ -281,6 +329,11 @@ impl Server {
     /// happened to it.
     pub fn announce(&mut self, object: EntityRef, payload: &[u8]) -> Result<(), WorldError> {
         self.stage.announce(object, payload)
+    }
+
+    /// The keys that a player holds down, as far as we know: a bit each.
+    pub fn keys(&self, peer: PeerId) -> u64 {
+        self.stage.keys(peer).unwrap_or(0)
     }
 
     /// Throws a peer out.
@@ -303,14 +356,32 @@ impl Server {
         self.carrier.socket_statistics()
     }
 
-    /// What happened between the server and a peer: packets and round trips, and state.
-    pub fn statistics(&self, peer: PeerId) -> Option<(Statistics, PeerStatistics)> {
-        let connection = self.carrier.statistics(peer)?;
-        Some((connection, self.stage.statistics(peer)?))
+    /// What happened between the server and a peer: round trips, losses and rates, and what it is
+    /// shown.
+    pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
+        let state = self.stage.statistics(peer)?;
+        let link = self.carrier.statistics(peer);
+        let backlog = self.backlogs.get(&peer);
+        Some(PeerReport::new(link, state, self.tick, backlog))
+    }
+
+    /// Keeps an account of what bytes for a peer are spent on from now on, or no longer. It makes
+    /// [`send`](Self::send) slower.
+    pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
+        self.stage.keep_ledger(peer, keep)
+    }
+
+    /// What is using my bytes? Everything that was sent to a peer since its account is
+    /// [kept](Self::keep_ledger), the dearest first; nothing if it is not.
+    pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
+        let schema = self.stage.world().archive().schema();
+        let ledger = self.stage.ledger(peer);
+        ledger.map_or_else(Vec::new, |ledger| Expense::list(ledger, schema))
     }
 
     fn handle(&mut self, event: prescient_transport::ServerEvent) {
         use prescient_transport::ServerEvent as Net;
+        watch::span!("handle");
         match event {
             Net::Connected {
                 connection,
@@ -322,6 +393,10 @@ impl Server {
                 connection,
                 received: Received::Message { message, .. },
             } => self.hear(PeerId(connection.0), &message),
+            Net::Received {
+                connection,
+                received: Received::Input { input, .. },
+            } => self.feel(PeerId(connection.0), input),
             Net::Silent { connection } => {
                 self.events
                     .push_back(ServerEvent::Silent(PeerId(connection.0)));
@@ -375,7 +450,17 @@ impl Server {
                 self.close(peer, CloseReason::Violation);
             }
             Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
-            Err(_) => self.close(peer, CloseReason::Violation),
+            Err(error) => {
+                watch::event!("refused", peer, error = error);
+                watch::count!("prescient_refused", 1);
+                self.close(peer, CloseReason::Violation);
+            }
+        }
+    }
+
+    fn feel(&mut self, peer: PeerId, input: Input) {
+        if self.stage.set_keys(peer, input.held.bits()).is_ok() {
+            self.events.push_back(ServerEvent::Input { peer, input });
         }
     }
 
@@ -384,16 +469,24 @@ impl Server {
     }
 
     fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
+        watch::event!("joined", peer, client = client.0);
+        watch::count!("prescient_joined", 1);
         self.stage.connect(peer);
         self.arriving.insert(peer, (client, data));
     }
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
+        watch::event!("left", peer, reason = reason);
+        watch::count!("prescient_left", 1);
+        self.meters.forget(&self.stage, peer);
         self.stage.disconnect(peer);
-        self.backlog.remove(&peer);
+        self.backlogs.remove(&peer);
         // Who never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             self.events.push_back(ServerEvent::Left { peer, reason });
         }
     }
 }
+
+/// More than happens in a tick, even to a large server.
+const MOST_EVENTS: usize = 8192;

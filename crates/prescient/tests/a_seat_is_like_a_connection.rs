@@ -144,6 +144,39 @@ fn what_is_too_long_for_others_is_too_long_for_a_seat() {
     client.tell(None, &long).expect("there is room again");
 }
 
+/// Fails if `Client::press` takes keys that are still down for pressed, or if a seat for which there
+/// is no room forgets what was pressed meanwhile (`Seat::push_input`).
+#[test]
+fn what_is_pressed_is_heard_of_once() {
+    let mut server = offline();
+    let mut client = server.seat();
+    let [ServerEvent::Joined { peer, .. }] = events(&mut server)[..] else {
+        panic!("nobody joined");
+    };
+    for keys in [0b01, 0b11, 0b10, 0b10] {
+        client.press(keys).expect("it has joined");
+    }
+    assert_eq!(server.keys(peer), 0);
+    let pressed = |events: Vec<ServerEvent>| -> Vec<u64> {
+        let bits = events.into_iter().map(|event| match event {
+            ServerEvent::Input { input, .. } => input.pressed.bits(),
+            _ => 0,
+        });
+        bits.collect()
+    };
+    assert_eq!(pressed(events(&mut server)), [0b01, 0b10, 0, 0]);
+    assert_eq!(server.keys(peer), 0b10);
+
+    while client.tell(None, &[]).is_ok() {}
+    // Nothing is shorter than an input.
+    for keys in [0, 0b100, 0b1000, 0] {
+        client.press(keys).expect("it has joined");
+    }
+    assert!(pressed(events(&mut server)).iter().all(|&keys| keys == 0));
+    client.press(0).expect("it has joined");
+    assert_eq!(pressed(events(&mut server)), [0b1100]);
+}
+
 /// Each on a thread of its own. Fails if `ServerCarrier::send` forgets the seats or the socket.
 #[test]
 fn a_host_and_a_guest_see_the_same() {

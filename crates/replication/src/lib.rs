@@ -59,6 +59,7 @@ mod charge;
 mod client;
 mod event;
 mod grid;
+mod held;
 mod kinds;
 mod message;
 mod peer;

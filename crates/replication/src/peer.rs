@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Slot, Statistics, Tick,
+    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Sequence, Slot, Statistics,
+    Tick, ledger::Ledger,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -21,6 +22,12 @@ use crate::world::{Record, Serial, Step, Touched, World};
 pub struct PeerStatistics {
     /// What the codec counted.
     pub codec: Statistics,
+    /// Messages of state that were made for it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The newest tick that it is known to have applied something of.
+    pub applied: Option<Tick>,
     /// Objects that it is shown.
     pub visible: usize,
     /// Bytes that its model holds.
@@ -48,6 +55,8 @@ pub(crate) struct Peer {
     pub corrected: bool,
     pub eye: Eye,
     pub team: u32,
+    /// What it was sent.
+    sent: Sent,
     /// What it is shown, in the order in which it appeared in the world.
     visible: BTreeMap<Serial, Sight>,
     /// The tick since which each of the client's numbers is that of the object it was last given to.
@@ -85,6 +94,37 @@ pub struct Traveller {
     events: u64,
 }
 
+#[derive(Debug, Default)]
+struct Sent {
+    packets: u64,
+    bytes: u64,
+    /// The ticks of packets of which nothing is known yet.
+    ticks: VecDeque<(Sequence, Tick)>,
+    applied: Option<Tick>,
+}
+
+impl Sent {
+    fn note(&mut self, sequence: Sequence, tick: Tick, length: usize) {
+        self.packets += 1;
+        self.bytes += length as u64;
+        if self.ticks.len() == MOST_TICKS {
+            self.ticks.pop_front();
+        }
+        self.ticks.push_back((sequence, tick));
+    }
+
+    fn apply(&mut self, newest: Sequence) {
+        while let Some(&(sequence, tick)) = self.ticks.front()
+            && sequence <= newest
+        {
+            self.ticks.pop_front();
+            if sequence == newest {
+                self.applied = Some(tick);
+            }
+        }
+    }
+}
+
 impl Peer {
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         Self {
@@ -94,6 +134,7 @@ impl Peer {
             corrected: false,
             eye: Eye::Nowhere,
             team: 0,
+            sent: Sent::default(),
             visible: BTreeMap::new(),
             since: Vec::new(),
             unsettled: true,
@@ -134,6 +175,9 @@ impl Peer {
     pub fn statistics(&self) -> PeerStatistics {
         PeerStatistics {
             codec: self.encoder.statistics(),
+            packets: self.sent.packets,
+            bytes: self.sent.bytes,
+            applied: self.sent.applied,
             visible: self.visible.len(),
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
@@ -314,7 +358,12 @@ impl Peer {
     pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
         let budget = budget.map(|bytes| bytes.saturating_sub(1));
         match self.encoder.encode(archive, budget) {
-            Ok(packet) => Some(self.here(Said::State(&packet.bytes))),
+            Ok(packet) => {
+                let message = self.here(Said::State(&packet.bytes));
+                let tick = archive.newest().unwrap_or_default();
+                self.sent.note(packet.sequence, tick, message.len());
+                Some(message)
+            }
             Err(
                 EncodeError::NothingNew(_) | EncodeError::EmptyArchive | EncodeError::Exhausted,
             ) => None,
@@ -327,6 +376,7 @@ impl Peer {
 
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         self.encoder.acknowledge(ack, world.archive())?;
+        self.sent.apply(ack.newest);
         let known = |serial: &Serial| {
             let slot = self.visible.contains_key(serial).then_some(serial.first)?;
             let id = self.encoder.client_id(slot)?;
@@ -371,6 +421,15 @@ impl Peer {
             about,
             payload,
         });
+    }
+
+    /// Keeps an account of what bits are spent on from now on, or no longer.
+    pub fn keep_ledger(&mut self, keep: bool) {
+        self.encoder.keep_ledger(keep);
+    }
+
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.encoder.ledger()
     }
 
     /// Sends a message that is to be delivered once.
@@ -496,6 +555,9 @@ fn slot(encoder: &Encoder, since: &[Tick], id: ClientId, shown: Tick) -> Option<
 /// Objects that come into sight in a tick at most: showing an object is work, and no packet takes
 /// more.
 const MOST_SHOWN: usize = 2048;
+
+/// Packets that may be under way before it is no longer told how old they are.
+const MOST_TICKS: usize = 1024;
 
 /// A number that no client ever has: ids stay near each other.
 const NOBODY: ClientId = ClientId(u32::MAX - 1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prescient_codec::history::Archive;
-use prescient_codec::{AckError, Config, Tick};
+use prescient_codec::{AckError, Config, Tick, ledger::Ledger};
 use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
 use rayon::prelude::*;
 use thiserror::Error;
@@ -190,6 +190,20 @@ impl Server {
             self.look_at_everything();
         }
         Ok(())
+    }
+
+    /// A peer holds these keys down, a bit each. From the next [`step`](Self::step) on they stand in
+    /// the objects that belong to it and have a field for them (`#[state(keys)]`), whatever the
+    /// program itself writes there.
+    pub fn set_keys(&mut self, peer: PeerId, keys: u64) -> Result<(), PeerError> {
+        self.peer(peer)?;
+        self.world.held_mut().set(peer, keys);
+        Ok(())
+    }
+
+    /// The keys that a peer holds down; `None` if it never said.
+    pub fn keys(&self, peer: PeerId) -> Option<u64> {
+        self.world.held().keys(peer)
     }
 
     /// Whether a peer is shown an object.
@@ -415,6 +429,7 @@ impl Server {
     fn part_with(&mut self, peer: PeerId) -> Option<Peer> {
         let gone = self.peers.remove(&peer)?;
         self.world.dismiss(peer);
+        self.world.held_mut().release(peer);
         if gone.team != 0 {
             self.look_at_everything();
         }
@@ -424,6 +439,19 @@ impl Server {
     /// What happened between the server and a peer.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerStatistics> {
         self.peers.get(&peer).map(Peer::statistics)
+    }
+
+    /// Keeps an account of what the bits for a peer are spent on from now on, or no longer. It makes
+    /// encoding slower.
+    pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
+        self.peer(peer)?.keep_ledger(keep);
+        Ok(())
+    }
+
+    /// What the bits for a peer were spent on, by class, field and cause, since that was last asked
+    /// to be kept.
+    pub fn ledger(&self, peer: PeerId) -> Option<&Ledger> {
+        self.peers.get(&peer)?.ledger()
     }
 
     fn note(

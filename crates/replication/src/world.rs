@@ -1,6 +1,6 @@
 //! The truth: objects, their values at every recent tick, and where they are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, Capture, CaptureError};
@@ -9,6 +9,7 @@ use prescient_schema::{Declaration, EntityRef, Parcel, Ref, Schema, SchemaError,
 use thiserror::Error;
 
 use crate::grid::{Grid, Place};
+use crate::held::Held;
 use crate::kinds::{Kind, Kinds};
 use crate::records::Records;
 use crate::server::PeerId;
@@ -97,9 +98,27 @@ pub(crate) struct Cast {
     /// What a client is in charge of.
     pub entrusted: BTreeSet<Serial>,
     now: Tick,
+    held: Held,
+    /// What belongs to whom.
+    owned: BTreeMap<PeerId, BTreeSet<Serial>>,
 }
 
 impl Cast {
+    /// An object was one peer's and is another's.
+    fn hand_over(&mut self, serial: Serial, from: Option<PeerId>, to: Option<PeerId>) {
+        if let Some(from) = from
+            && let Some(owned) = self.owned.get_mut(&from)
+        {
+            owned.remove(&serial);
+            if owned.is_empty() {
+                self.owned.remove(&from);
+            }
+        }
+        if let Some(to) = to {
+            self.owned.entry(to).or_default().insert(serial);
+        }
+    }
+
     /// An object is there now, or nowhere.
     fn put(&mut self, serial: Serial, place: Option<Place>) {
         self.grid.put(serial, place);
@@ -138,6 +157,8 @@ impl World {
                 touched: Vec::new(),
                 entrusted: BTreeSet::new(),
                 now: Tick(0),
+                held: Held::default(),
+                owned: BTreeMap::new(),
             },
         })
     }
@@ -146,14 +167,25 @@ impl World {
         let schema = self.archive.schema().clone();
         let capture = self.archive.begin(tick)?;
         self.cast.now = tick;
-        Ok(Step {
+        let mut step = Step {
             capture: Some(capture),
             schema,
             kinds: &self.kinds,
             cast: &mut self.cast,
             values: Vec::new(),
             part: Parcel::default(),
-        })
+        };
+        step.hold()?;
+        Ok(step)
+    }
+
+    /// The keys that players hold down.
+    pub(crate) fn held(&self) -> &Held {
+        &self.cast.held
+    }
+
+    pub(crate) fn held_mut(&mut self) -> &mut Held {
+        &mut self.cast.held
     }
 
     /// What its objects can be, as the program said.
@@ -286,7 +318,11 @@ impl Step<'_> {
         let mut object = EntityRef::NONE;
         for (table, row) in rows.iter().enumerate() {
             let class = self.kinds.tables(kind)[table];
-            let row = whole(row, table, object, &mut self.part);
+            let keys = self
+                .cast
+                .held
+                .of(&self.schema.classes[usize::from(class)], owner);
+            let row = whole(row, table, object, keys, &mut self.part);
             let Some(capture) = &mut self.capture else {
                 break;
             };
@@ -322,6 +358,7 @@ impl Step<'_> {
             moved: self.cast.now,
         };
         self.cast.records.insert(record);
+        self.cast.hand_over(serial, None, owner);
         self.put(serial, kind, &row.row);
         Ok(object)
     }
@@ -350,14 +387,18 @@ impl Step<'_> {
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
-        let slots = &record.slots;
+        let (slots, owner) = (&record.slots, record.owner);
+        let (classes, schema, held) = (self.kinds.tables(kind), &self.schema, &self.cast.held);
+        let keys = |table: usize| held.of(&schema.classes[usize::from(classes[table])], owner);
         let tables = || slots.iter().zip(rows).enumerate();
         // Once the first is written there is no way back.
         for (table, (&slot, row)) in tables().skip(1) {
-            capture.check_parcel(slot, whole(row, table, object, &mut self.part))?;
+            let row = whole(row, table, object, keys(table), &mut self.part);
+            capture.check_parcel(slot, row)?;
         }
         for (table, (&slot, row)) in tables() {
-            capture.write_parcel(slot, whole(row, table, object, &mut self.part))?;
+            let row = whole(row, table, object, keys(table), &mut self.part);
+            capture.write_parcel(slot, row)?;
         }
         self.put(serial, kind, &rows[0].row);
         Ok(())
@@ -379,7 +420,10 @@ impl Step<'_> {
         let Some(&slot) = record.slots.get(table) else {
             return Ok(());
         };
-        capture.write_parcel(slot, whole(row, table, object, &mut self.part))?;
+        let class = self.kinds.tables(record.kind)[table];
+        let class = &self.schema.classes[usize::from(class)];
+        let keys = self.cast.held.of(class, record.owner);
+        capture.write_parcel(slot, whole(row, table, object, keys, &mut self.part))?;
         if table == 0 {
             self.put(serial, record.kind, &row.row);
         }
@@ -390,10 +434,12 @@ impl Step<'_> {
     pub fn give(&mut self, object: EntityRef, owner: Option<PeerId>) -> Result<(), WorldError> {
         let serial = self.find(object)?;
         if let Some(record) = self.cast.records.get_mut(serial) {
-            record.owner = owner;
+            let before = std::mem::replace(&mut record.owner, owner);
+            self.cast.hand_over(serial, before, owner);
             self.cast.touched.push(Touched::Here(serial));
+            self.cast.held.changed(owner);
         }
-        Ok(())
+        self.hold()
     }
 
     /// An object is no more.
@@ -402,6 +448,7 @@ impl Step<'_> {
         let Some(record) = self.cast.records.remove(serial) else {
             return Err(WorldError::NoSuchObject(object));
         };
+        self.cast.hand_over(serial, record.owner, None);
         self.cast.grid.put(serial, None);
         self.cast.touched.push(Touched::Gone(serial));
         self.cast.part(&record);
@@ -485,6 +532,33 @@ impl Step<'_> {
     }
 }
 
+/// The keys that owners hold down, in the objects of those whose type has a field for them.
+impl Step<'_> {
+    /// Brings objects up to date whose owner's keys have changed.
+    fn hold(&mut self) -> Result<(), WorldError> {
+        let changed = self.cast.held.take_changed();
+        let Some(capture) = self.capture.as_mut().filter(|_| !changed.is_empty()) else {
+            return Ok(());
+        };
+        let owned = |owner| Some((owner, self.cast.owned.get(&owner)?));
+        let owned = changed.into_iter().filter_map(owned);
+        for (owner, serial) in owned.flat_map(|(owner, of)| of.iter().map(move |s| (owner, s))) {
+            let Some(record) = self.cast.records.get(*serial) else {
+                continue;
+            };
+            let classes = self.kinds.tables(record.kind).iter();
+            for (&slot, &class) in record.slots.iter().zip(classes) {
+                let class = &self.schema.classes[usize::from(class)];
+                if let Some((field, cell)) = self.cast.held.of(class, Some(owner)) {
+                    capture.set(slot, field, cell)?;
+                }
+            }
+        }
+        self.cast.held.forget_absent();
+        Ok(())
+    }
+}
+
 impl Drop for Step<'_> {
     fn drop(&mut self) {
         if let Some(capture) = self.capture.take() {
@@ -493,12 +567,26 @@ impl Drop for Step<'_> {
     }
 }
 
-/// A row as the codec has it: those of further tables say at their end whose they are.
-fn whole<'a>(row: &'a Parcel, table: usize, object: EntityRef, part: &'a mut Parcel) -> &'a Parcel {
-    if table == 0 {
+/// A row as the codec has it: those of further tables say at their end whose they are, and the
+/// owner's keys stand in place of those of the value.
+fn whole<'a>(
+    row: &'a Parcel,
+    table: usize,
+    object: EntityRef,
+    keys: Option<(u16, i64)>,
+    part: &'a mut Parcel,
+) -> &'a Parcel {
+    if table == 0 && keys.is_none() {
         return row;
     }
     part.clone_from(row);
-    part.row.push(object.cell());
+    if let Some((field, cell)) = keys
+        && let Some(key) = part.row.get_mut(usize::from(field))
+    {
+        *key = cell;
+    }
+    if table > 0 {
+        part.row.push(object.cell());
+    }
     part
 }

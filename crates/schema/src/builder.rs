@@ -87,6 +87,7 @@ pub struct ClassBuilder {
     class: Class,
     owner: Vec<String>,
     group: Vec<String>,
+    keys: Vec<String>,
     position: Vec<String>,
     rates: Vec<(String, String, Rate)>,
 }
@@ -98,6 +99,7 @@ impl ClassBuilder {
             class: Class::new(name, Vec::new()),
             owner: Vec::new(),
             group: Vec::new(),
+            keys: Vec::new(),
             position: Vec::new(),
             rates: Vec::new(),
         }
@@ -118,6 +120,12 @@ impl ClassBuilder {
     /// Declares which entities travel together: those with the same value of this field.
     pub fn group(&mut self, name: impl Into<String>) -> &mut Self {
         self.group.push(name.into());
+        self
+    }
+
+    /// Declares which field holds the keys that the owner holds down.
+    pub fn keys(&mut self, name: impl Into<String>) -> &mut Self {
+        self.keys.push(name.into());
         self
     }
 
@@ -168,6 +176,7 @@ impl ClassBuilder {
         let mut class = self.class.clone();
         class.owner = self.single(&self.owner)?;
         class.group = self.single(&self.group)?;
+        class.keys = self.single(&self.keys)?;
         for name in &self.position {
             let before = class.position.len();
             for index in self.leaves(name) {

@@ -24,6 +24,8 @@ pub struct Class {
     pub position: Vec<u16>,
     /// The field whose value names the group; entities of one group travel in one packet.
     pub group: Option<u16>,
+    /// The field that holds the keys which the owner holds down.
+    pub keys: Option<u16>,
     /// How reluctantly entities of this class are degraded or deferred.
     pub priority: crate::Priority,
     /// A user's deterministic fast-forward of a past row.
@@ -31,7 +33,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// A class without owner, position, group or contract.
+    /// A class without owner, position, group, keys or contract.
     pub fn new(name: impl Into<String>, fields: Vec<Field>) -> Self {
         Self {
             name: name.into(),
@@ -39,6 +41,7 @@ impl Class {
             owner: None,
             position: Vec::new(),
             group: None,
+            keys: None,
             priority: crate::Priority::default(),
             contract: None,
         }

@@ -162,6 +162,7 @@ impl Class {
         let mut note = Notes::of(self, None, found);
         note.compare("owner", &self.role(self.owner), &there.role(there.owner));
         note.compare("group", &self.role(self.group), &there.role(there.group));
+        note.compare("keys", &self.role(self.keys), &there.role(there.keys));
         note.compare("position", &self.place(), &there.place());
         note.compare("priority", &self.priority.get(), &there.priority.get());
         note.compare("predict_with", &self.prediction(), &there.prediction());

@@ -83,7 +83,11 @@ struct Reader<'a> {
 impl Writer {
     fn class(&mut self, class: &Class) {
         self.name(&class.name);
-        self.list(&class.fields, Writer::field);
+        let mut index = 0;
+        self.list(&class.fields, |out, field| {
+            out.field(field, class.keys == Some(index));
+            index += 1;
+        });
         self.index(class.owner);
         self.list(&class.position, |out, index| out.number(u64::from(*index)));
         self.index(class.group);
@@ -97,12 +101,23 @@ impl Writer {
 
 impl Reader<'_> {
     fn class(&mut self) -> Result<Class, DecodeError> {
+        let name = self.name()?;
+        let (mut index, mut keys) = (0, None);
+        let fields = self.list(Class::MAX_FIELDS, |from| {
+            let (field, has_keys) = from.field()?;
+            if has_keys && keys.replace(index).is_some() {
+                return Err(DecodeError::Malformed);
+            }
+            index += 1;
+            Ok(field)
+        })?;
         Ok(Class {
-            name: self.name()?,
-            fields: self.list(Class::MAX_FIELDS, Reader::field)?,
+            name,
+            fields,
             owner: self.index()?,
             position: self.list(Class::MAX_FIELDS, Reader::small)?,
             group: self.index()?,
+            keys,
             priority: self.priority()?,
             contract: match self.name()? {
                 name if name.is_empty() => None,
@@ -116,12 +131,14 @@ impl Reader<'_> {
 }
 
 impl Writer {
-    fn field(&mut self, field: &Field) {
+    fn field(&mut self, field: &Field, has_keys: bool) {
         self.name(&field.name);
         self.kind(&field.kind);
         self.0.push(field.priority.get());
+        let flags = [field.only_on_spawn, field.optional, has_keys];
+        let flags = flags.iter().rev();
         self.0
-            .push(u8::from(field.only_on_spawn) | u8::from(field.optional) << 1);
+            .push(flags.fold(0, |byte, flag| byte << 1 | u8::from(*flag)));
         match field.derivative_of {
             None => self.index(None),
             Some(rate) => {
@@ -135,11 +152,12 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    fn field(&mut self) -> Result<Field, DecodeError> {
+    /// A field, and whether it holds its owner's keys.
+    fn field(&mut self) -> Result<(Field, bool), DecodeError> {
         let mut field = Field::new(self.name()?, self.kind()?);
         field.priority = self.priority()?;
         let flags = self.byte()?;
-        if flags > 3 {
+        if flags > 7 {
             return Err(DecodeError::Malformed);
         }
         (field.only_on_spawn, field.optional) = (flags & 1 == 1, flags & 2 == 2);
@@ -153,7 +171,7 @@ impl Reader<'_> {
         for shift in &mut field.coarser {
             *shift = self.byte()?;
         }
-        Ok(field)
+        Ok((field, flags & 4 == 4))
     }
 }
 

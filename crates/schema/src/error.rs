@@ -84,7 +84,7 @@ pub enum Fault {
     LevelsOnExact,
     /// Levels on a field of priority 0, which is never degraded.
     LevelsOnPriorityZero,
-    /// A name used for a role (owner, position, group, rate) that no field has.
+    /// A name used for a role (owner, position, group, keys, rate) that no field has.
     NoSuchField(String),
     /// An index used for a role that no field has.
     BadIndex(u16),
@@ -115,6 +115,8 @@ pub enum Fault {
     NoSuchClass(String),
     /// The type has no table of that name.
     NoSuchTable(String),
+    /// Keys in a field that is no unsigned integer, or that is sent only on spawn.
+    KeysWithoutBits,
 }
 
 impl fmt::Display for Fault {
@@ -124,6 +126,7 @@ impl fmt::Display for Fault {
             Self::TooManyFields => "too many fields",
             Self::DuplicateName => "the name is used twice",
             Self::BadName => "a name has 1 to 255 bytes",
+            Self::KeysWithoutBits => "keys are the bits of an unsigned integer that may change",
             Self::BadWidth(bits) => return write!(f, "a width of {bits} bits is not in 1 to 64"),
             Self::NoValues => "an enumeration needs at least one value",
             Self::BadStep(error) => return error.fmt(f),

@@ -72,4 +72,6 @@ pub use projection::{ClassProjection, Projection, Tolerance};
 pub use reference::{EntityRef, Ref};
 pub use state::{State, fast_forward};
 pub use step::{Step, StepError};
-pub use value::{Buffer, Gradual, Numeric, ReadError, ReadFault, Real, Sink, Source, Value, join};
+pub use value::{
+    Bits, Buffer, Gradual, Numeric, ReadError, ReadFault, Real, Sink, Source, Value, join,
+};

@@ -51,7 +51,7 @@ impl Class {
         if self.fields.len() > Self::MAX_FIELDS {
             return fail(Fault::TooManyFields);
         }
-        let roles = [self.owner, self.group];
+        let roles = [self.owner, self.group, self.keys];
         for index in roles.iter().flatten().chain(&self.position) {
             if usize::from(*index) >= self.fields.len() {
                 return fail(Fault::BadIndex(*index));
@@ -70,6 +70,10 @@ impl Class {
             }
             if let Err(fault) = field.check().and_then(|()| self.check_rate(index)) {
                 return fail(fault);
+            }
+            let has_keys = self.keys.is_some_and(|keys| usize::from(keys) == index);
+            if has_keys && !field.holds_bits() {
+                return fail(Fault::KeysWithoutBits);
             }
         }
         Ok(())
@@ -96,6 +100,12 @@ impl Class {
 }
 
 impl Field {
+    /// Whether every bit of it can change at any time.
+    fn holds_bits(&self) -> bool {
+        let is_unsigned = matches!(self.kind, Kind::Int { signed: false, .. });
+        is_unsigned && !self.only_on_spawn
+    }
+
     fn check(&self) -> Result<(), Fault> {
         if !is_name(&self.name) {
             return Err(Fault::BadName);

@@ -63,6 +63,13 @@ pub trait Gradual: Numeric {}
 )]
 pub trait Buffer: Value {}
 
+/// Types that `keys` may be declared on: a key is a bit.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no room for keys",
+    label = "`keys` is for `u8`, `u16`, `u32` and `u64`, of which each bit is a key"
+)]
+pub trait Bits: Numeric {}
+
 /// Where a row is written to.
 pub trait Sink {
     /// Appends one integer.

@@ -99,6 +99,30 @@ fn a_schema_has_one_fingerprint_for_ever() {
     );
 }
 
+/// Programs without keys are not to notice that there are any. Fails if the role is written where
+/// none is declared, or two of them are read.
+#[test]
+fn keys_are_a_flag_of_their_field() {
+    let bits = Kind::Int {
+        bits: 32,
+        signed: false,
+    };
+    let mut schema = car(vec![Field::new("a", bits.clone()), Field::new("b", bits)]);
+    let without = schema.to_bytes();
+    schema.classes[0].keys = Some(1);
+    let with = schema.to_bytes();
+    let differ = (without.iter().zip(&with)).filter(|(a, b)| a != b);
+    assert_eq!(differ.collect::<Vec<_>>(), [(&0, &4)]);
+    let read = Schema::from_bytes(&with, &[]).expect("sound");
+    assert_eq!(read.classes[0].keys, Some(1));
+
+    schema.classes[0].keys = Some(0);
+    let other = schema.to_bytes();
+    let both: Vec<u8> = (with.iter().zip(&other)).map(|(a, b)| a | b).collect();
+    let refused = Schema::from_bytes(&both, &[]);
+    assert!(matches!(refused, Err(DecodeError::Malformed)));
+}
+
 #[test]
 fn the_bytes_are_those_one_writes_by_hand() {
     let schema = car(vec![Field::new("on", Kind::Bool)]);
@@ -142,7 +166,7 @@ fn a_difference_names_the_class_the_field_and_both_values() {
 #[test]
 fn every_property_changes_the_fingerprint_and_is_named() {
     type Change = fn(&mut Class);
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 15] = [
         ("step", |car| car.fields[0].kind = stepped("", "0.5").kind),
         ("bits", |car| {
             car.fields[0].kind = Kind::Step {
@@ -168,6 +192,7 @@ fn every_property_changes_the_fingerprint_and_is_named() {
         }),
         ("owner", |car| car.owner = None),
         ("group", |car| car.group = Some(0)),
+        ("keys", |car| car.keys = Some(5)),
         ("position", |car| car.position = vec![0, 1]),
         ("priority", |car| car.priority = Priority::new(3).unwrap()),
         ("predict_with", |car| car.contract = None),
@@ -419,6 +444,10 @@ fn a_builder_resolves_names_or_says_which_it_lacks() {
         (
             |car| _ = car.group("on").group("on"),
             "class `car`, field `on`: declared twice",
+        ),
+        (
+            |car| _ = car.keys("on"),
+            "class `car`, field `on`: keys are the bits of an unsigned integer that may change",
         ),
         (
             |car| _ = car.position(["on"]),

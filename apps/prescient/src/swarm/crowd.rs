@@ -11,8 +11,8 @@ use prescient::{
 use prescient_net::{Clock, SystemEntropy, resolve};
 use prescient_sim::link::{Conditions, Rate, RecordedLink, UdpConditioner};
 
-use super::world::{Walker, schema, walker};
 use super::{SwarmError, SwarmOptions};
+use crate::walkers::{Walker, schema, was_true};
 
 /// What the clients saw, all together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,8 +176,7 @@ impl Seat {
             return;
         };
         self.seen.checked += 1;
-        let was = |ago: u32| walker(shown.number, tick.0.saturating_sub(ago), entities) == shown;
-        self.seen.desyncs += u64::from(!(0..LONGEST_AGO).any(was));
+        self.seen.desyncs += u64::from(!was_true(&shown, tick, entities));
     }
 }
 
@@ -213,5 +212,3 @@ fn token(number: u64, key: &TokenKey, servers: &[SocketAddr]) -> Result<ConnectT
 const SEED: u64 = 1;
 /// Until everybody has joined, in microseconds.
 const PATIENCE: u64 = 60_000_000;
-/// Where packets are too short for all, some show what was.
-const LONGEST_AGO: u32 = 64;

@@ -5,7 +5,6 @@
 
 mod crowd;
 mod server;
-mod world;
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -14,7 +14,7 @@ use prescient::{
 use prescient_net::Clock;
 use serde_json::{Value, json};
 
-use super::world::{Walker, home, reach, schema, walker};
+use crate::walkers::{Walker, home, reach, schema, walker};
 
 /// Options of the hidden command that `prescient swarm` starts.
 #[derive(Args, Clone, Debug)]

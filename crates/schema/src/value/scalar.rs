@@ -1,6 +1,6 @@
 //! Integers, booleans and floats: one column each.
 
-use super::{Gradual, Numeric, ReadError, Real, Sink, Source, Value};
+use super::{Bits, Gradual, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::float::{exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64};
 use crate::{ClassBuilder, Declaration, Form, Kind, Level};
 
@@ -52,6 +52,11 @@ integers! {
     u32, false;
     u64, false;
 }
+
+impl Bits for u8 {}
+impl Bits for u16 {}
+impl Bits for u32 {}
+impl Bits for u64 {}
 
 impl Value for bool {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {

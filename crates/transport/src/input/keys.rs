@@ -8,6 +8,16 @@ impl Keys {
     /// No key.
     pub const NONE: Self = Self([0; 4]);
 
+    /// Those of the first 64 keys whose bits are set.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self([bits, 0, 0, 0])
+    }
+
+    /// The first 64 keys, a bit each.
+    pub const fn bits(self) -> u64 {
+        self.0[0]
+    }
+
     /// Adds a key.
     pub fn insert(&mut self, key: u8) {
         self.0[usize::from(key >> 6)] |= 1 << (key & 63);
@@ -116,6 +126,7 @@ mod tests {
             prop_assert!(a.xor(b).iter().eq(one.symmetric_difference(&other).copied()));
             prop_assert_eq!(Keys::from_bytes(a.to_bytes()), a);
             prop_assert_eq!((a.len(), a.is_empty()), (one.len(), one.is_empty()));
+            prop_assert!(Keys::from_bits(a.bits()).iter().eq(one.range(..64).copied()));
             let mut fewer = a;
             b.iter().for_each(|key| fewer.remove(key));
             prop_assert_eq!(fewer, a.without(b));

@@ -1,6 +1,6 @@
 //! A world whose every value at every tick both ends know by heart.
 
-use prescient::{Schema, State};
+use prescient::{Schema, State, Tick};
 
 /// Something that walks to and fro, or stands.
 #[derive(State, Clone, Debug, PartialEq)]
@@ -41,6 +41,13 @@ pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
     }
 }
 
+/// Whether a walker that is shown at a tick was like this then, or not long before: where packets
+/// are too short for all, some show what was.
+pub fn was_true(shown: &Walker, tick: Tick, all: u32) -> bool {
+    let was = |ago: u32| walker(shown.number, tick.0.saturating_sub(ago), all) == *shown;
+    (0..LONGEST_AGO).any(was)
+}
+
 /// Where a walker starts: on a square grid with a walker every [`SPACING`] units.
 pub fn home(number: u32, all: u32) -> [u32; 2] {
     let side = (f64::from(all).sqrt().ceil() as u32).max(1);
@@ -53,3 +60,4 @@ pub fn reach(visible: u32) -> f64 {
 }
 
 const SPACING: u32 = 10;
+const LONGEST_AGO: u32 = 64;

@@ -1,0 +1,190 @@
+//! `prescient join`: a client of `prescient serve`, which checks everything that it is shown.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use prescient::{Change, Client, ClientEvent, CloseReason, Object, token_from_text};
+use prescient_net::{Clock, TextError};
+use serde_json::json;
+
+use crate::interrupt::{Interrupt, InterruptError};
+use crate::walkers::{Walker, schema, was_true};
+
+/// Options of `prescient join`.
+#[derive(Args, Clone, Debug)]
+pub struct JoinOptions {
+    /// A server on this machine, as host:port.
+    #[arg(required_unless_present = "token_file")]
+    address: Option<String>,
+    /// A token for a server anywhere, as `prescient token` makes it.
+    #[arg(long, value_name = "FILE", conflicts_with = "address")]
+    token_file: Option<PathBuf>,
+    /// Seconds; without it, until Ctrl-C or the end of the server.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// JSON lines.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why no server was joined, or what was wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The token cannot be read.
+    #[error("cannot read the token {path} ({error}): name a file that `prescient token -o` made")]
+    Read {
+        /// Its path as it was given.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file has no token in it.
+    #[error("{path}: {error}")]
+    Token {
+        /// Its path as it was given.
+        path: String,
+        /// What is wrong with it.
+        error: TextError,
+    },
+    /// The server cannot be reached, or does not let us in.
+    #[error(transparent)]
+    Client(#[from] prescient::JoinError),
+    /// The connection broke.
+    #[error("the connection is over: {0}")]
+    Left(CloseReason),
+    /// What was shown was never true.
+    #[error("{wrong} of {checked} values were never true: please tell us")]
+    Wrong {
+        /// So many values,
+        wrong: u64,
+        /// of so many.
+        checked: u64,
+    },
+    /// Nobody could end it.
+    #[error(transparent)]
+    Interrupt(#[from] InterruptError),
+}
+
+/// Watches until the time is over, the server ends, or somebody presses Ctrl-C.
+pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
+    let interrupt = Interrupt::listen()?;
+    let client = match (&options.token_file, &options.address) {
+        (None, address) => Client::local(address.as_deref().unwrap_or_default(), schema())?,
+        (Some(path), _) => {
+            let name = path.display().to_string();
+            let text = fs::read_to_string(path).map_err(|error| {
+                let path = name.clone();
+                JoinError::Read { path, error }
+            })?;
+            let token = token_from_text(&text);
+            let token = token.map_err(|error| JoinError::Token { path: name, error })?;
+            Client::join(token, schema())?
+        }
+    };
+    let mut watcher = Watcher {
+        client,
+        all: None,
+        checked: 0,
+        wrong: 0,
+        json: options.json,
+    };
+    let clock = Clock::start();
+    let (begun, mut told) = (clock.now(), clock.now());
+    let over = options.seconds.map(Duration::from_secs);
+    let mut end = None;
+    while end.is_none() && !interrupt.is_asked() {
+        if over.is_some_and(|over| clock.now().since(begun) >= over) {
+            break;
+        }
+        watcher.client.wait(Duration::from_millis(20));
+        end = watcher.listen();
+        if clock.now().since(told) >= SECOND {
+            told = told.after(SECOND);
+            watcher.report("second");
+        }
+    }
+    watcher.report("ended");
+    match end {
+        Some(reason) if reason != CloseReason::ShuttingDown => return Err(JoinError::Left(reason)),
+        Some(_) => {}
+        None => watcher.client.leave(),
+    }
+    let (wrong, checked) = (watcher.wrong, watcher.checked);
+    match wrong {
+        0 => Ok(()),
+        _ => Err(JoinError::Wrong { wrong, checked }),
+    }
+}
+
+struct Watcher {
+    client: Client,
+    /// How many walkers there are in all, once the server said so.
+    all: Option<u32>,
+    checked: u64,
+    wrong: u64,
+    json: bool,
+}
+
+impl Watcher {
+    /// Takes in what happened, and says why the connection is over if it is.
+    fn listen(&mut self) -> Option<CloseReason> {
+        while let Some(event) = self.client.poll() {
+            match event {
+                ClientEvent::Change(Change::Created(object) | Change::Updated(object)) => {
+                    self.check(object);
+                }
+                ClientEvent::Change(Change::Event { payload, .. }) => {
+                    self.all = payload.try_into().ok().map(u32::from_le_bytes);
+                }
+                ClientEvent::Left(reason) => return Some(reason),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn check(&mut self, object: Object) {
+        let shown = self.client.get::<Walker>(object);
+        if let (Some(all), Some(tick), Some(shown)) = (self.all, self.client.tick(), shown) {
+            self.checked += 1;
+            self.wrong += u64::from(!was_true(&shown, tick, all));
+        }
+    }
+
+    fn report(&self, event: &str) {
+        let objects = self.client.objects().count();
+        let tick = self.client.tick().map(|tick| tick.0);
+        let link = self.client.statistics().unwrap_or_default();
+        let round_trip = link
+            .round_trip
+            .map(|trip| trip.smoothed.as_secs_f64() * 1e3);
+        let loss = f64::from(link.loss_received()) / 10_000.0;
+        let Self { checked, wrong, .. } = self;
+        if self.json {
+            let line = json!({
+                "event": event,
+                "tick": tick,
+                "objects": objects,
+                "bytes_per_second": link.rate_received.0,
+                "round_trip_ms": round_trip,
+                "loss_percent": loss,
+                "checked": checked,
+                "wrong": wrong,
+            });
+            println!("{line}");
+            return;
+        }
+        let round_trip = round_trip.map_or("not known yet".into(), |ms| format!("{ms:.1} ms"));
+        println!(
+            "tick {}: {objects} objects, {} bytes a second, round trip {round_trip}, {loss:.1} % \
+             lost; {wrong} of {checked} values wrong",
+            tick.unwrap_or(0),
+            link.rate_received.0,
+        );
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);

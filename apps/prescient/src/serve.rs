@@ -1,0 +1,218 @@
+//! `prescient serve`: an open server with a world of walkers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use prescient::{Everything, Ref, Server, ServerEvent, ServerOptions, TokenKey, WorldError};
+use prescient_net::{AddressError, Clock, resolve};
+use serde_json::json;
+
+use crate::interrupt::{Interrupt, InterruptError};
+use crate::token::{IssueError, read_key};
+use crate::walkers::{Walker, schema, walker};
+
+/// Options of `prescient serve`.
+#[derive(Args, Clone, Debug)]
+pub struct ServeOptions {
+    /// Where to listen, as host:port; port 0 is any that is free.
+    #[arg(long, default_value = "127.0.0.1:4000")]
+    address: String,
+    /// Where clients find it, if that is another address, as it is behind a router; may be given
+    /// several times.
+    #[arg(long, value_name = "ADDRESS", requires = "key_file")]
+    public: Vec<String>,
+    /// Ticks a second.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    hz: u32,
+    /// Objects in the world.
+    #[arg(long, default_value_t = 200)]
+    entities: u32,
+    /// Seconds; without it, until Ctrl-C.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Lets in whoever has a token that `prescient token` made with this key.
+    #[arg(long, value_name = "FILE", conflicts_with = "local")]
+    key_file: Option<PathBuf>,
+    /// Lets in everybody on this machine, and nobody else. The default.
+    #[arg(long)]
+    local: bool,
+    /// JSON lines.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why there is no server, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is no key.
+    #[error(transparent)]
+    Key(#[from] IssueError),
+    /// An address is none.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// There is no server.
+    #[error(transparent)]
+    Server(#[from] prescient::ServeError),
+    /// The world does not take what happens in it.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// Nobody could end it.
+    #[error(transparent)]
+    Interrupt(#[from] InterruptError),
+}
+
+/// Serves until the time is over or somebody presses Ctrl-C.
+pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
+    let interrupt = Interrupt::listen()?;
+    let key = match &options.key_file {
+        Some(path) => read_key(path)?,
+        None => TokenKey::insecure_for_loopback_tests(),
+    };
+    let mut public: Vec<SocketAddr> = Vec::new();
+    for name in &options.public {
+        public.extend(resolve(name)?);
+    }
+    let settings = ServerOptions {
+        public,
+        ..ServerOptions::default()
+    };
+    let server = Server::bind(&options.address, key, schema(), Everything, settings)?;
+    let mut stage = Stage {
+        server,
+        walkers: Vec::new(),
+        tick: 0,
+        clients: 0,
+        bytes: 0,
+        packets: 0,
+        longest: Duration::ZERO,
+        options,
+    };
+    stage.introduce();
+    stage.run(&interrupt)?;
+    stage.server.shut_down();
+    Ok(())
+}
+
+struct Stage<'a> {
+    server: Server,
+    walkers: Vec<Ref<Walker>>,
+    tick: u32,
+    clients: u32,
+    /// What the socket had sent, and received, a second ago.
+    bytes: u64,
+    packets: u64,
+    /// The longest that a tick took in this second.
+    longest: Duration,
+    options: &'a ServeOptions,
+}
+
+impl Stage<'_> {
+    fn introduce(&self) {
+        let address = self.server.address().map(|address| address.to_string());
+        let address = address.unwrap_or_default();
+        let protocol = self.server.protocol().0;
+        let protocol: String = protocol.iter().map(|byte| format!("{byte:02x}")).collect();
+        let who = match &self.options.key_file {
+            None => "everybody on this machine: `prescient join ADDRESS`",
+            Some(_) => "whoever has a token: `prescient token --key FILE --protocol PROTOCOL …`",
+        };
+        self.say(
+            json!({"event": "serving", "address": address, "protocol": protocol}),
+            format!("serving at {address} to {who}\nthe protocol is {protocol}"),
+        );
+    }
+
+    fn run(&mut self, interrupt: &Interrupt) -> Result<(), WorldError> {
+        let clock = Clock::start();
+        let every = Duration::from_micros(1_000_000 / u64::from(self.options.hz));
+        let over = self.options.seconds.map(Duration::from_secs);
+        let (begun, mut due, mut told) = (clock.now(), clock.now(), clock.now());
+        while !interrupt.is_asked() && over.is_none_or(|over| clock.now().since(begun) < over) {
+            let tick = clock.now();
+            self.step()?;
+            self.longest = self.longest.max(clock.now().since(tick));
+            if clock.now().since(told) >= SECOND {
+                told = told.after(SECOND);
+                self.report();
+            }
+            due = due.after(every).max(clock.now());
+            self.server.wait(due.since(clock.now()));
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), WorldError> {
+        while let Some(event) = self.server.poll() {
+            match event {
+                ServerEvent::Joined { peer, client, .. } => {
+                    self.clients += 1;
+                    // What one has to know to foretell everything that is shown.
+                    let all = self.options.entities.to_le_bytes();
+                    let told = self.server.tell(peer, &all);
+                    debug_assert!(told.is_ok(), "it has just joined");
+                    self.say(
+                        json!({"event": "joined", "peer": peer.0, "client": client.0}),
+                        format!("client {} joined", client.0),
+                    );
+                }
+                ServerEvent::Left { peer, reason } => {
+                    self.clients = self.clients.saturating_sub(1);
+                    self.say(
+                        json!({"event": "left", "peer": peer.0, "reason": reason.to_string()}),
+                        format!("a client left: {reason}"),
+                    );
+                }
+                _ => {}
+            }
+        }
+        self.tick += 1;
+        let all = self.options.entities;
+        let mut step = self.server.step()?;
+        for number in 0..all {
+            let value = walker(number, self.tick, all);
+            match self.walkers.get(number as usize) {
+                Some(&object) => step.set(object, &value)?,
+                None => self.walkers.push(step.spawn(&value)?),
+            }
+        }
+        step.finish();
+        self.server.send();
+        Ok(())
+    }
+
+    fn report(&mut self) {
+        let socket = self.server.socket_statistics();
+        let bytes = socket.bytes_sent - self.bytes;
+        let packets = socket.datagrams_sent + socket.datagrams_received - self.packets;
+        (self.bytes, self.packets) = (self.bytes + bytes, self.packets + packets);
+        let longest = std::mem::take(&mut self.longest).as_secs_f64() * 1e3;
+        let (tick, clients) = (self.tick, self.clients);
+        let clients_text = if clients == 1 { "client" } else { "clients" };
+        self.say(
+            json!({
+                "event": "second",
+                "tick": tick,
+                "clients": clients,
+                "bytes_sent": bytes,
+                "packets": packets,
+                "longest_tick_ms": longest,
+            }),
+            format!(
+                "tick {tick}: {clients} {clients_text}, {bytes} bytes sent, {packets} packets in \
+                 and out, longest tick {longest:.2} ms",
+            ),
+        );
+    }
+
+    fn say(&self, json: serde_json::Value, text: String) {
+        if self.options.json {
+            println!("{json}");
+        } else {
+            println!("{text}");
+        }
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);

@@ -1,0 +1,119 @@
+//! Players who press keys, a server that moves them, and events: one shouts, and whoever sees him
+//! hears it. What a player presses travels with his object (`#[state(keys)]`), so that others know
+//! it, too: `cargo run --release -p prescient --example events_and_input`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+use prescient::{
+    About, Change, Client, ClientEvent, CloseReason, Everything, PeerId, Ref, Schema, Server,
+    ServerEvent, State,
+};
+
+#[derive(State, Clone, Default)]
+struct Walker {
+    #[state(step = 0.01, position)]
+    x: f32,
+    /// The server fills this in: the keys that the object's owner holds down.
+    #[state(keys)]
+    keys: u8,
+}
+
+/// A key is a bit.
+const RIGHT: u64 = 1;
+const SHOUT: u64 = 2;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::local("127.0.0.1:0", Schema::of::<Walker>()?, Everything)?;
+    let address = server.address().expect("it has a socket").to_string();
+    let serving = thread::spawn(|| serve(server).map_err(|error| error.to_string()));
+    let watcher = Client::local(&address, Schema::of::<Walker>()?)?;
+    let player = Client::local(&address, Schema::of::<Walker>()?)?;
+    let watching = thread::spawn(|| watch(watcher));
+    play(player);
+    watching.join().expect("it does not panic")?;
+    serving.join().expect("it does not panic")?;
+    Ok(())
+}
+
+/// Whoever presses a key first gets a walker, and it is over when one has come to 5.
+fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
+    let mut walkers: BTreeMap<PeerId, (Ref<Walker>, Walker)> = BTreeMap::new();
+    loop {
+        server.wait(Duration::from_millis(20));
+        while let Some(event) = server.poll() {
+            let ServerEvent::Input { peer, input } = event else {
+                continue;
+            };
+            if let Entry::Vacant(place) = walkers.entry(peer) {
+                let walker = Walker::default();
+                place.insert((server.step()?.spawn_for(peer, &walker)?, walker));
+            }
+            // Of keys that went down nothing gets lost, however short it was.
+            if input.pressed.bits() & SHOUT != 0 {
+                server.announce(walkers[&peer].0.entity(), b"hey!")?;
+            }
+        }
+        for (owner, (_, walker)) in &mut walkers {
+            // And this is what is held down right now.
+            if server.keys(*owner) & RIGHT != 0 {
+                walker.x += 0.25;
+            }
+        }
+        let mut step = server.step()?;
+        for (object, walker) in walkers.values() {
+            step.set(*object, walker)?;
+        }
+        step.finish();
+        server.send();
+        if walkers.values().any(|(_, walker)| walker.x >= 5.0) {
+            server.shut_down();
+            return Ok(());
+        }
+    }
+}
+
+/// Walks, and shouts once on the way.
+fn play(mut client: Client) {
+    for tick in 0.. {
+        let shout = if tick == 10 { SHOUT } else { 0 };
+        // Fails once the server has shut down.
+        if client.press(RIGHT | shout).is_err() {
+            break;
+        }
+        client.wait(Duration::from_millis(20));
+        while client.poll().is_some() {}
+    }
+}
+
+/// Presses nothing, and says what it sees.
+fn watch(mut client: Client) -> Result<(), CloseReason> {
+    let mut walks = false;
+    loop {
+        client.wait(Duration::from_millis(20));
+        while let Some(event) = client.poll() {
+            match event {
+                ClientEvent::Change(Change::Created(_)) => println!("somebody is there"),
+                ClientEvent::Change(Change::Updated(object)) => {
+                    let keys = client.get(object).map_or(0, |walker: Walker| walker.keys);
+                    if u64::from(keys) & RIGHT != 0 && !std::mem::replace(&mut walks, true) {
+                        println!("he holds the key to the right down");
+                    }
+                }
+                ClientEvent::Change(Change::Event {
+                    about: About::Object(_),
+                    payload,
+                    ..
+                }) => {
+                    println!("he shouts {}", String::from_utf8_lossy(&payload));
+                }
+                ClientEvent::Left(CloseReason::ShuttingDown) => return Ok(()),
+                ClientEvent::Left(reason) => return Err(reason),
+                _ => {}
+            }
+        }
+    }
+}

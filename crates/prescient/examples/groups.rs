@@ -1,0 +1,131 @@
+//! A tank and its turret are two objects, and a turret that hangs in the air behind its tank looks
+//! wrong. Where a packet is too short for everything, objects of one group travel together.
+//!
+//! The packets of this server have room for a few of sixteen tanks. It runs the same battle with
+//! groups and without: `cargo run --release -p prescient --example groups`.
+
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+use prescient::{
+    Client, ClientEvent, Everything, Ref, SchemaBuilder, Server, ServerEvent, ServerOptions, State,
+    TokenKey, WorldError,
+};
+
+#[derive(State, Clone)]
+struct Hull {
+    /// Everything with the same number here travels together, whatever type it is of; 0 is alone.
+    #[state(group)]
+    tank: u16,
+    /// Which it is, with a group or without.
+    #[state(only_on_spawn)]
+    number: u16,
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+}
+
+#[derive(State, Clone)]
+struct Turret {
+    #[state(group)]
+    tank: u16,
+    #[state(only_on_spawn)]
+    number: u16,
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (apart, looks) = battle(true)?;
+    println!("in groups: of {looks} looks at a tank, {apart} saw its turret elsewhere");
+    let (apart, looks) = battle(false)?;
+    println!("without:   of {looks} looks at a tank, {apart} saw its turret elsewhere");
+    Ok(())
+}
+
+/// How often turrets were seen where their tanks were not, and how often anybody looked.
+fn battle(grouped: bool) -> Result<(u32, u32), Box<dyn Error>> {
+    let schema = SchemaBuilder::new()
+        .state::<Hull>()
+        .state::<Turret>()
+        .build()?;
+    let options = ServerOptions {
+        // Bytes; the default makes good use of what the internet carries.
+        packet: 60,
+        ..ServerOptions::default()
+    };
+    let key = TokenKey::insecure_for_loopback_tests();
+    let server = Server::bind("127.0.0.1:0", key, schema.clone(), Everything, options)?;
+    let address = server.address().expect("it has a socket").to_string();
+    let serving = thread::spawn(move || serve(server, grouped));
+    let mut client = Client::local(&address, schema)?;
+    let (mut apart, mut looks) = (0, 0);
+    while looks < 5000 {
+        client.wait(Duration::from_millis(2));
+        while let Some(event) = client.poll() {
+            if let ClientEvent::Left(reason) = event {
+                return Err(reason.into());
+            }
+        }
+        let (wrong, all) = look(&client);
+        (apart, looks) = (apart + wrong, looks + all);
+    }
+    client.leave();
+    serving.join().expect("it does not panic")?;
+    Ok((apart, looks))
+}
+
+/// Moves sixteen tanks about until the client leaves.
+fn serve(mut server: Server, grouped: bool) -> Result<(), WorldError> {
+    let mut tanks: Vec<(Ref<Hull>, Ref<Turret>)> = Vec::new();
+    for tick in 1u32.. {
+        server.wait(Duration::from_millis(2));
+        if let Some(ServerEvent::Left { .. }) = server.poll() {
+            break;
+        }
+        let mut step = server.step()?;
+        for number in 1..=16u16 {
+            // Nobody could foretell where they go.
+            let angle = (tick * u32::from(number)) as f32;
+            let place = [angle.sin() * 10.0, (angle * 1.7).cos() * 10.0];
+            let tank = if grouped { number } else { 0 };
+            let hull = Hull {
+                tank,
+                number,
+                place,
+            };
+            let turret = Turret {
+                tank,
+                number,
+                place,
+            };
+            match tanks.get(usize::from(number) - 1) {
+                Some(&(lower, upper)) => {
+                    step.set(lower, &hull)?;
+                    step.set(upper, &turret)?;
+                }
+                None => tanks.push((step.spawn(&hull)?, step.spawn(&turret)?)),
+            }
+        }
+        step.finish();
+        server.send();
+    }
+    Ok(())
+}
+
+/// How many of the tanks that are seen have their turret elsewhere, and how many are seen.
+fn look(client: &Client) -> (u32, u32) {
+    let all = |object| client.get::<Turret>(object);
+    let turrets: Vec<Turret> = client.objects().filter_map(all).collect();
+    let (mut apart, mut looks) = (0, 0);
+    for hull in client
+        .objects()
+        .filter_map(|object| client.get::<Hull>(object))
+    {
+        if let Some(turret) = turrets.iter().find(|turret| turret.number == hull.number) {
+            looks += 1;
+            apart += u32::from(turret.place != hull.place);
+        }
+    }
+    (apart, looks)
+}

@@ -1,0 +1,102 @@
+//! Who gets to see what: by distance, by team, and values that only their owner sees.
+//!
+//! Two friends stand at 0 and at 100, a stranger walks past both. All of them play on this machine
+//! (`Server::offline`), so there is nothing to wait for:
+//! `cargo run --release -p prescient --example visibility`.
+
+use std::error::Error;
+
+use prescient::{
+    Client, ClientEvent, Distance, Object, PeerId, Ref, Relevance, Schema, Server, ServerEvent,
+    Sight, State, Subject, Viewer,
+};
+
+/// A type may have several tables. Everybody who sees an object sees the first; the others are for
+/// its owner, unless a `Relevance` says otherwise.
+#[derive(State, Clone)]
+#[state(tables(public, private))]
+struct Scout {
+    #[state(step = 0.01, position, tables(public))]
+    x: f32,
+    #[state(max_len = 8, tables(public))]
+    name: String,
+    #[state(tables(private))]
+    arrows: u16,
+}
+
+/// What is near is seen, and what friends do, wherever they are.
+struct NearOrFriend(Distance);
+
+impl Relevance for NearOrFriend {
+    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
+        let is_friend = viewer.team != 0 && viewer.team == subject.team;
+        let near = self.0.sight(viewer, subject, seen);
+        near.or(is_friend.then_some(Sight::PUBLIC))
+    }
+
+    fn reach(&self, viewer: &Viewer) -> Option<f64> {
+        self.0.reach(viewer)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Seen from 20 on, and until 25, so that nobody comes and goes at the rim.
+    let policy = NearOrFriend(Distance::new(20.0, 25.0));
+    let mut server = Server::offline(Schema::of::<Scout>()?, policy)?;
+    let mut clients = [server.seat(), server.seat(), server.seat()];
+    let peers = joined(&mut server);
+
+    let mut scouts: Vec<(Ref<Scout>, Scout)> = Vec::new();
+    let places = [("ann", 0.0, 1), ("bob", 100.0, 1), ("eve", -50.0, 2)];
+    for (&peer, (name, x, team)) in peers.iter().zip(places) {
+        let name = name.into();
+        let scout = Scout { x, name, arrows: 7 };
+        let object = server.step()?.spawn_for(peer, &scout)?;
+        // From where a player looks, and whose friend it is.
+        server.stage().look_from_object(peer, object.entity())?;
+        server.stage().set_team(peer, team)?;
+        scouts.push((object, scout));
+    }
+
+    let mut shown = vec![String::new(); 3];
+    for _ in 0..200 {
+        let (eve, scout) = &mut scouts[2];
+        scout.x += 1.0;
+        server.step()?.set(*eve, scout)?;
+        server.send();
+        for (number, client) in clients.iter_mut().enumerate() {
+            while let Some(event) = client.poll() {
+                if let ClientEvent::Left(reason) = event {
+                    return Err(reason.into());
+                }
+            }
+            let seen = client.objects().map(|object| describe(client, object));
+            let mut seen: Vec<_> = seen.collect();
+            seen.sort();
+            let seen = seen.join(", ");
+            if shown[number] != seen {
+                let (eve, who) = (scouts[2].1.x, &scouts[number].1.name);
+                println!("eve is at {eve:>3}: {who} sees {seen}");
+                shown[number] = seen;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn describe(client: &Client, object: Object) -> String {
+    let name = client.get::<Scout>(object).map(|scout| scout.name);
+    // `None` where the table is not shown.
+    let private: Option<Scout> = client.get_table(object, "private");
+    let arrows = private.map(|scout| format!(" and {} arrows", scout.arrows));
+    name.unwrap_or_default() + &arrows.unwrap_or_default()
+}
+
+fn joined(server: &mut Server) -> Vec<PeerId> {
+    let events = std::iter::from_fn(|| server.poll());
+    let joined = events.filter_map(|event| match event {
+        ServerEvent::Joined { peer, .. } => Some(peer),
+        _ => None,
+    });
+    joined.collect()
+}

@@ -1,0 +1,46 @@
+//! Events that wait for room in a connection.
+
+use std::collections::VecDeque;
+
+use prescient_transport::SendError;
+
+/// What a connection had no room for.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    events: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Messages of state, which do not wait.
+    pub dropped: u64,
+    /// Events that no connection has room for.
+    pub too_long: u64,
+}
+
+impl Backlog {
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn push(&mut self, event: Vec<u8>) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+    }
+
+    /// Sends as much as there is room for.
+    pub fn send(&mut self, mut send: impl FnMut(&[u8]) -> Result<(), SendError>) {
+        while let Some(event) = self.events.front() {
+            match send(event) {
+                Err(SendError::Backlogged) => return,
+                Err(SendError::TooLong { .. }) => self.too_long += 1,
+                // Where there is no connection any more, there is nobody to tell.
+                Ok(()) | Err(_) => {}
+            }
+            self.bytes -= self.events.pop_front().map_or(0, |event| event.len());
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.bytes = 0;
+    }
+}

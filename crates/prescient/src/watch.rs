@@ -1,0 +1,113 @@
+//! What others may watch: spans and events of `tracing`, counters and gauges of `metrics`.
+//!
+//! Both are features that are off by default; without them nothing of this costs anything. The
+//! names are listed on the front page of the crate.
+
+use std::collections::BTreeMap;
+
+use prescient_net::SocketStatistics;
+use prescient_replication::{PeerId, PeerStatistics, Server};
+
+/// Opens a span for the rest of the block.
+macro_rules! span {
+    ($name:literal) => {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!(target: "prescient", $name).entered();
+    };
+}
+
+/// Says that something happened to a peer.
+macro_rules! event {
+    ($name:literal, $peer:expr $(, $field:ident = $value:expr)?) => {{
+        #[cfg(feature = "tracing")]
+        tracing::info!(target: "prescient", peer = $peer.0, $($field = %$value,)? $name);
+        #[cfg(not(feature = "tracing"))]
+        let _ = ($peer, $(&$value)?);
+    }};
+}
+
+/// Adds to a counter.
+macro_rules! count {
+    ($name:literal, $more:expr) => {{
+        #[cfg(feature = "metrics")]
+        metrics::counter!($name).increment($more);
+        #[cfg(not(feature = "metrics"))]
+        let _ = $more;
+    }};
+}
+
+/// Sets a gauge.
+macro_rules! level {
+    ($name:literal, $now:expr) => {{
+        #[cfg(feature = "metrics")]
+        metrics::gauge!($name).set($now as f64);
+        #[cfg(not(feature = "metrics"))]
+        let _ = $now;
+    }};
+}
+
+pub(crate) use {count, event, span};
+
+/// What was counted already. What those who left had is not taken back.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    peers: BTreeMap<PeerId, PeerStatistics>,
+    socket: SocketStatistics,
+}
+
+impl Meters {
+    /// Counts what happened since the last time.
+    pub fn update(&mut self, stage: &Server, socket: SocketStatistics) {
+        if !WATCHED {
+            return;
+        }
+        let peers: Vec<PeerId> = stage.peers().collect();
+        let visible: usize = peers.iter().map(|&peer| self.peer(stage, peer)).sum();
+        level!("prescient_peers", peers.len());
+        level!("prescient_objects", stage.world().len());
+        level!("prescient_objects_visible", visible);
+        let before = std::mem::replace(&mut self.socket, socket);
+        let more = |part: fn(&SocketStatistics) -> u64| part(&socket) - part(&before);
+        count!(
+            "prescient_socket_packets_sent",
+            more(|of| of.datagrams_sent)
+        );
+        count!("prescient_socket_bytes_sent", more(|of| of.bytes_sent));
+        count!(
+            "prescient_socket_packets_received",
+            more(|of| of.datagrams_received)
+        );
+        count!(
+            "prescient_socket_bytes_received",
+            more(|of| of.bytes_received)
+        );
+    }
+
+    /// Counts what happened to somebody who is about to be forgotten.
+    pub fn forget(&mut self, stage: &Server, peer: PeerId) {
+        if WATCHED {
+            self.peer(stage, peer);
+            self.peers.remove(&peer);
+        }
+    }
+
+    /// Counts what is new about a peer, and says how much it is shown.
+    fn peer(&mut self, stage: &Server, peer: PeerId) -> usize {
+        let Some(now) = stage.statistics(peer) else {
+            return 0;
+        };
+        let before = self.peers.insert(peer, now).unwrap_or_default();
+        count!("prescient_state_packets", now.packets - before.packets);
+        count!("prescient_state_bytes", now.bytes - before.bytes);
+        count!("prescient_events", now.events - before.events);
+        let resyncs = now.codec.resyncs - before.codec.resyncs;
+        count!("prescient_resyncs", resyncs);
+        if resyncs > 0 {
+            event!("resync", peer, times = resyncs);
+        }
+        now.visible
+    }
+}
+
+/// Whether there is anybody to count for.
+const WATCHED: bool = cfg!(any(feature = "tracing", feature = "metrics"));

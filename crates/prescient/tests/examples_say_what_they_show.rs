@@ -1,0 +1,128 @@
+//! Every example runs alone, ends by itself, and prints what it promises.
+
+use std::env;
+use std::process::Command;
+
+/// Runs an example, which `cargo test` has built, and returns its lines.
+fn run(name: &str) -> Vec<String> {
+    let mut path = env::current_exe().expect("this test is a program");
+    path.pop();
+    path.pop();
+    path.push("examples");
+    path.push(format!("{name}{}", env::consts::EXE_SUFFIX));
+    let done = Command::new(&path).output();
+    let done = done.expect("the examples are built: `cargo test` or `cargo build --examples`");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{name} failed: {errors}");
+    let text = String::from_utf8(done.stdout).expect("text");
+    text.lines().map(String::from).collect()
+}
+
+/// Fails if `Server::send` sends no state: then there is no box.
+#[test]
+fn simple_box_shows_a_box_that_moves() {
+    let lines = run("simple_box");
+    assert!(lines.contains(&"there is a box".into()));
+    assert!(lines.contains(&"the server says: watch the box".into()));
+    let mut places: Vec<_> = lines.iter().filter(|line| line.ends_with('#')).collect();
+    places.sort();
+    places.dedup();
+    assert!(places.len() > 10, "it hardly moved: {lines:?}");
+}
+
+/// Fails if `Server::feel` says nothing of inputs (then nobody ever walks), or does not tell the
+/// stage of the keys.
+#[test]
+fn events_and_input_reach_who_watches() {
+    let said = [
+        "somebody is there",
+        "he holds the key to the right down",
+        "he shouts hey!",
+    ];
+    assert_eq!(run("events_and_input"), said);
+}
+
+/// Fails if `Sight::usual` shows owners no more than others, or if `Distance` has no rim
+/// (`leave: enter` in `Distance::new`).
+#[test]
+fn visibility_shows_friends_neighbours_and_own_arrows() {
+    let lines = run("visibility");
+    let said = [
+        "eve is at -49: ann sees ann and 7 arrows, bob",
+        "eve is at -49: bob sees ann, bob and 7 arrows",
+        "eve is at -49: eve sees eve and 7 arrows",
+        "eve is at -20: eve sees ann, eve and 7 arrows",
+        "eve is at -18: ann sees ann and 7 arrows, bob, eve",
+        "eve is at  26: ann sees ann and 7 arrows, bob",
+        "eve is at  28: eve sees eve and 7 arrows",
+        "eve is at  80: eve sees bob, eve and 7 arrows",
+        "eve is at  81: bob sees ann, bob and 7 arrows, eve",
+        "eve is at 128: eve sees eve and 7 arrows",
+        "eve is at 129: bob sees ann, bob and 7 arrows",
+    ];
+    assert_eq!(lines, said);
+}
+
+/// Fails if `Client::resolve` of the replication takes the server's number for the client's
+/// (`Some(id + 1)`).
+#[test]
+fn references_resolve_when_their_object_is_shown() {
+    let said = [
+        "a missile at 0.25 is after something unknown",
+        "the Beagle comes into sight at 50",
+        "a missile at 12.5 is after the Beagle",
+        "the ship is gone",
+        "a missile at 25 is after something unknown",
+    ];
+    assert_eq!(run("references"), said);
+}
+
+/// Fails if `ServerOptions::packet` is not kept to (then nothing is ever apart), or if groups are
+/// not (`Encoder::group` always `None`).
+#[test]
+fn groups_are_seen_together() {
+    let lines = run("groups");
+    let [grouped, alone] = &lines[..] else {
+        panic!("not two lines: {lines:?}");
+    };
+    assert!(
+        grouped.ends_with(" 0 saw its turret elsewhere"),
+        "{grouped}"
+    );
+    assert!(!alone.ends_with(" 0 saw its turret elsewhere"), "{alone}");
+}
+
+/// Fails if a seat or a connection is not told of events (`Server::send` leaves them out): then it
+/// does not end.
+#[test]
+fn host_mode_is_the_same_for_host_and_guest() {
+    let mut lines = run("host_mode");
+    lines.sort();
+    let said = [
+        "guest sees guest",
+        "guest sees host",
+        "guest sees that host wins at 10",
+        "host sees guest",
+        "host sees host",
+        "host sees that host wins at 10",
+    ];
+    assert_eq!(lines, said);
+}
+
+/// Fails if the server's configuration of the codec is not handed on to its peers (`Peer::new` with
+/// the default): then it waits for acknowledgements before it learns, and nobody sends any.
+#[test]
+fn tcp_carries_state_and_events() {
+    let lines = run("tcp");
+    let said = [
+        "tick 200: the server says: 200 steps around the sun",
+        "tick 400: the server says: 400 steps around the sun",
+        "tick 600: the server says: 600 steps around the sun",
+        "in the end the planet is at 42.19, -26.83",
+    ];
+    assert_eq!(lines[..4], said);
+    let bytes = lines[4].strip_prefix("603 frames, ");
+    let bytes = bytes.and_then(|rest| rest.strip_suffix(" bytes each on average"));
+    let bytes: u32 = bytes.expect("a count").parse().expect("a number");
+    assert!(bytes < 10, "{bytes} bytes for what anybody could foretell");
+}

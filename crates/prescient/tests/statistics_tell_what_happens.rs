@@ -1,0 +1,228 @@
+//! "What is using my bytes?", "how far behind is he?", and what becomes of those who do not listen.
+
+use std::time::Duration;
+
+use prescient::{
+    Change, Client, ClientEvent, ClientId, CloseReason, ConnectToken, Everything, Grant, JoinError,
+    PeerId, Ref, Schema, Server, ServerEvent, ServerOptions, State, TokenKey, UnixTime,
+};
+use prescient_codec::Profile;
+use prescient_net::{Clock, SystemEntropy};
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+#[state(rename = "ball")]
+struct Ball {
+    #[state(step = 0.01, position)]
+    x: f32,
+    still: u32,
+}
+
+fn schema() -> Schema {
+    Schema::of::<Ball>().expect("a sound schema")
+}
+
+/// A server without a socket, somebody who sits there, and a ball.
+fn game() -> (Server, Client, PeerId, Ref<Ball>) {
+    let mut server = Server::offline(schema(), Everything).expect("a server");
+    let client = server.seat();
+    let Some(ServerEvent::Joined { peer, .. }) = server.poll() else {
+        panic!("nobody joined");
+    };
+    let mut step = server.step().expect("in order");
+    let ball = step.spawn(&Ball::default()).expect("sound");
+    step.finish();
+    (server, client, peer, ball)
+}
+
+/// Moves the ball to where nobody expects it.
+fn roll(server: &mut Server, ball: Ref<Ball>, tick: u32) {
+    let x = (tick.wrapping_mul(2_654_435_761) >> 16) as f32 / 100.0;
+    let mut step = server.step().expect("in order");
+    step.set(ball, &Ball { x, still: 7 }).expect("sound");
+    step.finish();
+    server.send();
+}
+
+/// Fails if `Server::ledger` takes bits for bytes, names the wrong field, or does not sort.
+#[test]
+fn the_ledger_says_what_bytes_are_spent_on() {
+    let (mut server, mut client, peer, ball) = game();
+    assert_eq!(server.ledger(peer), []);
+    server.keep_ledger(peer, true).expect("he is there");
+    for tick in 0..60 {
+        roll(&mut server, ball, tick);
+        while client.poll().is_some() {}
+        while server.poll().is_some() {}
+    }
+    let state = server.statistics(peer).expect("he is there").state;
+    assert_eq!(state.packets, 60);
+    let expenses = server.ledger(peer);
+    let told: f64 = expenses.iter().map(|expense| expense.bytes).sum();
+    // Each message has a byte that says what it is.
+    let sent = (state.bytes - state.packets) as f64;
+    assert!((told - sent).abs() < sent / 50.0, "{told} of {sent} bytes");
+    let (dearest, cheapest) = (&expenses[0], &expenses[expenses.len() - 1]);
+    assert!(dearest.bytes >= cheapest.bytes);
+    let of_field = |expense: &&prescient::Expense| expense.cause == "surprise";
+    let surprise = expenses.iter().find(of_field).expect("it rolls");
+    let name = (surprise.class.as_str(), surprise.field.as_str());
+    assert_eq!(name, ("ball", "x"));
+    server.keep_ledger(peer, false).expect("he is there");
+    assert_eq!(server.ledger(peer), []);
+}
+
+/// Fails if `Sent::apply` notes nothing, or `PeerReport::new` takes another tick for the world's.
+#[test]
+fn whoever_does_not_look_lags_behind() {
+    let (mut server, mut client, peer, ball) = game();
+    server.send();
+    let lag = |server: &Server| server.statistics(peer).expect("he is there").lag;
+    assert_eq!(lag(&server), None);
+    while client.poll().is_some() {}
+    while server.poll().is_some() {}
+    assert_eq!(lag(&server), Some(0));
+    for tick in 0..5 {
+        roll(&mut server, ball, tick);
+    }
+    assert_eq!(lag(&server), Some(5));
+    while client.poll().is_some() {}
+    while server.poll().is_some() {}
+    assert_eq!(lag(&server), Some(0));
+    assert_eq!(client.view_statistics().applied, 6);
+}
+
+/// Case 30 of slow readers: what waits for him is bounded, and then he is out, with a reason.
+///
+/// Fails if `Server::send` does not look at what waits.
+#[test]
+fn whoever_takes_nothing_in_is_thrown_out() {
+    let (mut server, mut client, peer, _) = game();
+    let mut most = 0;
+    let left = (0..100).find_map(|_| {
+        for _ in 0..50 {
+            let _ = server.tell(peer, &[7; 1000]);
+        }
+        server.send();
+        let waits = server.statistics(peer).map_or(0, |report| report.backlog);
+        most = most.max(waits);
+        server.poll()
+    });
+    let reason = CloseReason::Stalled;
+    assert_eq!(left, Some(ServerEvent::Left { peer, reason }));
+    assert!(most <= ServerOptions::default().backlog, "{most} bytes");
+    let happened = std::iter::from_fn(|| client.poll());
+    assert_eq!(happened.last(), Some(ClientEvent::Left(reason)));
+}
+
+/// Fails if `Backlog::send` forgets what it could not send without a word.
+#[test]
+fn what_is_too_long_to_be_said_is_counted() {
+    let (mut server, mut client, peer, _) = game();
+    for length in [70_000, 10] {
+        server.tell(peer, &vec![7; length]).expect("he is there");
+    }
+    server.send();
+    let report = server.statistics(peer).expect("he is there");
+    assert_eq!((report.too_long, report.backlog), (1, 0));
+    let heard = std::iter::from_fn(|| client.poll());
+    let heard = heard.filter(|event| matches!(event, ClientEvent::Change(Change::Event { .. })));
+    assert_eq!(heard.count(), 1);
+}
+
+/// What a program has no time for stays where it is bounded. Fails if `Server::poll` takes in
+/// everything before it hands anything out.
+#[test]
+fn a_server_takes_in_what_is_polled() {
+    let (mut server, mut client, ..) = game();
+    let fill = |client: &mut Client| {
+        (0..)
+            .take_while(|_| client.tell(None, b"hey").is_ok())
+            .count()
+    };
+    assert!(fill(&mut client) > 1000);
+    assert!(matches!(server.poll(), Some(ServerEvent::Said { .. })));
+    assert_eq!(fill(&mut client), 1);
+}
+
+/// Fails if `Client::handle` does not count what it could not apply.
+#[test]
+fn what_is_not_understood_is_counted() {
+    let mut options = ServerOptions::default();
+    options.replication.codec.profile = Profile::Best;
+    let mut server = bind("127.0.0.1:0", options);
+    let address = server.address().expect("it has a socket").to_string();
+    let joining = std::thread::spawn(move || Client::local(&address, schema()));
+    let mut step = server.step().expect("in order");
+    step.spawn(&Ball::default()).expect("sound");
+    step.finish();
+    while !joining.is_finished() {
+        server.wait(Duration::from_millis(2));
+        while server.poll().is_some() {}
+    }
+    let mut client = joining.join().expect("no panic").expect("a server");
+    for _ in 0..10_000 {
+        if client.view_statistics().refused > 0 {
+            break;
+        }
+        server.wait(Duration::from_millis(2));
+        while server.poll().is_some() {}
+        server.step().expect("in order").finish();
+        server.send();
+        client.wait(Duration::from_millis(2));
+        while client.poll().is_some() {}
+    }
+    assert!(client.view_statistics().refused > 0);
+    assert_eq!(client.objects().count(), 0);
+}
+
+/// A server that is bound to all addresses cannot know by which of them it is called.
+///
+/// Fails if `Server::bind` does not look at `ServerOptions::public`.
+#[test]
+fn tokens_may_name_a_public_address() {
+    let public = "192.0.2.1:4000".parse().expect("an address");
+    let options = ServerOptions {
+        public: vec![public],
+        ..ServerOptions::default()
+    };
+    let mut server = bind("0.0.0.0:0", options);
+    let port = server.address().expect("it has a socket").port();
+    let here = ([127, 0, 0, 1], port).into();
+    let mut join = |servers| {
+        let token = token(&server, servers);
+        let joining = std::thread::spawn(move || Client::join(token, schema()).map(drop));
+        while !joining.is_finished() {
+            server.wait(Duration::from_millis(2));
+            while server.poll().is_some() {}
+        }
+        joining.join().expect("no panic")
+    };
+    assert!(join(vec![here, public]).is_ok());
+    let Err(JoinError::Connection(refused)) = join(vec![here]) else {
+        panic!("a token that names no public address was taken");
+    };
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("the token is for another server"),
+        "{text}"
+    );
+}
+
+fn bind(address: &str, options: ServerOptions) -> Server {
+    let key = TokenKey::insecure_for_loopback_tests();
+    let server = Server::bind(address, key, schema(), Everything, options);
+    server.expect("a server")
+}
+
+fn token(server: &Server, servers: Vec<std::net::SocketAddr>) -> ConnectToken {
+    let grant = Grant {
+        client: ClientId(1),
+        protocol: server.protocol(),
+        servers,
+        expires: UnixTime(Clock::unix().0 + 60),
+        data: Vec::new(),
+    };
+    let mut entropy = SystemEntropy::new().expect("a system with randomness");
+    let token = grant.issue(&TokenKey::insecure_for_loopback_tests(), &mut entropy);
+    token.expect("a sound grant")
+}
