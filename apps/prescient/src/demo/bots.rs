@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
 use prescient::{
@@ -57,7 +58,7 @@ struct Bot {
     /// How it fares, and how it fared when its connection began.
     figures: Figures,
     before: Figures,
-    _relay: UdpConditioner,
+    relay: UdpConditioner,
 }
 
 /// What a client needs to join, as often as it has to.
@@ -90,9 +91,12 @@ impl Bots {
                 bot.client.wait(Duration::from_millis(3));
             }
         }
-        for bot in self.bots {
-            bot.client.leave();
-        }
+        // Saying goodbye through a bad link takes a moment.
+        thread::scope(|scope| {
+            for bot in self.bots {
+                scope.spawn(move || bot.leave());
+            }
+        });
         Ok(())
     }
 }
@@ -123,7 +127,7 @@ impl Bot {
             taps_at: now,
             figures: Figures::default(),
             before: Figures::default(),
-            _relay: relay,
+            relay,
         })
     }
 
@@ -169,6 +173,11 @@ impl Bot {
             self.tap(now);
         }
         Ok(())
+    }
+
+    fn leave(self) {
+        self.client.leave();
+        self.relay.shutdown();
     }
 
     /// Taps on something, and decides when to do so again.

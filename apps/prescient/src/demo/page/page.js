@@ -16,6 +16,7 @@ let source = null;
 let history = [];
 let colours = {};
 let textsAt = 0;
+let hasEnded = false;
 
 // A pond that is drawn: where everything was a frame ago, where it is, and how it is turned.
 class Pond {
@@ -367,12 +368,16 @@ function connect() {
     world = JSON.parse(event.data);
     chosen = world.client;
     frame = null;
+    hasEnded = false;
     say("");
     showClients();
   });
   source.addEventListener("frame", (event) => take(JSON.parse(event.data)));
-  source.addEventListener("bye", () => wait("The demo has ended. Start it again with “cargo run --release”, and this page goes on."));
-  source.onerror = () => wait("The demo does not answer. This page looks for it every few seconds.");
+  source.addEventListener("bye", () => {
+    hasEnded = true;
+    wait();
+  });
+  source.onerror = wait;
 }
 
 function take(next) {
@@ -393,9 +398,12 @@ function take(next) {
   }
 }
 
-function wait(message) {
+// Says that there is nothing to see, and looks again in a while.
+function wait() {
   source.close();
-  say(message);
+  say(hasEnded
+    ? "The demo has ended. Start it again with “cargo run --release”, and this page goes on."
+    : "The demo does not answer. This page looks for it every few seconds.");
   setTimeout(connect, 3000);
 }
 
