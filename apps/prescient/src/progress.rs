@@ -6,16 +6,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// A spinner that counts ticks; silent where nobody watches.
 pub fn spinner(name: &str, method: &str) -> ProgressBar {
-    line("{spinner} {msg} tick {pos} ({per_sec})").with_message(format!("{name} {method}"))
+    let style = "{spinner} {msg} tick {pos} ({per_sec})";
+    line(style, true).with_message(format!("{name} {method}"))
 }
 
-/// A spinner with whatever it is told to say; hidden where nobody watches.
-pub fn status() -> ProgressBar {
-    line("{spinner} {msg}")
+/// A spinner with whatever it is told to say; hidden where nobody watches or wants it.
+pub fn status(is_wanted: bool) -> ProgressBar {
+    line("{spinner} {msg}", is_wanted)
 }
 
-fn line(template: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+fn line(template: &str, is_wanted: bool) -> ProgressBar {
+    if !is_wanted || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();

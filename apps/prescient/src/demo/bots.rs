@@ -18,10 +18,10 @@ use prescient_sim::world::Random;
 use prescient_transport::{Time, TokenError};
 
 use super::board::{Board, Figures, ViewState};
+use super::creature::{Creature, schema};
 use super::links::Link;
 use super::stage::TAPPED;
 use super::truth::row_of;
-use super::world::{Creature, schema};
 
 /// Why a client could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -236,3 +236,58 @@ impl Ticket {
 
 /// Of IPv4 and UDP.
 const HEADERS: u64 = 28;
+
+#[cfg(test)]
+mod tests {
+    use prescient::{Everything, Server, ServerEvent, ServerOptions};
+    use prescient_net::{key_from_text, new_key};
+    use prescient_sim::link::Conditions;
+
+    use super::*;
+
+    /// Fails if a client that was thrown out stays away (`look` without `join_again`), or if what
+    /// its first connection took is forgotten (`before` left as it was).
+    #[test]
+    fn who_is_thrown_out_comes_back() {
+        let key = new_key(&mut SystemEntropy::new().expect("randomness"));
+        let key = key_from_text(&key).expect("a key");
+        let options = ServerOptions::default();
+        let server = Server::bind("127.0.0.1:0", key.clone(), schema(), Everything, options);
+        let mut server = server.expect("a server");
+        let links = vec![Link {
+            name: "perfect",
+            conditions: Conditions::default(),
+        }];
+        let mut bots = Bots::start(&links, &key, server.address()).expect("a client");
+        let board = Board::new(links);
+        let mut joined = 0;
+        let mut bytes_before = 0;
+        let clock = Clock::start();
+        loop {
+            assert!(clock.now().as_micros() < 20_000_000, "it takes too long");
+            server.step().expect("in order").finish();
+            server.send();
+            server.wait(Duration::from_millis(2));
+            while let Some(event) = server.poll() {
+                if let ServerEvent::Joined { .. } = event {
+                    joined += 1;
+                }
+            }
+            let now = bots.clock.now();
+            bots.bots[0].look(0, now, &board).expect("a client");
+            let figures = board.read().views[0].figures;
+            let peers: Vec<_> = server.stage().peers().collect();
+            match (joined, figures.drops) {
+                (1, 0) if figures.bytes > 1000 => {
+                    bytes_before = figures.bytes;
+                    peers.into_iter().for_each(|peer| server.kick(peer));
+                }
+                (2, 1) if board.read().views[0].state == ViewState::Live => break,
+                _ => {}
+            }
+        }
+        assert!(board.read().views[0].figures.bytes > bytes_before);
+        bots.bots.into_iter().for_each(Bot::leave);
+        server.shut_down();
+    }
+}

@@ -5,11 +5,12 @@
 
 mod board;
 mod bots;
+mod creature;
 mod links;
 mod page;
+mod pond;
 mod stage;
 mod truth;
-mod world;
 
 use std::io;
 use std::sync::Arc;
@@ -25,10 +26,11 @@ use serde_json::json;
 use crate::progress;
 use board::{Board, ViewState};
 use bots::{BotError, Bots};
+use creature::raw_bytes;
 use page::Page;
+use pond::HZ;
 use stage::Stage;
 use truth::Verdict;
-use world::{HZ, raw_bytes};
 
 /// Options of `prescient demo`.
 #[derive(Args, Clone, Debug)]
@@ -151,7 +153,7 @@ fn watch(
     has_ended: impl Fn() -> bool,
 ) {
     let clock = Clock::start();
-    let line = progress::status();
+    let line = progress::status(!options.headless);
     let seconds = options.seconds.map(u64::from);
     let mut said = 0;
     while !has_ended() {

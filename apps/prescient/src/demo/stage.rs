@@ -9,8 +9,9 @@ use prescient::{
 use prescient_net::Clock;
 
 use super::board::Board;
+use super::creature::{Creature, schema};
+use super::pond::{HZ, Pond};
 use super::truth::{Row, row_of};
-use super::world::{Creature, HZ, Pond, schema};
 
 /// A pond that others may look at.
 pub struct Stage {

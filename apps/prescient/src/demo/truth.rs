@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use prescient::{State, Tick};
 
-use super::world::Creature;
+use super::creature::Creature;
 
 /// The cells of a creature as both ends count them, the number last.
 pub type Row = Vec<i64>;
@@ -102,7 +102,7 @@ const DEPTH: usize = 300;
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::Pond;
+    use super::super::pond::Pond;
     use super::*;
 
     /// Fails if what is shown is compared with another tick than its own, or not at all, or if

@@ -7,7 +7,8 @@ use prescient::Tick;
 use serde_json::{Value, json};
 
 use crate::demo::board::{Board, Notes, Ripples, View, ViewState};
-use crate::demo::world::{HZ, SIZE, STEPS, raw_bytes};
+use crate::demo::creature::{STEPS, raw_bytes};
+use crate::demo::pond::{HZ, SIZE};
 
 /// What is sent to one browser, which looks at one client.
 pub struct Frames<'a> {

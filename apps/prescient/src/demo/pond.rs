@@ -6,72 +6,9 @@
 
 use std::f32::consts::{PI, TAU};
 
-use prescient::schema::Kind as FieldKind;
-use prescient::{Schema, State};
 use prescient_sim::world::Random;
 
-/// Whatever lives in the pond.
-#[derive(State, Clone, Copy, Debug, PartialEq)]
-pub struct Creature {
-    /// Where it is.
-    #[state(step = 0.0625, position)]
-    pub place: [f32; 2],
-    /// How far it gets in a tick.
-    #[state(step = 0.0625, velocity_of = "place", per_tick)]
-    pub velocity: [f32; 2],
-    /// What a tap did to it.
-    pub mood: Mood,
-    /// What it is.
-    #[state(only_on_spawn)]
-    pub kind: Kind,
-    /// Which it is.
-    #[state(only_on_spawn)]
-    pub number: u16,
-}
-
-/// What a tap did.
-#[derive(State, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
-    /// Nothing, or it is long ago.
-    #[default]
-    Calm,
-    /// Fish flee, turtles stop, lilies bloom.
-    Stirred,
-}
-
-/// The page has a drawing for each.
-#[derive(State, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
-    /// Small and quick.
-    #[default]
-    Minnow,
-    /// Larger.
-    Perch,
-    /// Large and slow.
-    Carp,
-    /// Straight on, whatever happens.
-    Turtle,
-    /// Does not move.
-    Lily,
-}
-
-/// What both ends agree on.
-pub fn schema() -> Schema {
-    Schema::of::<Creature>().expect("the schema is sound")
-}
-
-/// What a creature takes that is sent as it is in every tick: numbers as four bytes, all others as
-/// one, and nothing for what is only told when it appears.
-pub fn raw_bytes() -> usize {
-    let schema = schema();
-    let fields = schema.classes.iter().flat_map(|class| &class.fields);
-    let widths = fields.map(|field| match field.kind {
-        _ if field.only_on_spawn => 0,
-        FieldKind::Bool | FieldKind::Enum { .. } | FieldKind::Variant { .. } => 1,
-        _ => 4,
-    });
-    widths.sum()
-}
+use super::creature::{Creature, Kind, Mood, STEPS};
 
 /// The truth.
 pub struct Pond {
@@ -137,10 +74,9 @@ impl Pond {
             let velocity = self.decide(number);
             let dweller = &mut self.dwellers[number];
             dweller.velocity = velocity;
-            for axis in 0..2 {
+            for (axis, side) in SIZE.into_iter().enumerate() {
                 let next = dweller.place[axis] + dweller.velocity[axis];
-                let shore = SIZE[axis] * STEPS;
-                if !(0..=shore).contains(&next) {
+                if !(0..=side * STEPS).contains(&next) {
                     dweller.velocity[axis] = -dweller.velocity[axis];
                 }
                 dweller.place[axis] += dweller.velocity[axis];
@@ -315,8 +251,6 @@ fn length([x, y]: [f32; 2]) -> f32 {
 pub const SIZE: [i32; 2] = [960, 600];
 /// Ticks per second.
 pub const HZ: u32 = 30;
-/// Steps in a unit, as the attributes of [`Creature`] say.
-pub const STEPS: i32 = 16;
 /// Two hundred altogether.
 const POPULATION: [(Kind, usize); 5] = [
     (Kind::Lily, 28),
@@ -352,11 +286,8 @@ mod tests {
             pond.step();
             let now = pond.creatures();
             for (was, is) in before.iter().zip(&now) {
-                for axis in 0..2 {
-                    assert!(
-                        (0.0..=SIZE[axis] as f32).contains(&is.place[axis]),
-                        "{is:?}"
-                    );
+                for (axis, side) in SIZE.into_iter().enumerate() {
+                    assert!((0.0..=side as f32).contains(&is.place[axis]), "{is:?}");
                     assert_eq!(is.place[axis], was.place[axis] + is.velocity[axis]);
                 }
             }
