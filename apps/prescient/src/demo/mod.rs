@@ -45,7 +45,7 @@ pub struct DemoOptions {
     #[arg(long)]
     json: bool,
     /// Where the page is; one of the next ports if that is taken.
-    #[arg(long, value_name = "PORT", default_value_t = 7777)]
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 }
 
@@ -55,7 +55,7 @@ impl Default for DemoOptions {
             headless: false,
             seconds: None,
             json: false,
-            port: 7777,
+            port: PORT,
         }
     }
 }
@@ -250,6 +250,8 @@ impl Totals {
     }
 }
 
+/// Where browsers find the page, unless something else is there.
+const PORT: u16 = 7777;
 const LOOKS_UP: Duration = Duration::from_millis(250);
 /// Microseconds between two lines, where there is no terminal on which one could change.
 const SPEAKS_EVERY: u64 = 10_000_000;
