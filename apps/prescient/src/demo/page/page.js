@@ -306,7 +306,7 @@ function showTexts() {
     const row = $("clients").rows[number];
     row.className = number === chosen ? "chosen" : "";
     const cells = [kilobytes(other.rate), milliseconds(other.round_trip), percent(other.loss),
-      other.state === "live" ? ticks(other.lag) : words[other.state], whole.format(other.wrong)];
+      other.state === "live" ? whole.format(other.lag ?? 0) : other.state, whole.format(other.wrong)];
     cells.forEach((text, cell) => write(row.cells[cell + 2], text));
   });
 }
