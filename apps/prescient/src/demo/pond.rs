@@ -166,16 +166,19 @@ impl Pond {
         heading_of(wish)
     }
 
-    /// Where a shoal is heading: around the pond, each in its own way.
+    /// Where a shoal is heading: along a figure of eight, one behind the other.
     fn goal(&self, kind: Kind) -> [f32; 2] {
-        let turn = |ticks: f32| TAU * self.tick as f32 / ticks;
-        let [width, height] = SIZE.map(|side| side as f32 / 2.0);
-        let (across, down) = match kind {
-            Kind::Minnow => (turn(610.0).cos(), turn(437.0).sin()),
-            Kind::Perch => (-turn(740.0).sin(), turn(520.0).cos()),
-            _ => (-turn(980.0).cos(), -turn(690.0).sin()),
+        let start = match kind {
+            Kind::Minnow => 0.0,
+            Kind::Perch => TAU / 3.0,
+            _ => TAU * 2.0 / 3.0,
         };
-        [width * (1.0 + 0.72 * across), height * (1.0 + 0.66 * down)]
+        let along = start + TAU * self.tick as f32 / ROUND;
+        let [width, height] = SIZE.map(|side| side as f32 / 2.0);
+        [
+            width * (1.0 + 0.7 * along.cos()),
+            height * (1.0 + 0.6 * (2.0 * along).sin()),
+        ]
     }
 }
 
@@ -259,6 +262,8 @@ const POPULATION: [(Kind, usize); 5] = [
     (Kind::Perch, 50),
     (Kind::Minnow, 92),
 ];
+/// Ticks in which shoals come around.
+const ROUND: f32 = 1400.0;
 /// Fish look around every so many ticks, taking turns.
 const THINKS_EVERY: u32 = 8;
 /// They turn if they would like to by more than this angle,

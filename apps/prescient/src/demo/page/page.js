@@ -285,7 +285,8 @@ function showTexts() {
   const raw = rawRate();
   const texts = {
     tick: whole.format(frame.tick),
-    shown: frame.shown === null ? "–" : `${whole.format(frame.shown)}, ${client.lag} behind`,
+    shown: frame.shown === null ? "–" : whole.format(frame.shown),
+    behind: client.lag === null ? "" : `, ${client.lag} behind`,
     state: words[client.state],
     rate: kilobytes(client.rate),
     ratio: client.rate > 0 ? `${(raw / client.rate).toFixed(raw > 10 * client.rate ? 0 : 1)} times` : "",
