@@ -1,8 +1,8 @@
 //! The command line of Prescient.
 //!
-//! Without a command it measures two small built-in worlds by every method: the shortest way to
-//! see what the library is for.
+//! Without a command it runs the demo: the shortest way to see what the library is for.
 
+mod demo;
 mod interrupt;
 mod join;
 mod measure;
@@ -31,6 +31,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Shows a server's world beside what clients on links of all kinds see of it, on a page on
+    /// this machine. This is what happens without a command.
+    Demo(demo::DemoOptions),
+    /// Replays two small worlds through every method, and prints bytes and times.
+    Compare,
     /// Replays worlds through replication methods, verifies what arrives and counts the bytes.
     Measure(options::MeasureOptions),
     /// Learns from worlds what connections may start from.
@@ -62,18 +67,20 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Some(Command::Measure(options)) => measure::measure(&options),
-        Some(Command::Train(options)) => train::train(&options),
-        Some(Command::Report { what }) => report::report(&what),
-        Some(Command::Token(options)) => token::token(&options).map_err(CommandError::from),
-        Some(Command::Serve(options)) => serve::serve(&options).map_err(CommandError::from),
-        Some(Command::Join(options)) => join::join(&options).map_err(CommandError::from),
-        Some(Command::Swarm(options)) => swarm::swarm(&options).map_err(CommandError::from),
-        Some(Command::Scenario { what }) => scenario::play(&what).map_err(CommandError::from),
-        Some(Command::SwarmServer(options)) => swarm::serve(&options).map_err(CommandError::from),
-        Some(Command::Receive(options)) => receive::receive(&options),
-        None => measure::introduce(),
+    let command = Arguments::parse().command;
+    let done = match command.unwrap_or_else(|| Command::Demo(demo::DemoOptions::default())) {
+        Command::Demo(options) => demo::demo(&options).map_err(CommandError::from),
+        Command::Compare => measure::compare(),
+        Command::Measure(options) => measure::measure(&options),
+        Command::Train(options) => train::train(&options),
+        Command::Report { what } => report::report(&what),
+        Command::Token(options) => token::token(&options).map_err(CommandError::from),
+        Command::Serve(options) => serve::serve(&options).map_err(CommandError::from),
+        Command::Join(options) => join::join(&options).map_err(CommandError::from),
+        Command::Swarm(options) => swarm::swarm(&options).map_err(CommandError::from),
+        Command::Scenario { what } => scenario::play(&what).map_err(CommandError::from),
+        Command::SwarmServer(options) => swarm::serve(&options).map_err(CommandError::from),
+        Command::Receive(options) => receive::receive(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -143,6 +150,9 @@ pub enum CommandError {
     /// A scenario did not pass.
     #[error(transparent)]
     Scenario(#[from] scenario::ScenarioError),
+    /// The demo did not come about.
+    #[error(transparent)]
+    Demo(#[from] demo::DemoError),
     /// Standard output is gone.
     #[error("cannot write: {0}")]
     Write(#[from] std::io::Error),

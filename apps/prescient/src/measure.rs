@@ -48,8 +48,8 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What runs without a command: a short look at two built-in worlds.
-pub fn introduce() -> Result<(), CommandError> {
+/// A short look at two built-in worlds, by every method.
+pub fn compare() -> Result<(), CommandError> {
     println!(
         "Bytes per tick to keep a client in step with a world, by method; every packet is decoded \
          by an independent receiver and compared with the truth.\n"

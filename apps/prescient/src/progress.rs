@@ -6,13 +6,22 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// A spinner that counts ticks; silent where nobody watches.
 pub fn spinner(name: &str, method: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    let style = "{spinner} {msg} tick {pos} ({per_sec})";
+    line(style, true).with_message(format!("{name} {method}"))
+}
+
+/// A spinner with whatever it is told to say; hidden where nobody watches or wants it.
+pub fn status(is_wanted: bool) -> ProgressBar {
+    line("{spinner} {msg}", is_wanted)
+}
+
+fn line(template: &str, is_wanted: bool) -> ProgressBar {
+    if !is_wanted || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{spinner} {msg} tick {pos} ({per_sec})");
-    let bar = ProgressBar::new_spinner().with_message(format!("{name} {method}"));
+    let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(Duration::from_millis(100));
-    match style {
+    match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

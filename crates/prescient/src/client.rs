@@ -224,7 +224,7 @@ impl Client {
             Net::Received(Received::Message { channel, message }) => {
                 // What else could not be applied heals by itself when the server hears of it.
                 match self.view.handle(&message) {
-                    Ok(()) => self.statistics.applied += 1,
+                    Ok(()) => self.statistics.applied += u64::from(channel == STATE),
                     Err(ClientError::State(DecodeError::Late)) => self.statistics.late += 1,
                     Err(ClientError::Schema(differences)) => {
                         let event = ClientEvent::OtherSchema(differences);

@@ -1,0 +1,294 @@
+//! The clients of the demo, each behind a link of its own.
+//!
+//! They are what a game would have: connections through real sockets, encrypted, that know nothing
+//! but what arrives. A relay in front of each makes its link as bad as it is called.
+
+use std::io;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use prescient::{
+    About, Change, Client, ClientEvent, ClientId, ConnectToken, Grant, JoinError, Object, Tick,
+    TokenKey, UnixTime, protocol,
+};
+use prescient_net::{Clock, OpenError, SystemEntropy};
+use prescient_sim::link::UdpConditioner;
+use prescient_sim::world::Random;
+use prescient_transport::{Time, TokenError};
+
+use super::board::{Board, Figures, ViewState};
+use super::creature::{Creature, schema};
+use super::links::Link;
+use super::stage::TAPPED;
+use super::truth::row_of;
+
+/// Why a client could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum BotError {
+    /// There is no relay in front of it.
+    #[error("cannot start a relay: {0}")]
+    Relay(#[from] io::Error),
+    /// There is no socket for it.
+    #[error(transparent)]
+    Client(#[from] JoinError),
+    /// It could not be given a token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The system has no random numbers.
+    #[error(transparent)]
+    Entropy(#[from] OpenError),
+}
+
+/// All clients, on one thread.
+pub struct Bots {
+    bots: Vec<Bot>,
+    clock: Clock,
+}
+
+struct Bot {
+    client: Client,
+    ticket: Ticket,
+    random: Random,
+    state: ViewState,
+    /// The tick that was last compared with the truth.
+    judged: Option<Tick>,
+    joined_at: Time,
+    taps_at: Time,
+    /// How it fares, and how it fared when its connection began.
+    figures: Figures,
+    before: Figures,
+    relay: UdpConditioner,
+}
+
+/// What a client needs to join, as often as it has to.
+struct Ticket {
+    number: u64,
+    key: TokenKey,
+    servers: Vec<SocketAddr>,
+}
+
+impl Bots {
+    /// Lets a client on each of these links knock at the server's door.
+    pub fn start(links: &[Link], key: &TokenKey, server: SocketAddr) -> Result<Self, BotError> {
+        let clock = Clock::start();
+        let start = |(number, link): (usize, &Link)| {
+            Bot::start(number as u64, link, key.clone(), server, clock.now())
+        };
+        let bots: Result<_, BotError> = links.iter().enumerate().map(start).collect();
+        Ok(Self { bots: bots?, clock })
+    }
+
+    /// Looks on until the demo is over, and leaves.
+    pub fn run(mut self, board: &Board) -> Result<(), BotError> {
+        while !board.is_over() {
+            let now = self.clock.now();
+            for (number, bot) in self.bots.iter_mut().enumerate() {
+                bot.look(number, now, board)?;
+            }
+            // One of them sleeps for all: packets come to all of them in the same ticks.
+            if let Some(bot) = self.bots.first_mut() {
+                bot.client.wait(Duration::from_millis(3));
+            }
+        }
+        // Saying goodbye through a bad link takes a moment.
+        thread::scope(|scope| {
+            for bot in self.bots {
+                scope.spawn(move || bot.leave());
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Bot {
+    fn start(
+        number: u64,
+        link: &Link,
+        key: TokenKey,
+        server: SocketAddr,
+        now: Time,
+    ) -> Result<Self, BotError> {
+        let (up, down) = (link.conditions.clone(), link.conditions.clone());
+        let relay = UdpConditioner::start(server, number, up, down)?;
+        let ticket = Ticket {
+            number,
+            key,
+            // A server lets in only those whose token names it.
+            servers: vec![relay.address(), server],
+        };
+        Ok(Self {
+            client: Client::start(ticket.token()?, schema())?,
+            ticket,
+            random: Random::new(number),
+            state: ViewState::Joining,
+            judged: None,
+            joined_at: now,
+            taps_at: now,
+            figures: Figures::default(),
+            before: Figures::default(),
+            relay,
+        })
+    }
+
+    /// Takes in what arrived, and says on the board what came of it.
+    fn look(&mut self, number: usize, now: Time, board: &Board) -> Result<(), BotError> {
+        let mut heard = Vec::new();
+        let mut is_gone = false;
+        while let Some(event) = self.client.poll() {
+            match event {
+                ClientEvent::Joined => {
+                    self.state = ViewState::Live;
+                    self.joined_at = now;
+                }
+                ClientEvent::Silent => self.state = ViewState::Silent,
+                ClientEvent::Resumed => self.state = ViewState::Live,
+                ClientEvent::Failed(_) | ClientEvent::Left(_) => is_gone = true,
+                ClientEvent::Change(Change::Event {
+                    about: About::Object(object),
+                    ..
+                }) => heard.extend(self.row(object).map(|row| [row[0], row[1]])),
+                _ => {}
+            }
+        }
+        let tick = self.client.tick();
+        let shown = (tick != self.judged).then(|| {
+            let rows = self.client.objects().filter_map(|object| self.row(object));
+            rows.collect::<Vec<_>>()
+        });
+        self.judged = tick;
+        self.measure(now);
+        board.write_view(number, |view, truth| {
+            if let Some((tick, rows)) = tick.zip(shown) {
+                self.figures.verdict += truth.judge(tick, &rows);
+                (view.tick, view.rows) = (Some(tick), rows);
+            }
+            (view.state, view.figures) = (self.state, self.figures);
+            heard.into_iter().for_each(|place| view.ripples.push(place));
+        });
+        if is_gone {
+            return self.join_again(now);
+        }
+        if self.state == ViewState::Live && now >= self.taps_at {
+            self.tap(now);
+        }
+        Ok(())
+    }
+
+    fn leave(self) {
+        self.client.leave();
+        self.relay.shutdown();
+    }
+
+    /// Taps on something, and decides when to do so again.
+    fn tap(&mut self, now: Time) {
+        let objects: Vec<Object> = self.client.objects().collect();
+        if !objects.is_empty() {
+            let which = self.random.range(0, objects.len() as i64) as usize;
+            // A connection that has no room is in trouble enough; there will be another tap.
+            let _ = self.client.tell(Some(objects[which]), TAPPED);
+        }
+        let pause = self.random.range(2_000, 7_000) as u64;
+        self.taps_at = now.after(Duration::from_millis(pause));
+    }
+
+    fn row(&self, object: Object) -> Option<Vec<i64>> {
+        let creature: Option<Creature> = self.client.get(object);
+        creature.as_ref().map(row_of)
+    }
+
+    /// Notes what the connection has seen, as long as there is one.
+    fn measure(&mut self, now: Time) {
+        if let Some(seen) = self.client.statistics() {
+            let bytes = seen.bytes_received + HEADERS * seen.packets_received;
+            self.figures = Figures {
+                rate: seen.rate_received.0,
+                bytes: self.before.bytes + bytes,
+                connected: self.before.connected + now.since(self.joined_at),
+                round_trip: seen.round_trip.map(|measured| measured.smoothed),
+                loss: seen.loss_received(),
+                ..self.figures
+            };
+        }
+    }
+
+    fn join_again(&mut self, now: Time) -> Result<(), BotError> {
+        self.figures.drops += 1;
+        self.before = self.figures;
+        self.client = Client::start(self.ticket.token()?, schema())?;
+        (self.state, self.judged, self.joined_at) = (ViewState::Joining, None, now);
+        Ok(())
+    }
+}
+
+impl Ticket {
+    fn token(&self) -> Result<ConnectToken, BotError> {
+        let grant = Grant {
+            client: ClientId(self.number),
+            protocol: protocol(),
+            servers: self.servers.clone(),
+            expires: UnixTime(Clock::unix().0 + 60),
+            data: Vec::new(),
+        };
+        Ok(grant.issue(&self.key, &mut SystemEntropy::new()?)?)
+    }
+}
+
+/// Of IPv4 and UDP.
+const HEADERS: u64 = 28;
+
+#[cfg(test)]
+mod tests {
+    use prescient::{Everything, Server, ServerEvent, ServerOptions};
+    use prescient_net::{key_from_text, new_key};
+    use prescient_sim::link::Conditions;
+
+    use super::*;
+
+    /// Fails if a client that was thrown out stays away (`look` without `join_again`), or if what
+    /// its first connection took is forgotten (`before` left as it was).
+    #[test]
+    fn who_is_thrown_out_comes_back() {
+        let key = new_key(&mut SystemEntropy::new().expect("randomness"));
+        let key = key_from_text(&key).expect("a key");
+        let options = ServerOptions::default();
+        let server = Server::bind("127.0.0.1:0", key.clone(), schema(), Everything, options);
+        let mut server = server.expect("a server");
+        let links = vec![Link {
+            name: "perfect",
+            conditions: Conditions::default(),
+        }];
+        let mut bots =
+            Bots::start(&links, &key, server.address().expect("a socket")).expect("a client");
+        let board = Board::new(links);
+        let mut joined = 0;
+        let mut bytes_before = 0;
+        let clock = Clock::start();
+        loop {
+            assert!(clock.now().as_micros() < 20_000_000, "it takes too long");
+            server.step().expect("in order").finish();
+            server.send();
+            server.wait(Duration::from_millis(2));
+            while let Some(event) = server.poll() {
+                if let ServerEvent::Joined { .. } = event {
+                    joined += 1;
+                }
+            }
+            let now = bots.clock.now();
+            bots.bots[0].look(0, now, &board).expect("a client");
+            let figures = board.read().views[0].figures;
+            let peers: Vec<_> = server.stage().peers().collect();
+            match (joined, figures.drops) {
+                (1, 0) if figures.bytes > 1000 => {
+                    bytes_before = figures.bytes;
+                    peers.into_iter().for_each(|peer| server.kick(peer));
+                }
+                (2, 1) if board.read().views[0].state == ViewState::Live => break,
+                _ => {}
+            }
+        }
+        assert!(board.read().views[0].figures.bytes > bytes_before);
+        bots.bots.into_iter().for_each(Bot::leave);
+        server.shut_down();
+    }
+}

@@ -1,0 +1,341 @@
+//! The world of the demo: a pond.
+//!
+//! Fish hold their course until something speaks against it, turtles swim straight, lilies rest.
+//! So most of what a tick brings could be foreseen, and what could not is there to be seen: fish
+//! that turn, and all that happens when somebody taps on the water.
+
+use std::f32::consts::{PI, TAU};
+
+use prescient_sim::world::Random;
+
+use super::creature::{Creature, Kind, Mood, STEPS};
+
+/// The truth.
+pub struct Pond {
+    dwellers: Vec<Dweller>,
+    tick: u32,
+    random: Random,
+}
+
+/// A creature, and what only the server knows of it.
+struct Dweller {
+    /// In steps, so that nothing is ever rounded on its way to a client.
+    place: [i32; 2],
+    velocity: [i32; 2],
+    kind: Kind,
+    /// Until when it is stirred.
+    stirred_until: u32,
+}
+
+impl Pond {
+    /// The same pond for the same seed.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut dwellers = Vec::new();
+        for (kind, count) in POPULATION {
+            for _ in 0..count {
+                let place = SIZE.map(|side| random.range(40, i64::from(side) - 40) as i32 * STEPS);
+                let heading = random.range(0, 628) as f32 / 100.0;
+                dwellers.push(Dweller {
+                    place,
+                    velocity: course(heading, speed(kind)),
+                    kind,
+                    stirred_until: 0,
+                });
+            }
+        }
+        keep_lilies_apart(&mut dwellers, &mut random);
+        Self {
+            dwellers,
+            tick: 0,
+            random,
+        }
+    }
+
+    /// Everything that is there, by its number.
+    pub fn creatures(&self) -> Vec<Creature> {
+        let creature = |(number, dweller): (usize, &Dweller)| Creature {
+            place: dweller.place.map(units),
+            velocity: dweller.velocity.map(units),
+            mood: match dweller.stirred_until > self.tick {
+                true => Mood::Stirred,
+                false => Mood::Calm,
+            },
+            kind: dweller.kind,
+            number: number as u16,
+        };
+        self.dwellers.iter().enumerate().map(creature).collect()
+    }
+
+    /// A tick passes.
+    pub fn step(&mut self) {
+        self.tick += 1;
+        for number in 0..self.dwellers.len() {
+            let velocity = self.decide(number);
+            let dweller = &mut self.dwellers[number];
+            dweller.velocity = velocity;
+            for (axis, side) in SIZE.into_iter().enumerate() {
+                let next = dweller.place[axis] + dweller.velocity[axis];
+                if !(0..=side * STEPS).contains(&next) {
+                    dweller.velocity[axis] = -dweller.velocity[axis];
+                }
+                dweller.place[axis] += dweller.velocity[axis];
+            }
+        }
+    }
+
+    /// Somebody taps on a creature. Fish nearby are startled, too.
+    pub fn tap(&mut self, number: usize) {
+        let Some(tapped) = self.dwellers.get(number) else {
+            return;
+        };
+        let (centre, kind) = (tapped.place.map(units), tapped.kind);
+        if !is_fish(kind) {
+            let span = if kind == Kind::Lily { 90 } else { 45 };
+            self.dwellers[number].stirred_until = self.tick + span;
+        }
+        for (other, dweller) in self.dwellers.iter_mut().enumerate() {
+            let away = minus(dweller.place.map(units), centre);
+            if !is_fish(dweller.kind) || length(away) > STARTLED {
+                continue;
+            }
+            let heading = match length(away) < 1.0 {
+                true => heading_of(dweller.velocity.map(units)) + PI,
+                false => heading_of(away),
+            };
+            dweller.velocity = course(heading, speed(dweller.kind) * 2.6);
+            dweller.stirred_until = self.tick + 14 + other as u32 % 9;
+        }
+    }
+
+    /// The velocity that a creature has from now on.
+    fn decide(&mut self, number: usize) -> [i32; 2] {
+        let dweller = &self.dwellers[number];
+        let kind = dweller.kind;
+        let stirred = dweller.stirred_until > self.tick;
+        let heading = heading_of(dweller.velocity.map(units));
+        match kind {
+            Kind::Lily => [0, 0],
+            Kind::Turtle if stirred => [0, 0],
+            Kind::Turtle if dweller.velocity == [0, 0] || self.random.chance(2_500) => {
+                course(self.random.range(0, 628) as f32 / 100.0, speed(kind))
+            }
+            Kind::Turtle => dweller.velocity,
+            _ if stirred => dweller.velocity,
+            _ if dweller.stirred_until == self.tick => course(heading, speed(kind)),
+            _ if (self.tick + number as u32).is_multiple_of(THINKS_EVERY) => {
+                let turn = angle(self.wish(number) - heading);
+                match turn.abs() < MINDS {
+                    true => dweller.velocity,
+                    false => course(heading + turn.clamp(-SHARPEST, SHARPEST), speed(kind)),
+                }
+            }
+            _ => dweller.velocity,
+        }
+    }
+
+    /// Where a fish would like to go: with its shoal, to where that is heading, not too close to
+    /// others and not ashore.
+    fn wish(&self, number: usize) -> f32 {
+        let own = &self.dwellers[number];
+        let place = own.place.map(units);
+        let goal = minus(self.goal(own.kind), place);
+        let mut wish = scaled(
+            goal,
+            (length(goal) / 160.0).min(1.0) / length(goal).max(1.0),
+        );
+        for (other, dweller) in self.dwellers.iter().enumerate() {
+            let apart = minus(place, dweller.place.map(units));
+            let distance = length(apart);
+            if other == number || !is_fish(dweller.kind) || distance > 80.0 {
+                continue;
+            }
+            if dweller.kind == own.kind {
+                let along = dweller.velocity.map(units);
+                wish = plus(wish, scaled(along, 0.12 / length(along).max(0.1)));
+            }
+            if distance < 24.0 {
+                wish = plus(wish, scaled(apart, 0.9 / distance.max(4.0)));
+            }
+        }
+        for (axis, &side) in SIZE.iter().enumerate() {
+            let side = side as f32;
+            wish[axis] += ((50.0 - place[axis]) / 25.0).max(0.0);
+            wish[axis] -= ((place[axis] - side + 50.0) / 25.0).max(0.0);
+        }
+        heading_of(wish)
+    }
+
+    /// Where a shoal is heading: along a figure of eight, one behind the other.
+    fn goal(&self, kind: Kind) -> [f32; 2] {
+        let start = match kind {
+            Kind::Minnow => 0.0,
+            Kind::Perch => TAU / 3.0,
+            _ => TAU * 2.0 / 3.0,
+        };
+        let along = start + TAU * self.tick as f32 / ROUND;
+        let [width, height] = SIZE.map(|side| side as f32 / 2.0);
+        [
+            width * (1.0 + 0.7 * along.cos()),
+            height * (1.0 + 0.6 * (2.0 * along).sin()),
+        ]
+    }
+}
+
+/// Lilies that would lie on top of each other are moved.
+fn keep_lilies_apart(dwellers: &mut [Dweller], random: &mut Random) {
+    let mut taken: Vec<[f32; 2]> = Vec::new();
+    for lily in (dwellers.iter_mut()).filter(|dweller| dweller.kind == Kind::Lily) {
+        for _ in 0..50 {
+            let place = lily.place.map(units);
+            if taken
+                .iter()
+                .all(|other| length(minus(place, *other)) > 46.0)
+            {
+                break;
+            }
+            lily.place = SIZE.map(|side| random.range(30, i64::from(side) - 30) as i32 * STEPS);
+        }
+        lily.velocity = [0, 0];
+        taken.push(lily.place.map(units));
+    }
+}
+
+fn is_fish(kind: Kind) -> bool {
+    !matches!(kind, Kind::Turtle | Kind::Lily)
+}
+
+/// Units per tick.
+fn speed(kind: Kind) -> f32 {
+    match kind {
+        Kind::Minnow => 2.1,
+        Kind::Perch => 1.7,
+        Kind::Carp => 1.25,
+        Kind::Turtle => 0.5,
+        Kind::Lily => 0.0,
+    }
+}
+
+/// A velocity in steps.
+fn course(heading: f32, speed: f32) -> [i32; 2] {
+    [heading.cos(), heading.sin()].map(|part| (part * speed * STEPS as f32).round() as i32)
+}
+
+fn units(steps: i32) -> f32 {
+    steps as f32 / STEPS as f32
+}
+
+fn heading_of([x, y]: [f32; 2]) -> f32 {
+    y.atan2(x)
+}
+
+/// The same angle between −π and π.
+fn angle(angle: f32) -> f32 {
+    (angle + PI).rem_euclid(TAU) - PI
+}
+
+fn plus(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+fn minus(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
+    [a[0] - b[0], a[1] - b[1]]
+}
+
+fn scaled(a: [f32; 2], by: f32) -> [f32; 2] {
+    [a[0] * by, a[1] * by]
+}
+
+fn length([x, y]: [f32; 2]) -> f32 {
+    x.hypot(y)
+}
+
+/// Width and height of the pond, in units.
+pub const SIZE: [i32; 2] = [960, 600];
+/// Ticks per second.
+pub const HZ: u32 = 30;
+/// Two hundred altogether.
+const POPULATION: [(Kind, usize); 5] = [
+    (Kind::Lily, 28),
+    (Kind::Turtle, 6),
+    (Kind::Carp, 24),
+    (Kind::Perch, 50),
+    (Kind::Minnow, 92),
+];
+/// Ticks in which shoals come around.
+const ROUND: f32 = 1400.0;
+/// Fish look around every so many ticks, taking turns.
+const THINKS_EVERY: u32 = 8;
+/// They turn if they would like to by more than this angle,
+const MINDS: f32 = 0.42;
+/// and by this at most.
+const SHARPEST: f32 = 0.75;
+/// Fish this near to a tap flee.
+const STARTLED: f32 = 70.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a shore does not turn what swims against it (leave out `-` in `Pond::step`), or if
+    /// places are not exactly what velocities make of them (round one of them to a unit).
+    #[test]
+    fn everybody_stays_in_the_pond_and_moves_as_it_says() {
+        let mut pond = Pond::new(1);
+        let mut before = pond.creatures();
+        assert_eq!(before.len(), 200);
+        for tick in 0..2000 {
+            if tick % 7 == 0 {
+                pond.tap(tick % before.len());
+            }
+            pond.step();
+            let now = pond.creatures();
+            for (was, is) in before.iter().zip(&now) {
+                for (axis, side) in SIZE.into_iter().enumerate() {
+                    assert!((0.0..=side as f32).contains(&is.place[axis]), "{is:?}");
+                    assert_eq!(is.place[axis], was.place[axis] + is.velocity[axis]);
+                }
+            }
+            before = now;
+        }
+    }
+
+    /// Most of the pond goes on as it did, or there would be nothing to foresee. Fails if fish
+    /// always do as they wish (`MINDS` of 0).
+    #[test]
+    fn most_hold_their_course() {
+        let mut pond = Pond::new(1);
+        let (mut turned, mut moved) = (0, 0);
+        let mut before = pond.creatures();
+        for _ in 0..900 {
+            pond.step();
+            let now = pond.creatures();
+            let swimming = now.iter().zip(&before).filter(|(is, _)| is_fish(is.kind));
+            for (is, was) in swimming {
+                moved += 1;
+                turned += u32::from(is.velocity != was.velocity);
+            }
+            before = now;
+        }
+        assert!(turned * 15 < moved, "{turned} of {moved}");
+        assert!(turned * 100 > moved, "{turned} of {moved}");
+    }
+
+    /// Fails if a tap reaches nobody else (a reach of 0), or the whole pond (one of 2000).
+    #[test]
+    fn a_tap_startles_those_nearby() {
+        let mut pond = Pond::new(1);
+        let fish = pond.creatures().len() - 1;
+        pond.tap(fish);
+        let stirred = |pond: &Pond| {
+            let creatures = pond.creatures().into_iter();
+            let stirred = creatures.filter(|creature| creature.mood == Mood::Stirred);
+            stirred.count()
+        };
+        assert!((2..40).contains(&stirred(&pond)), "{}", stirred(&pond));
+        for _ in 0..30 {
+            pond.step();
+        }
+        assert_eq!(stirred(&pond), 0);
+    }
+}

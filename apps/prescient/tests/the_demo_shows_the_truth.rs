@@ -1,0 +1,169 @@
+//! `prescient demo` as a process: what it prints, and what it serves to browsers.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::net::TcpListener;
+use std::process::Command;
+
+use serde_json::Value;
+
+use common::{Demo, answer, ask};
+
+/// Fails if clients show something else than the server has (another tick in `Stage::tick`'s
+/// `Truth::push`), or if nothing is compared (`Bot::look` without `judge`).
+#[test]
+fn every_client_shows_what_is_true() {
+    let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
+        .args(["demo", "--headless", "--seconds", "2", "--json"])
+        .args(["--port", "0"])
+        .output()
+        .expect("the binary of this package");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line = text.lines().last().expect("a line");
+    let report: Value = serde_json::from_str(line).expect("an object");
+    let keys: Vec<_> = report.as_object().expect("an object").keys().collect();
+    let promised = [
+        "clients",
+        "ticks",
+        "desyncs",
+        "bytes_per_client_second",
+        "page",
+    ];
+    assert_eq!(keys[..5], promised);
+    assert_eq!(
+        (&report["clients"], &report["desyncs"]),
+        (&12.into(), &0.into())
+    );
+    for key in ["ticks", "values_compared", "bytes_per_client_second"] {
+        assert!(report[key].as_f64() > Some(0.0), "{key} in {report}");
+    }
+    let page = report["page"].as_str().expect("an address");
+    assert!(page.starts_with("http://127.0.0.1:"), "{page}");
+}
+
+/// Reads frames until each of some ticks was shown by the client, and compares them with the truth
+/// that came earlier. Fails if a frame has another client's view (`notes.views[11]`), if the truth
+/// stands still, or if the stream goes on after Ctrl-C.
+#[cfg(unix)]
+#[test]
+fn frames_move_and_agree_until_the_end_is_said() {
+    let demo = Demo::start(0);
+    let request = format!("GET /frames?client=1 HTTP/1.1\r\nHost: {}", demo.host);
+    let mut lines = ask(&demo.host, &request, "")
+        .expect("somebody listens")
+        .lines()
+        .map(|line| line.expect("text"));
+    let mut event = || loop {
+        let line = lines.next()?;
+        if let Some(name) = line.strip_prefix("event: ") {
+            let data = lines.next()?;
+            let data: Value = serde_json::from_str(data.strip_prefix("data: ")?).ok()?;
+            return Some((name.to_owned(), data));
+        }
+    };
+    let (name, hello) = event().expect("a greeting");
+    assert_eq!((name.as_str(), &hello["client"]), ("hello", &1.into()));
+    let clients = hello["clients"].as_array().expect("a list");
+    assert_eq!((clients.len(), &clients[1]["name"]), (12, &"Fibre".into()));
+
+    let rows = |value: &Value| {
+        let rows = value.as_array().expect("rows").iter();
+        let mut rows: Vec<Value> = rows.cloned().collect();
+        rows.sort_by_key(|row| row[6].as_u64());
+        rows
+    };
+    let mut truth = BTreeMap::new();
+    let (mut agreed, mut moved, mut late) = (0, 0, Value::Null);
+    while agreed < 20 {
+        let (name, frame) = event().expect("a frame");
+        assert_eq!(name, "frame");
+        let tick = frame["tick"].as_u64().expect("a tick");
+        if let Some((_, last)) = truth.last_key_value() {
+            moved += u32::from(*last != rows(&frame["truth"]));
+        }
+        truth.insert(tick, rows(&frame["truth"]));
+        let Some(shown) = frame["shown"].as_u64() else {
+            continue;
+        };
+        let fibre = &frame["clients"][1];
+        assert_eq!(fibre["lag"], tick - shown, "another client's view");
+        let view = rows(&frame["view"]);
+        // While it joins, not everything is there yet, or as new as the rest.
+        let is_whole = view.len() == rows(&frame["truth"]).len() && late == fibre["late"];
+        if let Some(then) = truth.get(&shown).filter(|_| is_whole) {
+            assert_eq!(*then, view);
+            agreed += 1;
+        }
+        late = fibre["late"].clone();
+    }
+    assert!(moved >= 20, "{moved} frames were news");
+
+    let (status, report) = demo.interrupt();
+    assert!(status.success(), "{status}");
+    assert_eq!(report["desyncs"], 0);
+    let last = std::iter::from_fn(event).last();
+    assert_eq!(last.expect("more events").0, "bye");
+}
+
+/// Fails if `Request::read` does not care who is asked, what for, or how long it takes to say so.
+#[test]
+fn only_the_page_is_served_and_only_to_this_machine() {
+    let demo = Demo::start(0);
+    let host = &demo.host;
+    let get = |path: &str, host: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}");
+        answer(&demo.host, &request, "").expect("an answer")
+    };
+    let (head, page) = get("/", host);
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(
+        head.contains("Content-Security-Policy: default-src 'self'"),
+        "{head}"
+    );
+    assert!(page.contains("<h1>") && !page.contains("//cdn"), "{page}");
+    // Everything that the page needs is there.
+    let needed = page.split('"').filter(|part| part.starts_with('/'));
+    for path in needed {
+        let (head, file) = get(path, host);
+        assert!(
+            head.starts_with("HTTP/1.1 200 ") && !file.is_empty(),
+            "{path}: {head}"
+        );
+    }
+    for (path, host, status) in [
+        ("/", "evil.example", "421"),
+        ("/frames", "evil.example:7777", "421"),
+        ("/etc/passwd", host.as_str(), "404"),
+        ("/../Cargo.toml", host.as_str(), "404"),
+    ] {
+        let (head, _) = get(path, host);
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{path}: {head}"
+        );
+    }
+    let post = format!("POST / HTTP/1.1\r\nHost: {host}");
+    let (head, _) = answer(host, &post, "").expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 405 "), "{head}");
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: {host}\r\nX: {}",
+        "x".repeat(20_000)
+    );
+    let (head, _) = answer(host, &long, "").expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
+}
+
+/// Fails if `Page::open` gives up at the first port.
+#[test]
+fn a_port_that_is_taken_is_no_obstacle() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("it is bound").port();
+    let demo = Demo::start(port);
+    assert_ne!(demo.host, format!("127.0.0.1:{port}"));
+    let (head, _) = answer(&demo.host, "GET / HTTP/1.1\r\nHost: localhost", "").expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+}
