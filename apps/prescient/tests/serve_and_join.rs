@@ -104,8 +104,7 @@ fn ctrl_c_ends_both_with_a_goodbye() {
     assert!(client.wait().expect("it ends").success());
 }
 
-/// Fails if `serve` ignores its key, or tokens for a public address are refused
-/// (`ServerOptions::public` left out).
+/// Fails if `serve` ignores its key.
 #[test]
 fn with_a_key_only_tokens_open_the_door() {
     let file = |name: &str| -> PathBuf {
