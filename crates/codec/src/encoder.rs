@@ -597,7 +597,7 @@ impl Encoder {
         }
         let (all_wakes, all_spawns) = (wakes.len(), self.roster.waiting.len());
         let most = budget.map_or(usize::MAX, |limit| self.appetite.most(limit));
-        let ids = if wakes.len().max(all_spawns) > most {
+        let ids: Vec<u32> = if wakes.len().max(all_spawns) > most {
             let group_of = |id: u32| self.group(id, archive);
             self.preselect(&mut wakes, most, group_of)
         } else {
@@ -612,8 +612,8 @@ impl Encoder {
                 again,
             })
         };
+        let is_draft = wakes.len() < all_wakes || ids.len() < all_spawns;
         let mut spawns: Vec<Spawn> = ids.into_iter().filter_map(spawn).collect();
-        let is_draft = wakes.len() < all_wakes || spawns.len() < all_spawns;
         let waiting = spawns.len();
         body::retain_nearby(&mut spawns, &self.twin.book);
         // Ids too far from those in use have to wait for others; until then no packet is full.
