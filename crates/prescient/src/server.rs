@@ -88,8 +88,8 @@ pub struct Server {
     protocol: ProtocolId,
     packet: usize,
     tick: Tick,
-    /// Events that their connections had no room for.
-    backlog: BTreeMap<PeerId, VecDeque<Vec<u8>>>,
+    /// The next event of those whose connections had no room for it.
+    refused: BTreeMap<PeerId, Vec<u8>>,
     events: VecDeque<ServerEvent>,
 }
 
@@ -127,7 +127,7 @@ impl Server {
             protocol,
             packet: options.packet,
             tick: Tick(0),
-            backlog: BTreeMap::new(),
+            refused: BTreeMap::new(),
             events: VecDeque::new(),
         })
     }
@@ -144,7 +144,7 @@ impl Server {
 
     /// Begins the next tick, in which things happen to the world until this is dropped.
     pub fn step(&mut self) -> Result<Step<'_>, WorldError> {
-        self.tick = Tick(self.tick.0 + 1);
+        self.tick = Tick(self.tick.0.saturating_add(1));
         self.stage.step(self.tick)
     }
 
@@ -168,16 +168,25 @@ impl Server {
         });
         let peers: Vec<PeerId> = stage.peers().collect();
         for peer in peers {
-            let backlog = self.backlog.entry(peer).or_default();
-            backlog.extend(std::iter::from_fn(|| self.stage.poll_event(peer)));
-            self.net.with(|server, now| {
-                while let Some(event) = backlog.front() {
-                    match server.send(ConnectionId(peer.0), EVENTS, event, now) {
-                        Err(SendError::Backlogged) => break,
-                        Ok(()) | Err(_) => backlog.pop_front(),
-                    };
+            let Self {
+                net,
+                stage,
+                refused,
+                ..
+            } = self;
+            net.with(|server, now| {
+                while let Some(event) = refused.remove(&peer).or_else(|| stage.poll_event(peer)) {
+                    let sent = server.send(ConnectionId(peer.0), EVENTS, &event, now);
+                    if sent == Err(SendError::Backlogged) {
+                        refused.insert(peer, event);
+                        break;
+                    }
                 }
             });
+        }
+        let overrun: Vec<PeerId> = self.stage.overrun().collect();
+        for peer in overrun {
+            self.close(peer, CloseReason::Stalled);
         }
         self.net.flush();
     }
@@ -290,7 +299,7 @@ impl Server {
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
         self.stage.disconnect(peer);
-        self.backlog.remove(&peer);
+        self.refused.remove(&peer);
         self.events.push_back(ServerEvent::Left { peer, reason });
     }
 }

@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use prescient_codec::{
-    Ack, AckError, ClientId, Config, EncodeError, Encoder, Slot, Statistics, Tick,
-};
+use prescient_codec::{Ack, AckError, ClientId, EncodeError, Encoder, Slot, Statistics, Tick};
 use prescient_schema::{EntityRef, Schema};
 
 use crate::message::Message;
 use crate::relevance::{Relevance, Sight, Subject, Viewer};
-use crate::server::{Announcement, PeerId};
+use crate::server::{Announcement, PeerId, ServerConfig};
 use crate::world::{Record, Serial, Touched, World};
 
 /// What happened between a server and one of its clients.
@@ -26,6 +24,11 @@ pub struct PeerStatistics {
     pub events: u64,
     /// Events that wait for their object to be known there.
     pub events_waiting: usize,
+    /// Bytes of events that wait, for that or to be polled.
+    pub event_bytes: usize,
+    /// It does not take in what it is told: more waited than may, and was thrown away. Nothing is
+    /// told to it any more; disconnect it.
+    pub overrun: bool,
 }
 
 /// From where a peer looks.
@@ -51,6 +54,13 @@ pub(crate) struct Peer {
     events: u64,
     /// Events about objects that the client does not know yet, as far as we know.
     waiting: BTreeMap<Serial, Vec<(Tick, Vec<u8>)>>,
+    /// Bytes of both, and how many they may be.
+    event_bytes: usize,
+    most_event_bytes: usize,
+    overrun: bool,
+    /// When it was last given a new epoch that it asked for, and the ticks between two of them.
+    resynced: Option<Tick>,
+    resync_every: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +71,9 @@ struct Seen {
 }
 
 impl Peer {
-    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
+    pub fn new(schema: Arc<Schema>, config: &ServerConfig) -> Self {
         Self {
-            encoder: Encoder::new(schema, config),
+            encoder: Encoder::new(schema, config.codec),
             eye: Eye::Nowhere,
             team: 0,
             visible: BTreeMap::new(),
@@ -72,6 +82,11 @@ impl Peer {
             ready: VecDeque::new(),
             events: 0,
             waiting: BTreeMap::new(),
+            event_bytes: 0,
+            most_event_bytes: config.most_event_bytes,
+            overrun: false,
+            resynced: None,
+            resync_every: config.resync_every,
         }
     }
 
@@ -82,7 +97,13 @@ impl Peer {
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
             events_waiting: self.waiting.values().map(Vec::len).sum(),
+            event_bytes: self.event_bytes,
+            overrun: self.overrun,
         }
+    }
+
+    pub fn is_overrun(&self) -> bool {
+        self.overrun
     }
 
     pub fn sees(&self, serial: Serial) -> bool {
@@ -202,7 +223,16 @@ impl Peer {
     }
 
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
+        let now = world.tick().unwrap_or_default();
+        let is_early = |last: Tick| now.since(last) < self.resync_every;
+        if ack.resync && self.resynced.is_some_and(is_early) {
+            return Ok(());
+        }
+        let before = self.encoder.statistics().resyncs;
         self.encoder.acknowledge(ack, world.archive())?;
+        if ack.resync && self.encoder.statistics().resyncs > before {
+            self.resynced = Some(now);
+        }
         let known = |serial: &Serial| {
             let slot = self.visible.get(serial)?.first;
             let id = self.encoder.client_id(slot)?;
@@ -210,9 +240,7 @@ impl Peer {
         };
         let known: Vec<_> = self.waiting.keys().filter_map(known).collect();
         for (serial, id) in known {
-            for (tick, payload) in self.waiting.remove(&serial).into_iter().flatten() {
-                self.push(tick, Some(id), &payload);
-            }
+            self.tell_waiting(serial, id);
         }
         Ok(())
     }
@@ -237,10 +265,11 @@ impl Peer {
             let slot = seen.first;
             match self.encoder.client_id(slot) {
                 Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, Some(id), payload),
-                _ => {
+                _ if self.has_room(payload.len()) => {
                     let waiting = self.waiting.entry(about).or_default();
                     waiting.push((tick, payload.clone()));
                 }
+                _ => {}
             }
         }
         heard
@@ -252,7 +281,9 @@ impl Peer {
     }
 
     pub fn poll_event(&mut self) -> Option<Vec<u8>> {
-        self.ready.pop_front()
+        let event = self.ready.pop_front()?;
+        self.event_bytes -= event.len() + EVENT_ROOM;
+        Some(event)
     }
 
     /// The entity that the client called by a number when it showed a tick; `None` if the number was
@@ -268,18 +299,44 @@ impl Peer {
             about,
             payload,
         };
-        self.events += 1;
-        self.ready.push_back(event.to_bytes());
+        let event = event.to_bytes();
+        if self.has_room(event.len()) {
+            self.events += 1;
+            self.ready.push_back(event);
+        }
+    }
+
+    /// Takes room for an event. If there is none, nobody takes in what is told: all is thrown away.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let sum = self.event_bytes.saturating_add(bytes + EVENT_ROOM);
+        if self.overrun || sum > self.most_event_bytes {
+            self.overrun = true;
+            self.event_bytes = 0;
+            (self.ready, self.waiting) = Default::default();
+            return false;
+        }
+        self.event_bytes = sum;
+        true
+    }
+
+    /// Tells what waits for an object, by its number.
+    fn tell_waiting(&mut self, serial: Serial, id: ClientId) {
+        for (tick, payload) in self.waiting.remove(&serial).into_iter().flatten() {
+            let freed = payload.len() + EVENT_ROOM;
+            // All is free when the one before had no room.
+            self.event_bytes = self.event_bytes.saturating_sub(freed);
+            self.push(tick, Some(id), &payload);
+        }
     }
 
     /// An object will not become known any more: what waits for it is told all the same, about a
     /// number that nobody has.
     fn give_up(&mut self, serial: Serial) {
-        for (tick, payload) in self.waiting.remove(&serial).into_iter().flatten() {
-            self.push(tick, Some(NOBODY), &payload);
-        }
+        self.tell_waiting(serial, NOBODY);
     }
 }
 
+/// What an event takes besides its bytes, about.
+const EVENT_ROOM: usize = 64;
 /// A number that no client ever has: ids stay near each other.
 const NOBODY: ClientId = ClientId(u32::MAX - 1);

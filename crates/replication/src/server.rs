@@ -28,6 +28,12 @@ pub struct ServerConfig {
     /// The size of the cells by which near objects are found, in the units of positions; about
     /// half of how far one can see.
     pub cell: f64,
+    /// Ticks at least between two times that a peer is told everything anew because it asks for it;
+    /// about a second.
+    pub resync_every: u32,
+    /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
+    /// [`PeerStatistics::overrun`].
+    pub most_event_bytes: usize,
 }
 
 impl Default for ServerConfig {
@@ -36,6 +42,8 @@ impl Default for ServerConfig {
             codec: Config::default(),
             look_every: 4,
             cell: 32.0,
+            resync_every: 30,
+            most_event_bytes: 1 << 20,
         }
     }
 }
@@ -121,8 +129,7 @@ impl Server {
     /// Somebody looks from now on; who did already starts anew.
     pub fn connect(&mut self, peer: PeerId) {
         let schema = self.world.archive().schema().clone();
-        self.peers
-            .insert(peer, Peer::new(schema, self.config.codec));
+        self.peers.insert(peer, Peer::new(schema, &self.config));
     }
 
     /// Somebody no longer looks.
@@ -272,6 +279,13 @@ impl Server {
             }
             Some(Message::State(_) | Message::Event { .. }) | None => Err(PeerError::Malformed),
         }
+    }
+
+    /// Peers that do not take in what they are told, and are to be disconnected; see
+    /// [`PeerStatistics::overrun`].
+    pub fn overrun(&self) -> impl Iterator<Item = PeerId> {
+        let peers = self.peers.iter();
+        peers.filter_map(|(&id, peer)| peer.is_overrun().then_some(id))
     }
 
     /// What happened between the server and a peer.
