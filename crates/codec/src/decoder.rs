@@ -376,13 +376,16 @@ impl Decoder {
         self.cursor = header.cursor;
         self.covered = (!header.full).then(|| log.covered.iter().map(|&id| ClientId(id)).collect());
         self.logs.push_back(log);
-        // The cursor's log stays for the tick it names; older ones can no longer be asked for.
-        let horizon = header.sequence.0.saturating_sub(WINDOW);
-        while self.logs.front().is_some_and(|log| {
-            log.sequence < header.cursor
-                || log.sequence.0 < horizon && log.sequence != header.cursor
-        }) {
-            self.spare.extend(self.logs.pop_front());
+        // The cursor's log stays for the tick it names, however long the sender hears nothing; others
+        // that are as old can no longer be asked for.
+        let is_cursor = |log: &Log| log.sequence == header.cursor;
+        let horizon = Sequence(header.sequence.0.saturating_sub(WINDOW)).max(header.cursor);
+        loop {
+            let at = usize::from(self.logs.front().is_some_and(is_cursor));
+            if self.logs.get(at).is_none_or(|log| log.sequence >= horizon) {
+                break;
+            }
+            self.spare.extend(self.logs.remove(at));
         }
         self.spare.truncate(SPARE);
     }

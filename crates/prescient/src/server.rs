@@ -239,7 +239,7 @@ impl Server {
     /// Begins the next tick, in which things happen to the world until this is dropped.
     pub fn step(&mut self) -> Result<Step<'_>, WorldError> {
         watch::span!("step");
-        self.tick = Tick(self.tick.0 + 1);
+        self.tick = Tick(self.tick.0.saturating_add(1));
         self.stage.step(self.tick)
     }
 
@@ -274,6 +274,10 @@ impl Server {
         let peers: Vec<PeerId> = stage.peers().collect();
         for peer in peers {
             self.send_messages(peer);
+        }
+        let overrun: Vec<PeerId> = self.stage.overrun().collect();
+        for peer in overrun {
+            self.close(peer, CloseReason::Stalled);
         }
         self.carrier.flush();
         self.meters

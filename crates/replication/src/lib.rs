@@ -61,6 +61,7 @@ mod event;
 mod grid;
 mod held;
 mod kinds;
+mod mail;
 mod message;
 mod peer;
 mod records;

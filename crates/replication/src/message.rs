@@ -48,6 +48,8 @@ pub(crate) enum Said<'a> {
         about: ClientId,
         yours: bool,
     },
+    /// The client is in this world from now on.
+    Entered,
     /// What a client shows, in words of [`testimony`](crate::testimony).
     Testimony { rows: &'a [u8] },
 }
@@ -141,6 +143,7 @@ impl<'a> Said<'a> {
                 bytes.extend_from_slice(&about.0.to_le_bytes());
                 bytes.push(u8::from(yours));
             }
+            Self::Entered => bytes.push(first(ENTERED)),
             Self::Testimony { rows } => {
                 bytes.push(first(TESTIMONY));
                 bytes.extend_from_slice(rows);
@@ -184,6 +187,7 @@ impl<'a> Said<'a> {
                     yours,
                 })
             }
+            ENTERED => rest.is_empty().then_some(Self::Entered),
             TESTIMONY => Some(Self::Testimony { rows: rest }),
             _ => None,
         }
@@ -213,6 +217,7 @@ const APPLIED: u8 = 2;
 const TOLD: u8 = 3;
 const CHARGE: u8 = 4;
 const TESTIMONY: u8 = 5;
+const ENTERED: u8 = 6;
 /// The whole first byte.
 const HELLO: u8 = 0x0f;
 const SCHEMA: u8 = 0x1f;
@@ -247,6 +252,7 @@ mod tests {
                 Said::Told { tick, about, payload },
                 Said::Charge { tick, about: of, yours },
                 Said::Testimony { rows: payload },
+                Said::Entered,
             ];
             let here = said.map(|said| Message::Here { stay, said });
             let tolerance = if yours { Tolerance::Additive } else { Tolerance::Exact };

@@ -11,9 +11,10 @@ use prescient_codec::{
 use prescient_schema::{EntityRef, Schema};
 
 use crate::charge::Intake;
+use crate::mail::{Mail, Notice};
 use crate::message::{Message, Said};
 use crate::relevance::{Relevance, Sight, Subject, Viewer};
-use crate::server::{Announcement, PeerId};
+use crate::server::{Announcement, PeerId, ServerConfig};
 use crate::stay::Stay;
 use crate::world::{Record, Serial, Step, Touched, World};
 
@@ -36,6 +37,11 @@ pub struct PeerStatistics {
     pub events: u64,
     /// Events that wait for their object to be known there.
     pub events_waiting: usize,
+    /// Bytes of events that wait, for that or to be polled.
+    pub event_bytes: usize,
+    /// It does not take in what it is told: more waited than may, and was thrown away. Nothing is
+    /// told to it any more; disconnect it.
+    pub overrun: bool,
 }
 
 /// From where a peer looks.
@@ -68,29 +74,23 @@ pub(crate) struct Peer {
     /// What it shall see, too, when its turn comes, with its distance as bits: what is nearest last.
     /// What moves while it waits is in here more than once.
     wanted: Vec<(u64, Serial)>,
-    /// Events that can be sent, and how many ever could.
-    ready: VecDeque<Vec<u8>>,
+    /// What it is to be told, and how many events it ever was.
+    mail: Mail,
     events: u64,
-    /// Notices about objects that the client does not know yet, as far as we know.
-    waiting: BTreeMap<Serial, Vec<(Tick, Notice)>>,
+    /// When it was last given a new epoch that it asked for, and the ticks between two of them.
+    resynced: Option<Tick>,
+    resync_every: u32,
     /// What the client was told that it is in charge of.
     charged: BTreeSet<Serial>,
     /// What it reports of that.
     intake: Option<Intake>,
 }
 
-/// What a client can be told of an object.
-#[derive(Clone, Debug)]
-enum Notice {
-    Event(Vec<u8>),
-    Charge(bool),
-}
-
 /// A client between two worlds: what it is still to hear of the last one, and how it reads.
 pub struct Traveller {
     stay: Stay,
     greeted: bool,
-    ready: VecDeque<Vec<u8>>,
+    mail: Mail,
     events: u64,
 }
 
@@ -126,9 +126,9 @@ impl Sent {
 }
 
 impl Peer {
-    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
+    pub fn new(schema: Arc<Schema>, config: &ServerConfig) -> Self {
         Self {
-            encoder: Encoder::new(schema, config),
+            encoder: Encoder::new(schema, config.codec),
             stay: Stay::default(),
             greeted: false,
             corrected: false,
@@ -140,34 +140,38 @@ impl Peer {
             unsettled: true,
             looked: None,
             wanted: Vec::new(),
-            ready: VecDeque::new(),
+            mail: Mail::new(config.most_event_bytes),
             events: 0,
-            waiting: BTreeMap::new(),
+            resynced: None,
+            resync_every: config.resync_every,
             charged: BTreeSet::new(),
             intake: None,
         }
     }
 
     /// A client that comes from another world.
-    pub fn arrived(traveller: Traveller, schema: Arc<Schema>, config: Config) -> Self {
-        Self {
+    pub fn arrived(traveller: Traveller, schema: Arc<Schema>, config: &ServerConfig) -> Self {
+        let mut peer = Self {
             stay: traveller.stay.next(),
             greeted: traveller.greeted,
-            ready: traveller.ready,
+            mail: traveller.mail,
             events: traveller.events,
             ..Self::new(schema, config)
-        }
+        };
+        let entered = peer.here(Said::Entered);
+        peer.mail.push(entered);
+        peer
     }
 
     /// The client leaves for another world; what waits for an object will never be about one.
     pub fn depart(mut self) -> Traveller {
-        for serial in self.waiting.keys().copied().collect::<Vec<_>>() {
+        for serial in self.mail.held().collect::<Vec<_>>() {
             self.give_up(serial);
         }
         Traveller {
             stay: self.stay,
             greeted: self.greeted,
-            ready: self.ready,
+            mail: self.mail,
             events: self.events,
         }
     }
@@ -181,8 +185,14 @@ impl Peer {
             visible: self.visible.len(),
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
-            events_waiting: self.waiting.values().map(Vec::len).sum(),
+            events_waiting: self.mail.events_held(),
+            event_bytes: self.mail.bytes(),
+            overrun: self.mail.is_overrun(),
         }
+    }
+
+    pub fn is_overrun(&self) -> bool {
+        self.mail.is_overrun()
     }
 
     pub fn sees(&self, serial: Serial) -> bool {
@@ -362,6 +372,8 @@ impl Peer {
                 let message = self.here(Said::State(&packet.bytes));
                 let tick = archive.newest().unwrap_or_default();
                 self.sent.note(packet.sequence, tick, message.len());
+                // Where nobody acknowledges, what was sent is known.
+                self.tell_of_known();
                 Some(message)
             }
             Err(
@@ -375,20 +387,33 @@ impl Peer {
     }
 
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
+        let now = world.tick().unwrap_or_default();
+        let is_early = |last: Tick| now.since(last) < self.resync_every;
+        if ack.resync && self.resynced.is_some_and(is_early) {
+            return Ok(());
+        }
+        let before = self.encoder.statistics().resyncs;
         self.encoder.acknowledge(ack, world.archive())?;
+        if ack.resync && self.encoder.statistics().resyncs > before {
+            self.resynced = Some(now);
+        }
         self.sent.apply(ack.newest);
-        let known = |serial: &Serial| {
-            let slot = self.visible.contains_key(serial).then_some(serial.first)?;
+        self.tell_of_known();
+        Ok(())
+    }
+
+    /// Tells of what was held for objects that the client knows by now.
+    fn tell_of_known(&mut self) {
+        let known = |serial: Serial| {
+            let slot = self.visible.contains_key(&serial).then_some(serial.first)?;
             let id = self.encoder.client_id(slot)?;
-            self.encoder.is_confirmed(slot).then_some((*serial, id))
+            self.encoder.is_confirmed(slot).then_some((serial, id))
         };
-        let known: Vec<_> = self.waiting.keys().filter_map(known).collect();
-        for (serial, id) in known {
-            for (tick, notice) in self.waiting.remove(&serial).into_iter().flatten() {
+        for (serial, id) in self.mail.held().filter_map(known).collect::<Vec<_>>() {
+            for (tick, notice) in self.mail.take(serial) {
                 self.push(tick, id, notice);
             }
         }
-        Ok(())
     }
 
     /// Tells of what is about objects that are shown, but for what it was `told` already (ascending),
@@ -415,8 +440,7 @@ impl Peer {
     /// Tells of something that is about no object.
     pub fn tell(&mut self, tick: Tick, payload: &[u8]) {
         let about = None;
-        self.events += 1;
-        self.send(Said::Event {
+        self.send_event(Said::Event {
             tick,
             about,
             payload,
@@ -434,11 +458,11 @@ impl Peer {
 
     /// Sends a message that is to be delivered once.
     pub fn say(&mut self, message: Message<'_>) {
-        self.ready.push_back(message.to_bytes());
+        self.mail.push(message.to_bytes());
     }
 
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
-        self.ready.pop_front()
+        self.mail.pop()
     }
 
     /// Whether a message is about the world that the client is in now.
@@ -509,27 +533,27 @@ impl Peer {
         let slot = about.first;
         match self.encoder.client_id(slot) {
             Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, id, notice),
-            _ => self.waiting.entry(about).or_default().push((tick, notice)),
+            _ => self.mail.hold(about, tick, notice),
         }
     }
 
     fn push(&mut self, tick: Tick, about: ClientId, notice: Notice) {
         match notice {
-            Notice::Event(payload) => {
-                self.events += 1;
-                self.send(Said::Event {
-                    tick,
-                    about: Some(about),
-                    payload: &payload,
-                });
+            Notice::Event(payload) => self.send_event(Said::Event {
+                tick,
+                about: Some(about),
+                payload: &payload,
+            }),
+            Notice::Charge(yours) => {
+                let message = self.here(Said::Charge { tick, about, yours });
+                self.mail.push(message);
             }
-            Notice::Charge(yours) => self.send(Said::Charge { tick, about, yours }),
         }
     }
 
-    fn send(&mut self, said: Said<'_>) {
-        let message = self.here(said);
-        self.ready.push_back(message);
+    fn send_event(&mut self, event: Said<'_>) {
+        let message = self.here(event);
+        self.events += u64::from(self.mail.push(message));
     }
 
     fn here(&self, said: Said<'_>) -> Vec<u8> {
@@ -539,7 +563,7 @@ impl Peer {
 
     /// The client will not get to know an object.
     fn give_up(&mut self, serial: Serial) {
-        for (tick, notice) in self.waiting.remove(&serial).into_iter().flatten() {
+        for (tick, notice) in self.mail.take(serial) {
             if let Notice::Event(_) = notice {
                 self.push(tick, NOBODY, notice);
             }

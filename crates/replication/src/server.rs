@@ -32,6 +32,12 @@ pub struct ServerConfig {
     pub cell: f64,
     /// Whether clients with other schemas may read, as far as that is possible.
     pub tolerance: Tolerance,
+    /// Ticks at least between two times that a peer is told everything anew because it asks for it;
+    /// about a second.
+    pub resync_every: u32,
+    /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
+    /// [`PeerStatistics::overrun`].
+    pub most_event_bytes: usize,
 }
 
 impl Default for ServerConfig {
@@ -41,6 +47,8 @@ impl Default for ServerConfig {
             look_every: 4,
             cell: 32.0,
             tolerance: Tolerance::Exact,
+            resync_every: 30,
+            most_event_bytes: 1 << 20,
         }
     }
 }
@@ -145,14 +153,14 @@ impl Server {
     /// anew.
     pub fn connect(&mut self, peer: PeerId) {
         let schema = self.world.archive().schema().clone();
-        let new = Peer::new(schema, self.config.codec);
+        let new = Peer::new(schema, &self.config);
         self.take_in(peer, new);
     }
 
     /// Somebody looks who looked at another world until now; that must have the same schema.
     pub fn welcome(&mut self, peer: PeerId, traveller: Traveller) {
         let schema = self.world.archive().schema().clone();
-        let new = Peer::arrived(traveller, schema, self.config.codec);
+        let new = Peer::arrived(traveller, schema, &self.config);
         self.take_in(peer, new);
     }
 
@@ -392,7 +400,7 @@ impl Server {
                 found.map(FromClient::Testified).ok_or(PeerError::Malformed)
             }
             Said::Applied(_) | Said::State(_) | Said::Testimony { .. } => Ok(FromClient::Applied),
-            Said::Event { .. } | Said::Charge { .. } => Err(PeerError::Malformed),
+            Said::Event { .. } | Said::Charge { .. } | Said::Entered => Err(PeerError::Malformed),
         }
     }
 
@@ -434,6 +442,13 @@ impl Server {
             self.look_at_everything();
         }
         Some(gone)
+    }
+
+    /// Peers that do not take in what they are told, and are to be disconnected; see
+    /// [`PeerStatistics::overrun`].
+    pub fn overrun(&self) -> impl Iterator<Item = PeerId> {
+        let peers = self.peers.iter();
+        peers.filter_map(|(&id, peer)| peer.is_overrun().then_some(id))
     }
 
     /// What happened between the server and a peer.

@@ -5,107 +5,18 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use common::battle::Battle;
 use common::{TICK, Theatre, Unit, bad, good};
 use prescient_replication::{About, Distance, Everything, FromClient, Place, Tick};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
-
-/// A battle in which units come, go, walk and refer to each other.
-struct Battle {
-    units: Vec<(Ref<Unit>, Unit)>,
-    /// What was true at each tick, by the server's reference.
-    past: BTreeMap<Tick, BTreeMap<i64, Unit>>,
-}
-
-impl Battle {
-    fn step(&mut self, theatre: &mut Theatre) {
-        theatre.tick += 1;
-        let dice = &mut theatre.dice;
-        let mut step = theatre.server.step(Tick(theatre.tick)).expect("in order");
-        if self.units.len() < 30 && dice.chance(40) {
-            let place = [dice.below(200) as f32, dice.below(200) as f32];
-            let unit = Unit {
-                place,
-                health: dice.below(250) as u8,
-                ..Unit::default()
-            };
-            let owner = prescient_replication::PeerId(1 + dice.below(3));
-            let spawned = step.spawn_for(owner, &unit).expect("sound values");
-            self.units.push((spawned, unit));
-        }
-        if self.units.len() > 5 && dice.chance(10) {
-            let at = dice.below(self.units.len() as u64) as usize;
-            let (gone, _) = self.units.swap_remove(at);
-            for (_, unit) in &mut self.units {
-                if unit.target == gone {
-                    unit.target = Ref::NONE;
-                }
-            }
-            step.despawn(gone.entity()).expect("it was there");
-        }
-        for at in 0..self.units.len() {
-            let other = self.units[dice.below(self.units.len() as u64) as usize].0;
-            let (object, unit) = &mut self.units[at];
-            if dice.chance(60) {
-                unit.place[0] += dice.below(5) as f32 - 2.0;
-                unit.place[1] += 0.25;
-            }
-            if dice.chance(5) {
-                unit.target = other;
-                unit.gold = unit.gold.wrapping_add(dice.below(500) as u16);
-            }
-            step.set(*object, unit).expect("sound values");
-        }
-        step.finish();
-        let now = self.units.iter();
-        let now = now.map(|(object, unit)| (object.entity().cell(), unit.clone()));
-        self.past.insert(Tick(theatre.tick), now.collect());
-    }
-
-    /// Whether what a client shows is what was true at the tick that it shows, references included.
-    fn check(&self, theatre: &Theatre) {
-        for seat in &theatre.seats {
-            let Some(tick) = seat.client.tick() else {
-                continue;
-            };
-            let there = &self.past[&tick];
-            let was = there.values().map(|unit| {
-                let target = there.get(&unit.target.entity().cell());
-                (looks(unit), target.map(looks))
-            });
-            let shown = seat.objects.values().map(|unit| {
-                let target = seat.client.resolve(unit.target.entity());
-                let target = target.map(|object| looks(&seat.objects[&object]));
-                (looks(unit), target)
-            });
-            assert_eq!(sorted(shown), sorted(was), "at {tick:?}");
-        }
-    }
-}
-
-fn looks(unit: &Unit) -> ([u32; 2], u8) {
-    (unit.place.map(f32::to_bits), unit.health)
-}
-
-fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<T> = all.collect();
-    all.sort();
-    all
-}
-
-fn battle() -> Battle {
-    Battle {
-        units: Vec::new(),
-        past: BTreeMap::new(),
-    }
-}
 
 /// Cases 1 and 4 for state. Fails if a client applies late packets (in `Client::handle`, go on
 /// after an error of the decoder), or if `Client::follow` ignores what left.
 #[test]
 fn every_shown_object_is_as_it_was() {
     over_seeds(20, |seed| {
-        let mut battle = battle();
+        let mut battle = Battle::new();
         let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         for _ in 0..300 {
             battle.step(&mut theatre);
@@ -131,7 +42,7 @@ fn every_shown_object_is_as_it_was() {
 #[test]
 fn private_tables_are_for_owners() {
     over_seeds(20, |seed| {
-        let mut battle = battle();
+        let mut battle = Battle::new();
         let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         for _ in 0..150 {
             battle.step(&mut theatre);
@@ -233,7 +144,7 @@ fn what_is_said_about_the_gone_is_about_nobody_else() {
 #[test]
 fn every_event_is_heard_once() {
     over_seeds(20, |seed| {
-        let mut battle = battle();
+        let mut battle = Battle::new();
         let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         theatre.budget = (seed % 2 == 1).then_some(48);
         let mut told = BTreeSet::new();
@@ -414,7 +325,7 @@ fn bursts_of_loss_do_not_hold_up_the_world() {
         let lags = std::cell::RefCell::new(Vec::new());
         over_seeds(20, |seed| {
             let bursts = good().with_latency(2 * TICK).with_bursts(loss * 10_000, 3);
-            let mut battle = battle();
+            let mut battle = Battle::new();
             let mut theatre = Theatre::new(seed, 3, bursts, Everything);
             for tick in 0..ticks {
                 battle.step(&mut theatre);

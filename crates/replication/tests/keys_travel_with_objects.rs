@@ -1,6 +1,8 @@
 //! The keys that a player holds down stand in its objects, so that whoever sees them can simulate
 //! them.
 
+mod common;
+
 use prescient_replication::{Client, Config, Everything, PeerId, Server, ServerConfig, Tick};
 use prescient_schema::{Ref, Schema, State};
 
@@ -28,9 +30,11 @@ impl Game {
         let mut server = Server::new(schema(), ServerConfig::default(), Everything).expect("sound");
         server.connect(ANN);
         server.connect(BOB);
+        let mut client = Client::new(schema(), Config::default()).expect("sound");
+        common::greet(&mut server, BOB, &mut client);
         Self {
             server,
-            client: Client::new(schema(), Config::default()).expect("sound"),
+            client,
             tick: 0,
         }
     }

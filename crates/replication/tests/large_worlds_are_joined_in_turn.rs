@@ -1,6 +1,8 @@
 //! Joining a world that takes a quarter of a minute to tell: within what the line carries, the
 //! nearest first, while what is known already goes on.
 
+mod common;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,8 +78,7 @@ impl Country {
         step.finish();
         server.connect(PEER);
         let mut client = Client::new(schema(), Default::default()).expect("a sound schema");
-        let hello = client.poll_message().expect("it greets");
-        server.handle(PEER, &hello).expect("the same schema");
+        common::greet(&mut server, PEER, &mut client);
         let looks = server.look_from(PEER, Place([EYE, EYE, 0.0]));
         looks.expect("it has just come");
         Self {

@@ -23,8 +23,7 @@ impl Play {
         let mut server = server.expect("a sound schema");
         let mut client = Client::new(schema(), Config::default()).expect("a sound schema");
         server.connect(PEER);
-        let hello = client.poll_message().expect("it greets");
-        server.handle(PEER, &hello).expect("the same schema");
+        common::greet(&mut server, PEER, &mut client);
         Self {
             server,
             client,

@@ -33,8 +33,7 @@ fn stage(schema: Schema) -> (Server, Client) {
     let mut server = Server::new(schema.clone(), config, Everything).expect("sound");
     server.connect(PeerId(1));
     let mut client = Client::new(schema, config.codec).expect("sound");
-    let hello = client.poll_message().expect("it greets");
-    server.handle(PeerId(1), &hello).expect("the same schema");
+    common::greet(&mut server, PeerId(1), &mut client);
     (server, client)
 }
 

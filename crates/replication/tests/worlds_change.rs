@@ -106,6 +106,7 @@ fn a_client_hears_that_it_is_elsewhere() {
     }
     let client = &mut theatre.seats[0].client;
     let see = |server: &mut Server, client: &mut prescient_replication::Client| {
+        common::greet(server, PeerId(1), client);
         for (_, message) in server.encode(&|_| None) {
             client.handle(&message).expect("honest");
         }

@@ -151,11 +151,8 @@ impl Client {
     fn hear(&mut self, stay: Stay, said: Said<'_>) -> Result<(), ClientError> {
         let notice = match said {
             Said::State(packet) => {
-                if stay < self.stay {
+                if stay != self.stay {
                     return Err(ClientError::State(DecodeError::Late));
-                }
-                if stay > self.stay {
-                    self.enter(stay);
                 }
                 let tick = self.scene.apply(packet)?;
                 self.inbox.release(stay, Some(tick));
@@ -177,6 +174,12 @@ impl Client {
                 (tick, Notice::Event { about, payload })
             }
             Said::Charge { tick, about, yours } => (tick, Notice::Charge { about, yours }),
+            Said::Entered => {
+                if stay > self.stay {
+                    self.enter(stay);
+                }
+                return Ok(());
+            }
             Said::Told { .. } | Said::Testimony { .. } => return Err(ClientError::Malformed),
         };
         self.inbox.put(stay, notice.0, notice.1);

@@ -1,6 +1,8 @@
 //! A small game over bad links.
 #![allow(dead_code, reason = "every test uses another part")]
 
+pub mod battle;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,6 +30,16 @@ pub struct Unit {
 pub fn schema() -> Schema {
     let schema = SchemaBuilder::new().state::<Unit>().build();
     schema.expect("a sound schema")
+}
+
+/// Says everything between two ends that has to be said before one is shown something.
+pub fn greet(server: &mut Server, peer: PeerId, client: &mut Client) {
+    while let Some(message) = client.poll_message() {
+        server.handle(peer, &message).expect("an honest message");
+    }
+    while let Some(message) = server.poll_message(peer) {
+        client.handle(&message).expect("an honest message");
+    }
 }
 
 /// What a seed decides about the game.
@@ -150,6 +162,8 @@ pub struct Theatre {
     pub seats: Vec<Seat>,
     pub dice: Dice,
     pub budget: Option<usize>,
+    /// Whether links change what passes, so that some of it is refused.
+    pub damaged: bool,
     pub tick: u32,
 }
 
@@ -165,12 +179,11 @@ impl Theatre {
             seats,
             dice: Dice::new(seed),
             budget: None,
+            damaged: false,
             tick: 0,
         };
-        theatre.listen();
         for seat in &mut theatre.seats {
-            let welcome = theatre.server.poll_message(seat.peer).expect("it greeted");
-            seat.client.handle(&welcome).expect("an honest message");
+            greet(&mut theatre.server, seat.peer, &mut seat.client);
             assert!(seat.client.is_welcome());
         }
         theatre
@@ -216,6 +229,7 @@ impl Theatre {
             while let Some(message) = seat.down.poll(now) {
                 match seat.client.handle(&message) {
                     Ok(()) | Err(ClientError::State(DecodeError::Late)) => {}
+                    Err(_) if self.damaged => {}
                     Err(error) => panic!("an honest packet was refused: {error}"),
                 }
             }

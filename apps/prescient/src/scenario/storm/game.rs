@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use prescient::schema::Schema;
 use prescient_codec::Profile;
-use prescient_replication::{About, Config, PeerId, Place, ServerConfig, Tick};
+use prescient_replication::{About, Config, PeerId, Place, ServerConfig, Subject, Tick, Viewer};
 use prescient_sim::link::{EndpointId, Network, Time};
 use prescient_transport as transport;
 
 use super::dice::Dice;
 use super::host::{Happened, Host};
-use super::policy::Policy;
+use super::policy::{Policy, View};
 use super::promise::{Promise, Wrong};
 use super::seat::{Heard, Seat};
 use super::truth::{Key, NEIGHBOUR, Truth, is_hidden};
@@ -51,6 +51,8 @@ pub struct Game {
     clock: Clock,
     pub tick: Tick,
     frozen: bool,
+    /// For how many ticks nothing has moved.
+    still: u32,
     /// What every visit of every peer was promised.
     promises: BTreeMap<(PeerId, u32), Promise>,
     /// Where peers look from and which team they are of, whether they are here or not.
@@ -85,6 +87,7 @@ impl Game {
             },
             look_every: [1, 2, 4, 7][dice.below(4)],
             cell: [1.0, 20.0, 100.0][dice.below(3)],
+            resync_every: [0, 3, 30][dice.below(3)],
             ..ServerConfig::default()
         };
         let clock = Clock(Time::from_secs(1));
@@ -128,6 +131,7 @@ impl Game {
             clock,
             tick: Tick(0),
             frozen: false,
+            still: 0,
             promises: BTreeMap::new(),
             eyes: BTreeMap::new(),
             teams: BTreeMap::new(),
@@ -172,10 +176,11 @@ impl Game {
     /// A tick, and the time until the next.
     fn turn(&mut self, turn: u32) {
         let leap = match self.truth.dice().below(50) {
-            0 => 1 + self.truth.dice().below(40) as u32,
+            0 if !self.frozen => 1 + self.truth.dice().below(40) as u32,
             _ => 1,
         };
         self.tick = Tick(self.tick.0 + leap);
+        self.still += u32::from(self.frozen);
         if self.restart_at == Some(turn) {
             self.restart();
         } else {
@@ -355,22 +360,42 @@ impl Game {
         }
     }
 
-    /// What a peer is to see now. The server and the policy must be of one mind.
-    fn views(&mut self, peer: PeerId) -> BTreeMap<Key, super::policy::View> {
-        let notes = self.policy.notes();
+    /// What a peer is to see now. The server and the policy must be of one mind, and what the policy
+    /// was asked last must still be so, if it does not matter where things are or nothing moves.
+    fn views(&mut self, peer: PeerId) -> BTreeMap<Key, View> {
+        let world = self.host.stage.world();
+        let team_of = |peer: PeerId| {
+            let here = self.host.visit_of(peer).and(self.teams.get(&peer));
+            here.copied().unwrap_or(0)
+        };
+        let viewer = Viewer {
+            peer,
+            team: team_of(peer),
+            eye: self.eyes.get(&peer).and_then(|eye| match eye {
+                Eye::At(place) => Some(Place(*place)),
+                Eye::Object(key) => world.place(*self.truth.entities.get(key)?),
+            }),
+        };
+        let is_due = self.policy.is_settled() || self.still > self.config.look_every;
         let mut views = BTreeMap::new();
-        for &key in self.truth.now.keys() {
-            let Some(&entity) = self.truth.entities.get(&key) else {
+        for (&key, state) in &self.truth.now {
+            let Some(&object) = self.truth.entities.get(&key) else {
                 continue;
             };
-            let answer = notes.answers.get(&(peer, key)).copied();
-            let sees = self.host.stage.sees(peer, entity);
-            if sees != answer.is_some() {
+            let answer = self.policy.notes().answers.get(&(peer, key)).copied();
+            let sees = self.host.stage.sees(peer, object);
+            let subject = Subject {
+                object,
+                owner: state.owner,
+                team: state.owner.map_or(0, team_of),
+                place: world.place(object),
+            };
+            let due = self.policy.ask(&viewer, &subject, key, sees);
+            if sees != answer.is_some() || is_due && due != answer {
                 let tick = self.tick;
                 self.verdict.note(Fault::Failure, || {
-                    format!(
-                        "{peer:?}, {tick:?}: object {key} is shown: {sees}, should be {answer:?}"
-                    )
+                    let shown = format!("object {key} is shown: {sees}, as {answer:?}");
+                    format!("{peer:?}, {tick:?}: {shown}, and should be as {due:?}")
                 });
             }
             if let Some(view) = answer.filter(|_| sees) {

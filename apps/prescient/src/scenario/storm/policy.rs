@@ -84,6 +84,12 @@ impl Policy {
         )
     }
 
+    /// What it would answer now, to somebody who sees the object or not.
+    pub fn ask(&self, viewer: &Viewer, subject: &Subject, key: Key, sees: bool) -> Option<View> {
+        let answer = self.decide(viewer, subject, key, sees.then_some(Sight::PUBLIC));
+        answer.map(|(view, _)| view)
+    }
+
     fn decide(&self, viewer: &Viewer, subject: &Subject, key: Key, seen: Option<Sight>) -> Answer {
         if is_hidden(key) && viewer.peer != NEIGHBOUR {
             return None;
@@ -105,7 +111,7 @@ impl Policy {
             Rule::Mood { salt, reach } => {
                 let near = match (viewer.eye, subject.place) {
                     (Some(eye), Some(place)) => eye.distance(place) <= *reach,
-                    _ => own,
+                    _ => false,
                 };
                 let phase = self.notes().phase;
                 whim(mix(*salt, phase), viewer.peer, key).filter(|_| near)

@@ -1,0 +1,47 @@
+//! `prescient scenario storm` on a small scale.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Fails if a client forgets who left (`Client::follow` without `leave`), or any other of the
+/// mutations that `./check storm` was tried with.
+#[test]
+fn nobody_sees_or_hears_what_was_never_so() {
+    let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
+        .args(["scenario", "storm", "--seeds", "20", "--json"])
+        .output()
+        .expect("the binary of this package");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let line = text.lines().last().expect("a line");
+    let report: Value = serde_json::from_str(line).expect("an object");
+    let keys: Vec<_> = report.as_object().expect("an object").keys().collect();
+    let promised = [
+        "seeds",
+        "packets",
+        "divergences",
+        "events_lost",
+        "events_doubled",
+        "leaks",
+        "failures",
+    ];
+    assert_eq!(keys, promised);
+    assert!(report["packets"].as_u64() > Some(10_000), "{report}");
+    for count in &promised[2..] {
+        assert_eq!(report[count], 0, "{report}");
+    }
+}
+
+/// A seed is the same storm each time. Fails if anything in it is decided by a clock, or by the
+/// order of a hash map.
+#[test]
+fn a_seed_is_the_same_storm_each_time() {
+    let run = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
+            .args(["scenario", "storm", "--seed", "7", "--seeds", "3", "--json"])
+            .output();
+        output.expect("the binary of this package").stdout
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,101 @@
+//! Whatever a client does not do, a server holds no more for it. One test alone, because memory is
+//! counted for the whole process.
+
+mod common;
+
+use std::alloc::System;
+
+use common::battle::Battle;
+use common::{Theatre, good};
+use prescient_replication::{Client, Everything, PeerId, Server, ServerConfig, Tick};
+use prescient_tests::seeds::over_seeds;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn held() -> usize {
+    let stats = MEMORY.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// Cases 11 and 30. The first fails if `Decoder::commit` keeps what lies behind the cursor's log (looks
+/// at the front alone), the second if `Peer::has_room` always has.
+#[test]
+fn those_who_are_silent_or_slow_cost_no_more_memory() {
+    over_seeds(20, silent);
+    over_seeds(20, slow);
+}
+
+/// Acknowledgements are lost for ten seconds at 30 Hz.
+fn silent(seed: u64) {
+    let mut battle = Battle::new();
+    let mut theatre = Theatre::new(seed, 3, good(), Everything);
+    let mut step = |theatre: &mut Theatre, silent: bool| {
+        battle.step(theatre);
+        // What was true is for comparing, which others do.
+        battle.past.clear();
+        for (peer, message) in theatre.server.encode(&|_| None) {
+            let seat = &mut theatre.seats[peer.0 as usize - 1];
+            seat.client.handle(&message).expect("in order");
+            let ack = seat.client.acknowledgement().expect("something arrived");
+            if !silent {
+                theatre.server.handle(peer, &ack).expect("honest");
+            }
+            while seat.client.poll_change().is_some() {}
+        }
+    };
+    (0..120).for_each(|_| step(&mut theatre, false));
+    // As many as an acknowledgement can name wait for it, and tell of all who came since.
+    (0..300).for_each(|_| step(&mut theatre, true));
+    let before = held();
+    (0..300).for_each(|_| step(&mut theatre, true));
+    let after = held();
+    assert!(after < before + before / 8, "{after}, {before} before");
+}
+
+/// Nobody polls what one of three clients is told, and one never gets to know what it is about. The
+/// server says so, and holds nothing more for them.
+fn slow(seed: u64) {
+    let config = ServerConfig {
+        most_event_bytes: 50_000,
+        ..ServerConfig::default()
+    };
+    let mut server = Server::new(common::schema(), config, Everything).expect("sound");
+    for peer in (1..=3).map(PeerId) {
+        let client = Client::new(common::schema(), config.codec);
+        server.connect(peer);
+        common::greet(&mut server, peer, &mut client.expect("sound"));
+    }
+    let mut step = server.step(Tick(1)).expect("in order");
+    let unit = step.spawn(&common::Unit::default()).expect("sound");
+    step.finish();
+    let mut dice = common::Dice::new(seed);
+    let before = held();
+    let mut polled = 0;
+    for tick in 2..400 {
+        server.step(Tick(tick)).expect("in order").finish();
+        let payload = vec![0; dice.below(4000) as usize];
+        server.tell(PeerId(1), &payload).expect("connected");
+        server.tell(PeerId(3), &payload).expect("connected");
+        let about = server.announce_to(PeerId(2), unit.entity(), &payload);
+        about.expect("it is there");
+        // Nobody acknowledges, so that the unit is never known.
+        server.encode(&|_| None);
+        while server.poll_message(PeerId(3)).is_some() {
+            polled += 1;
+        }
+        assert!(held() < before + 400_000, "{} bytes", held() - before);
+    }
+    assert_eq!(polled, 398, "who takes everything in hears everything");
+    let overrun: Vec<PeerId> = server.overrun().collect();
+    assert_eq!(overrun, [PeerId(1), PeerId(2)]);
+    let slow = server.statistics(PeerId(1)).expect("connected");
+    assert_eq!((slow.overrun, slow.event_bytes), (true, 0));
+    assert_eq!(server.poll_message(PeerId(1)), None);
+    // Who comes again starts anew.
+    server.connect(PeerId(1));
+    server.tell(PeerId(1), b"welcome").expect("connected");
+    assert!(server.poll_message(PeerId(1)).is_some());
+    assert_eq!(server.overrun().count(), 1);
+}

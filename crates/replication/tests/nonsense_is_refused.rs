@@ -1,0 +1,279 @@
+//! Cases 20 and 32: whatever is asked or sent, there is an answer, and nothing is lost.
+
+mod common;
+
+use common::{Dice, Unit, schema};
+use prescient_replication::{
+    Change, Client, ClientError, Distance, Everything, FromClient, PeerError, PeerId, Place,
+    Server, ServerConfig, Sight, Tick, WorldError,
+};
+use prescient_schema::{Class, EntityRef, Field, Kind, Ref, Schema, State};
+use prescient_tests::seeds::over_seeds;
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Stranger {
+    number: u8,
+}
+
+const NOBODY: PeerId = PeerId(77);
+
+/// A server and three clients that know one unit.
+fn stage(config: ServerConfig) -> (Server, Vec<Client>, Ref<Unit>) {
+    let mut server = Server::new(schema(), config, Everything).expect("sound");
+    let client = |_| Client::new(schema(), config.codec).expect("sound");
+    let mut clients: Vec<Client> = (0..3).map(client).collect();
+    for (peer, client) in (1..).map(PeerId).zip(&mut clients) {
+        server.connect(peer);
+        common::greet(&mut server, peer, client);
+    }
+    let mut step = server.step(Tick(1)).expect("the first");
+    let unit = step.spawn(&Unit::default()).expect("sound");
+    step.finish();
+    pass(&mut server, &mut clients);
+    (server, clients, unit)
+}
+
+fn pass(server: &mut Server, clients: &mut [Client]) {
+    for (peer, message) in server.encode(&|_| None) {
+        let client = &mut clients[peer.0 as usize - 1];
+        client.handle(&message).expect("in order");
+        let ack = client.acknowledgement().expect("something arrived");
+        server.handle(peer, &ack).expect("honest");
+    }
+}
+
+/// Everybody still sees the unit, and what becomes of it.
+fn goes_on(mut server: Server, mut clients: Vec<Client>, unit: Ref<Unit>) {
+    let tick = server.world().tick().expect("there was one");
+    let mut step = server.step(Tick(tick.0 + 1)).expect("in order");
+    let next = Unit {
+        health: 9,
+        ..Unit::default()
+    };
+    step.set(unit, &next).expect("it is there");
+    step.finish();
+    pass(&mut server, &mut clients);
+    for client in &clients {
+        let object = client.objects().next().expect("it is shown");
+        assert_eq!(client.get::<Unit>(object), Some(next.clone()));
+    }
+}
+
+/// Fails if `Step::find` takes any object that has the number.
+#[test]
+fn servers_answer_anything() {
+    let (mut server, clients, unit) = stage(ServerConfig::default());
+    let missing = Err(PeerError::NoSuchPeer(NOBODY));
+    let nowhere = Place([f64::NAN, f64::INFINITY, -1e300]);
+    assert_eq!(server.look_from(NOBODY, nowhere), missing);
+    assert_eq!(server.look_from_object(NOBODY, unit.entity()), missing);
+    assert_eq!(server.set_team(NOBODY, 1), missing);
+    assert_eq!(server.tell(NOBODY, b"hello"), missing);
+    assert_eq!(server.handle(NOBODY, &[2]).map(drop), missing);
+    assert_eq!(server.poll_message(NOBODY), None);
+    assert_eq!(server.statistics(NOBODY), None);
+    assert!(!server.sees(NOBODY, unit.entity()));
+    server.disconnect(NOBODY);
+    server.look_from(PeerId(1), nowhere).expect("connected");
+    for object in [EntityRef::NONE, EntityRef::new(0, 5), EntityRef::new(9, 0)] {
+        let gone = WorldError::NoSuchObject(object);
+        assert_eq!(server.announce(object, b"?"), Err(gone.clone()));
+        assert_eq!(server.announce_to(NOBODY, object, b"?"), Err(gone.clone()));
+        server
+            .look_from_object(PeerId(2), object)
+            .expect("connected");
+        assert!(!server.sees(PeerId(1), object));
+        assert_eq!(server.world().place(object), None);
+        let mut step = server
+            .step(Tick(server_tick(&server) + 1))
+            .expect("in order");
+        assert_eq!(
+            step.set(Ref::to(object), &Unit::default()),
+            Err(gone.clone())
+        );
+        assert_eq!(step.give(object, None), Err(gone.clone()));
+        assert_eq!(step.despawn(object), Err(gone));
+        let unknown = WorldError::UnknownType(Stranger::NAME.into());
+        let stranger = Stranger::default();
+        assert_eq!(step.spawn(&stranger).map(drop), Err(unknown.clone()));
+        assert_eq!(step.set(Ref::to(unit.entity()), &stranger), Err(unknown));
+    }
+    server
+        .announce_to(NOBODY, unit.entity(), b"?")
+        .expect("it is there");
+    for tick in [0, server_tick(&server)] {
+        assert!(matches!(
+            server.step(Tick(tick)).map(drop),
+            Err(WorldError::Capture(_))
+        ));
+    }
+    goes_on(server, clients, unit);
+}
+
+fn server_tick(server: &Server) -> u32 {
+    server.world().tick().map_or(0, |tick| tick.0)
+}
+
+/// Bytes that are no message, or not of a client, or of one that lies. Fails if `Message::read` or
+/// `Encoder::acknowledge` takes anything.
+#[test]
+fn servers_take_any_bytes() {
+    over_seeds(20, |seed| {
+        let (mut server, clients, unit) = stage(ServerConfig::default());
+        let mut dice = Dice::new(seed);
+        for _ in 0..500 {
+            let length = dice.below(40) as usize;
+            let mut bytes: Vec<u8> = (0..length).map(|_| dice.below(256) as u8).collect();
+            if let Some(first) = bytes.first_mut() {
+                *first = dice.below(6) as u8;
+            }
+            match server.handle(PeerId(1 + dice.below(3)), &bytes) {
+                Ok(FromClient::Event { about, .. }) => {
+                    assert!(bytes[0] == 3 && length > 8, "{about:?}")
+                }
+                // Nobody can tell it from the truth: it names what was sent. Who is in charge of
+                // nothing may say what he likes about that.
+                Ok(FromClient::Applied) => assert!(bytes[0] == 0 || (bytes[0], length) == (2, 15)),
+                Ok(FromClient::Testified(_)) => assert_eq!(bytes[0], 5),
+                Ok(FromClient::Greeted) => panic!("by what?"),
+                Err(PeerError::Malformed | PeerError::BadAcknowledgement(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        // What was never sent was not applied.
+        let mut lie = vec![2, 0, 0, 255, 0, 0, 0];
+        lie.extend([255; 8]);
+        let refused = server.handle(PeerId(1), &lie);
+        assert!(matches!(refused, Err(PeerError::BadAcknowledgement(_))));
+        goes_on(server, clients, unit);
+    });
+}
+
+/// Bytes that are no message, or none of a server; none of them unfolds. Fails if `Client::handle`
+/// takes what is for a server, or if a packet of hostile bytes may make entities as it likes
+/// (`max_entities` and the allowance of `ReadLimits` not looked at).
+#[test]
+fn clients_take_any_bytes() {
+    over_seeds(20, |seed| {
+        let (mut server, mut clients, unit) = stage(ServerConfig::default());
+        let mut dice = Dice::new(seed);
+        for client in &mut clients {
+            for _ in 0..300 {
+                let length = dice.below(1200) as usize;
+                let mut bytes: Vec<u8> = (0..length).map(|_| dice.below(256) as u8).collect();
+                if let Some(first) = bytes.first_mut() {
+                    *first = [0, 0, 2, 3, 9][dice.below(5) as usize];
+                }
+                assert!(client.handle(&bytes).is_err(), "{length} bytes were taken");
+            }
+            assert_eq!(client.handle(&[]), Err(ClientError::Malformed));
+            assert_eq!(client.handle(&[1, 0, 0]), Err(ClientError::Malformed));
+            // Any event is one, also of a tick that never comes, about what never was.
+            for number in 0..3000u32 {
+                let mut event = vec![1, 255, 255, 255, 255];
+                event.extend(number.to_le_bytes());
+                client.handle(&event).expect("an event");
+            }
+            let changes = std::iter::from_fn(|| client.poll_change());
+            let heard = changes.filter(|change| matches!(change, Change::Event { .. }));
+            let heard = heard.count();
+            assert!(
+                (1976..3000).contains(&heard),
+                "no more than 1024 wait: {heard}"
+            );
+        }
+        // They ask for everything anew, and get it.
+        for (peer, client) in (1..).zip(&clients) {
+            let ack = client.acknowledgement().expect("something arrived");
+            server.handle(PeerId(peer), &ack).expect("honest");
+        }
+        goes_on(server, clients, unit);
+    });
+}
+
+/// Questions about nothing. Fails if `Client::entry` does not compare lives.
+#[test]
+fn clients_answer_anything() {
+    let (mut server, mut clients, unit) = stage(ServerConfig::default());
+    let object = clients[0].objects().next().expect("it is shown");
+    let client = &clients[0];
+    assert_eq!(client.get::<Stranger>(object), None);
+    assert_eq!(client.get_table::<Unit>(object, "secret"), None);
+    assert_eq!(client.get_table::<Unit>(object, "private"), None);
+    assert_eq!(client.row(object, usize::MAX), None);
+    assert_eq!(client.tick_of(object, usize::MAX), None);
+    assert_eq!(client.content(-1), None);
+    for reference in [
+        EntityRef::NONE,
+        EntityRef::new(u32::MAX, 3),
+        EntityRef::new(77, 0),
+    ] {
+        assert_eq!(client.resolve(reference), None);
+    }
+    assert!(client.tell(None, &[]).is_some());
+    let mut step = server.step(Tick(2)).expect("in order");
+    step.despawn(unit.entity()).expect("it was there");
+    step.finish();
+    pass(&mut server, &mut clients);
+    let client = &clients[0];
+    assert_eq!(client.get::<Unit>(object), None);
+    // Nor when another has its number.
+    for tick in 3..9 {
+        let mut step = server.step(Tick(tick)).expect("in order");
+        if tick == 6 {
+            step.spawn(&Unit::default()).expect("sound");
+        }
+        step.finish();
+        pass(&mut server, &mut clients);
+    }
+    let client = &clients[0];
+    assert_eq!(client.objects().count(), 1);
+    assert_eq!(client.get::<Unit>(object), None);
+    assert_eq!(client.kind_of(object), None);
+    assert_eq!(client.tell(Some(object), b"?"), None);
+}
+
+/// Settings without sense, and schemas. Fails if `Sight::and_table` shifts as far as it is told
+/// (`1 << table`).
+#[test]
+fn settings_may_make_no_sense() {
+    let config = ServerConfig {
+        look_every: 0,
+        cell: f64::NAN,
+        resync_every: u32::MAX,
+        most_event_bytes: 0,
+        ..ServerConfig::default()
+    };
+    let (mut server, clients, unit) = stage(config);
+    // Nothing may wait, so nothing can be told.
+    server.tell(PeerId(1), b"hello").expect("connected");
+    assert_eq!(server.poll_message(PeerId(1)), None);
+    assert_eq!(server.overrun().count(), 3, "not even a welcome");
+    goes_on(server, clients, unit);
+
+    let distances = [f64::NAN, f64::INFINITY, -1.0, 0.0];
+    for (enter, leave) in distances.into_iter().zip(distances.into_iter().rev()) {
+        let policy = Distance::new(enter, leave);
+        let mut server = Server::new(schema(), config, policy).expect("sound");
+        server.connect(PeerId(1));
+        server
+            .look_from(PeerId(1), Place([f64::NAN; 3]))
+            .expect("connected");
+        let mut step = server.step(Tick(1)).expect("the first");
+        step.spawn(&Unit::default()).expect("sound");
+        step.finish();
+        for budget in [Some(0), Some(1), Some(usize::MAX), None] {
+            server.encode(&|_| budget);
+        }
+    }
+    assert_eq!(Sight::PUBLIC.and_table(usize::MAX), Sight::PUBLIC);
+    let twice = Field::new("a", Kind::Bool);
+    let broken = Class::new("broken", vec![twice.clone(), twice]);
+    let broken = || Schema {
+        classes: vec![broken.clone()],
+    };
+    let refused = Server::new(broken(), config, Everything).err();
+    assert!(matches!(refused, Some(WorldError::Schema(_))));
+    let refused = Client::new(broken(), config.codec).err();
+    assert!(matches!(refused, Some(WorldError::Schema(_))));
+}
