@@ -40,7 +40,7 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
 }
 
 /// Who comes later sees the truth as well, and who stays hears everything. Fails if
-/// `Stage::events` counts those who come and go, too.
+/// `Seen::add` counts the events of those who come and go, too.
 #[test]
 fn some_come_and_go_while_others_stay() {
     let report = swarm(&["--clients", "6", "--churn", "8"]);
