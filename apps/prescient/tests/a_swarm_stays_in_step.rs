@@ -8,17 +8,7 @@ use serde_json::Value;
 /// `Stage::step`), or if `Peer::push` drops an event.
 #[test]
 fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
-    let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
-        .args(["swarm", "--clients", "3", "--entities", "60", "--visible"])
-        .args(["20", "--seconds", "2", "--loss", "5", "--latency", "10"])
-        .arg("--json")
-        .output()
-        .expect("the binary of this package");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let line = text.lines().last().expect("a line");
-    let report: Value = serde_json::from_str(line).expect("an object");
+    let report = swarm(&["--clients", "3", "--loss", "5", "--latency", "10"]);
     let keys: Vec<_> = report.as_object().expect("an object").keys().collect();
     let promised = [
         "clients",
@@ -34,6 +24,7 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         "events_sent",
         "events_delivered",
         "rss_mb",
+        "rss_growth_percent",
     ];
     assert_eq!(keys, promised);
     assert_eq!(
@@ -46,4 +37,32 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         report["bytes_per_client_tick"].as_f64() > Some(10.0),
         "{report}"
     );
+}
+
+/// Who comes later sees the truth as well, and who stays hears everything. Fails if
+/// `Seen::add` counts the events of those who come and go, too.
+#[test]
+fn some_come_and_go_while_others_stay() {
+    let report = swarm(&["--clients", "6", "--churn", "8"]);
+    assert_eq!(
+        (&report["desyncs"], &report["disconnects"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(report["events_sent"], report["events_delivered"]);
+    assert!(report["events_sent"].as_u64() > Some(20), "{report}");
+}
+
+/// Runs a small swarm, and returns its last line.
+fn swarm(options: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
+        .args(["swarm", "--entities", "60", "--visible", "20"])
+        .args(["--seconds", "2", "--json"])
+        .args(options)
+        .output()
+        .expect("the binary of this package");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let line = text.lines().last().expect("a line");
+    serde_json::from_str(line).expect("an object")
 }
