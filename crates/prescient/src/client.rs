@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prescient_codec::DecodeError;
 use prescient_net::{BlockingClient, insecure_token};
-use prescient_replication::{Change, ClientError, Config, Object, Tick};
+use prescient_replication::{Change, ClientError, Config, Object, Place, SetError, Tick};
 use prescient_schema::{Difference, EntityRef, Schema, State};
 use prescient_transport::{
     ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
@@ -160,6 +160,41 @@ impl Client {
         self.view.resolve(reference)
     }
 
+    /// What a reference to an object is, to be put into a value that the server is sent.
+    pub fn reference(&self, object: Object) -> Option<EntityRef> {
+        self.view.reference(object)
+    }
+
+    /// Where an object is as seen from another, exact however far both are from the origin.
+    pub fn offset(&self, object: Object, from: Object) -> Option<Place> {
+        self.view.offset(object, from)
+    }
+
+    /// Whether this client is in charge of an object: the server let it
+    /// ([`Step::entrust`](crate::Step::entrust)), and what it [`set`](Self::set)s is what everybody
+    /// sees.
+    pub fn is_in_charge(&self, object: Object) -> bool {
+        self.view.is_in_charge(object)
+    }
+
+    /// An object that this client is in charge of is like this now; [`report`](Self::report) says so.
+    pub fn set<T: State>(&mut self, object: Object, value: &T) -> Result<(), SetError> {
+        self.view.set(object, value)
+    }
+
+    /// Tells the server what this client has [`set`](Self::set), once per tick of the game.
+    pub fn report(&mut self) {
+        if let Some(message) = self.view.report(Some(LONGEST_REPORT)) {
+            // What a connection has no room for is lost, as it might be on the way.
+            let _ = self.carrier.send(STATE, &message);
+        }
+    }
+
+    /// Everything that is shown, for [`Views`](crate::Views) and whoever needs more of it.
+    pub fn view(&self) -> &prescient_replication::Client {
+        &self.view
+    }
+
     /// The tick that is shown.
     pub fn tick(&self) -> Option<Tick> {
         self.view.tick()
@@ -276,3 +311,6 @@ impl Client {
 
 /// How long a client that joins waits before it looks again.
 const TURN: Duration = Duration::from_millis(50);
+
+/// Bytes of a report at most, so that it fits into a packet.
+const LONGEST_REPORT: usize = 1100;

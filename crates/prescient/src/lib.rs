@@ -106,6 +106,7 @@ mod protocol;
 mod server;
 mod statistics;
 mod watch;
+mod worlds;
 
 pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
@@ -116,3 +117,4 @@ pub use names::*;
 pub use protocol::protocol;
 pub use server::{Server, ServerEvent, ServerOptions};
 pub use statistics::{Expense, PeerReport, ViewStatistics};
+pub use worlds::{MoveError, WorldId};

@@ -5,10 +5,11 @@
 
 pub use prescient_net::{key_from_text, token_from_text};
 pub use prescient_replication::{
-    About, Change, Distance, Everything, Object, Owned, PeerError, PeerId, PeerStatistics, Place,
-    Relevance, Sight, Step, Subject, Tick, Viewer, Weight, World, WorldError,
+    About, Change, Distance, Divergence, Everything, Factory, Object, Owned, PeerError, PeerId,
+    PeerStatistics, Place, Relevance, SetError, Sight, Step, Subject, Tick, Viewer, Views, Weight,
+    World, WorldError,
 };
-pub use prescient_schema::{EntityRef, Level, Ref, Schema, SchemaBuilder, State};
+pub use prescient_schema::{Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State};
 pub use prescient_transport::{
     ClientId, CloseReason, ConnectError, ConnectToken, Grant, Input, InputError, Keys, Limits,
     LinkConfig, ProtocolId, SendError, TokenKey, UnixTime,

@@ -21,6 +21,7 @@ use crate::error::ServeError;
 use crate::protocol::{EVENTS, STATE, protocol};
 use crate::statistics::{Expense, PeerReport};
 use crate::watch::{self, Meters};
+use crate::worlds::{MoveError, WorldId, Worlds};
 
 /// What a server does by default.
 #[derive(Clone, Debug)]
@@ -121,10 +122,9 @@ pub enum ServerEvent {
 /// [`send`](Self::send), and [`wait`](Self::wait) for the next.
 pub struct Server {
     carrier: ServerCarrier,
-    stage: prescient_replication::Server,
+    worlds: Worlds,
     schema: Schema,
     options: ServerOptions,
-    tick: Tick,
     /// Who is connected, but did not say yet by which schema it reads.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
     /// What connections had no room for.
@@ -191,10 +191,13 @@ impl Server {
         let config = options.replication;
         Ok(Self {
             carrier: ServerCarrier::new(net, &options.link),
-            stage: prescient_replication::Server::new(schema.clone(), config, relevance)?,
+            worlds: Worlds::new(prescient_replication::Server::new(
+                schema.clone(),
+                config,
+                relevance,
+            )?),
             schema,
             options,
-            tick: Tick(0),
             arriving: BTreeMap::new(),
             backlogs: BTreeMap::new(),
             meters: Meters::default(),
@@ -239,55 +242,82 @@ impl Server {
     /// Begins the next tick, in which things happen to the world until this is dropped.
     pub fn step(&mut self) -> Result<Step<'_>, WorldError> {
         watch::span!("step");
-        self.tick = Tick(self.tick.0.saturating_add(1));
-        self.stage.step(self.tick)
+        let stage = self.stage();
+        stage.step(next_tick(stage))
     }
 
-    /// The world.
+    /// The world, or the first of several.
     pub fn world(&self) -> &World {
-        self.stage.world()
+        self.worlds.first().world()
+    }
+
+    /// Opens another world of the same schema: another map, match or room. It has ticks of its own,
+    /// and things happen in it through its [`stage_of`](Self::stage_of).
+    pub fn open_world(
+        &mut self,
+        relevance: impl Relevance + 'static,
+    ) -> Result<WorldId, WorldError> {
+        let config = self.options.replication;
+        let stage = prescient_replication::Server::new(self.schema.clone(), config, relevance)?;
+        Ok(self.worlds.open(stage))
+    }
+
+    /// Closes a world that nobody is in.
+    pub fn close_world(&mut self, world: WorldId) -> Result<(), MoveError> {
+        self.worlds.close(world)
+    }
+
+    /// Moves a peer to another world, from where it is shown that one; it has no eye and no team
+    /// there yet. Its client hears that it [`Entered`](prescient_replication::Change::Entered).
+    pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
+        self.meters.forget(self.worlds.home(peer), peer);
+        self.worlds.move_to(peer, world)
+    }
+
+    /// Begins the next tick of a world; `None` if there is none.
+    pub fn step_in(&mut self, world: WorldId) -> Option<Result<Step<'_>, WorldError>> {
+        watch::span!("step");
+        let stage = self.worlds.get_mut(world)?;
+        Some(stage.step(next_tick(stage)))
     }
 
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
         watch::span!("send");
-        let Self {
-            carrier,
-            stage,
-            options,
-            backlogs,
-            ..
-        } = self;
         // Nothing is too long for a seat.
-        let seats = carrier.seats();
-        let budget = |peer| (!seats.contains_key(&peer)).then_some(options.packet);
-        let messages = {
+        let (seats, packet) = (self.carrier.seats(), self.options.packet);
+        let budget = |peer| (!seats.contains_key(&peer)).then_some(packet);
+        let state: Vec<_> = {
             watch::span!("encode");
-            stage.encode(&budget)
+            let stages = self.worlds.iter_mut();
+            stages.flat_map(|stage| stage.encode(&budget)).collect()
         };
-        for (peer, message) in messages {
-            // What a connection has no room for is lost, as it might be on the way.
-            if carrier.send(peer, STATE, &message).is_err() {
-                backlogs.entry(peer).or_default().dropped += 1;
-            }
-        }
-        let peers: Vec<PeerId> = stage.peers().collect();
+        // Before the state: who is told that it is elsewhere can make something of it.
+        let stages = self.worlds.iter();
+        let peers: Vec<PeerId> = stages.flat_map(|stage| stage.peers()).collect();
         for peer in peers {
             self.send_messages(peer);
         }
-        let overrun: Vec<PeerId> = self.stage.overrun().collect();
+        for (peer, message) in state {
+            // What a connection has no room for is lost, as it might be on the way.
+            if self.carrier.send(peer, STATE, &message).is_err() {
+                self.backlogs.entry(peer).or_default().dropped += 1;
+            }
+        }
+        let stages = self.worlds.iter();
+        let overrun: Vec<PeerId> = stages.flat_map(|stage| stage.overrun()).collect();
         for peer in overrun {
             self.close(peer, CloseReason::Stalled);
         }
         self.carrier.flush();
         self.meters
-            .update(&self.stage, self.carrier.socket_statistics());
+            .update(&self.worlds, self.carrier.socket_statistics());
     }
 
     /// Sends a peer what has to arrive, as far as there is room.
     fn send_messages(&mut self, peer: PeerId) {
         let backlog = self.backlogs.entry(peer).or_default();
-        while let Some(message) = self.stage.poll_message(peer) {
+        while let Some(message) = self.worlds.home_mut(peer).poll_message(peer) {
             backlog.push(message);
         }
         let carrier = &mut self.carrier;
@@ -326,18 +356,18 @@ impl Server {
     /// [`longest_message`](LinkConfig::longest_message) is not sent, and
     /// [counted](PeerReport::too_long).
     pub fn tell(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
-        self.stage.tell(peer, payload)
+        self.worlds.home_mut(peer).tell(peer, payload)
     }
 
     /// Tells everybody who sees an object, or will when this tick is [`send`](Self::send)ed, what
     /// happened to it.
     pub fn announce(&mut self, object: EntityRef, payload: &[u8]) -> Result<(), WorldError> {
-        self.stage.announce(object, payload)
+        self.stage().announce(object, payload)
     }
 
     /// The keys that a player holds down, as far as we know: a bit each.
     pub fn keys(&self, peer: PeerId) -> u64 {
-        self.stage.keys(peer).unwrap_or(0)
+        self.worlds.home(peer).keys(peer).unwrap_or(0)
     }
 
     /// Throws a peer out.
@@ -350,9 +380,14 @@ impl Server {
         self.carrier.shut_down();
     }
 
-    /// Who sees what: eyes, teams and statistics of peers.
+    /// Who sees what in the world, or in the first of several: eyes, teams and statistics of peers.
     pub fn stage(&mut self) -> &mut prescient_replication::Server {
-        &mut self.stage
+        self.worlds.first_mut()
+    }
+
+    /// The same of another world.
+    pub fn stage_of(&mut self, world: WorldId) -> Option<&mut prescient_replication::Server> {
+        self.worlds.get_mut(world)
     }
 
     /// What its socket did.
@@ -363,23 +398,26 @@ impl Server {
     /// What happened between the server and a peer: round trips, losses and rates, and what it is
     /// shown.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
-        let state = self.stage.statistics(peer)?;
+        let stage = self.worlds.home(peer);
+        let state = stage.statistics(peer)?;
         let link = self.carrier.statistics(peer);
         let backlog = self.backlogs.get(&peer);
-        Some(PeerReport::new(link, state, self.tick, backlog))
+        let tick = stage.world().tick().unwrap_or_default();
+        Some(PeerReport::new(link, state, tick, backlog))
     }
 
     /// Keeps an account of what bytes for a peer are spent on from now on, or no longer. It makes
     /// [`send`](Self::send) slower.
     pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
-        self.stage.keep_ledger(peer, keep)
+        self.worlds.home_mut(peer).keep_ledger(peer, keep)
     }
 
     /// What is using my bytes? Everything that was sent to a peer since its account is
     /// [kept](Self::keep_ledger), the dearest first; nothing if it is not.
     pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
-        let schema = self.stage.world().archive().schema();
-        let ledger = self.stage.ledger(peer);
+        let stage = self.worlds.home(peer);
+        let schema = stage.world().archive().schema();
+        let ledger = stage.ledger(peer);
         ledger.map_or_else(Vec::new, |ledger| Expense::list(ledger, schema))
     }
 
@@ -415,12 +453,12 @@ impl Server {
     }
 
     fn hear(&mut self, peer: PeerId, message: &[u8]) {
-        let heard = self.stage.handle(peer, message);
+        let heard = self.worlds.home_mut(peer).handle(peer, message);
         if self.arriving.contains_key(&peer) {
             // Who waits at the door does not wait for the next tick.
             self.send_messages(peer);
         }
-        if let Some(message) = self.stage.acknowledgement(peer) {
+        if let Some(message) = self.worlds.home_mut(peer).acknowledgement(peer) {
             // The next one says the same and more.
             let _ = self.carrier.send(peer, STATE, &message);
         }
@@ -463,7 +501,8 @@ impl Server {
     }
 
     fn feel(&mut self, peer: PeerId, input: Input) {
-        if self.stage.set_keys(peer, input.held.bits()).is_ok() {
+        let stage = self.worlds.home_mut(peer);
+        if stage.set_keys(peer, input.held.bits()).is_ok() {
             self.events.push_back(ServerEvent::Input { peer, input });
         }
     }
@@ -475,21 +514,26 @@ impl Server {
     fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
         watch::event!("joined", peer, client = client.0);
         watch::count!("prescient_joined", 1);
-        self.stage.connect(peer);
+        self.worlds.arrive(peer);
         self.arriving.insert(peer, (client, data));
     }
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
         watch::event!("left", peer, reason = reason);
         watch::count!("prescient_left", 1);
-        self.meters.forget(&self.stage, peer);
-        self.stage.disconnect(peer);
+        self.meters.forget(self.worlds.home(peer), peer);
+        self.worlds.leave(peer);
         self.backlogs.remove(&peer);
         // Who never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             self.events.push_back(ServerEvent::Left { peer, reason });
         }
     }
+}
+
+fn next_tick(stage: &prescient_replication::Server) -> Tick {
+    let now = stage.world().tick();
+    Tick(now.map_or(1, |now| now.0.saturating_add(1)))
 }
 
 /// More than happens in a tick, even to a large server.

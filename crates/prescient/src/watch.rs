@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use prescient_net::SocketStatistics;
 use prescient_replication::{PeerId, PeerStatistics, Server};
 
+use crate::worlds::Worlds;
+
 /// Opens a span for the rest of the block.
 macro_rules! span {
     ($name:literal) => {
@@ -57,14 +59,20 @@ pub(crate) struct Meters {
 
 impl Meters {
     /// Counts what happened since the last time.
-    pub fn update(&mut self, stage: &Server, socket: SocketStatistics) {
+    pub fn update(&mut self, worlds: &Worlds, socket: SocketStatistics) {
         if !WATCHED {
             return;
         }
-        let peers: Vec<PeerId> = stage.peers().collect();
-        let visible: usize = peers.iter().map(|&peer| self.peer(stage, peer)).sum();
-        level!("prescient_peers", peers.len());
-        level!("prescient_objects", stage.world().len());
+        let (mut peers, mut objects, mut visible) = (0, 0, 0);
+        for stage in worlds.iter() {
+            objects += stage.world().len();
+            for peer in stage.peers() {
+                peers += 1;
+                visible += self.peer(stage, peer);
+            }
+        }
+        level!("prescient_peers", peers);
+        level!("prescient_objects", objects);
         level!("prescient_objects_visible", visible);
         let before = std::mem::replace(&mut self.socket, socket);
         let more = |part: fn(&SocketStatistics) -> u64| part(&socket) - part(&before);
