@@ -59,8 +59,8 @@ fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut Step<'_>) {
     }
 }
 
-/// Fails if `encode_during` lets peers read the world that is being written (`world.archive()` after
-/// the step in place of `before`).
+/// Fails if `encode_during` lets peers read what the next tick makes of the world (the snapshot taken
+/// after `happen`).
 #[test]
 fn packets_are_the_same_as_without() -> Result<(), WorldError> {
     let (mut apart, mut overlapped) = (Play::new(), Play::new());
