@@ -125,7 +125,7 @@ fn what_a_client_says_is_what_everybody_sees() {
     });
 }
 
-/// Fails if `target` does not ask who is in charge.
+/// Fails if `World::dismiss` does nothing, or if clients are not told that they are no longer in charge.
 #[test]
 fn charge_changes_hands() {
     over_seeds(20, |seed| {
@@ -176,6 +176,37 @@ fn charge_changes_hands() {
         }
         assert_eq!(place(&stage), Some(left_at));
     });
+}
+
+/// Fails if `target` does not ask who is in charge.
+#[test]
+fn what_comes_too_late_changes_nothing() {
+    let mut stage = Stage::new(1, good());
+    let mut unit = None;
+    stage.tick(true, |step| {
+        let new = step.spawn(&Unit::default()).expect("sound");
+        step.entrust(new.entity(), Some(PeerId(1))).expect("there");
+        unit = Some(new.entity());
+    });
+    let unit = unit.expect("spawned");
+    for _ in 0..40 {
+        stage.tick(false, |_| {});
+    }
+    let place = |stage: &Stage| stage.theatre.server.world().place(unit);
+    let client = &mut stage.theatre.seats[0].client;
+    let object = client.objects().next().expect("one is shown");
+    let far = Unit {
+        place: [900.0, 0.0],
+        ..Unit::default()
+    };
+    client.set(object, &far).expect("it is ours");
+    let report = client.report(None).expect("something to say");
+    stage.tick(true, |step| step.entrust(unit, None).expect("there"));
+    let kept = place(&stage);
+    let taken = stage.theatre.server.handle(PeerId(1), &report);
+    taken.expect("an honest report");
+    stage.tick(true, |_| {});
+    assert_eq!(place(&stage), kept);
 }
 
 /// Fails if a client that is in charge of an object is not shown it (`show_whole` without `.or`).

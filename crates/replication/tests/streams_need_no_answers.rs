@@ -1,0 +1,48 @@
+//! Over a stream nothing gets lost, and nobody has to acknowledge anything.
+
+mod common;
+
+use common::{Unit, schema};
+use prescient_codec::Policy;
+use prescient_replication::{
+    About, Change, Client, Config, Everything, PeerId, Server, ServerConfig, Tick, WorldError,
+};
+
+/// Fails if events about an object wait for an acknowledgement (no `tell_of_known` in
+/// `Peer::encode`).
+#[test]
+fn events_about_objects_arrive() -> Result<(), WorldError> {
+    let codec = Config {
+        policy: Policy::Immediate,
+        ..Config::default()
+    };
+    let config = ServerConfig {
+        codec,
+        ..ServerConfig::default()
+    };
+    let mut server = Server::new(schema(), config, Everything)?;
+    let mut client = Client::new(schema(), codec)?;
+    let peer = PeerId(1);
+    server.connect(peer);
+    common::greet(&mut server, peer, &mut client);
+    for tick in 1..=5 {
+        let mut step = server.step(Tick(tick))?;
+        let unit = step.spawn(&Unit::default())?;
+        step.finish();
+        server.announce(unit.entity(), &[tick as u8])?;
+        for (_, message) in server.encode(&|_| None) {
+            client.handle(&message).expect("nothing is lost");
+        }
+        common::greet(&mut server, peer, &mut client);
+    }
+    let heard = std::iter::from_fn(|| client.poll_change()).filter_map(|change| match change {
+        Change::Event {
+            about: About::Object(_),
+            payload,
+            ..
+        } => Some(payload[0]),
+        _ => None,
+    });
+    assert_eq!(heard.collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    Ok(())
+}
