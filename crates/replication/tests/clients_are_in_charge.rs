@@ -175,6 +175,17 @@ fn charge_changes_hands() {
             stage.tick(true, |_| {});
         }
         assert_eq!(place(&stage), Some(left_at));
+        // Nor is it in charge when it comes again.
+        stage
+            .theatre
+            .seats
+            .insert(1, common::Seat::new(PeerId(2), seed, &good()));
+        stage.theatre.server.connect(PeerId(2));
+        for _ in 0..40 {
+            stage.tick(true, |_| {});
+        }
+        assert_eq!(stage.theatre.seats[1].client.objects().count(), 1);
+        assert!(!in_charge(&stage, 2));
     });
 }
 
