@@ -57,6 +57,10 @@ impl Recorder for Ledger {
     }
 }
 
+/// Held by each test: who watches is asked once for each place in the code, and what one thread is
+/// told while another begins to watch is not defined.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Remembers the names of spans, and what events say.
 #[derive(Clone, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);
@@ -101,6 +105,7 @@ impl Subscriber for Diary {
 /// is left out.
 #[test]
 fn numbers_are_those_of_the_statistics() {
+    let _alone = ALONE.lock();
     let ledger = Ledger::default();
     let diary = Diary::default();
     metrics::with_local_recorder(&ledger, || {
@@ -174,6 +179,7 @@ fn play(ledger: &Ledger) {
 /// Fails if any counter of the socket is fed from another number.
 #[test]
 fn the_socket_is_counted_as_it_counts_itself() {
+    let _alone = ALONE.lock();
     let schema = || Schema::of::<Ball>().expect("a sound schema");
     let ledger = Ledger::default();
     metrics::with_local_recorder(&ledger, || {

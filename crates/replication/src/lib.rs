@@ -78,6 +78,7 @@ pub use event::About;
 pub use grid::Place;
 pub use peer::{PeerStatistics, Traveller};
 pub use prescient_codec::{Config, Tick, Weight};
+pub use prescient_schema::Tolerance;
 pub use relevance::{Distance, Everything, Owned, Relevance, Sight, Subject, Viewer};
 pub use server::{Budget, FromClient, Messages, PeerError, PeerId, Server, ServerConfig};
 pub use testimony::Divergence;

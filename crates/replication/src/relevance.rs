@@ -90,9 +90,10 @@ pub struct Subject {
 
 /// A policy of who sees what. A closure over the same arguments as [`sight`](Self::sight) is one.
 ///
-/// It must not depend on anything else that changes by itself: it is asked about an object when
-/// the object appears or changes hands and when the viewer's team changes, and, if it has a
-/// [`reach`](Self::reach), every few ticks about everything within it.
+/// It is asked about an object when the object appears or changes hands and when the viewer's team
+/// changes, and, if it has a [`reach`](Self::reach), when the viewer or the object has moved. If it
+/// goes by anything else that changes, say so with
+/// [`Server::look_again`](crate::Server::look_again).
 pub trait Relevance: Send + Sync {
     /// What a viewer sees of a subject from now on; `seen` is what it saw until now.
     fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight>;

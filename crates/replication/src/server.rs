@@ -195,7 +195,7 @@ impl Server {
     pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
         let old = std::mem::replace(&mut self.peer(peer)?.team, team);
         if old != team {
-            self.look_at_everything();
+            self.look_again();
         }
         Ok(())
     }
@@ -212,6 +212,14 @@ impl Server {
     /// The keys that a peer holds down; `None` if it never said.
     pub fn keys(&self, peer: PeerId) -> Option<u64> {
         self.world.held().keys(peer)
+    }
+
+    /// Asks the policy about everything anew, because what it goes by has changed: fog has lifted, or
+    /// somebody has learned to see in the dark. Teams, owners and places are noticed without it.
+    pub fn look_again(&mut self) {
+        for peer in self.peers.values_mut() {
+            peer.unsettled = true;
+        }
     }
 
     /// Whether a peer is shown an object.
@@ -439,7 +447,7 @@ impl Server {
         self.world.dismiss(peer);
         self.world.held_mut().release(peer);
         if gone.team != 0 {
-            self.look_at_everything();
+            self.look_again();
         }
         Some(gone)
     }
@@ -488,13 +496,6 @@ impl Server {
 
     fn peer(&mut self, peer: PeerId) -> Result<&mut Peer, PeerError> {
         self.peers.get_mut(&peer).ok_or(PeerError::NoSuchPeer(peer))
-    }
-
-    /// Which team an object's owner is of may decide who sees it.
-    fn look_at_everything(&mut self) {
-        for peer in self.peers.values_mut() {
-            peer.unsettled = true;
-        }
     }
 }
 

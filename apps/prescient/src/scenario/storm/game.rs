@@ -223,8 +223,9 @@ impl Game {
             Some((entity.cell(), *key))
         });
         notes.directory = told.collect();
-        if !self.frozen {
+        if !self.frozen && notes.phase != phase {
             notes.phase = phase;
+            self.host.stage.look_again();
         }
     }
 

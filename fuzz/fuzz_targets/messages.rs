@@ -1,0 +1,130 @@
+//! A server and a client of whom each may hear anything in between what the other really says: each
+//! message is taken or refused, and both go on.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use prescient_replication::{
+    Client, Config, Everything, PeerId, Server, ServerConfig, Tick, Tolerance,
+};
+use prescient_schema::{Ref, Schema, SchemaBuilder, State};
+
+#[derive(State, Clone, Debug, Default)]
+#[state(tables(public, private))]
+struct Thing {
+    #[state(step = 0.5, position, tables(public))]
+    place: [f32; 2],
+    #[state(tables(public))]
+    other: Ref<Thing>,
+    #[state(tables(private))]
+    name: String,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Act {
+    /// A tick, in which a thing appears, moves or leaves, perhaps in the client's hands.
+    Step(u8, u8),
+    /// What the two really say to each other.
+    Talk,
+    /// What nobody said, or somebody in other words.
+    ToServer(Forgery),
+    ToClient(Forgery),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Forgery {
+    /// Of the last honest message, this many bytes, one of them changed.
+    keep: u8,
+    at: u8,
+    flip: u8,
+    rest: Vec<u8>,
+}
+
+impl Forgery {
+    fn of(&self, honest: &[u8]) -> Vec<u8> {
+        let mut bytes = honest[..honest.len().min(usize::from(self.keep))].to_vec();
+        if let Some(byte) = bytes.get_mut(usize::from(self.at)) {
+            *byte ^= self.flip;
+        }
+        bytes.extend_from_slice(&self.rest);
+        bytes
+    }
+}
+
+const PEER: PeerId = PeerId(1);
+
+fn schema() -> Schema {
+    let schema = SchemaBuilder::new().state::<Thing>().build();
+    schema.expect("a sound schema")
+}
+
+fuzz_target!(|acts: Vec<Act>| {
+    let config = ServerConfig {
+        tolerance: Tolerance::Additive,
+        ..ServerConfig::default()
+    };
+    let mut server = Server::new(schema(), config, Everything).expect("sound");
+    let client = Client::tolerant(schema(), Config::default(), Tolerance::Additive);
+    let mut client = client.expect("sound");
+    server.connect(PEER);
+    let mut things: Vec<Ref<Thing>> = Vec::new();
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    let mut tick = 0;
+    for act in acts {
+        match act {
+            Act::Step(what, which) => {
+                tick += 1;
+                let mut step = server.step(Tick(tick)).expect("in order");
+                let thing = things.get(usize::from(which)).copied();
+                let value = Thing {
+                    place: [f32::from(what), f32::from(which)],
+                    other: thing.unwrap_or_default(),
+                    name: "x".repeat(usize::from(what % 9)),
+                };
+                match (what % 4, thing) {
+                    (0, Some(thing)) => step.entrust(thing.entity(), Some(PEER)).expect("there"),
+                    (1, Some(_)) => {
+                        let gone = things.remove(usize::from(which));
+                        step.despawn(gone.entity()).expect("there");
+                    }
+                    (_, Some(thing)) => step.set(thing, &value).expect("sound"),
+                    (_, None) => things.push(step.spawn_for(PEER, &value).expect("sound")),
+                }
+            }
+            Act::Talk => {
+                let state = server
+                    .encode(&|_| Some(300))
+                    .into_iter()
+                    .map(|(_, bytes)| bytes);
+                let told = std::iter::from_fn(|| server.poll_message(PEER));
+                for message in state.collect::<Vec<_>>().into_iter().chain(told) {
+                    let _ = client.handle(&message);
+                    down = message;
+                }
+                while client.poll_change().is_some() {}
+                let own: Vec<_> = client
+                    .objects()
+                    .filter(|&o| client.is_in_charge(o))
+                    .collect();
+                for object in own {
+                    let _ = client.set(object, &Thing::default());
+                }
+                let told = std::iter::from_fn(|| client.poll_message()).collect::<Vec<_>>();
+                let said = [client.report(Some(300)), client.acknowledgement()];
+                for message in told.into_iter().chain(said.into_iter().flatten()) {
+                    let _ = server.handle(PEER, &message);
+                    up = message;
+                }
+                if let Some(message) = server.acknowledgement(PEER) {
+                    let _ = client.handle(&message);
+                }
+            }
+            Act::ToServer(forgery) => {
+                let _ = server.handle(PEER, &forgery.of(&up));
+            }
+            Act::ToClient(forgery) => {
+                let _ = client.handle(&forgery.of(&down));
+            }
+        }
+    }
+});
