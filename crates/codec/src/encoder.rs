@@ -202,7 +202,7 @@ impl Encoder {
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
     /// without being asked for.
     pub fn hide(&mut self, slot: Slot) {
-        let Some(id) = self.roster.ids.remove(&slot) else {
+        let Some(id) = self.roster.ids.remove(slot) else {
             return;
         };
         let to = self.next_tick();
@@ -480,7 +480,7 @@ impl Encoder {
     }
 
     fn id(&self, slot: Slot) -> Option<u32> {
-        self.roster.ids.get(&slot).copied()
+        self.roster.ids.get(slot)
     }
 
     /// The first tick that no packet tells of yet.

@@ -54,6 +54,7 @@ mod layout;
 pub mod ledger;
 mod log;
 pub mod model;
+mod numbers;
 mod past;
 mod population;
 pub mod predict;

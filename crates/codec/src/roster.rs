@@ -13,6 +13,7 @@ use crate::{
     history::{Archive, Window},
     layout::Layout,
     log::Log,
+    numbers::Numbers,
     predict::{ROWS, Samples},
     queue::Queue,
     sighting::Sightings,
@@ -23,8 +24,7 @@ use crate::{
 /// Who the receiver knows by which number, and what is still to be told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roster {
-    /// Of those that are visible; a large world shall not cost anything to who sees little of it.
-    pub ids: BTreeMap<Slot, u32>,
+    pub ids: Numbers,
     pub slots: Vec<Option<Slot>>,
     pub levels: Vec<u8>,
     pub weights: Vec<Weight>,
@@ -60,7 +60,7 @@ pub(crate) struct Doom {
 
 impl Roster {
     pub fn admit(&mut self, slot: Slot, since: Tick) -> u32 {
-        if let Some(&id) = self.ids.get(&slot) {
+        if let Some(id) = self.ids.get(slot) {
             return id;
         }
         let id = self.free.pop_first().unwrap_or(self.slots.len() as u32);
