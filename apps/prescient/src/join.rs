@@ -11,7 +11,7 @@ use prescient_net::{Clock, TextError};
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
-use crate::walkers::{Walker, schema, was_true};
+use crate::walkers::{is_true, schema};
 
 /// Options of `prescient join`.
 #[derive(Args, Clone, Debug)]
@@ -147,11 +147,9 @@ impl Watcher {
     }
 
     fn check(&mut self, object: Object) {
-        let shown = self.client.get::<Walker>(object);
-        if let (Some(all), Some(tick), Some(shown)) = (self.all, self.client.tick(), shown) {
-            self.checked += 1;
-            self.wrong += u64::from(!was_true(&shown, tick, all));
-        }
+        let is_true = self.all.and_then(|all| is_true(&self.client, object, all));
+        self.checked += u64::from(is_true.is_some());
+        self.wrong += u64::from(is_true == Some(false));
     }
 
     fn report(&self, event: &str) {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
 use crate::token::{IssueError, read_key};
-use crate::walkers::{Walker, schema, walker};
+use crate::walkers::{Walker, schema, walk};
 
 /// Options of `prescient serve`.
 #[derive(Args, Clone, Debug)]
@@ -169,15 +169,7 @@ impl Stage<'_> {
         }
         self.tick += 1;
         let all = self.options.entities;
-        let mut step = self.server.step()?;
-        for number in 0..all {
-            let value = walker(number, self.tick, all);
-            match self.walkers.get(number as usize) {
-                Some(&object) => step.set(object, &value)?,
-                None => self.walkers.push(step.spawn(&value)?),
-            }
-        }
-        step.finish();
+        walk(&mut self.walkers, self.server.step()?, self.tick, all)?;
         self.server.send();
         Ok(())
     }

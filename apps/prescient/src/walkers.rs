@@ -1,6 +1,6 @@
 //! A world whose every value at every tick both ends know by heart.
 
-use prescient::{Schema, State, Tick};
+use prescient::{Client, Object, Ref, Schema, State, Step, WorldError};
 
 /// Something that walks to and fro, or stands.
 #[derive(State, Clone, Debug, PartialEq)]
@@ -41,11 +41,28 @@ pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
     }
 }
 
-/// Whether a walker that is shown at a tick was like this then, or not long before: where packets
-/// are too short for all, some show what was.
-pub fn was_true(shown: &Walker, tick: Tick, all: u32) -> bool {
-    let was = |ago: u32| walker(shown.number, tick.0.saturating_sub(ago), all) == *shown;
-    (0..LONGEST_AGO).any(was)
+/// Moves all walkers to where they are at a tick, and lets those appear who are not there yet.
+pub fn walk(
+    walkers: &mut Vec<Ref<Walker>>,
+    mut step: Step<'_>,
+    tick: u32,
+    all: u32,
+) -> Result<(), WorldError> {
+    for number in 0..all {
+        let value = walker(number, tick, all);
+        match walkers.get(number as usize) {
+            Some(&object) => step.set(object, &value)?,
+            None => walkers.push(step.spawn(&value)?),
+        }
+    }
+    Ok(())
+}
+
+/// Whether what a client shows of a walker was true at the tick that it shows it as of.
+pub fn is_true(client: &Client, object: Object, all: u32) -> Option<bool> {
+    let shown: Walker = client.get(object)?;
+    let tick = client.view().tick_of(object, 0)?;
+    Some(walker(shown.number, tick.0, all) == shown)
 }
 
 /// Where a walker starts: on a square grid with a walker every [`SPACING`] units.
@@ -60,4 +77,3 @@ pub fn reach(visible: u32) -> f64 {
 }
 
 const SPACING: u32 = 10;
-const LONGEST_AGO: u32 = 64;

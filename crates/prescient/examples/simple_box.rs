@@ -1,13 +1,12 @@
 //! A box that slides to and fro on a server, and a client that prints where it sees it:
-//! `cargo run -p prescient --example simple_box`. Ends after three seconds.
+//! `cargo run -p prescient --example simple_box`. The client leaves after two seconds, and then the
+//! server ends, too.
 
 use std::error::Error;
 use std::thread;
 use std::time::Duration;
 
-use prescient::{
-    Change, Client, ClientEvent, CloseReason, Everything, Schema, Server, ServerEvent, State,
-};
+use prescient::{Change, Client, ClientEvent, Everything, Schema, Server, ServerEvent, State};
 
 #[derive(State)]
 struct Slider {
@@ -27,40 +26,47 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     let mut sliding = Slider { place: [0.0, 1.0] };
     let object = server.step()?.spawn(&sliding)?;
-    for tick in 0..90 {
+    for tick in 0.. {
         server.wait(Duration::from_millis(33));
         while let Some(event) = server.poll() {
-            if let ServerEvent::Joined { peer, .. } = event {
-                server.tell(peer, b"watch the box")?;
+            match event {
+                ServerEvent::Joined { peer, .. } => server.tell(peer, b"watch the box")?,
+                ServerEvent::Left { .. } => {
+                    server.shut_down();
+                    return Ok(());
+                }
+                _ => {}
             }
         }
         sliding.place[0] = (tick as f32 * 0.1).sin() * 5.0;
         server.step()?.set(object, &sliding)?;
         server.send();
     }
-    server.shut_down();
     Ok(())
 }
 
 fn watch(server: &str) -> Result<(), Box<dyn Error>> {
     let mut client = Client::local(server, Schema::of::<Slider>()?)?;
-    loop {
+    let mut updates = 0;
+    while updates < 60 {
         client.wait(Duration::from_millis(100));
         while let Some(event) = client.poll() {
             match event {
                 ClientEvent::Change(Change::Created(_)) => println!("there is a box"),
                 ClientEvent::Change(Change::Updated(object)) => {
+                    updates += 1;
                     if let Some(Slider { place: [x, _] }) = client.get(object) {
-                        println!("{:>1$}", "#", (x * 6.0) as usize + 40);
+                        println!("{:>1$}", "#", (x * 6.0 + 40.0) as usize);
                     }
                 }
                 ClientEvent::Change(Change::Event { payload, .. }) => {
                     println!("the server says: {}", String::from_utf8_lossy(&payload));
                 }
-                ClientEvent::Left(CloseReason::ShuttingDown) => return Ok(()),
                 ClientEvent::Left(reason) => return Err(reason.into()),
                 _ => {}
             }
         }
     }
+    client.leave();
+    Ok(())
 }

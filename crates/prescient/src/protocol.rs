@@ -11,7 +11,9 @@ pub fn protocol() -> ProtocolId {
 /// Of the messages of `prescient-replication`.
 const VERSION: u8 = 1;
 
-/// State, and what was applied of it: the newest counts.
+/// State, both ways, and what clients applied of it: the newest counts.
 pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;
 /// Events, both ways.
 pub(crate) const EVENTS: ChannelId = ChannelId::ORDERED;
+/// What the server applied of what clients reported, apart from the state that they answer.
+pub(crate) const ANSWERS: ChannelId = ChannelId::UNRELIABLE;

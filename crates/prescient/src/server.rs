@@ -18,7 +18,7 @@ use crate::backlog::Backlog;
 use crate::carrier::ServerCarrier;
 use crate::client::Client;
 use crate::error::ServeError;
-use crate::protocol::{EVENTS, STATE, protocol};
+use crate::protocol::{ANSWERS, EVENTS, STATE, protocol};
 use crate::statistics::{Expense, PeerReport};
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
@@ -123,7 +123,6 @@ pub enum ServerEvent {
 pub struct Server {
     carrier: ServerCarrier,
     worlds: Worlds,
-    schema: Schema,
     options: ServerOptions,
     /// Who is connected, but did not say yet by which schema it reads.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
@@ -192,11 +191,8 @@ impl Server {
         Ok(Self {
             carrier: ServerCarrier::new(net, &options.link),
             worlds: Worlds::new(prescient_replication::Server::new(
-                schema.clone(),
-                config,
-                relevance,
+                schema, config, relevance,
             )?),
-            schema,
             options,
             arriving: BTreeMap::new(),
             backlogs: BTreeMap::new(),
@@ -219,7 +215,7 @@ impl Server {
     /// would say.
     pub fn seat_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
         let config = self.options.replication.codec;
-        let view = prescient_replication::Client::new(self.schema.clone(), config);
+        let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
         let (peer, carrier) = self.carrier.seat();
         self.welcome(peer, client, data);
@@ -257,8 +253,8 @@ impl Server {
         &mut self,
         relevance: impl Relevance + 'static,
     ) -> Result<WorldId, WorldError> {
-        let config = self.options.replication;
-        let stage = prescient_replication::Server::new(self.schema.clone(), config, relevance)?;
+        let (schema, config) = (self.world().schema().clone(), self.options.replication);
+        let stage = prescient_replication::Server::new(schema, config, relevance)?;
         Ok(self.worlds.open(stage))
     }
 
@@ -460,7 +456,7 @@ impl Server {
         }
         if let Some(message) = self.worlds.home_mut(peer).acknowledgement(peer) {
             // The next one says the same and more.
-            let _ = self.carrier.send(peer, STATE, &message);
+            let _ = self.carrier.send(peer, ANSWERS, &message);
         }
         match heard {
             Ok(FromClient::Event { about, payload }) => {
@@ -473,6 +469,8 @@ impl Server {
             }
             Ok(FromClient::Greeted) => {
                 if let Some((client, data)) = self.arriving.remove(&peer) {
+                    watch::event!("joined", peer, client = client.0);
+                    watch::count!("prescient_joined", 1);
                     let joined = ServerEvent::Joined { peer, client, data };
                     self.events.push_back(joined);
                 }
@@ -512,20 +510,18 @@ impl Server {
     }
 
     fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
-        watch::event!("joined", peer, client = client.0);
-        watch::count!("prescient_joined", 1);
         self.worlds.arrive(peer);
         self.arriving.insert(peer, (client, data));
     }
 
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
-        watch::event!("left", peer, reason = reason);
-        watch::count!("prescient_left", 1);
         self.meters.forget(self.worlds.home(peer), peer);
         self.worlds.leave(peer);
         self.backlogs.remove(&peer);
         // Who never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
+            watch::event!("left", peer, reason = reason);
+            watch::count!("prescient_left", 1);
             self.events.push_back(ServerEvent::Left { peer, reason });
         }
     }

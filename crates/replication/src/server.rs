@@ -137,11 +137,7 @@ impl Server {
     /// Begins the next tick; what happens in it is said to what this returns. What clients
     /// reported of objects that they are in charge of has happened by then.
     pub fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
-        let mut step = self.world.step(tick)?;
-        for peer in self.peers.values_mut() {
-            peer.relay(&mut step);
-        }
-        Ok(step)
+        begin(&mut self.world, &mut self.peers, tick)
     }
 
     /// The world.
@@ -248,10 +244,7 @@ impl Server {
     ) -> Result<(Messages, R), WorldError> {
         self.look();
         let before = self.world.archive().clone();
-        let mut step = self.world.step(next)?;
-        for peer in self.peers.values_mut() {
-            peer.relay(&mut step);
-        }
+        let mut step = begin(&mut self.world, &mut self.peers, next)?;
         let peers = &mut self.peers;
         Ok(rayon::join(
             || encode(peers, &before, budget),
@@ -355,8 +348,9 @@ impl Server {
             }
             Message::Hello { fingerprint } => self.greet(peer, fingerprint),
             Message::Unreadable { schema } if !from.greeted => {
-                let theirs = self.read_schema(schema).ok_or(PeerError::Malformed)?;
-                Err(PeerError::Schema(self.world.schema().differences(&theirs)))
+                let own = self.world.schema();
+                let theirs = own.read_other(schema).map_err(|_| PeerError::Malformed)?;
+                Err(PeerError::Schema(own.differences(&theirs)))
             }
             Message::Unreadable { .. }
             | Message::Schema { .. }
@@ -414,27 +408,24 @@ impl Server {
 
     /// A client says by which schema it reads.
     fn greet(&mut self, peer: PeerId, theirs: Fingerprint) -> Result<FromClient, PeerError> {
-        let (own, tolerance) = (self.world.schema(), self.config.tolerance);
-        let (same, schema) = (own.fingerprint() == theirs, own.to_bytes());
-        let from = self.peer(peer)?;
+        let from = self.peers.get_mut(&peer);
+        let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
+        let own = self.world.schema();
+        let same = own.fingerprint() == theirs;
         if from.greeted || from.corrected && !same {
             return Err(PeerError::Malformed);
         }
-        from.greeted = same;
         if same {
+            from.greeted = true;
             from.say(Message::Welcome);
             return Ok(FromClient::Greeted);
         }
         from.corrected = true;
-        let schema = &schema;
-        from.say(Message::Schema { tolerance, schema });
+        from.say(Message::Schema {
+            tolerance: self.config.tolerance,
+            schema: &own.to_bytes(),
+        });
         Ok(FromClient::Applied)
-    }
-
-    fn read_schema(&self, bytes: &[u8]) -> Option<Schema> {
-        let classes = self.world.schema().classes.iter();
-        let contracts: Vec<_> = classes.filter_map(|class| class.contract.clone()).collect();
-        Schema::from_bytes(bytes, &contracts).ok()
     }
 
     fn take_in(&mut self, peer: PeerId, new: Peer) {
@@ -497,6 +488,19 @@ impl Server {
     fn peer(&mut self, peer: PeerId) -> Result<&mut Peer, PeerError> {
         self.peers.get_mut(&peer).ok_or(PeerError::NoSuchPeer(peer))
     }
+}
+
+/// Begins a tick, in which what clients reported happens first.
+fn begin<'a>(
+    world: &'a mut World,
+    peers: &mut BTreeMap<PeerId, Peer>,
+    tick: Tick,
+) -> Result<Step<'a>, WorldError> {
+    let mut step = world.step(tick)?;
+    for peer in peers.values_mut() {
+        peer.relay(&mut step);
+    }
+    Ok(step)
 }
 
 /// Everybody who is shown something.

@@ -24,6 +24,15 @@ impl Schema {
         out.0
     }
 
+    /// Reads the schema of another end, who can only know contracts that this one knows.
+    pub fn read_other(&self, bytes: &[u8]) -> Result<Self, DecodeError> {
+        let contracts = self
+            .classes
+            .iter()
+            .filter_map(|class| class.contract.clone());
+        Self::from_bytes(bytes, &contracts.collect::<Vec<_>>())
+    }
+
     /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote; `contracts` are all that this
     /// program knows.
     pub fn from_bytes(bytes: &[u8], contracts: &[Contract]) -> Result<Self, DecodeError> {

@@ -12,14 +12,14 @@ use prescient_net::{Clock, SystemEntropy, resolve};
 use prescient_sim::link::{Conditions, Rate, RecordedLink, UdpConditioner};
 
 use super::{SwarmError, SwarmOptions};
-use crate::walkers::{Walker, schema, was_true};
+use crate::walkers::{is_true, schema};
 
 /// What the clients saw, all together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// Values that were compared with the truth.
     pub checked: u64,
-    /// Values that were never true.
+    /// Values that were not.
     pub desyncs: u64,
     /// Connections that ended early.
     pub disconnects: u64,
@@ -169,14 +169,11 @@ impl Seat {
         }
     }
 
-    /// Whether what is shown was true at a tick not long ago.
+    /// Whether what is shown was true at the tick that it is shown as of.
     fn check(&mut self, object: Object, entities: u32) {
-        let (Some(shown), Some(tick)) = (self.client.get::<Walker>(object), self.client.tick())
-        else {
-            return;
-        };
-        self.seen.checked += 1;
-        self.seen.desyncs += u64::from(!was_true(&shown, tick, entities));
+        let is_true = is_true(&self.client, object, entities);
+        self.seen.checked += u64::from(is_true.is_some());
+        self.seen.desyncs += u64::from(is_true == Some(false));
     }
 }
 

@@ -14,7 +14,7 @@ use prescient::{
 use prescient_net::Clock;
 use serde_json::{Value, json};
 
-use crate::walkers::{Walker, home, reach, schema, walker};
+use crate::walkers::{Walker, home, reach, schema, walk};
 
 /// Options of the hidden command that `prescient swarm` starts.
 #[derive(Args, Clone, Debug)]
@@ -173,15 +173,7 @@ impl Stage {
         }
         self.tick += 1;
         let all = self.options.entities;
-        let mut step = self.server.step()?;
-        for number in 0..all {
-            let value = walker(number, self.tick, all);
-            match self.walkers.get(number as usize) {
-                Some(&object) => step.set(object, &value)?,
-                None => self.walkers.push(step.spawn(&value)?),
-            }
-        }
-        step.finish();
+        walk(&mut self.walkers, self.server.step()?, self.tick, all)?;
         let shouts = self
             .walkers
             .get(self.tick as usize * 31 % self.walkers.len().max(1));

@@ -8,9 +8,7 @@ mod scene;
 use std::collections::VecDeque;
 
 use prescient_codec::{ClientId, Config, DecodeError, Tick};
-use prescient_schema::{
-    Content, Contract, Difference, EntityRef, Library, Schema, State, Tolerance,
-};
+use prescient_schema::{Content, Difference, EntityRef, Library, Schema, State, Tolerance};
 use thiserror::Error;
 
 use crate::event::About;
@@ -404,9 +402,8 @@ impl Client {
         if std::mem::replace(&mut self.corrected, true) {
             return Err(ClientError::Malformed);
         }
-        let classes = self.reading.own.classes.iter();
-        let contracts: Vec<Contract> = classes.filter_map(|class| class.contract.clone()).collect();
-        let server = Schema::from_bytes(schema, &contracts).map_err(|_| ClientError::Malformed)?;
+        let server = self.reading.own.read_other(schema);
+        let server = server.map_err(|_| ClientError::Malformed)?;
         if let Err(differences) = self.reading.adapt(&server, allows) {
             let schema = &self.reading.own.to_bytes();
             self.outbox
