@@ -7,7 +7,7 @@ use std::time::Duration;
 use prescient::Tick;
 
 use super::links::Link;
-use super::truth::{Row, Truth, Verdict};
+use super::truth::{Shown, Truth, Verdict};
 
 /// The one place that all threads know. The server and the clients write here, the page reads.
 pub struct Board {
@@ -37,7 +37,7 @@ pub struct View {
     /// The tick that it shows.
     pub tick: Option<Tick>,
     /// All creatures that it shows.
-    pub rows: Vec<Row>,
+    pub shown: Vec<Shown>,
     /// Taps on the water that it heard of.
     pub ripples: Ripples,
     /// What it cost and how well it went.
@@ -81,7 +81,7 @@ impl Board {
             link,
             state: ViewState::Joining,
             tick: None,
-            rows: Vec::new(),
+            shown: Vec::new(),
             ripples: Ripples::default(),
             figures: Figures::default(),
         };

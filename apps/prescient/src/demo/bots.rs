@@ -21,7 +21,7 @@ use super::board::{Board, Figures, ViewState};
 use super::creature::{Creature, schema};
 use super::links::Link;
 use super::stage::TAPPED;
-use super::truth::row_of;
+use super::truth::{Shown, row_of};
 
 /// Why a client could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -153,15 +153,21 @@ impl Bot {
         }
         let tick = self.client.tick();
         let shown = (tick != self.judged).then(|| {
-            let rows = self.client.objects().filter_map(|object| self.row(object));
-            rows.collect::<Vec<_>>()
+            let objects = self.client.objects();
+            let shown = objects.filter_map(|object| {
+                Some(Shown {
+                    row: self.row(object)?,
+                    tick: self.client.view().tick_of(object, 0)?,
+                })
+            });
+            shown.collect::<Vec<_>>()
         });
         self.judged = tick;
         self.measure(now);
         board.write_view(number, |view, truth| {
-            if let Some((tick, rows)) = tick.zip(shown) {
-                self.figures.verdict += truth.judge(tick, &rows);
-                (view.tick, view.rows) = (Some(tick), rows);
+            if let Some((tick, shown)) = tick.zip(shown) {
+                self.figures.verdict += truth.judge(tick, &shown);
+                (view.tick, view.shown) = (Some(tick), shown);
             }
             (view.state, view.figures) = (self.state, self.figures);
             heard.into_iter().for_each(|place| view.ripples.push(place));

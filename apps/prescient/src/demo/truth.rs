@@ -15,6 +15,15 @@ pub struct Truth {
     moments: VecDeque<Moment>,
 }
 
+/// A creature as a client shows it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// What it is like.
+    pub row: Row,
+    /// The tick that it was like this.
+    pub tick: Tick,
+}
+
 /// The truth of a tick.
 #[derive(Debug)]
 struct Moment {
@@ -28,10 +37,10 @@ struct Moment {
 pub struct Verdict {
     /// Values that were compared.
     pub compared: u64,
-    /// Values that were true at an earlier tick than the one that is shown. Where a packet has no
-    /// room for all, some have to wait for the next.
+    /// Values that have changed between the tick that they are shown as of and the newest one that
+    /// is shown. Where a packet has no room for all, some have to wait for the next.
     pub late: u64,
-    /// Values of creatures that never were like this.
+    /// Values that were not like this at the tick that they are shown as of.
     pub wrong: u64,
 }
 
@@ -54,29 +63,40 @@ impl Truth {
         self.moments.back().map_or(&[], |moment| &moment.rows)
     }
 
-    /// Compares what a client shows of a tick with what was. Nothing is compared if the tick is
-    /// forgotten.
-    pub fn judge(&self, tick: Tick, shown: &[Row]) -> Verdict {
+    /// Compares what a client shows up to a tick with what was. Nothing is compared with a tick
+    /// that is forgotten.
+    pub fn judge(&self, newest: Tick, shown: &[Shown]) -> Verdict {
         let mut verdict = Verdict::default();
-        let at = self.moments.partition_point(|moment| moment.tick < tick);
-        let Some(moment) = self.moments.get(at).filter(|moment| moment.tick == tick) else {
+        let Some(newest) = self.at(newest) else {
             return verdict;
         };
-        for row in shown {
-            verdict.compared += row.len() as u64;
-            let number = number_of(row);
-            let differing = match moment.rows.get(number) {
-                Some(truth) => truth.iter().zip(row).filter(|(a, b)| a != b).count() as u64,
-                None => row.len() as u64,
+        for Shown { row, tick } in shown {
+            let Some(then) = self.at(*tick) else {
+                continue;
             };
-            let was = |moment: &Moment| moment.rows.get(number) == Some(row);
-            match differing {
-                0 => {}
-                _ if self.moments.range(..at).any(was) => verdict.late += differing,
-                _ => verdict.wrong += differing,
+            verdict.compared += row.len() as u64;
+            match then.differing(row) {
+                0 => verdict.late += newest.differing(row),
+                wrong => verdict.wrong += wrong,
             }
         }
         verdict
+    }
+
+    fn at(&self, tick: Tick) -> Option<&Moment> {
+        let at = self.moments.partition_point(|moment| moment.tick < tick);
+        self.moments.get(at).filter(|moment| moment.tick == tick)
+    }
+}
+
+impl Moment {
+    /// How many values of a creature were something else.
+    fn differing(&self, row: &Row) -> u64 {
+        let differing = match self.rows.get(number_of(row)) {
+            Some(truth) => truth.iter().zip(row).filter(|(a, b)| a != b).count(),
+            None => row.len(),
+        };
+        differing as u64
     }
 }
 
@@ -106,7 +126,7 @@ mod tests {
     use super::*;
 
     /// Fails if what is shown is compared with another tick than its own, or not at all, or if
-    /// something that was never true passes for late.
+    /// something that was true only earlier passes for late.
     #[test]
     fn only_what_was_true_at_its_tick_agrees() {
         let mut pond = Pond::new(3);
@@ -118,22 +138,31 @@ mod tests {
             truth.push(Tick(tick), rows.clone());
             past.push(rows);
         }
-        let judged = |tick: u32, rows: &[Row]| truth.judge(Tick(tick), rows);
+        let judged = |newest: u32, tick: u32, rows: &[Row]| {
+            let shown = |row: &Row| Shown {
+                row: row.clone(),
+                tick: Tick(tick),
+            };
+            let shown: Vec<Shown> = rows.iter().map(shown).collect();
+            truth.judge(Tick(newest), &shown)
+        };
         let all = past[389].iter().map(|row| row.len() as u64).sum();
         let right = Verdict {
             compared: all,
             ..Verdict::default()
         };
-        assert_eq!(judged(390, &past[389]), right);
-        let old = judged(390, &past[385]);
+        assert_eq!(judged(390, 390, &past[389]), right);
+        let old = judged(390, 386, &past[385]);
         assert!(old.late > 100 && old.wrong == 0, "{old:?}");
-        let early = judged(390, &past[393]);
+        let early = judged(390, 390, &past[385]);
         assert!(early.wrong > 100 && early.late == 0, "{early:?}");
         let mut lie = past[389].clone();
         lie[7][0] += 1;
-        let Verdict { wrong, late, .. } = judged(390, &lie);
+        let Verdict { wrong, late, .. } = judged(390, 390, &lie);
         assert_eq!((wrong, late), (1, 0));
-        assert_eq!(judged(50, &past[49]), Verdict::default(), "forgotten");
-        assert_eq!(judged(401, &past[399]), Verdict::default(), "not yet");
+        for (newest, tick) in [(50, 50), (390, 50), (401, 400), (390, 401)] {
+            let shown = &past[tick as usize - 1..].first().unwrap_or(&past[399]);
+            assert_eq!(judged(newest, tick, shown), Verdict::default(), "unknown");
+        }
     }
 }

@@ -76,11 +76,14 @@ impl<'a> Frames<'a> {
             .map(|(ripples, known)| ripples.since(known).collect())
             .collect();
         self.ripples = ripples.map(Ripples::count);
+        let rows = view.shown.iter().map(|shown| &shown.row);
+        let ages = view.shown.iter().map(|shown| age(view.tick, shown.tick));
         json!({
             "tick": self.tick.map(|tick| tick.0),
             "truth": notes.truth.rows(),
             "shown": view.tick.map(|tick| tick.0),
-            "view": view.rows,
+            "view": rows.collect::<Vec<_>>(),
+            "ages": ages.collect::<Vec<_>>(),
             "ripples": {"truth": new[0], "view": new[1]},
             "clients": notes.views.iter().map(|view| figures(view, self.tick)).collect::<Vec<_>>(),
         })
@@ -89,7 +92,7 @@ impl<'a> Frames<'a> {
 
 fn figures(view: &View, now: Option<Tick>) -> Value {
     let figures = &view.figures;
-    let lag = (now.zip(view.tick)).map(|(now, shown)| now.0.saturating_sub(shown.0));
+    let lag = view.tick.and_then(|shown| age(now, shown));
     let milliseconds = |span: Duration| span.as_micros() as f64 / 1e3;
     json!({
         "state": match view.state {
@@ -106,6 +109,11 @@ fn figures(view: &View, now: Option<Tick>) -> Value {
         "wrong": figures.verdict.wrong,
         "drops": figures.drops,
     })
+}
+
+/// How many ticks something is older than something else.
+fn age(newer: Option<Tick>, older: Tick) -> Option<u32> {
+    newer.map(|newer| newer.0.saturating_sub(older.0))
 }
 
 fn send(stream: &mut impl Write, event: &str, data: &Value) -> io::Result<()> {

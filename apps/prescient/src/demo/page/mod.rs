@@ -88,7 +88,10 @@ fn answer(mut stream: TcpStream, board: &Board) -> io::Result<()> {
     let request = match Request::read(&mut stream, || board.is_over()) {
         Ok(request) => request,
         Err(Refusal::Gone) => return Ok(()),
-        Err(refusal) => return send(&mut stream, refusal.status(), "text/plain", "no\n"),
+        Err(refusal) => {
+            send(&mut stream, refusal.status(), "text/plain", "no\n")?;
+            return request::hear_out(&mut stream, || board.is_over());
+        }
     };
     let file = FILES.iter().find(|(path, ..)| *path == request.path);
     match (file, request.path.as_str()) {

@@ -8,6 +8,8 @@ const [MINNOW, PERCH, CARP, TURTLE, LILY] = [0, 1, 2, 3, 4];
 const LENGTH = { [MINNOW]: 17, [PERCH]: 24, [CARP]: 34 };
 const SECONDS = 60;
 const RIPPLE_LASTS = 1300;
+// What is of an earlier tick than the rest.
+const PALE = 0.45;
 
 let world = null;
 let frame = null;
@@ -31,6 +33,7 @@ class Pond {
   clear() {
     this.before = new Map();
     this.now = new Map();
+    this.late = new Set();
     this.turned = new Map();
     this.ripples = [];
     this.at = 0;
@@ -42,9 +45,10 @@ class Pond {
     this.canvas.height = Math.max(1, Math.round(this.canvas.clientHeight * scale));
   }
 
-  take(rows, ripples, time) {
+  take(rows, ages, ripples, time) {
     this.before = this.now;
     this.now = new Map(rows.map((row) => [row[NUMBER], row]));
+    this.late = new Set(rows.filter((_, at) => ages[at] > 0));
     for (const [x, y] of ripples) this.ripples.push({ x: x / world.steps, y: y / world.steps, start: time });
     this.at = time;
   }
@@ -84,6 +88,7 @@ class Pond {
       const [x, y] = this.place(row, time);
       context.save();
       context.translate(x, y);
+      if (this.late.has(row)) context.globalAlpha = PALE;
       drawShade(context, row);
       context.rotate(this.heading(row, passed));
       (DRAWINGS[row[KIND]] ?? drawFish)(context, row, time);
@@ -142,12 +147,11 @@ function drawFish(context, row, time) {
   context.lineTo(-half * 1.15, tail + wide);
   context.fill();
   if (row[KIND] === CARP) {
-    context.globalAlpha = 0.35;
+    context.globalAlpha *= 0.35;
     context.fillStyle = colours.card;
     context.beginPath();
     context.ellipse(half * 0.1, wide * 0.1, half * 0.3, wide * 0.45, 0.4, 0, 2 * Math.PI);
     context.fill();
-    context.globalAlpha = 1;
   }
 }
 
@@ -384,8 +388,8 @@ function connect() {
 function take(next) {
   const time = performance.now();
   frame = next;
-  truth.take(frame.truth, frame.ripples.truth, time);
-  view.take(frame.view, frame.ripples.view, time);
+  truth.take(frame.truth, [], frame.ripples.truth, time);
+  view.take(frame.view, frame.ages, frame.ripples.view, time);
   if (frame.tick % world.hz === 0) {
     frame.clients.forEach(({ rate }, number) => {
       history[number].push(rate);

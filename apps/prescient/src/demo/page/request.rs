@@ -1,7 +1,7 @@
 //! What a browser asks for.
 
 use std::io::{self, Read};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use prescient_net::Clock;
@@ -102,6 +102,22 @@ impl Request {
             query: query.to_owned(),
         })
     }
+}
+
+/// Reads on after a refusal until the other end is done: closing a connection with something unread
+/// on it would take the answer back.
+pub fn hear_out(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    let clock = Clock::start();
+    let mut unread = [0; 1024];
+    while !is_over() && clock.now().as_micros() <= LATEST {
+        match stream.read(&mut unread) {
+            Ok(0) => break,
+            Err(error) if !waits(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether a host, perhaps with a port, is a name that nobody else can have for this machine.
