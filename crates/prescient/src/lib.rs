@@ -111,7 +111,7 @@ mod worlds;
 pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
 
-pub use client::{Client, ClientEvent};
+pub use client::{Client, ClientEvent, ClientOptions, local_token};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use protocol::protocol;

@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use prescient_net::{BlockingServer, Socket, resolve};
-use prescient_replication::{PeerError, PeerId, Relevance, Step, Tick, World, WorldError};
+use prescient_replication::{
+    ClientConfig, PeerError, PeerId, Relevance, Step, Tick, World, WorldError,
+};
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{ClientId, CloseReason, ProtocolId, TokenKey};
 
@@ -123,7 +125,10 @@ impl Server {
     /// The same for a player of whom [`Joined`](ServerEvent::Joined) says what the token of others
     /// would say.
     pub fn seat_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
-        let config = self.options.replication.codec;
+        let config = ClientConfig {
+            max_entities: self.options.replication.codec.max_entities,
+            ..ClientConfig::default()
+        };
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
         let (peer, carrier) = self.carrier.seat();
@@ -176,7 +181,10 @@ impl Server {
     /// there yet. Its client hears that it [`Entered`](prescient_replication::Change::Entered).
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
         self.meters.forget(self.worlds.home(peer), peer);
-        self.worlds.move_to(peer, world)
+        self.worlds.move_to(peer, world)?;
+        // Who is told where it is can make something of what it is shown by the next tick.
+        self.send_messages(peer);
+        Ok(())
     }
 
     /// Begins the next tick of a world; `None` if there is none.

@@ -34,13 +34,15 @@ pub enum ServerEvent {
         /// What.
         payload: Vec<u8>,
     },
-    /// What a client shows that was not true, as it was
-    /// [asked](prescient_replication::Server::question); empty if all is well.
+    /// A part of what a client shows was compared with the truth, as it was
+    /// [asked](prescient_replication::Server::question).
     Testified {
         /// Who.
         peer: PeerId,
-        /// What.
+        /// What was not true; empty if all is well.
         differences: Vec<Divergence>,
+        /// Whether that was all.
+        last: bool,
     },
     /// A player did something, in one tick of his own. Each comes once and in order; of those that
     /// were long under way several may have become one, in which everything is pressed that was.

@@ -66,8 +66,12 @@ impl Server {
                     self.events.push_back(joined);
                 }
             }
-            Ok(FromClient::Testified(differences)) => {
-                let said = ServerEvent::Testified { peer, differences };
+            Ok(FromClient::Testified { differences, last }) => {
+                let said = ServerEvent::Testified {
+                    peer,
+                    differences,
+                    last,
+                };
                 self.events.push_back(said);
             }
             Err(PeerError::Schema(differences)) => {

@@ -288,7 +288,7 @@ impl Game {
             return;
         }
         if seat.visit.is_none() && seat.away_until <= clock.0 {
-            seat.come(self.schema.clone(), self.config.codec, clock);
+            seat.come(self.schema.clone(), clock);
         }
         let (peer, visit) = (seat.peer, seat.visits);
         let promise = self.promises.entry((peer, visit)).or_default();
