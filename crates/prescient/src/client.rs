@@ -98,7 +98,6 @@ impl Client {
                     return Err(JoinError::OtherSchema(differences));
                 }
                 Some(ClientEvent::OtherSettings(mismatch)) => {
-                    client.leave();
                     return Err(JoinError::OtherSettings(mismatch));
                 }
                 Some(ClientEvent::Left(reason)) => return Err(JoinError::Closed(reason)),
@@ -305,6 +304,7 @@ impl Client {
                     Err(ClientError::Settings(mismatch)) => {
                         let event = ClientEvent::OtherSettings(mismatch);
                         self.events.push_back(event);
+                        self.carrier.close(CloseReason::Finished);
                     }
                     Err(_) => {
                         watch::count!("prescient_client_refused", 1);

@@ -173,7 +173,7 @@ fn who_does_not_tolerate_it_is_told_where_they_differ() {
     }
 }
 
-/// Fails if `Client::handle` counts what it cannot take over, and says nothing.
+/// Fails if `Client::handle` counts what it cannot take over and says nothing, or stays.
 #[test]
 fn what_a_client_cannot_take_over_has_a_name() {
     let codec = Config {
@@ -212,6 +212,10 @@ fn what_a_client_cannot_take_over_has_a_name() {
         clients[0].poll() == Some(ClientEvent::OtherSettings(mismatch))
     });
     assert_eq!(clients[0].objects().count(), 0);
+    run(&mut server, &mut [], |server, _| {
+        while server.poll().is_some() {}
+        server.stage().peers().next().is_none()
+    });
 }
 
 /// A testimony of more than fits into a message. Fails if `testimony::write` does not cut it, or

@@ -116,7 +116,8 @@ fn a_long_answer_comes_in_parts() {
         for _ in 0..1000 {
             assert_eq!(client.handle(&question), Err(ClientError::AskedAgain));
         }
-        let parts: Vec<_> = std::iter::from_fn(|| client.poll_message()).collect();
+        let parts = std::iter::from_fn(|| client.poll_message());
+        let parts: Vec<_> = parts.take(100).collect();
         let mut rows = 0;
         for (number, part) in (1..).zip(&parts) {
             assert!(part.len() <= (16 << 10) + 2, "{} bytes", part.len());

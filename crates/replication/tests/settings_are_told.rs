@@ -154,7 +154,8 @@ fn what_comes_before_the_welcome_waits() {
 }
 
 /// Over a stream nothing gets lost, so nothing may be said too early, in whatever order a program
-/// polls. Fails if `Peer::encode` does not wait for what introduces it.
+/// polls. Fails if `Peer::encode` does not wait for what introduces it, or `Peer::poll_message` takes
+/// the entrance to another world for it.
 #[test]
 fn nothing_is_said_before_the_welcome_or_the_entrance() {
     let codec = Config {
@@ -165,7 +166,7 @@ fn nothing_is_said_before_the_welcome_or_the_entrance() {
     let (mut first, mut second) = (server(codec), server(codec));
     second.disconnect(PEER);
     let (here, there) = (spawn(&mut first), spawn(&mut second));
-    let mut pass = |server: &mut Server, spawned| {
+    let pass = |server: &mut Server, client: &mut Client, spawned| {
         for tick in 2..10 {
             step(server, tick, spawned);
             let state = server.encode(&|_| None);
@@ -181,10 +182,17 @@ fn nothing_is_said_before_the_welcome_or_the_entrance() {
         let object = client.objects().next().expect("it is shown");
         assert_eq!(client.get(object), Some(unit(9)));
     };
-    pass(&mut first, here);
+    pass(&mut first, &mut client, here);
+    // It only passes through a world that it is never shown.
+    let mut between = server(codec);
     let traveller = first.depart(PEER).expect("it was here");
+    between.welcome(PEER, traveller);
+    let traveller = between.depart(PEER).expect("it was here");
     second.welcome(PEER, traveller);
-    pass(&mut second, there);
+    let passage = second.poll_message(PEER).expect("both entrances wait");
+    assert_eq!(second.encode(&|_| None), [], "nothing before the second");
+    client.handle(&passage).expect("it can be read");
+    pass(&mut second, &mut client, there);
 }
 
 /// Fails if `settings::adopt` takes any limit.
