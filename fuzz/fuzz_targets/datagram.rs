@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use prescient_fuzz::pair::{here, mix};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
@@ -78,21 +79,6 @@ struct World {
 
 fn channel(length: u16) -> ChannelId {
     ChannelId((length / 2000 % 5) as u8)
-}
-
-fn here() -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], 4000))
-}
-
-fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
-    move |bytes| {
-        bytes.fill_with(|| {
-            *state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (*state >> 56) as u8
-        });
-    }
 }
 
 impl World {

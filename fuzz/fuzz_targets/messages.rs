@@ -4,8 +4,9 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use prescient_codec::{Policy, Profile};
 use prescient_replication::{
-    Client, Config, Everything, PeerId, Server, ServerConfig, Tick, Tolerance,
+    Client, ClientConfig, Config, Everything, PeerId, Server, ServerConfig, Tick, Tolerance,
 };
 use prescient_schema::{Ref, Schema, SchemaBuilder, State};
 
@@ -24,11 +25,45 @@ struct Thing {
 enum Act {
     /// A tick, in which a thing appears, moves or leaves, perhaps in the client's hands.
     Step(u8, u8),
-    /// What the two really say to each other.
-    Talk,
+    /// What the two really say to each other, perhaps with a question.
+    Talk(bool),
+    /// The client goes to another world, which is coded like this.
+    Travel(Coding),
     /// What nobody said, or somebody in other words.
     ToServer(Forgery),
     ToClient(Forgery),
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct Coding {
+    policy: u8,
+    best: bool,
+    learning: bool,
+    max_entities: u32,
+}
+
+impl Coding {
+    fn server(self) -> Server {
+        let codec = Config {
+            policy: match self.policy % 3 {
+                0 => Policy::Confirmed,
+                1 => Policy::Immediate,
+                _ => Policy::Stateless,
+            },
+            profile: match self.best {
+                false => Profile::Default,
+                true => Profile::Best,
+            },
+            learning: self.learning,
+            max_entities: self.max_entities as usize,
+        };
+        let config = ServerConfig {
+            codec,
+            tolerance: Tolerance::Additive,
+            ..ServerConfig::default()
+        };
+        Server::new(schema(), config, Everything).expect("sound")
+    }
 }
 
 #[derive(Arbitrary, Debug)]
@@ -58,14 +93,14 @@ fn schema() -> Schema {
     schema.expect("a sound schema")
 }
 
-fuzz_target!(|acts: Vec<Act>| {
-    let config = ServerConfig {
+fuzz_target!(|script: (Coding, Vec<Act>)| {
+    let (coding, acts) = script;
+    let mut server = coding.server();
+    let config = ClientConfig {
         tolerance: Tolerance::Additive,
-        ..ServerConfig::default()
+        ..ClientConfig::default()
     };
-    let mut server = Server::new(schema(), config, Everything).expect("sound");
-    let client = Client::tolerant(schema(), Config::default(), Tolerance::Additive);
-    let mut client = client.expect("sound");
+    let mut client = Client::new(schema(), config).expect("sound");
     server.connect(PEER);
     let mut things: Vec<Ref<Thing>> = Vec::new();
     let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -91,7 +126,17 @@ fuzz_target!(|acts: Vec<Act>| {
                     (_, None) => things.push(step.spawn_for(PEER, &value).expect("sound")),
                 }
             }
-            Act::Talk => {
+            Act::Travel(coding) => {
+                if let Some(traveller) = server.depart(PEER) {
+                    server = coding.server();
+                    server.welcome(PEER, traveller);
+                    things.clear();
+                }
+            }
+            Act::Talk(asks) => {
+                if asks {
+                    server.question(PEER).expect("it is here");
+                }
                 let state = server
                     .encode(&|_| Some(300))
                     .into_iter()

@@ -23,7 +23,8 @@ pub enum End {
     Client,
 }
 
-fn here() -> SocketAddr {
+/// Where the server is.
+pub fn here() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 4000))
 }
 
@@ -31,7 +32,8 @@ fn home() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 5000))
 }
 
-fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
+/// Randomness that is the same each time.
+pub fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
     move |bytes| {
         bytes.fill_with(|| {
             *state = state

@@ -11,7 +11,7 @@ use std::thread;
 use prescient::State;
 use prescient_codec::Policy;
 use prescient_replication::{
-    Change, Client, Config, Everything, PeerId, Server, ServerConfig, Tick,
+    Change, Client, ClientConfig, Config, Everything, PeerId, Server, ServerConfig, Tick,
 };
 use prescient_schema::Schema;
 
@@ -22,7 +22,7 @@ struct Planet {
 }
 
 /// Nothing gets lost in a stream, so what was sent can be learned from at once, without waiting for
-/// an answer. Both ends need the same.
+/// an answer. The server decides, and tells its clients.
 fn config() -> Config {
     Config {
         policy: Policy::Immediate,
@@ -62,11 +62,11 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
         if tick % 200 == 0 {
             server.tell(peer, format!("{tick} steps around the sun").as_bytes())?;
         }
-        // A stream carries packets of any length: no budget.
-        for (_, message) in server.encode(&|_| None) {
+        while let Some(message) = server.poll_message(peer) {
             put(&mut stream, &message)?;
         }
-        while let Some(message) = server.poll_message(peer) {
+        // A stream carries packets of any length: no budget.
+        for (_, message) in server.encode(&|_| None) {
             put(&mut stream, &message)?;
         }
     }
@@ -74,7 +74,7 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
 }
 
 fn watch(mut stream: TcpStream) -> Result<(), Box<dyn Error>> {
-    let mut client = Client::new(Schema::of::<Planet>()?, config())?;
+    let mut client = Client::new(Schema::of::<Planet>()?, ClientConfig::default())?;
     while let Some(message) = client.poll_message() {
         put(&mut stream, &message)?;
     }

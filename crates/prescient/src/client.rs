@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use prescient_codec::DecodeError;
-use prescient_net::{BlockingClient, insecure_token};
-use prescient_replication::{Change, ClientError, Config, Object, Place, SetError, Tick};
+use prescient_net::{AddressError, BlockingClient, insecure_token};
+use prescient_replication::{
+    Change, ClientConfig, ClientError, Object, Place, SetError, SettingsMismatch, Tick,
+};
 use prescient_schema::{Difference, EntityRef, Schema, State};
 use prescient_transport::{
     ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
@@ -18,6 +20,15 @@ use crate::protocol::{EVENTS, STATE, protocol};
 use crate::statistics::ViewStatistics;
 use crate::watch;
 
+/// What a client does by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientOptions {
+    /// How what the server shows is read.
+    pub replication: ClientConfig,
+    /// The client's side of the connection.
+    pub link: LinkConfig,
+}
+
 /// What happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,6 +40,8 @@ pub enum ClientEvent {
     /// The server's schema is another, in what this names; *here* is the server. The connection
     /// ends.
     OtherSchema(Vec<Difference>),
+    /// The server is set up in a way that this client cannot take over. The connection ends.
+    OtherSettings(SettingsMismatch),
     /// Something is new in the world.
     Change(Change),
     /// Nothing was heard of the server for a while; it may come back.
@@ -46,8 +59,8 @@ pub struct Client {
     joined: bool,
     /// State arrived, and the server does not know yet what became of it.
     unanswered: bool,
-    /// What has to arrive and was not sent yet.
-    backlog: VecDeque<Vec<u8>>,
+    /// What has to arrive and there was no room for.
+    unsent: Option<Vec<u8>>,
     /// The keys that were down when last asked, and the number of that input.
     held: Keys,
     pushed: InputTick,
@@ -58,13 +71,21 @@ pub struct Client {
 impl Client {
     /// Joins a server on this machine that was made with [`Server::local`](crate::Server::local).
     pub fn local(server: &str, schema: Schema) -> Result<Self, JoinError> {
-        let token = insecure_token(server, protocol(), ClientId(0))?;
-        Self::join(token, schema)
+        Self::join(local_token(server)?, schema)
     }
 
     /// Joins one of the token's servers, and returns when that is done.
     pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
-        let mut client = Self::with(token, schema, BlockingClient::connect)?;
+        Self::join_with(token, schema, ClientOptions::default())
+    }
+
+    /// The same with other options.
+    pub fn join_with(
+        token: ConnectToken,
+        schema: Schema,
+        options: ClientOptions,
+    ) -> Result<Self, JoinError> {
+        let mut client = Self::with(token, schema, options, BlockingClient::connect)?;
         while !client.joined {
             client.answer();
             if let Some(event) = client.carrier.wait_until(client.carrier.now().after(TURN)) {
@@ -76,6 +97,9 @@ impl Client {
                     client.leave();
                     return Err(JoinError::OtherSchema(differences));
                 }
+                Some(ClientEvent::OtherSettings(mismatch)) => {
+                    return Err(JoinError::OtherSettings(mismatch));
+                }
                 Some(ClientEvent::Left(reason)) => return Err(JoinError::Closed(reason)),
                 _ => {}
             }
@@ -85,20 +109,30 @@ impl Client {
 
     /// Begins to join one of the token's servers; an event says what comes of it.
     pub fn start(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
-        Self::with(token, schema, BlockingClient::start)
+        Self::start_with(token, schema, ClientOptions::default())
+    }
+
+    /// The same with other options.
+    pub fn start_with(
+        token: ConnectToken,
+        schema: Schema,
+        options: ClientOptions,
+    ) -> Result<Self, JoinError> {
+        Self::with(token, schema, options, BlockingClient::start)
     }
 
     fn with(
         token: ConnectToken,
         schema: Schema,
+        options: ClientOptions,
         connect: impl FnOnce(
             ConnectToken,
             ProtocolId,
             LinkConfig,
         ) -> Result<BlockingClient, prescient_net::JoinError>,
     ) -> Result<Self, JoinError> {
-        let view = prescient_replication::Client::new(schema, Config::default())?;
-        let net = connect(token, protocol(), LinkConfig::default())?;
+        let view = prescient_replication::Client::new(schema, options.replication)?;
+        let net = connect(token, protocol(), options.link)?;
         Ok(Self::new(view, ClientCarrier::Socket(Box::new(net)), false))
     }
 
@@ -112,7 +146,7 @@ impl Client {
             view,
             joined,
             unanswered: false,
-            backlog: VecDeque::new(),
+            unsent: None,
             held: Keys::NONE,
             pushed: InputTick(0),
             events: VecDeque::new(),
@@ -206,9 +240,9 @@ impl Client {
             return Ok(());
         };
         self.send_messages();
-        match self.backlog.is_empty() {
-            true => self.carrier.send(EVENTS, &message),
-            false => Err(SendError::Backlogged),
+        match self.unsent {
+            None => self.carrier.send(EVENTS, &message),
+            Some(_) => Err(SendError::Backlogged),
         }
     }
 
@@ -260,10 +294,17 @@ impl Client {
                 // What else could not be applied heals by itself when the server hears of it.
                 match self.view.handle(&message) {
                     Ok(()) => self.statistics.applied += u64::from(channel == STATE),
-                    Err(ClientError::State(DecodeError::Late)) => self.statistics.late += 1,
+                    Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {
+                        self.statistics.late += 1;
+                    }
                     Err(ClientError::Schema(differences)) => {
                         let event = ClientEvent::OtherSchema(differences);
                         self.events.push_back(event);
+                    }
+                    Err(ClientError::Settings(mismatch)) => {
+                        let event = ClientEvent::OtherSettings(mismatch);
+                        self.events.push_back(event);
+                        self.carrier.close(CloseReason::Finished);
                     }
                     Err(_) => {
                         watch::count!("prescient_client_refused", 1);
@@ -296,17 +337,25 @@ impl Client {
         }
     }
 
-    /// Sends what has to arrive, as far as there is room.
+    /// Sends what has to arrive, as far as there is room. The rest stays where it is: nothing that a
+    /// server asks for makes more than one message wait in here.
     fn send_messages(&mut self) {
-        self.backlog
-            .extend(std::iter::from_fn(|| self.view.poll_message()));
-        while let Some(message) = self.backlog.front() {
-            match self.carrier.send(EVENTS, message) {
-                Err(SendError::Backlogged | SendError::NotConnected) => break,
-                Ok(()) | Err(_) => self.backlog.pop_front(),
-            };
+        while let Some(message) = self.unsent.take().or_else(|| self.view.poll_message()) {
+            match self.carrier.send(EVENTS, &message) {
+                Err(SendError::Backlogged | SendError::NotConnected) => {
+                    self.unsent = Some(message);
+                    return;
+                }
+                Err(SendError::TooLong { .. }) => self.statistics.too_long += 1,
+                Ok(()) | Err(_) => {}
+            }
         }
     }
+}
+
+/// The token by which [`Client::local`] joins a server on this machine.
+pub fn local_token(server: &str) -> Result<ConnectToken, AddressError> {
+    insecure_token(server, protocol(), ClientId(0))
 }
 
 /// How long a client that joins waits before it looks again.

@@ -1,7 +1,7 @@
 //! Why there is no server, or no client.
 
 use prescient_net::{AddressError, OpenError};
-use prescient_replication::WorldError;
+use prescient_replication::{SettingsMismatch, WorldError};
 use prescient_schema::Difference;
 use prescient_transport::CloseReason;
 use thiserror::Error;
@@ -37,6 +37,9 @@ pub enum JoinError {
     /// The server's schema is another, in what this names; *here* is the server.
     #[error("the server's schema is another: {}", Difference::list(.0))]
     OtherSchema(Vec<Difference>),
+    /// The server is set up in a way that this client cannot take over.
+    #[error(transparent)]
+    OtherSettings(SettingsMismatch),
     /// The schema cannot be used.
     #[error(transparent)]
     World(#[from] WorldError),

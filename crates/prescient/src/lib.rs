@@ -67,6 +67,11 @@
 //! server's own machine takes a [`Server::seat`], and a game that is played alone is a
 //! [`Server::offline`] with a seat: the same two loops, on one thread or two.
 //!
+//! How state is coded is the server's to decide ([`ServerOptions::replication`]), and clients do as they
+//! are told. Who was built with other types is turned away, and both ends name the fields that differ;
+//! where both tolerate it ([`Tolerance::Additive`] in [`ServerConfig`] and [`ClientConfig`]), fields that
+//! are `#[state(optional)]` may be missing on either side.
+//!
 //! # Watching it
 //!
 //! [`Server::statistics`] and [`Server::ledger`] say what each client costs. Two features, both off
@@ -111,7 +116,7 @@ mod worlds;
 pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
 
-pub use client::{Client, ClientEvent};
+pub use client::{Client, ClientEvent, ClientOptions, local_token};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use protocol::protocol;

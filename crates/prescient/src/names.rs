@@ -3,11 +3,12 @@
 //! They stand in a module of their own because the derive macro `State` of this crate is to be found
 //! beside the trait `State` of another, and hides the macro of that one only in a glob import.
 
+pub use prescient_codec::{Policy, Profile};
 pub use prescient_net::{key_from_text, token_from_text};
 pub use prescient_replication::{
-    About, Change, Distance, Divergence, Everything, Factory, Object, Owned, PeerError, PeerId,
-    PeerStatistics, Place, Relevance, SetError, Sight, Step, Subject, Tick, Viewer, Views, Weight,
-    World, WorldError,
+    About, Change, ClientConfig, Config, Distance, Divergence, Everything, Factory, Object, Owned,
+    PeerError, PeerId, PeerStatistics, Place, Relevance, ServerConfig, SetError, SettingsMismatch,
+    Sight, Step, Subject, Tick, Tolerance, Viewer, Views, Weight, World, WorldError,
 };
 pub use prescient_schema::{Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State};
 pub use prescient_transport::{

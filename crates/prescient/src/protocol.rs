@@ -9,7 +9,7 @@ pub fn protocol() -> ProtocolId {
 }
 
 /// Of the messages of `prescient-replication`.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// State, both ways, and what clients applied of it: the newest counts.
 pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;

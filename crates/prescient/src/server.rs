@@ -1,120 +1,31 @@
 //! A server: a world, a socket, and everybody who joined.
 
+mod account;
+mod event;
+mod hearing;
+mod options;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_net::{BlockingServer, Socket, SocketStatistics, resolve};
+use prescient_net::{BlockingServer, Socket, resolve};
 use prescient_replication::{
-    About, Divergence, FromClient, PeerError, PeerId, Relevance, ServerConfig, Step, Tick, World,
-    WorldError,
+    ClientConfig, PeerError, PeerId, Relevance, Step, Tick, World, WorldError,
 };
-use prescient_schema::{Difference, EntityRef, Schema};
-use prescient_transport::{
-    ClientId, CloseReason, Input, Limits, LinkConfig, ProtocolId, Received, TokenKey,
-};
+use prescient_schema::{EntityRef, Schema};
+use prescient_transport::{ClientId, CloseReason, ProtocolId, TokenKey};
 
 use crate::backlog::Backlog;
 use crate::carrier::ServerCarrier;
 use crate::client::Client;
 use crate::error::ServeError;
-use crate::protocol::{ANSWERS, EVENTS, STATE, protocol};
-use crate::statistics::{Expense, PeerReport};
+use crate::protocol::{EVENTS, STATE, protocol};
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
-/// What a server does by default.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// Bytes of state in a packet at most. One that has to be cut into parts is lost with any of
-    /// them.
-    pub packet: usize,
-    /// Where clients reach the server, as their tokens name it; a token that names none of these is
-    /// refused. Empty for where it is [bound](Server::bind), which does for an address of this
-    /// machine and not for `0.0.0.0` or behind a router.
-    pub public: Vec<SocketAddr>,
-    /// Bytes of events that may wait for one client. One for which there are more takes nothing in,
-    /// and is thrown out as [`Stalled`](CloseReason::Stalled).
-    pub backlog: usize,
-    /// How state is coded and looked at.
-    pub replication: ServerConfig,
-    /// How many may come.
-    pub limits: Limits,
-    /// The server's side of every connection.
-    pub link: LinkConfig,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            packet: 1100,
-            public: Vec::new(),
-            backlog: 1 << 20,
-            replication: ServerConfig::default(),
-            limits: Limits::default(),
-            link: LinkConfig::default(),
-        }
-    }
-}
-
-/// What happened at a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerEvent {
-    /// Somebody joined, and is shown the world from the next [`send`](Server::send) on.
-    Joined {
-        /// What to call it.
-        peer: PeerId,
-        /// Who it is to the backend.
-        client: ClientId,
-        /// What the backend put into the token.
-        data: Vec<u8>,
-    },
-    /// Somebody was turned away because its schema is another, in what this names; *here* is the
-    /// server.
-    OtherSchema {
-        /// Who it is to the backend.
-        client: ClientId,
-        /// What differs.
-        differences: Vec<Difference>,
-    },
-    /// A client said something.
-    Said {
-        /// Who.
-        peer: PeerId,
-        /// About which of the objects that it is shown.
-        about: About<EntityRef>,
-        /// What.
-        payload: Vec<u8>,
-    },
-    /// What a client shows that was not true, as it was
-    /// [asked](prescient_replication::Server::question); empty if all is well.
-    Testified {
-        /// Who.
-        peer: PeerId,
-        /// What.
-        differences: Vec<Divergence>,
-    },
-    /// A player did something, in one tick of his own. Each comes once and in order; of those that
-    /// were long under way several may have become one, in which everything is pressed that was.
-    Input {
-        /// Who.
-        peer: PeerId,
-        /// What.
-        input: Input,
-    },
-    /// Nothing was heard of a client for a while; it may come back.
-    Silent(PeerId),
-    /// It came back.
-    Resumed(PeerId),
-    /// Somebody left.
-    Left {
-        /// Who.
-        peer: PeerId,
-        /// Why.
-        reason: CloseReason,
-    },
-}
+pub use event::ServerEvent;
+pub use options::ServerOptions;
 
 /// A world that others may join.
 ///
@@ -214,7 +125,10 @@ impl Server {
     /// The same for a player of whom [`Joined`](ServerEvent::Joined) says what the token of others
     /// would say.
     pub fn seat_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
-        let config = self.options.replication.codec;
+        let config = ClientConfig {
+            max_entities: self.options.replication.codec.max_entities,
+            ..ClientConfig::default()
+        };
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
         let (peer, carrier) = self.carrier.seat();
@@ -267,7 +181,10 @@ impl Server {
     /// there yet. Its client hears that it [`Entered`](prescient_replication::Change::Entered).
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
         self.meters.forget(self.worlds.home(peer), peer);
-        self.worlds.move_to(peer, world)
+        self.worlds.move_to(peer, world)?;
+        // Who is told where it is can make something of what it is shown by the next tick.
+        self.send_messages(peer);
+        Ok(())
     }
 
     /// Begins the next tick of a world; `None` if there is none.
@@ -349,8 +266,8 @@ impl Server {
     }
 
     /// Tells a peer something that is about no object. What is longer than
-    /// [`longest_message`](LinkConfig::longest_message) is not sent, and
-    /// [counted](PeerReport::too_long).
+    /// [`longest_message`](crate::LinkConfig::longest_message) is not sent, and
+    /// [counted](crate::PeerReport::too_long).
     pub fn tell(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         self.worlds.home_mut(peer).tell(peer, payload)
     }
@@ -384,146 +301,6 @@ impl Server {
     /// The same of another world.
     pub fn stage_of(&mut self, world: WorldId) -> Option<&mut prescient_replication::Server> {
         self.worlds.get_mut(world)
-    }
-
-    /// What its socket did.
-    pub fn socket_statistics(&self) -> SocketStatistics {
-        self.carrier.socket_statistics()
-    }
-
-    /// What happened between the server and a peer: round trips, losses and rates, and what it is
-    /// shown.
-    pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
-        let stage = self.worlds.home(peer);
-        let state = stage.statistics(peer)?;
-        let link = self.carrier.statistics(peer);
-        let backlog = self.backlogs.get(&peer);
-        let tick = stage.world().tick().unwrap_or_default();
-        Some(PeerReport::new(link, state, tick, backlog))
-    }
-
-    /// Keeps an account of what bytes for a peer are spent on from now on, or no longer. It makes
-    /// [`send`](Self::send) slower.
-    pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
-        self.worlds.home_mut(peer).keep_ledger(peer, keep)
-    }
-
-    /// What is using my bytes? Everything that was sent to a peer since its account is
-    /// [kept](Self::keep_ledger), the dearest first; nothing if it is not.
-    pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
-        let stage = self.worlds.home(peer);
-        let schema = stage.world().archive().schema();
-        let ledger = stage.ledger(peer);
-        ledger.map_or_else(Vec::new, |ledger| Expense::list(ledger, schema))
-    }
-
-    fn handle(&mut self, event: prescient_transport::ServerEvent) {
-        use prescient_transport::ServerEvent as Net;
-        watch::span!("handle");
-        match event {
-            Net::Connected {
-                connection,
-                client,
-                data,
-                ..
-            } => self.welcome(PeerId(connection.0), client, data),
-            Net::Received {
-                connection,
-                received: Received::Message { message, .. },
-            } => self.hear(PeerId(connection.0), &message),
-            Net::Received {
-                connection,
-                received: Received::Input { input, .. },
-            } => self.feel(PeerId(connection.0), input),
-            Net::Silent { connection } => {
-                self.events
-                    .push_back(ServerEvent::Silent(PeerId(connection.0)));
-            }
-            Net::Resumed { connection } => {
-                self.events
-                    .push_back(ServerEvent::Resumed(PeerId(connection.0)));
-            }
-            Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
-            _ => {}
-        }
-    }
-
-    fn hear(&mut self, peer: PeerId, message: &[u8]) {
-        let heard = self.worlds.home_mut(peer).handle(peer, message);
-        if self.arriving.contains_key(&peer) {
-            // Who waits at the door does not wait for the next tick.
-            self.send_messages(peer);
-        }
-        if let Some(message) = self.worlds.home_mut(peer).acknowledgement(peer) {
-            // The next one says the same and more.
-            let _ = self.carrier.send(peer, ANSWERS, &message);
-        }
-        match heard {
-            Ok(FromClient::Event { about, payload }) => {
-                let said = ServerEvent::Said {
-                    peer,
-                    about,
-                    payload,
-                };
-                self.events.push_back(said);
-            }
-            Ok(FromClient::Greeted) => {
-                if let Some((client, data)) = self.arriving.remove(&peer) {
-                    watch::event!("joined", peer, client = client.0);
-                    watch::count!("prescient_joined", 1);
-                    let joined = ServerEvent::Joined { peer, client, data };
-                    self.events.push_back(joined);
-                }
-            }
-            Ok(FromClient::Testified(differences)) => {
-                let said = ServerEvent::Testified { peer, differences };
-                self.events.push_back(said);
-            }
-            Err(PeerError::Schema(differences)) => {
-                if let Some(&(client, _)) = self.arriving.get(&peer) {
-                    let event = ServerEvent::OtherSchema {
-                        client,
-                        differences,
-                    };
-                    self.events.push_back(event);
-                }
-                self.close(peer, CloseReason::Violation);
-            }
-            Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
-            Err(error) => {
-                watch::event!("refused", peer, error = error);
-                watch::count!("prescient_refused", 1);
-                self.close(peer, CloseReason::Violation);
-            }
-        }
-    }
-
-    fn feel(&mut self, peer: PeerId, input: Input) {
-        let stage = self.worlds.home_mut(peer);
-        if stage.set_keys(peer, input.held.bits()).is_ok() {
-            self.events.push_back(ServerEvent::Input { peer, input });
-        }
-    }
-
-    fn close(&mut self, peer: PeerId, reason: CloseReason) {
-        self.carrier.close(peer, reason);
-    }
-
-    fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
-        self.worlds.arrive(peer);
-        self.arriving.insert(peer, (client, data));
-    }
-
-    fn forget(&mut self, peer: PeerId, reason: CloseReason) {
-        self.meters.forget(self.worlds.home(peer), peer);
-        self.worlds.leave(peer);
-        self.backlogs.remove(&peer);
-        // Who never joined does not leave.
-        if self.arriving.remove(&peer).is_none() {
-            watch::event!("left", peer, reason = reason);
-            watch::count!("prescient_left", 1);
-            self.events.push_back(ServerEvent::Left { peer, reason });
-        }
     }
 }
 

@@ -73,11 +73,14 @@ impl PeerReport {
 pub struct ViewStatistics {
     /// Messages that were taken in.
     pub applied: u64,
-    /// Packets of state that came after a later one, and were left out. That is normal.
+    /// Packets of state that came after a later one, or before the server's welcome, and were left
+    /// out. That is normal.
     pub late: u64,
     /// Messages that could not be understood, which heals by itself. If it does not stop, the
-    /// server runs another version of the game.
+    /// server runs another version of the game, or asks more than it can be told.
     pub refused: u64,
+    /// Answers that were not sent because they are longer than messages may be.
+    pub too_long: u64,
 }
 
 /// What bytes for a peer were spent on.

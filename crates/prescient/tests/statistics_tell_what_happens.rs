@@ -5,9 +5,10 @@ use std::time::Duration;
 use prescient::{
     Change, Client, ClientEvent, ClientId, CloseReason, ConnectToken, Everything, Grant, JoinError,
     PeerId, Ref, Schema, Server, ServerEvent, ServerOptions, State, TokenKey, UnixTime,
+    local_token,
 };
-use prescient_codec::Profile;
-use prescient_net::{Clock, SystemEntropy};
+use prescient_net::{BlockingServer, Clock, Socket, SystemEntropy};
+use prescient_transport::{ChannelId, ServerConfig, ServerEvent as Net};
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 #[state(rename = "ball")]
@@ -144,34 +145,31 @@ fn a_server_takes_in_what_is_polled() {
     assert_eq!(fill(&mut client), 1);
 }
 
-/// Fails if `Client::handle` does not count what it could not apply.
+/// A server that speaks the transport's language and says nothing but nonsense. Fails if
+/// `Client::handle` does not count what it could not apply.
 #[test]
 fn what_is_not_understood_is_counted() {
-    let mut options = ServerOptions::default();
-    options.replication.codec.profile = Profile::Best;
-    let mut server = bind("127.0.0.1:0", options);
-    let address = server.address().expect("it has a socket").to_string();
-    let joining = std::thread::spawn(move || Client::local(&address, schema()));
-    let mut step = server.step().expect("in order");
-    step.spawn(&Ball::default()).expect("sound");
-    step.finish();
-    while !joining.is_finished() {
-        server.wait(Duration::from_millis(2));
-        while server.poll().is_some() {}
-    }
-    let mut client = joining.join().expect("no panic").expect("a server");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let socket = Socket::bind(address).expect("a socket");
+    let key = TokenKey::insecure_for_loopback_tests();
+    let config = ServerConfig::new(key, prescient::protocol(), vec![socket.address()]);
+    let mut server = BlockingServer::new(socket, config).expect("a server");
+    let token = local_token(&server.address().to_string()).expect("it is on this machine");
+    let mut client = Client::start(token, schema()).expect("it begins");
     for _ in 0..10_000 {
         if client.view_statistics().refused > 0 {
             break;
         }
-        server.wait(Duration::from_millis(2));
-        while server.poll().is_some() {}
-        server.step().expect("in order").finish();
-        server.send();
+        if let Some(Net::Connected { connection, .. }) = server.wait(Duration::from_millis(2)) {
+            let sent =
+                server.with(|server, now| server.send(connection, ChannelId::ORDERED, &[9], now));
+            sent.expect("connected");
+            server.flush();
+        }
         client.wait(Duration::from_millis(2));
         while client.poll().is_some() {}
     }
-    assert!(client.view_statistics().refused > 0);
+    assert_eq!(client.view_statistics().refused, 1);
     assert_eq!(client.objects().count(), 0);
 }
 

@@ -17,7 +17,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let schema = SchemaBuilder::new().state::<Crate>().build()?;
 //! let mut server = Server::new(schema.clone(), ServerConfig::default(), Everything)?;
-//! let mut client = Client::new(schema, Config::default())?;
+//! let mut client = Client::new(schema, ClientConfig::default())?;
 //! let peer = PeerId(1);
 //! server.connect(peer);
 //! while let Some(message) = client.poll_message() {
@@ -67,13 +67,14 @@ mod peer;
 mod records;
 mod relevance;
 mod server;
+mod settings;
 mod stay;
 mod testimony;
 mod views;
 mod whole;
 mod world;
 
-pub use client::{Change, Client, ClientError, Object, SetError};
+pub use client::{Change, Client, ClientConfig, ClientError, Object, SetError};
 pub use event::About;
 pub use grid::Place;
 pub use peer::{PeerStatistics, Traveller};
@@ -81,6 +82,7 @@ pub use prescient_codec::{Config, Tick, Weight};
 pub use prescient_schema::Tolerance;
 pub use relevance::{Distance, Everything, Owned, Relevance, Sight, Subject, Viewer};
 pub use server::{Budget, FromClient, Messages, PeerError, PeerId, Server, ServerConfig};
+pub use settings::SettingsMismatch;
 pub use testimony::Divergence;
 pub use views::{Factory, Views};
 pub use world::{Step, World, WorldError};

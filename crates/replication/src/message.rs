@@ -1,7 +1,9 @@
 //! The messages, byte by byte; WIRE.md has the same as tables.
 
-use prescient_codec::{Ack, ClientId, Tick};
+use prescient_codec::{Ack, ClientId, Config, Tick};
 use prescient_schema::{Fingerprint, Tolerance};
+
+use crate::settings;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,8 @@ pub(crate) enum Message<'a> {
     },
     /// The client's schema, since it cannot read the server's.
     Unreadable { schema: &'a [u8] },
-    /// The client reads by the right schema, and is shown the world.
-    Welcome,
+    /// The client reads by the right schema, and is shown the world, coded like this.
+    Welcome { config: Config },
     /// The client is to say what it shows.
     Question,
 }
@@ -48,10 +50,11 @@ pub(crate) enum Said<'a> {
         about: ClientId,
         yours: bool,
     },
-    /// The client is in this world from now on.
-    Entered,
-    /// What a client shows, in words of [`testimony`](crate::testimony).
-    Testimony { rows: &'a [u8] },
+    /// The client is in this world from now on, which is coded like this.
+    Entered { config: Config },
+    /// A part of what a client shows, in words of [`testimony`](crate::testimony), and whether it is
+    /// the last.
+    Testimony { last: bool, rows: &'a [u8] },
 }
 
 impl<'a> Message<'a> {
@@ -71,7 +74,10 @@ impl<'a> Message<'a> {
                 bytes.push(UNREADABLE);
                 bytes.extend_from_slice(schema);
             }
-            Self::Welcome => bytes.push(WELCOME),
+            Self::Welcome { config } => {
+                bytes.push(WELCOME);
+                settings::write(&config, &mut bytes);
+            }
             Self::Question => bytes.push(QUESTION),
         }
         bytes
@@ -85,16 +91,17 @@ impl<'a> Message<'a> {
                 fingerprint: Fingerprint::from_be_bytes(rest.try_into().ok()?),
             }),
             SCHEMA => {
-                let (&tolerance, schema) = rest.split_first()?;
-                let tolerance = match tolerance {
-                    0 => Tolerance::Exact,
-                    1 => Tolerance::Additive,
-                    _ => return None,
+                let (additive, schema) = take_flag(rest)?;
+                let tolerance = match additive {
+                    false => Tolerance::Exact,
+                    true => Tolerance::Additive,
                 };
                 Some(Self::Schema { tolerance, schema })
             }
             UNREADABLE => Some(Self::Unreadable { schema: rest }),
-            WELCOME => rest.is_empty().then_some(Self::Welcome),
+            WELCOME => Some(Self::Welcome {
+                config: settings::read(rest)?,
+            }),
             QUESTION => rest.is_empty().then_some(Self::Question),
             _ => Some(Self::Here {
                 stay: first >> 4,
@@ -143,9 +150,12 @@ impl<'a> Said<'a> {
                 bytes.extend_from_slice(&about.0.to_le_bytes());
                 bytes.push(u8::from(yours));
             }
-            Self::Entered => bytes.push(first(ENTERED)),
-            Self::Testimony { rows } => {
-                bytes.push(first(TESTIMONY));
+            Self::Entered { config } => {
+                bytes.push(first(ENTERED));
+                settings::write(&config, bytes);
+            }
+            Self::Testimony { last, rows } => {
+                bytes.extend([first(TESTIMONY), u8::from(last)]);
                 bytes.extend_from_slice(rows);
             }
         }
@@ -176,19 +186,20 @@ impl<'a> Said<'a> {
             CHARGE => {
                 let (tick, rest) = take_u32(rest)?;
                 let (about, rest) = take_u32(rest)?;
-                let yours = match rest {
-                    [0] => false,
-                    [1] => true,
-                    _ => return None,
-                };
-                Some(Self::Charge {
+                let (yours, rest) = take_flag(rest)?;
+                rest.is_empty().then_some(Self::Charge {
                     tick: Tick(tick),
                     about: ClientId(about),
                     yours,
                 })
             }
-            ENTERED => rest.is_empty().then_some(Self::Entered),
-            TESTIMONY => Some(Self::Testimony { rows: rest }),
+            ENTERED => Some(Self::Entered {
+                config: settings::read(rest)?,
+            }),
+            TESTIMONY => {
+                let (last, rows) = take_flag(rest)?;
+                Some(Self::Testimony { last, rows })
+            }
             _ => None,
         }
     }
@@ -203,6 +214,14 @@ fn put_about(bytes: &mut Vec<u8>, about: Option<ClientId>) {
 fn take_about(bytes: &[u8]) -> Option<(Option<ClientId>, &[u8])> {
     let (number, rest) = take_u32(bytes)?;
     Some((number.checked_sub(1).map(ClientId), rest))
+}
+
+fn take_flag(bytes: &[u8]) -> Option<(bool, &[u8])> {
+    match bytes.split_first()? {
+        (0, rest) => Some((false, rest)),
+        (1, rest) => Some((true, rest)),
+        _ => None,
+    }
 }
 
 fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -227,6 +246,7 @@ const QUESTION: u8 = 0x4f;
 
 #[cfg(test)]
 mod tests {
+    use prescient_codec::{Policy, Profile};
     use proptest::prelude::*;
 
     use super::*;
@@ -241,7 +261,19 @@ mod tests {
             yours in any::<bool>(),
             fingerprint in any::<[u8; 16]>(),
             payload in prop::collection::vec(any::<u8>(), 0..40),
+            policy in prop::sample::select(vec![
+                Policy::Confirmed,
+                Policy::Immediate,
+                Policy::Stateless,
+            ]),
+            profile in prop::sample::select(vec![Profile::Default, Profile::Best]),
         ) {
+            let config = Config {
+                policy,
+                profile,
+                learning: yours,
+                max_entities: tick as usize,
+            };
             let tick = Tick(tick);
             let of = ClientId(about.unwrap_or_default());
             let about = about.map(ClientId);
@@ -251,8 +283,8 @@ mod tests {
                 Said::Event { tick, about, payload },
                 Said::Told { tick, about, payload },
                 Said::Charge { tick, about: of, yours },
-                Said::Testimony { rows: payload },
-                Said::Entered,
+                Said::Testimony { last: yours, rows: payload },
+                Said::Entered { config },
             ];
             let here = said.map(|said| Message::Here { stay, said });
             let tolerance = if yours { Tolerance::Additive } else { Tolerance::Exact };
@@ -260,7 +292,7 @@ mod tests {
                 Message::Hello { fingerprint: Fingerprint::from_be_bytes(fingerprint) },
                 Message::Schema { tolerance, schema: payload },
                 Message::Unreadable { schema: payload },
-                Message::Welcome,
+                Message::Welcome { config },
                 Message::Question,
             ];
             for message in here.into_iter().chain(others) {

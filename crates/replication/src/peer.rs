@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Sequence, Slot, Statistics,
-    Tick, ledger::Ledger,
+    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Policy, Sequence, Slot,
+    Statistics, Tick, ledger::Ledger,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -54,11 +54,15 @@ pub(crate) enum Eye {
 
 pub(crate) struct Peer {
     encoder: Encoder,
+    /// How it learns what it is told of.
+    policy: Policy,
     stay: Stay,
     /// Whether it reads by the right schema; before that it is shown nothing.
     pub greeted: bool,
     /// Whether it was told the right one.
     pub corrected: bool,
+    /// Whether it was told how state is coded: before that it could make nothing of any.
+    introduced: bool,
     pub eye: Eye,
     pub team: u32,
     /// What it was sent.
@@ -129,9 +133,11 @@ impl Peer {
     pub fn new(schema: Arc<Schema>, config: &ServerConfig) -> Self {
         Self {
             encoder: Encoder::new(schema, config.codec),
+            policy: config.codec.policy,
             stay: Stay::default(),
             greeted: false,
             corrected: false,
+            introduced: false,
             eye: Eye::Nowhere,
             team: 0,
             sent: Sent::default(),
@@ -158,7 +164,9 @@ impl Peer {
             events: traveller.events,
             ..Self::new(schema, config)
         };
-        let entered = peer.here(Said::Entered);
+        let entered = peer.here(Said::Entered {
+            config: config.codec,
+        });
         peer.mail.push(entered);
         peer
     }
@@ -364,8 +372,11 @@ impl Peer {
         self.since[at] = now;
     }
 
-    /// A packet of the newest tick; `None` if it was encoded already.
+    /// A packet of the newest tick; `None` if it was encoded already, or cannot be read yet.
     pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
+        if !self.introduced {
+            return None;
+        }
         let budget = budget.map(|bytes| bytes.saturating_sub(1));
         match self.encoder.encode(archive, budget) {
             Ok(packet) => {
@@ -405,9 +416,8 @@ impl Peer {
     /// Tells of what was held for objects that the client knows by now.
     fn tell_of_known(&mut self) {
         let known = |serial: Serial| {
-            let slot = self.visible.contains_key(&serial).then_some(serial.first)?;
-            let id = self.encoder.client_id(slot)?;
-            self.encoder.is_confirmed(slot).then_some((serial, id))
+            self.visible.get(&serial)?;
+            Some((serial, self.known(serial.first)?))
         };
         for (serial, id) in self.mail.held().filter_map(known).collect::<Vec<_>>() {
             for (tick, notice) in self.mail.take(serial) {
@@ -462,7 +472,17 @@ impl Peer {
     }
 
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
-        self.mail.pop()
+        let message = self.mail.pop()?;
+        if !self.introduced {
+            self.introduced = match Message::read(&message) {
+                Some(Message::Welcome { .. }) => true,
+                Some(Message::Here { stay, said }) => {
+                    self.is_here(stay) && matches!(said, Said::Entered { .. })
+                }
+                _ => false,
+            };
+        }
+        Some(message)
     }
 
     /// Whether a message is about the world that the client is in now.
@@ -530,11 +550,18 @@ impl Peer {
         if !self.visible.contains_key(&about) {
             return;
         }
-        let slot = about.first;
-        match self.encoder.client_id(slot) {
-            Some(id) if self.encoder.is_confirmed(slot) => self.push(tick, id, notice),
-            _ => self.mail.hold(about, tick, notice),
+        match self.known(about.first) {
+            Some(id) => self.push(tick, id, notice),
+            None => self.mail.hold(about, tick, notice),
         }
+    }
+
+    /// What the client calls an entity, if it is known to have been told of it; without any memory of
+    /// what was applied that never comes, and every packet tells of everything.
+    fn known(&self, slot: Slot) -> Option<ClientId> {
+        let id = self.encoder.client_id(slot)?;
+        let is_known = self.policy == Policy::Stateless || self.encoder.is_confirmed(slot);
+        is_known.then_some(id)
     }
 
     fn push(&mut self, tick: Tick, about: ClientId, notice: Notice) {

@@ -23,7 +23,7 @@ pub struct PeerId(pub u64);
 /// What a server does by default.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerConfig {
-    /// How values are coded; clients must have the same.
+    /// How values are coded. Clients are told, and do the same.
     pub codec: Config,
     /// Every how many ticks places are looked at. Peers take turns.
     pub look_every: u32,
@@ -78,8 +78,13 @@ pub enum FromClient {
     Greeted,
     /// Something about connections; nothing to do.
     Applied,
-    /// What it shows that was not true, as it was [asked](Server::question); empty if all is well.
-    Testified(Vec<Divergence>),
+    /// A part of the answer, as it was [asked](Server::question).
+    Testified {
+        /// What it shows that was not true; empty if all is well.
+        differences: Vec<Divergence>,
+        /// Whether that was all.
+        last: bool,
+    },
     /// Something happened there.
     Event {
         /// To what: one of the objects that it is shown.
@@ -227,7 +232,8 @@ impl Server {
     }
 
     /// What each peer is to be sent about the newest tick, in no more bytes than `budget` says of
-    /// it. May be left out for a tick, for all peers or (with a budget of 0) for some: how often
+    /// it. Nothing for those whose messages were not [polled](Self::poll_message) since they came:
+    /// these say how to read it. May be left out for a tick, for all peers or (with a budget of 0) for some: how often
     /// is sent and how often the world is stepped are two matters.
     pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
         self.look();
@@ -329,7 +335,8 @@ impl Server {
     }
 
     /// Asks a peer what it shows, to compare it with the truth; what comes of it is
-    /// [`FromClient::Testified`]. The answer is about as long as everything that is shown.
+    /// [`FromClient::Testified`]. The answer is about as long as everything that is shown, and comes
+    /// in parts. Who is asked again before it has answered answers once.
     pub fn question(&mut self, peer: PeerId) -> Result<(), PeerError> {
         self.peer(peer)?.say(Message::Question);
         Ok(())
@@ -354,7 +361,7 @@ impl Server {
             }
             Message::Unreadable { .. }
             | Message::Schema { .. }
-            | Message::Welcome
+            | Message::Welcome { .. }
             | Message::Question => Err(PeerError::Malformed),
         }
     }
@@ -396,13 +403,16 @@ impl Server {
                     false => Ok(FromClient::Applied),
                 }
             }
-            Said::Testimony { rows } if here => {
+            Said::Testimony { last, rows } if here => {
                 let find = |id, shown| from.slot(id, shown);
                 let found = testimony::examine(rows, world.archive(), &find);
-                found.map(FromClient::Testified).ok_or(PeerError::Malformed)
+                let differences = found.ok_or(PeerError::Malformed)?;
+                Ok(FromClient::Testified { differences, last })
             }
             Said::Applied(_) | Said::State(_) | Said::Testimony { .. } => Ok(FromClient::Applied),
-            Said::Event { .. } | Said::Charge { .. } | Said::Entered => Err(PeerError::Malformed),
+            Said::Event { .. } | Said::Charge { .. } | Said::Entered { .. } => {
+                Err(PeerError::Malformed)
+            }
         }
     }
 
@@ -417,7 +427,9 @@ impl Server {
         }
         if same {
             from.greeted = true;
-            from.say(Message::Welcome);
+            from.say(Message::Welcome {
+                config: self.config.codec,
+            });
             return Ok(FromClient::Greeted);
         }
         from.corrected = true;

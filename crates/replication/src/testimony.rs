@@ -24,10 +24,22 @@ pub struct Divergence {
     pub shown: i64,
 }
 
-/// Everything that is shown: number, tick, class and row of each entity.
-pub(crate) fn write(shown: &Archive, tick_of: &dyn Fn(ClientId) -> Option<Tick>) -> Vec<u8> {
+/// A part of a testimony.
+pub(crate) struct Part {
+    pub rows: Vec<u8>,
+    /// Where the next one begins; `None` if this is the last.
+    pub next: Option<Slot>,
+}
+
+/// Everything that is shown, from a number on, in no more bytes than a message may have: number, tick,
+/// class and row of each entity.
+pub(crate) fn write(
+    shown: &Archive,
+    from: Slot,
+    tick_of: &dyn Fn(ClientId) -> Option<Tick>,
+) -> Part {
     let mut bytes = Vec::new();
-    for slot in shown.living_slots() {
+    for slot in shown.living_slots().filter(|&slot| slot >= from) {
         let (class, row, tick) = (
             shown.class(slot),
             shown.latest(slot),
@@ -36,13 +48,23 @@ pub(crate) fn write(shown: &Archive, tick_of: &dyn Fn(ClientId) -> Option<Tick>)
         let (Some(class), Some(row), Some(tick)) = (class, row, tick) else {
             continue;
         };
+        let length = bytes.len() + ENTITY + row.len() * CELL;
+        if length > LONGEST_PART && !bytes.is_empty() {
+            return Part {
+                rows: bytes,
+                next: Some(slot),
+            };
+        }
         bytes.extend_from_slice(&slot.0.to_le_bytes());
         bytes.extend_from_slice(&tick.0.to_le_bytes());
         bytes.extend_from_slice(&class.to_le_bytes());
         row.iter()
             .for_each(|cell| bytes.extend_from_slice(&cell.to_le_bytes()));
     }
-    bytes
+    Part {
+        rows: bytes,
+        next: None,
+    }
 }
 
 /// Reads what [`write`] wrote and compares it with the truth; `find` says which entity the client
@@ -61,7 +83,7 @@ pub(crate) fn examine(
         let tick = Tick(u32::from_le_bytes(*tick));
         let number = u16::from_le_bytes(*class);
         let class = truth.schema().classes.get(usize::from(number))?;
-        let (cells, rest) = rest.split_at_checked(class.fields.len() * 8)?;
+        let (cells, rest) = rest.split_at_checked(class.fields.len() * CELL)?;
         bytes = rest;
         let row: Vec<i64> = cells
             .as_chunks()
@@ -122,3 +144,11 @@ fn wrong_fields(
     });
     wrong.min_by_key(Vec::len).unwrap_or_default()
 }
+
+/// Bytes of an entity before its row, and of each of its cells.
+const ENTITY: usize = 4 + 4 + 2;
+const CELL: usize = 8;
+
+/// Bytes of a part at most, unless it is one entity: less than any carrier takes, and small beside
+/// what a connection has room for.
+const LONGEST_PART: usize = 16 << 10;

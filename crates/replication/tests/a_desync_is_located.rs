@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Theatre, Unit, bad};
-use prescient_replication::{Everything, FromClient, PeerId, Sight, Subject, Tick, Viewer};
+use prescient_replication::{
+    ClientError, Everything, FromClient, PeerId, Sight, Subject, Tick, Viewer,
+};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -49,7 +51,11 @@ fn an_honest_client_is_believed() {
         theatre.budget = (seed % 2 == 1).then_some(40);
         let message = testimony(&mut theatre, &mut Vec::new());
         let found = theatre.server.handle(PeerId(1), &message);
-        assert_eq!(found, Ok(FromClient::Testified(Vec::new())));
+        let honest = FromClient::Testified {
+            differences: Vec::new(),
+            last: true,
+        };
+        assert_eq!(found, Ok(honest));
     });
 }
 
@@ -60,11 +66,15 @@ fn one_wrong_value_is_named() {
         let mut theatre = Theatre::new(seed, 3, bad(), Everything);
         let mut units = Vec::new();
         let mut message = testimony(&mut theatre, &mut units);
-        // First byte, number, tick and class of the first entity, two coordinates, its health.
-        let health = 1 + 4 + 4 + 2 + 2 * 8;
+        // Two first bytes, number, tick and class of the first entity, two coordinates, its health.
+        let health = 2 + 4 + 4 + 2 + 2 * 8;
         message[health] ^= 0x40;
         let found = theatre.server.handle(PeerId(1), &message);
-        let Ok(FromClient::Testified(found)) = found else {
+        let Ok(FromClient::Testified {
+            differences: found,
+            last: true,
+        }) = found
+        else {
             panic!("{found:?}");
         };
         let [found] = &found[..] else {
@@ -78,4 +88,48 @@ fn one_wrong_value_is_named() {
         message.truncate(message.len() - 3);
         assert!(theatre.server.handle(PeerId(1), &message).is_err());
     });
+}
+
+/// A client that shows much says it in parts, and however often it is asked, little waits. Fails if
+/// `testimony::write` does not look at its length, begins anew with every part, or leaves one out
+/// (`slot > from`); and if `Client::handle` takes another question for the answer's end.
+#[test]
+fn a_long_answer_comes_in_parts() {
+    let mut theatre = Theatre::new(1, 1, common::good(), Everything);
+    let mut step = theatre.server.step(Tick(1)).expect("the first");
+    for _ in 0..2000 {
+        step.spawn(&Unit::default()).expect("sound");
+    }
+    step.finish();
+    theatre.tick = 1;
+    while theatre.seats[0].client.objects().count() < 2000 {
+        theatre.exchange();
+        theatre.tick += 1;
+        let step = theatre.server.step(Tick(theatre.tick));
+        step.expect("in order").finish();
+    }
+    let (server, client) = (&mut theatre.server, &mut theatre.seats[0].client);
+    server.question(PeerId(1)).expect("it is here");
+    let question = server.poll_message(PeerId(1)).expect("just asked");
+    for _ in 0..2 {
+        client.handle(&question).expect("nothing is unanswered");
+        for _ in 0..1000 {
+            assert_eq!(client.handle(&question), Err(ClientError::AskedAgain));
+        }
+        let parts = std::iter::from_fn(|| client.poll_message());
+        let parts: Vec<_> = parts.take(100).collect();
+        let mut rows = 0;
+        for (number, part) in (1..).zip(&parts) {
+            assert!(part.len() <= (16 << 10) + 2, "{} bytes", part.len());
+            rows += part.len() - 2;
+            let honest = FromClient::Testified {
+                differences: Vec::new(),
+                last: number == parts.len(),
+            };
+            assert_eq!(server.handle(PeerId(1), part), Ok(honest));
+        }
+        // Number, tick and class of each, and the four columns of its public table.
+        assert_eq!(rows, 2000 * (4 + 4 + 2 + 4 * 8));
+        assert!(parts.len() > 4);
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::{Theatre, Unit, bad, good, schema};
 use prescient_replication::{
-    Change, Client, Config, Everything, Object, PeerId, SetError, Subject, Tick, Viewer,
+    Change, Client, Everything, Object, PeerId, SetError, Subject, Tick, Viewer,
 };
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
@@ -263,7 +263,7 @@ fn nonsense_is_refused() {
     let refused = client.set(object, &Unit::default());
     assert_eq!(refused, Err(SetError::NotInCharge));
     assert_eq!(client.report(None), None);
-    let mut empty = Client::new(schema(), Config::default()).expect("sound");
+    let mut empty = Client::new(schema(), Default::default()).expect("sound");
     assert_eq!(
         empty.set(object, &Unit::default()),
         Err(SetError::NotInCharge)

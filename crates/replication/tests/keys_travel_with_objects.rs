@@ -3,7 +3,7 @@
 
 mod common;
 
-use prescient_replication::{Client, Config, Everything, PeerId, Server, ServerConfig, Tick};
+use prescient_replication::{Client, Everything, PeerId, Server, ServerConfig, Tick};
 use prescient_schema::{Ref, Schema, State};
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ impl Game {
         let mut server = Server::new(schema(), ServerConfig::default(), Everything).expect("sound");
         server.connect(ANN);
         server.connect(BOB);
-        let mut client = Client::new(schema(), Config::default()).expect("sound");
+        let mut client = Client::new(schema(), Default::default()).expect("sound");
         common::greet(&mut server, BOB, &mut client);
         Self {
             server,

@@ -63,7 +63,7 @@ fn slow(seed: u64) {
     };
     let mut server = Server::new(common::schema(), config, Everything).expect("sound");
     for peer in (1..=3).map(PeerId) {
-        let client = Client::new(common::schema(), config.codec);
+        let client = Client::new(common::schema(), Default::default());
         server.connect(peer);
         common::greet(&mut server, peer, &mut client.expect("sound"));
     }

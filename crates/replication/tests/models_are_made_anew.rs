@@ -22,7 +22,7 @@ impl Hall {
     fn new(config: ServerConfig) -> Self {
         let mut server = Server::new(schema(), config, Everything).expect("sound");
         let clients = (1..=3).map(PeerId).map(|peer| {
-            let mut client = Client::new(schema(), config.codec).expect("sound");
+            let mut client = Client::new(schema(), Default::default()).expect("sound");
             server.connect(peer);
             common::greet(&mut server, peer, &mut client);
             client

@@ -20,7 +20,7 @@ const NOBODY: PeerId = PeerId(77);
 /// A server and three clients that know one unit.
 fn stage(config: ServerConfig) -> (Server, Vec<Client>, Ref<Unit>) {
     let mut server = Server::new(schema(), config, Everything).expect("sound");
-    let client = |_| Client::new(schema(), config.codec).expect("sound");
+    let client = |_| Client::new(schema(), Default::default()).expect("sound");
     let mut clients: Vec<Client> = (0..3).map(client).collect();
     for (peer, client) in (1..).map(PeerId).zip(&mut clients) {
         server.connect(peer);
@@ -134,7 +134,7 @@ fn servers_take_any_bytes() {
                 // Nobody can tell it from the truth: it names what was sent. Who is in charge of
                 // nothing may say what he likes about that.
                 Ok(FromClient::Applied) => assert!(bytes[0] == 0 || (bytes[0], length) == (2, 15)),
-                Ok(FromClient::Testified(_)) => assert_eq!(bytes[0], 5),
+                Ok(FromClient::Testified { .. }) => assert_eq!(bytes[0], 5),
                 Ok(FromClient::Greeted) => panic!("by what?"),
                 Err(PeerError::Malformed | PeerError::BadAcknowledgement(_)) => {}
                 Err(error) => panic!("{error}"),
@@ -241,15 +241,21 @@ fn settings_may_make_no_sense() {
         look_every: 0,
         cell: f64::NAN,
         resync_every: u32::MAX,
-        most_event_bytes: 0,
         ..ServerConfig::default()
     };
-    let (mut server, clients, unit) = stage(config);
-    // Nothing may wait, so nothing can be told.
+    let (server, clients, unit) = stage(config);
+    goes_on(server, clients, unit);
+    // Nothing may wait, so nothing can be told, not even how to read what is shown.
+    let config = ServerConfig {
+        most_event_bytes: 0,
+        ..config
+    };
+    let (mut server, clients, _) = stage(config);
     server.tell(PeerId(1), b"hello").expect("connected");
     assert_eq!(server.poll_message(PeerId(1)), None);
     assert_eq!(server.overrun().count(), 3, "not even a welcome");
-    goes_on(server, clients, unit);
+    assert_eq!(server.encode(&|_| None), []);
+    assert!(clients.iter().all(|client| !client.is_welcome()));
 
     let distances = [f64::NAN, f64::INFINITY, -1.0, 0.0];
     for (enter, leave) in distances.into_iter().zip(distances.into_iter().rev()) {
@@ -274,6 +280,6 @@ fn settings_may_make_no_sense() {
     };
     let refused = Server::new(broken(), config, Everything).err();
     assert!(matches!(refused, Some(WorldError::Schema(_))));
-    let refused = Client::new(broken(), config.codec).err();
+    let refused = Client::new(broken(), Default::default()).err();
     assert!(matches!(refused, Some(WorldError::Schema(_))));
 }

@@ -1,8 +1,8 @@
 //! Case 19: two ends whose schemas differ. Neither shows anything wrong, and both say where.
 
 use prescient_replication::{
-    Client, ClientError, Config, Everything, FromClient, PeerError, PeerId, Server, ServerConfig,
-    Tick,
+    Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Server,
+    ServerConfig, Tick,
 };
 use prescient_schema::{Difference, Schema, Side, State, Tolerance};
 
@@ -72,8 +72,11 @@ fn ends(
     };
     let mut server = Server::new(server.0, config, Everything)?;
     server.connect(PEER);
-    let client = Client::tolerant(client.0, Config::default(), client.1)?;
-    Ok((server, client))
+    let config = ClientConfig {
+        tolerance: client.1,
+        ..ClientConfig::default()
+    };
+    Ok((server, Client::new(client.0, config)?))
 }
 
 /// Fails if a peer that has not said the right fingerprint is shown the world, or if the client does

@@ -21,7 +21,7 @@ fn events_about_objects_arrive() -> Result<(), WorldError> {
         ..ServerConfig::default()
     };
     let mut server = Server::new(schema(), config, Everything)?;
-    let mut client = Client::new(schema(), codec)?;
+    let mut client = Client::new(schema(), Default::default())?;
     let peer = PeerId(1);
     server.connect(peer);
     common::greet(&mut server, peer, &mut client);

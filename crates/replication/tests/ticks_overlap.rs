@@ -4,7 +4,7 @@ mod common;
 
 use common::{Unit, schema};
 use prescient_replication::{
-    Client, Config, Everything, Messages, PeerId, Server, ServerConfig, Step, Tick, WorldError,
+    Client, Everything, Messages, PeerId, Server, ServerConfig, Step, Tick, WorldError,
 };
 use prescient_schema::Ref;
 
@@ -21,7 +21,7 @@ impl Play {
     fn new() -> Self {
         let server = Server::new(schema(), ServerConfig::default(), Everything);
         let mut server = server.expect("a sound schema");
-        let mut client = Client::new(schema(), Config::default()).expect("a sound schema");
+        let mut client = Client::new(schema(), Default::default()).expect("a sound schema");
         server.connect(PEER);
         common::greet(&mut server, PEER, &mut client);
         Self {

@@ -32,7 +32,7 @@ fn stage(schema: Schema) -> (Server, Client) {
     let config = ServerConfig::default();
     let mut server = Server::new(schema.clone(), config, Everything).expect("sound");
     server.connect(PeerId(1));
-    let mut client = Client::new(schema, config.codec).expect("sound");
+    let mut client = Client::new(schema, Default::default()).expect("sound");
     common::greet(&mut server, PeerId(1), &mut client);
     (server, client)
 }

@@ -8,6 +8,7 @@ mod bots;
 mod creature;
 mod links;
 mod page;
+mod plane;
 mod pond;
 mod stage;
 mod truth;

@@ -9,6 +9,7 @@ use std::f32::consts::{PI, TAU};
 use prescient_sim::world::Random;
 
 use super::creature::{Creature, Kind, Mood, STEPS};
+use super::plane::{angle, course, heading_of, length, minus, plus, scaled, units};
 
 /// The truth.
 pub struct Pond {
@@ -214,40 +215,6 @@ fn speed(kind: Kind) -> f32 {
         Kind::Turtle => 0.5,
         Kind::Lily => 0.0,
     }
-}
-
-/// A velocity in steps.
-fn course(heading: f32, speed: f32) -> [i32; 2] {
-    [heading.cos(), heading.sin()].map(|part| (part * speed * STEPS as f32).round() as i32)
-}
-
-fn units(steps: i32) -> f32 {
-    steps as f32 / STEPS as f32
-}
-
-fn heading_of([x, y]: [f32; 2]) -> f32 {
-    y.atan2(x)
-}
-
-/// The same angle between −π and π.
-fn angle(angle: f32) -> f32 {
-    (angle + PI).rem_euclid(TAU) - PI
-}
-
-fn plus(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
-    [a[0] + b[0], a[1] + b[1]]
-}
-
-fn minus(a: [f32; 2], b: [f32; 2]) -> [f32; 2] {
-    [a[0] - b[0], a[1] - b[1]]
-}
-
-fn scaled(a: [f32; 2], by: f32) -> [f32; 2] {
-    [a[0] * by, a[1] * by]
-}
-
-fn length([x, y]: [f32; 2]) -> f32 {
-    x.hypot(y)
 }
 
 /// Width and height of the pond, in units.

@@ -7,13 +7,14 @@ mod scene;
 
 use std::collections::VecDeque;
 
-use prescient_codec::{ClientId, Config, DecodeError, Tick};
+use prescient_codec::{ClientId, Config, DecodeError, Slot, Tick};
 use prescient_schema::{Content, Difference, EntityRef, Library, Schema, State, Tolerance};
 use thiserror::Error;
 
 use crate::event::About;
 use crate::grid::Place;
 use crate::message::{Message, Said};
+use crate::settings::{self, SettingsMismatch};
 use crate::stay::Stay;
 use crate::testimony;
 use crate::world::WorldError;
@@ -62,6 +63,24 @@ pub enum Change {
     },
 }
 
+/// What a client does by default. How state is coded is the server's to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Whether what a server with another schema shows is read, as far as both tolerate it.
+    pub tolerance: Tolerance,
+    /// Entities that it is willing to hold. A server that may show more is refused.
+    pub max_entities: usize,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            tolerance: Tolerance::Exact,
+            max_entities: Config::default().max_entities,
+        }
+    }
+}
+
 /// Why a message was not taken. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -73,9 +92,18 @@ pub enum ClientError {
     /// themselves, too.
     #[error(transparent)]
     State(#[from] DecodeError),
+    /// State that came before the server said how it is coded. What follows makes up for it.
+    #[error("state came before it is known how to read it")]
+    Early,
     /// The server's schema is another, and this end cannot read by it. *Here* is the server.
     #[error("the server's schema is another: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
+    /// The server codes state in a way that this end cannot take over.
+    #[error(transparent)]
+    Settings(#[from] SettingsMismatch),
+    /// The server asks what is shown before it was told the last time. It is told once.
+    #[error("the server asks again before it was answered")]
+    AskedAgain,
 }
 
 /// What a client was shown.
@@ -90,27 +118,27 @@ pub struct Client {
     scene: Scene,
     inbox: Inbox,
     author: Author,
+    /// How state is coded, once the server said so.
     config: Config,
+    max_entities: usize,
     /// Whether the server answered that its schema is another.
     corrected: bool,
     welcome: bool,
     /// Messages that are to be delivered once.
     outbox: VecDeque<Vec<u8>>,
+    /// Where the answer to the server's question goes on.
+    testimony: Option<Slot>,
 }
 
 impl Client {
-    /// A client that knows nothing but the schema, which the server must have exactly.
-    pub fn new(schema: Schema, config: Config) -> Result<Self, WorldError> {
-        Self::tolerant(schema, config, Tolerance::Exact)
-    }
-
-    /// A client that reads what a server with another schema shows, as far as both tolerate it.
-    pub fn tolerant(
-        schema: Schema,
-        config: Config,
-        tolerance: Tolerance,
-    ) -> Result<Self, WorldError> {
+    /// A client that knows nothing but the schema.
+    pub fn new(schema: Schema, config: ClientConfig) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
+        let ClientConfig {
+            tolerance,
+            max_entities,
+        } = config;
+        let config = Config::default();
         let fingerprint = schema.fingerprint();
         let scene = Scene::new(schema.clone(), config);
         Ok(Self {
@@ -121,9 +149,11 @@ impl Client {
             scene,
             inbox: Inbox::default(),
             config,
+            max_entities,
             corrected: false,
             welcome: false,
             outbox: VecDeque::from([Message::Hello { fingerprint }.to_bytes()]),
+            testimony: None,
         })
     }
 
@@ -132,14 +162,14 @@ impl Client {
         match Message::read(message) {
             Some(Message::Here { stay, said }) => self.hear(self.stay.near(stay), said),
             Some(Message::Schema { tolerance, schema }) => self.adapt(schema, tolerance),
-            Some(Message::Welcome) => {
-                self.welcome = true;
-                Ok(())
-            }
-            Some(Message::Question) => {
-                self.testify();
-                Ok(())
-            }
+            Some(Message::Welcome { config }) => self.begin(config),
+            Some(Message::Question) => match self.testimony {
+                None => {
+                    self.testimony = Some(FIRST);
+                    Ok(())
+                }
+                Some(_) => Err(ClientError::AskedAgain),
+            },
             Some(Message::Hello { .. } | Message::Unreadable { .. }) | None => {
                 Err(ClientError::Malformed)
             }
@@ -149,6 +179,9 @@ impl Client {
     fn hear(&mut self, stay: Stay, said: Said<'_>) -> Result<(), ClientError> {
         let notice = match said {
             Said::State(packet) => {
+                if !self.welcome {
+                    return Err(ClientError::Early);
+                }
                 if stay != self.stay {
                     return Err(ClientError::State(DecodeError::Late));
                 }
@@ -172,8 +205,9 @@ impl Client {
                 (tick, Notice::Event { about, payload })
             }
             Said::Charge { tick, about, yours } => (tick, Notice::Charge { about, yours }),
-            Said::Entered => {
+            Said::Entered { config } => {
                 if stay > self.stay {
+                    self.config = settings::adopt(config, self.max_entities)?;
                     self.enter(stay);
                 }
                 return Ok(());
@@ -196,9 +230,11 @@ impl Client {
         Some(self.here(Said::Applied(ack)))
     }
 
-    /// The next message for the server that wants a carrier that delivers it once and in order.
+    /// The next message for the server that wants a carrier that delivers it once and in order. What
+    /// there is no room for can be polled later: little waits in here.
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
-        self.outbox.pop_front()
+        let message = self.outbox.pop_front();
+        message.or_else(|| self.testify())
     }
 
     /// A message that tells the server what happened here, perhaps to an object that is shown. It
@@ -392,14 +428,31 @@ impl Client {
     fn enter(&mut self, stay: Stay) {
         self.stay = stay;
         self.entered = true;
-        self.scene.restart();
-        self.author = Author::new(&self.scene, self.config);
+        self.restart();
         self.inbox.release(stay, None);
+    }
+
+    /// The server shows us the world from now on, coded like this.
+    fn begin(&mut self, config: Config) -> Result<(), ClientError> {
+        if self.welcome {
+            return Err(ClientError::Malformed);
+        }
+        self.config = settings::adopt(config, self.max_entities)?;
+        self.welcome = true;
+        self.restart();
+        Ok(())
+    }
+
+    /// Nothing is shown any more, and nothing was learned.
+    fn restart(&mut self) {
+        self.scene.restart(self.config);
+        self.author = Author::new(&self.scene, self.config);
+        self.testimony = self.testimony.map(|_| FIRST);
     }
 
     /// The server has another schema than we said.
     fn adapt(&mut self, schema: &[u8], allows: Tolerance) -> Result<(), ClientError> {
-        if std::mem::replace(&mut self.corrected, true) {
+        if self.welcome || std::mem::replace(&mut self.corrected, true) {
             return Err(ClientError::Malformed);
         }
         let server = self.reading.own.read_other(schema);
@@ -418,10 +471,15 @@ impl Client {
         Ok(())
     }
 
-    fn testify(&mut self) {
+    /// The next part of the answer to a question, if there was one.
+    fn testify(&mut self) -> Option<Vec<u8>> {
         let tick_of = |id| self.scene.entity_tick(id);
-        let rows = &testimony::write(self.scene.decoder.world(), &tick_of);
-        let message = self.here(Said::Testimony { rows });
-        self.outbox.push_back(message);
+        let part = testimony::write(self.scene.decoder.world(), self.testimony?, &tick_of);
+        self.testimony = part.next;
+        let (last, rows) = (part.next.is_none(), &part.rows[..]);
+        Some(self.here(Said::Testimony { last, rows }))
     }
 }
+
+/// Where every testimony begins.
+const FIRST: Slot = Slot(0);

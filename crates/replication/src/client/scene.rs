@@ -12,7 +12,6 @@ use crate::kinds::{Kind, Kinds};
 /// What is shown of one world after the other.
 pub(super) struct Scene {
     kinds: Kinds,
-    config: Config,
     pub decoder: Decoder,
     /// Everything that is shown, by the number of its first table's entity.
     shown: BTreeMap<u32, Shown>,
@@ -54,7 +53,6 @@ impl Scene {
         let (kinds, schema) = Kinds::of(schema);
         Self {
             kinds,
-            config,
             decoder: Decoder::new(Arc::new(schema), config),
             shown: BTreeMap::new(),
             parts: BTreeMap::new(),
@@ -66,8 +64,8 @@ impl Scene {
         }
     }
 
-    /// Shows another world from now on.
-    pub fn restart(&mut self) {
+    /// Shows another world from now on, coded like this.
+    pub fn restart(&mut self, config: Config) {
         let tick = self.tick().unwrap_or_default();
         while let Some((&id, _)) = self.shown.first_key_value() {
             self.leave(id, tick);
@@ -78,7 +76,7 @@ impl Scene {
         self.covered.clear();
         self.lives.iter_mut().for_each(|life| life.ended = None);
         let schema = self.decoder.world().schema().clone();
-        self.decoder = Decoder::new(schema, self.config);
+        self.decoder = Decoder::new(schema, config);
     }
 
     pub fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {

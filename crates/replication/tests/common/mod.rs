@@ -228,7 +228,7 @@ impl Theatre {
             }
             while let Some(message) = seat.down.poll(now) {
                 match seat.client.handle(&message) {
-                    Ok(()) | Err(ClientError::State(DecodeError::Late)) => {}
+                    Ok(()) | Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {}
                     Err(_) if self.damaged => {}
                     Err(error) => panic!("an honest packet was refused: {error}"),
                 }

@@ -218,7 +218,7 @@ impl Host {
                         self.joined.insert(peer);
                         Some(Happened::Joined(peer, visit))
                     }
-                    Ok(FromClient::Applied | FromClient::Testified(_))
+                    Ok(FromClient::Applied | FromClient::Testified { .. })
                     | Err(PeerError::NoSuchPeer(_)) => None,
                     Err(error) => {
                         verdict.note(Fault::Failure, || {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use prescient_codec::DecodeError;
-use prescient_replication::{About, Change, Client, ClientError, Config, Object, PeerId, Tick};
+use prescient_replication::{
+    About, Change, Client, ClientConfig, ClientError, Object, PeerId, Tick,
+};
 use prescient_sim::link::{EndpointId, Network, Time};
 use prescient_transport::{
     self as transport, ClientEvent, ClientId, CloseReason, Grant, Received, UnixTime,
@@ -54,7 +56,7 @@ pub struct Heard {
 
 impl Seat {
     /// Comes, or comes back.
-    pub fn come(&mut self, schema: Schema, config: Config, clock: Clock) {
+    pub fn come(&mut self, schema: Schema, clock: Clock) {
         self.visits += 1;
         let grant = Grant {
             client: ClientId(self.peer.0),
@@ -69,7 +71,7 @@ impl Seat {
         let net = transport::Client::connect(token, PROTOCOL, link_config(), &mut self.dice, now);
         self.visit = Some(Visit {
             net: net.expect("the same protocol"),
-            view: Client::new(schema, config).expect("a sound schema"),
+            view: Client::new(schema, ClientConfig::default()).expect("a sound schema"),
             connected: false,
             unanswered: false,
             picture: BTreeMap::new(),
@@ -234,7 +236,7 @@ impl Visit {
 
     fn take(&mut self, peer: PeerId, message: &[u8], verdict: &mut Verdict) {
         match self.view.handle(message) {
-            Ok(()) | Err(ClientError::State(DecodeError::Late)) => {}
+            Ok(()) | Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {}
             Err(error) => {
                 let tick = self.view.tick();
                 verdict.note(Fault::Failure, || {

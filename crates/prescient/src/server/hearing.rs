@@ -1,0 +1,123 @@
+//! What a server makes of what arrives.
+
+use prescient_replication::{FromClient, PeerError, PeerId};
+use prescient_transport::{ClientId, CloseReason, Input, Received};
+
+use crate::protocol::ANSWERS;
+use crate::server::{Server, ServerEvent};
+use crate::watch;
+
+impl Server {
+    pub(super) fn handle(&mut self, event: prescient_transport::ServerEvent) {
+        use prescient_transport::ServerEvent as Net;
+        watch::span!("handle");
+        match event {
+            Net::Connected {
+                connection,
+                client,
+                data,
+                ..
+            } => self.welcome(PeerId(connection.0), client, data),
+            Net::Received {
+                connection,
+                received: Received::Message { message, .. },
+            } => self.hear(PeerId(connection.0), &message),
+            Net::Received {
+                connection,
+                received: Received::Input { input, .. },
+            } => self.feel(PeerId(connection.0), input),
+            Net::Silent { connection } => {
+                self.events
+                    .push_back(ServerEvent::Silent(PeerId(connection.0)));
+            }
+            Net::Resumed { connection } => {
+                self.events
+                    .push_back(ServerEvent::Resumed(PeerId(connection.0)));
+            }
+            Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
+            _ => {}
+        }
+    }
+
+    pub(super) fn hear(&mut self, peer: PeerId, message: &[u8]) {
+        let heard = self.worlds.home_mut(peer).handle(peer, message);
+        if self.arriving.contains_key(&peer) {
+            // Who waits at the door does not wait for the next tick.
+            self.send_messages(peer);
+        }
+        if let Some(message) = self.worlds.home_mut(peer).acknowledgement(peer) {
+            // The next one says the same and more.
+            let _ = self.carrier.send(peer, ANSWERS, &message);
+        }
+        match heard {
+            Ok(FromClient::Event { about, payload }) => {
+                let said = ServerEvent::Said {
+                    peer,
+                    about,
+                    payload,
+                };
+                self.events.push_back(said);
+            }
+            Ok(FromClient::Greeted) => {
+                if let Some((client, data)) = self.arriving.remove(&peer) {
+                    watch::event!("joined", peer, client = client.0);
+                    watch::count!("prescient_joined", 1);
+                    let joined = ServerEvent::Joined { peer, client, data };
+                    self.events.push_back(joined);
+                }
+            }
+            Ok(FromClient::Testified { differences, last }) => {
+                let said = ServerEvent::Testified {
+                    peer,
+                    differences,
+                    last,
+                };
+                self.events.push_back(said);
+            }
+            Err(PeerError::Schema(differences)) => {
+                if let Some(&(client, _)) = self.arriving.get(&peer) {
+                    let event = ServerEvent::OtherSchema {
+                        client,
+                        differences,
+                    };
+                    self.events.push_back(event);
+                }
+                self.close(peer, CloseReason::Violation);
+            }
+            Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
+            Err(error) => {
+                watch::event!("refused", peer, error = error);
+                watch::count!("prescient_refused", 1);
+                self.close(peer, CloseReason::Violation);
+            }
+        }
+    }
+
+    fn feel(&mut self, peer: PeerId, input: Input) {
+        let stage = self.worlds.home_mut(peer);
+        if stage.set_keys(peer, input.held.bits()).is_ok() {
+            self.events.push_back(ServerEvent::Input { peer, input });
+        }
+    }
+
+    pub(super) fn close(&mut self, peer: PeerId, reason: CloseReason) {
+        self.carrier.close(peer, reason);
+    }
+
+    pub(super) fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
+        self.worlds.arrive(peer);
+        self.arriving.insert(peer, (client, data));
+    }
+
+    fn forget(&mut self, peer: PeerId, reason: CloseReason) {
+        self.meters.forget(self.worlds.home(peer), peer);
+        self.worlds.leave(peer);
+        self.backlogs.remove(&peer);
+        // Who never joined does not leave.
+        if self.arriving.remove(&peer).is_none() {
+            watch::event!("left", peer, reason = reason);
+            watch::count!("prescient_left", 1);
+            self.events.push_back(ServerEvent::Left { peer, reason });
+        }
+    }
+}

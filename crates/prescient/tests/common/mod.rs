@@ -1,0 +1,55 @@
+//! A server that goes on while somebody joins it.
+#![allow(dead_code, reason = "every test uses another part")]
+
+use std::thread;
+use std::time::Duration;
+
+use prescient::{
+    Client, ConnectToken, Everything, Schema, Server, ServerEvent, ServerOptions, TokenKey,
+    local_token,
+};
+
+pub fn bind(schema: Schema, options: ServerOptions) -> Server {
+    let key = TokenKey::insecure_for_loopback_tests();
+    let server = Server::bind("127.0.0.1:0", key, schema, Everything, options);
+    server.expect("a server")
+}
+
+pub fn token(server: &Server) -> ConnectToken {
+    let address = server.address().expect("it has a socket");
+    local_token(&address.to_string()).expect("an address of this machine")
+}
+
+/// What becomes of a join, and what the server says of it.
+pub fn join<T: Send + 'static>(
+    server: &mut Server,
+    join: impl FnOnce() -> T + Send + 'static,
+) -> (T, Vec<ServerEvent>) {
+    let joining = thread::spawn(join);
+    let mut events = Vec::new();
+    while !joining.is_finished() {
+        server.wait(Duration::from_millis(2));
+        events.extend(std::iter::from_fn(|| server.poll()));
+    }
+    (joining.join().expect("no panic"), events)
+}
+
+/// Goes on, tick by tick, until something is so.
+pub fn run(
+    server: &mut Server,
+    clients: &mut [Client],
+    mut done: impl FnMut(&mut Server, &mut [Client]) -> bool,
+) {
+    for _ in 0..20_000 {
+        if done(server, clients) {
+            return;
+        }
+        server.step().expect("in order").finish();
+        server.send();
+        server.wait(Duration::from_millis(2));
+        for client in &mut *clients {
+            client.wait(Duration::ZERO);
+        }
+    }
+    panic!("it never comes");
+}

@@ -1,0 +1,262 @@
+//! Real sockets, and clients that know less than their server, or something else.
+
+mod common;
+
+use common::{bind, join, run, token};
+use prescient::{
+    Client, ClientConfig, ClientEvent, ClientOptions, Config, JoinError, Policy, Profile, Schema,
+    ServerConfig, ServerEvent, ServerOptions, SettingsMismatch, State, Tolerance,
+};
+use prescient_schema::{Difference, Side};
+
+mod old {
+    use super::*;
+
+    #[derive(State, Clone, Debug, PartialEq)]
+    #[state(rename = "car")]
+    pub struct Car {
+        #[state(step = 0.01)]
+        pub speed: f32,
+        pub fuel: u8,
+    }
+}
+
+mod new {
+    use super::*;
+
+    #[derive(State, Clone, Debug, PartialEq)]
+    #[state(rename = "car")]
+    pub struct Car {
+        #[state(optional)]
+        pub doors: u8,
+        #[state(step = 0.01)]
+        pub speed: f32,
+        pub fuel: u8,
+    }
+}
+
+fn old_schema() -> Schema {
+    Schema::of::<old::Car>().expect("sound")
+}
+
+fn new_schema() -> Schema {
+    Schema::of::<new::Car>().expect("sound")
+}
+
+fn options(replication: ServerConfig) -> ServerOptions {
+    ServerOptions {
+        replication,
+        ..ServerOptions::default()
+    }
+}
+
+fn tolerant(tolerance: Tolerance) -> (ServerOptions, ClientOptions) {
+    let server = options(ServerConfig {
+        tolerance,
+        ..ServerConfig::default()
+    });
+    let client = ClientOptions {
+        replication: ClientConfig {
+            tolerance,
+            ..ClientConfig::default()
+        },
+        ..ClientOptions::default()
+    };
+    (server, client)
+}
+
+/// Fails if `Client::begin` of the replication keeps its own settings: what was refused would not
+/// be shown.
+#[test]
+fn the_server_alone_decides_how_state_is_coded() {
+    for (policy, profile) in [
+        (Policy::Confirmed, Profile::Best),
+        (Policy::Stateless, Profile::Default),
+    ] {
+        let codec = Config {
+            policy,
+            profile,
+            ..Config::default()
+        };
+        let replication = ServerConfig {
+            codec,
+            ..ServerConfig::default()
+        };
+        let mut server = bind(old_schema(), options(replication));
+        let car = old::Car {
+            speed: 2.5,
+            fuel: 9,
+        };
+        let mut step = server.step().expect("the first");
+        step.spawn(&car).expect("sound");
+        step.finish();
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let token = token(&server);
+            let (client, _) = join(&mut server, || Client::join(token, old_schema()));
+            clients.push(client.expect("it understands"));
+        }
+        let shown = |client: &Client| {
+            let object = client.objects().next()?;
+            client.get::<old::Car>(object)
+        };
+        run(&mut server, &mut clients, |_, clients| {
+            clients.iter().all(|client| shown(client).is_some())
+        });
+        for client in &clients {
+            assert_eq!(shown(client), Some(car.clone()));
+            assert_eq!(client.view_statistics().refused, 0);
+        }
+    }
+}
+
+/// A client of yesterday at a server of today, which has one field more. Fails if `Client::with`
+/// forgets the client's options.
+#[test]
+fn an_old_client_reads_what_a_new_server_shows() {
+    let (server_options, client_options) = tolerant(Tolerance::Additive);
+    let mut server = bind(new_schema(), server_options);
+    let (doors, fuel, speed) = (4, 9, 2.5);
+    let mut step = server.step().expect("the first");
+    let car = step.spawn(&new::Car { doors, fuel, speed }).expect("sound");
+    step.finish();
+    let token = token(&server);
+    let joining = move || Client::join_with(token, old_schema(), client_options);
+    let (client, _) = join(&mut server, joining);
+    let mut clients = [client.expect("both are tolerant")];
+    let mut speed = speed;
+    run(&mut server, &mut clients, |server, clients| {
+        let object = clients[0].objects().next();
+        let shown: Option<old::Car> = object.and_then(|object| clients[0].get(object));
+        if shown == Some(old::Car { speed: 4.5, fuel }) {
+            return true;
+        }
+        speed = (speed + 0.25).min(4.5);
+        let mut step = server.step().expect("in order");
+        step.set(car, &new::Car { doors, fuel, speed })
+            .expect("there");
+        step.finish();
+        false
+    });
+}
+
+/// Fails if either end takes the other's word for its own: then one that wants exactly its own schema
+/// is shown another.
+#[test]
+fn who_does_not_tolerate_it_is_told_where_they_differ() {
+    for (at_server, at_client) in [
+        (Tolerance::Exact, Tolerance::Additive),
+        (Tolerance::Additive, Tolerance::Exact),
+        (Tolerance::Exact, Tolerance::Exact),
+    ] {
+        let mut server = bind(new_schema(), tolerant(at_server).0);
+        let (token, options) = (token(&server), tolerant(at_client).1);
+        let joining = move || Client::join_with(token, old_schema(), options).map(drop);
+        let (joined, mut events) = join(&mut server, joining);
+        let doors = Difference::Field {
+            class: "car".into(),
+            field: "doors".into(),
+            only: Side::Here,
+        };
+        let Err(JoinError::OtherSchema(differences)) = joined else {
+            panic!("not refused by name: {joined:?}");
+        };
+        assert!(differences.contains(&doors));
+        run(&mut server, &mut [], |server, _| {
+            events.extend(std::iter::from_fn(|| server.poll()));
+            !events.is_empty()
+        });
+        let [ServerEvent::OtherSchema { differences, .. }] = &events[..] else {
+            panic!("not noticed: {events:?}");
+        };
+        assert!(differences.contains(&doors));
+    }
+}
+
+/// Fails if `Client::handle` counts what it cannot take over and says nothing, or stays.
+#[test]
+fn what_a_client_cannot_take_over_has_a_name() {
+    let codec = Config {
+        max_entities: 7000,
+        ..Config::default()
+    };
+    let replication = ServerConfig {
+        codec,
+        ..ServerConfig::default()
+    };
+    let options = ClientOptions {
+        replication: ClientConfig {
+            max_entities: 600,
+            ..ClientConfig::default()
+        },
+        ..ClientOptions::default()
+    };
+    let mismatch = SettingsMismatch::MaxEntities {
+        server: 7000,
+        client: 600,
+    };
+    let mut server = bind(old_schema(), self::options(replication));
+    let first = token(&server);
+    let joining = move || Client::join_with(first, old_schema(), options).map(drop);
+    let (joined, _) = join(&mut server, joining);
+    let Err(JoinError::OtherSettings(named)) = joined else {
+        panic!("not refused by name: {joined:?}");
+    };
+    assert_eq!(named, mismatch);
+    assert!(named.to_string().contains("7000") && named.to_string().contains("600"));
+
+    let client = Client::start_with(token(&server), old_schema(), options);
+    let mut clients = [client.expect("it begins")];
+    run(&mut server, &mut clients, |server, clients| {
+        while server.poll().is_some() {}
+        clients[0].poll() == Some(ClientEvent::OtherSettings(mismatch))
+    });
+    assert_eq!(clients[0].objects().count(), 0);
+    run(&mut server, &mut [], |server, _| {
+        while server.poll().is_some() {}
+        server.stage().peers().next().is_none()
+    });
+}
+
+/// A testimony of more than fits into a message. Fails if `testimony::write` does not cut it, or
+/// `Client::send_messages` drops what there is no room for.
+#[test]
+fn a_client_that_shows_much_can_say_so() {
+    let mut server = bind(old_schema(), ServerOptions::default());
+    let mut step = server.step().expect("the first");
+    for fuel in 0..8000 {
+        let fuel = fuel as u8;
+        step.spawn(&old::Car { speed: 1.0, fuel }).expect("sound");
+    }
+    step.finish();
+    let token = token(&server);
+    let (client, events) = join(&mut server, || Client::join(token, old_schema()));
+    let mut clients = [client.expect("a server")];
+    let mut events = events.into_iter();
+    let Some(ServerEvent::Joined { peer, .. }) = events.next() else {
+        panic!("nobody joined");
+    };
+    run(&mut server, &mut clients, |server, clients| {
+        while server.poll().is_some() {}
+        while clients[0].poll().is_some() {}
+        clients[0].objects().count() == 8000
+    });
+    server.stage().question(peer).expect("it is here");
+    let mut parts = Vec::new();
+    run(&mut server, &mut clients, |server, clients| {
+        while clients[0].poll().is_some() {}
+        while let Some(event) = server.poll() {
+            if let ServerEvent::Testified {
+                differences, last, ..
+            } = event
+            {
+                assert_eq!(differences, []);
+                parts.push(last);
+            }
+        }
+        parts.last() == Some(&true)
+    });
+    // 26 bytes of each, and 16 KiB in a part.
+    assert_eq!(parts.len(), (8000usize * 26).div_ceil(16 << 10));
+    assert_eq!(clients[0].view_statistics().too_long, 0);
+}

@@ -1,0 +1,423 @@
+//! Case 32: every call of the facade with nonsense. There is a typed answer, never a panic, and
+//! nothing of the game is lost: three players go on seeing the truth and hearing everything once.
+
+mod common;
+
+use std::time::Duration;
+
+use common::bind;
+use prescient::{
+    Change, Client, ClientConfig, ClientEvent, ClientOptions, Everything, Input, InputError,
+    JoinError, LinkConfig, MoveError, Object, PeerError, PeerId, Place, Ref, Schema, SendError,
+    ServeError, Server, ServerConfig, ServerEvent, ServerOptions, SetError, State, TokenKey,
+    WorldError, WorldId, local_token,
+};
+use prescient_schema::{Class, EntityRef, Field, Kind};
+use prescient_sim::world::Random;
+use prescient_tests::seeds::over_seeds;
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Ball {
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+    bounces: u8,
+}
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Stranger {
+    number: u8,
+}
+
+fn schema() -> Schema {
+    Schema::of::<Ball>().expect("a sound schema")
+}
+
+const NOBODY: PeerId = PeerId(u64::MAX);
+
+fn events(server: &mut Server) -> Vec<ServerEvent> {
+    std::iter::from_fn(|| server.poll()).collect()
+}
+
+/// A game of three, and what was said in it.
+struct Game {
+    server: Server,
+    clients: Vec<Client>,
+    peers: Vec<PeerId>,
+    ball: Ref<Ball>,
+    /// An object that is there no longer, as the server and the clients call it.
+    gone: Ref<Ball>,
+    gone_objects: Vec<Object>,
+    told: u32,
+    heard: [u32; 3],
+    said: u32,
+    overheard: u32,
+}
+
+impl Game {
+    fn new() -> Self {
+        let mut server = Server::offline(schema(), Everything).expect("a server");
+        let clients: Vec<_> = (0..3).map(|_| server.seat()).collect();
+        let peers = events(&mut server).into_iter().map(|event| match event {
+            ServerEvent::Joined { peer, .. } => peer,
+            other => panic!("not joined: {other:?}"),
+        });
+        let peers = peers.collect();
+        let mut step = server.step().expect("the first");
+        let gone = step.spawn(&Ball::default()).expect("sound");
+        step.finish();
+        let mut game = Self {
+            server,
+            clients,
+            peers,
+            ball: gone,
+            gone,
+            gone_objects: Vec::new(),
+            told: 0,
+            heard: [0; 3],
+            said: 0,
+            overheard: 0,
+        };
+        game.pass();
+        let objects = game.clients.iter().map(|client| client.objects().next());
+        game.gone_objects = objects.map(|object| object.expect("shown")).collect();
+        let mut step = game.server.step().expect("in order");
+        step.despawn(gone.entity()).expect("there");
+        game.ball = step.spawn(&Ball::default()).expect("sound");
+        step.finish();
+        game.pass();
+        game
+    }
+
+    /// Everybody says and hears what there is, each of which counts.
+    fn pass(&mut self) {
+        self.server.send();
+        for (client, heard) in self.clients.iter_mut().zip(&mut self.heard) {
+            while let Some(event) = client.poll() {
+                if let ClientEvent::Change(Change::Event { payload, .. }) = event {
+                    assert_eq!(payload, heard.to_le_bytes(), "in order, each once");
+                    *heard += 1;
+                }
+            }
+        }
+        for event in events(&mut self.server) {
+            if let ServerEvent::Said { payload, .. } = event {
+                assert_eq!(payload, b"sense");
+                self.overheard += 1;
+            }
+        }
+    }
+
+    /// A tick in which everything is as it should be.
+    fn play(&mut self, tick: u32) {
+        let place = [tick as f32, -(tick as f32)];
+        let bounces = tick as u8;
+        let value = Ball { place, bounces };
+        let mut step = self.server.step().expect("in order");
+        step.set(self.ball, &value).expect("there");
+        step.finish();
+        for &peer in &self.peers {
+            let told = self.server.tell(peer, &self.told.to_le_bytes());
+            told.expect("it is here");
+        }
+        self.told += 1;
+        for client in &mut self.clients {
+            client.tell(None, b"sense").expect("there is room");
+            self.said += 1;
+        }
+        self.pass();
+        self.pass();
+        for client in &self.clients {
+            let shown: Vec<_> = client.objects().map(|object| client.get(object)).collect();
+            assert_eq!(shown, [Some(value.clone())]);
+        }
+        assert_eq!(self.heard, [self.told; 3]);
+        assert_eq!(self.overheard, self.said);
+    }
+
+    /// Something that makes no sense to a server.
+    fn bother_server(&mut self, which: i64) {
+        let (server, ball, gone) = (&mut self.server, self.ball, self.gone.entity());
+        let missing = Err(PeerError::NoSuchPeer(NOBODY));
+        let no_object = WorldError::NoSuchObject(gone);
+        // Opened, left and closed, so that there is none.
+        let world = server.open_world(Everything).expect("sound");
+        server.close_world(world).expect("nobody is there");
+        let no_world = MoveError::NoSuchWorld(world);
+        match which {
+            0 => assert_eq!(server.tell(NOBODY, b"?"), missing),
+            1 => server.kick(NOBODY),
+            2 => assert_eq!(server.move_to(self.peers[0], world), Err(no_world)),
+            3 => {
+                let nobody = MoveError::NoSuchPeer(NOBODY);
+                assert_eq!(server.move_to(NOBODY, WorldId::FIRST), Err(nobody));
+            }
+            4 => {
+                let in_use = MoveError::InUse(WorldId::FIRST);
+                assert_eq!(server.close_world(WorldId::FIRST), Err(in_use));
+                assert_eq!(server.close_world(world), Err(no_world));
+            }
+            5 => assert!(server.step_in(world).is_none() && server.stage_of(world).is_none()),
+            6 => {
+                assert_eq!(server.announce(gone, b"?"), Err(no_object));
+                let nothing = WorldError::NoSuchObject(EntityRef::NONE);
+                assert_eq!(server.announce(EntityRef::NONE, b"?"), Err(nothing));
+            }
+            7 => {
+                assert_eq!(server.keep_ledger(NOBODY, true), missing);
+                assert_eq!(server.ledger(NOBODY), []);
+                assert_eq!(server.statistics(NOBODY), None);
+                assert_eq!(server.keys(NOBODY), 0);
+            }
+            8 => {
+                let stage = server.stage();
+                assert_eq!(stage.question(NOBODY), missing);
+                assert_eq!(stage.resync(NOBODY), missing);
+                assert_eq!(stage.set_keys(NOBODY, u64::MAX), missing);
+                assert_eq!(stage.look_from(NOBODY, Place([f64::NAN; 3])), missing);
+            }
+            9 => {
+                let nowhere = Place([f64::NAN, f64::INFINITY, -1e300]);
+                let looked = server.stage().look_from(self.peers[1], nowhere);
+                looked.expect("it is here");
+            }
+            10 => {
+                let mut step = server.step().expect("in order");
+                let stranger = Stranger::default();
+                let unknown = WorldError::UnknownType(Stranger::NAME.into());
+                assert_eq!(step.spawn(&stranger).map(drop), Err(unknown.clone()));
+                assert_eq!(step.set(Ref::to(ball.entity()), &stranger), Err(unknown));
+                let value = Ball::default();
+                assert_eq!(step.set(Ref::to(gone), &value), Err(no_object.clone()));
+                assert_eq!(step.despawn(gone), Err(no_object.clone()));
+                assert_eq!(step.entrust(gone, Some(NOBODY)), Err(no_object.clone()));
+                assert_eq!(step.give(gone, Some(NOBODY)), Err(no_object));
+            }
+            11 => {
+                let place = [f32::NAN, f32::NEG_INFINITY];
+                let broken = Ball { place, bounces: 0 };
+                let mut step = server.step().expect("in order");
+                step.set(ball, &broken).expect("numbers saturate");
+            }
+            12 => {
+                // Too long to be said: nobody hears of it, and it is counted.
+                let report =
+                    |server: &Server, peer| server.statistics(peer).expect("here").too_long;
+                let before = report(server, self.peers[2]);
+                server.tell(self.peers[2], &[7; 200_000]).expect("here");
+                server.send();
+                assert_eq!(report(server, self.peers[2]), before + 1);
+            }
+            _ => {
+                server.wait(Duration::ZERO);
+                server.send();
+                server.send();
+            }
+        }
+    }
+
+    /// Something that makes no sense to a client.
+    fn bother_client(&mut self, at: usize, which: i64) {
+        let (client, gone) = (&mut self.clients[at], self.gone_objects[at]);
+        let here = client.objects().next().expect("shown");
+        match which {
+            0 => {
+                assert_eq!(client.get::<Ball>(gone), None);
+                assert_eq!(client.get::<Stranger>(here), None);
+                assert_eq!(client.get_table::<Ball>(here, "secret"), None);
+            }
+            1 => {
+                for reference in [EntityRef::NONE, EntityRef::new(u32::MAX, 9)] {
+                    assert_eq!(client.resolve(reference), None);
+                }
+                assert_eq!(client.reference(gone), None);
+                assert_eq!(client.offset(here, gone), None);
+            }
+            2 => {
+                let refused = Err(SetError::NotInCharge);
+                assert_eq!(client.set(here, &Ball::default()), refused);
+                assert_eq!(client.set(gone, &Ball::default()), refused);
+                assert_eq!(client.set(here, &Stranger::default()), refused);
+                assert!(!client.is_in_charge(gone));
+                client.report();
+            }
+            3 => {
+                let long = client.tell(None, &[0; 200_000]);
+                assert!(matches!(long, Err(SendError::TooLong { .. })), "{long:?}");
+                assert_eq!(
+                    client.tell(Some(gone), b"nonsense"),
+                    Ok(()),
+                    "nothing is said"
+                );
+            }
+            4 => {
+                let fields = vec![0; 100_000];
+                let input = Input {
+                    fields,
+                    ..Input::default()
+                };
+                assert_eq!(client.act(input), Err(InputError::Fields(100_000)));
+            }
+            5 => client.press(u64::MAX).expect("any keys are keys"),
+            _ => client.wait(Duration::ZERO),
+        }
+    }
+}
+
+/// Fails if `Worlds::close` closes the first, `Worlds::move_to` looks for the peer last and panics,
+/// `Backlog::send` says nothing of what is too long, or `Seat::push_input` takes fields of any length.
+#[test]
+fn nothing_is_lost_in_a_game_of_nonsense() {
+    over_seeds(20, |seed| {
+        let mut random = Random::new(seed);
+        let mut game = Game::new();
+        for tick in 1..=60 {
+            for _ in 0..4 {
+                game.bother_server(random.range(0, 14));
+                let at = random.range(0, 3) as usize;
+                game.bother_client(at, random.range(0, 7));
+            }
+            game.play(tick);
+        }
+    });
+}
+
+/// Who is out gets an answer, too. Fails if `Client::press` goes on without a connection.
+#[test]
+fn after_the_end_there_are_still_answers() {
+    let mut game = Game::new();
+    game.server.kick(game.peers[0]);
+    game.server.kick(game.peers[0]);
+    game.pass();
+    assert_eq!(
+        game.server.tell(game.peers[0], b"?"),
+        Err(PeerError::NoSuchPeer(game.peers[0]))
+    );
+    let client = &mut game.clients[0];
+    assert_eq!(client.tell(None, b"?"), Err(SendError::NotConnected));
+    assert_eq!(client.press(1), Err(InputError::NotConnected));
+    client.report();
+    client.wait(Duration::ZERO);
+    assert_eq!(client.poll(), None);
+    assert_eq!(client.objects().count(), 1, "what was shown stays");
+    (game.clients.remove(0)).leave();
+    (game.peers, game.heard) = (game.peers[1..].to_vec(), [0; 3]);
+    game.told = 0;
+    let mut step = game.server.step().expect("in order");
+    let value = Ball {
+        bounces: 3,
+        ..Ball::default()
+    };
+    step.set(game.ball, &value).expect("there");
+    step.finish();
+    game.pass();
+    for client in &game.clients {
+        let object = client.objects().next().expect("shown");
+        assert_eq!(client.get(object), Some(value.clone()));
+    }
+    game.server.shut_down();
+}
+
+/// Fails if `Schema::validate` is not asked, or if an address is taken for granted.
+#[test]
+fn what_cannot_begin_says_why() {
+    let twice = Field::new("a", Kind::Bool);
+    let broken = || Schema {
+        classes: vec![Class::new("broken", vec![twice.clone(), twice.clone()])],
+    };
+    let refused = Server::offline(broken(), Everything).err();
+    assert!(matches!(
+        refused,
+        Some(ServeError::World(WorldError::Schema(_)))
+    ));
+    for address in ["", "nowhere", "127.0.0.1", "127.0.0.1:99999", ":::", "\0:1"] {
+        let refused = Server::local(address, schema(), Everything).err();
+        assert!(matches!(refused, Some(ServeError::Address(_))), "{address}");
+        let refused = Client::local(address, schema()).err();
+        assert!(matches!(refused, Some(JoinError::Address(_))), "{address}");
+    }
+    let server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let address = server.address().expect("it has a socket").to_string();
+    let refused = Server::local(&address, schema(), Everything).err();
+    assert!(matches!(refused, Some(ServeError::Socket(_))), "taken");
+    let token = local_token(&address).expect("it is on this machine");
+    let refused = Client::join(token, broken()).err();
+    assert!(matches!(
+        refused,
+        Some(JoinError::World(WorldError::Schema(_)))
+    ));
+}
+
+/// Options of a server and a client without sense: no panic, and what can work does. Fails if
+/// `Backlog` counts what it does not hold (`bytes` without what was sent).
+#[test]
+fn options_may_make_no_sense() {
+    for extreme in [0, 1, usize::MAX] {
+        let link = LinkConfig {
+            outbox: extreme,
+            inbox: extreme,
+            inbox_bytes: extreme,
+            longest_message: extreme,
+            backlog: extreme,
+            timeout: Duration::from_secs(extreme.min(9) as u64),
+            stalled: Duration::ZERO,
+            ..LinkConfig::default()
+        };
+        let options = ServerOptions {
+            packet: extreme,
+            backlog: extreme,
+            public: vec![([0, 0, 0, 0], 0).into()],
+            replication: ServerConfig {
+                look_every: extreme as u32,
+                cell: f64::NAN,
+                resync_every: extreme as u32,
+                most_event_bytes: extreme,
+                ..ServerConfig::default()
+            },
+            link,
+            ..ServerOptions::default()
+        };
+        let mut server = bind(schema(), options);
+        let mut seat = server.seat();
+        let address = server.address().expect("it has a socket").to_string();
+        let options = ClientOptions {
+            replication: ClientConfig {
+                max_entities: extreme,
+                ..ClientConfig::default()
+            },
+            link,
+        };
+        let token = local_token(&address).expect("it is on this machine");
+        let mut client = Client::start_with(token, schema(), options).expect("it begins");
+        for bounces in 0..20 {
+            let mut step = server.step().expect("in order");
+            let value = Ball {
+                bounces,
+                ..Ball::default()
+            };
+            step.spawn(&value).expect("sound");
+            step.finish();
+            server.send();
+            server.wait(Duration::from_millis(1));
+            for client in [&mut seat, &mut client] {
+                client.wait(Duration::ZERO);
+                while client.poll().is_some() {}
+                let _ = client.tell(None, &[1; 1000]);
+                let _ = client.press(7);
+            }
+            events(&mut server);
+        }
+        // The seat has nothing between it and its server but what the options forbid.
+        let shown = seat.objects().count();
+        assert_eq!(shown, if extreme > 1 { 20 } else { 0 });
+        server.shut_down();
+    }
+    let key = TokenKey::insecure_for_loopback_tests();
+    let public = Server::bind(
+        "localhost:0",
+        key,
+        schema(),
+        Everything,
+        ServerOptions::default(),
+    );
+    public.expect("a name is an address").shut_down();
+}

@@ -1,0 +1,79 @@
+//! What a server and its clients must have in common, apart from the schema: the server decides, and
+//! tells.
+
+use prescient_codec::{Config, Policy, Profile};
+use thiserror::Error;
+
+/// The settings in a message.
+pub(crate) fn write(config: &Config, bytes: &mut Vec<u8>) {
+    let policy = match config.policy {
+        Policy::Confirmed => 0,
+        Policy::Immediate => 1,
+        Policy::Stateless => 2,
+    };
+    let profile = match config.profile {
+        Profile::Default => 0,
+        Profile::Best => 1,
+    };
+    bytes.extend([policy, profile, u8::from(config.learning)]);
+    bytes.extend_from_slice(&entities(config.max_entities).to_le_bytes());
+}
+
+/// Reads what [`write`] wrote; `None` for anything else.
+pub(crate) fn read(bytes: &[u8]) -> Option<Config> {
+    let &[policy, profile, learning, ref entities @ ..] = bytes else {
+        return None;
+    };
+    Some(Config {
+        policy: match policy {
+            0 => Policy::Confirmed,
+            1 => Policy::Immediate,
+            2 => Policy::Stateless,
+            _ => return None,
+        },
+        profile: match profile {
+            0 => Profile::Default,
+            1 => Profile::Best,
+            _ => return None,
+        },
+        learning: match learning {
+            0 => false,
+            1 => true,
+            _ => return None,
+        },
+        max_entities: u32::from_le_bytes(entities.try_into().ok()?) as usize,
+    })
+}
+
+/// Numbers of entities have 32 bits, so more than that is no limit.
+fn entities(most: usize) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+/// A setting of a server that a client cannot take over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SettingsMismatch {
+    /// The server may show more than this client is willing to hold. Raise the one
+    /// ([`ClientConfig::max_entities`](crate::ClientConfig::max_entities)) or lower the other.
+    #[error("the server may show {server} entities, and this client holds {client} at most")]
+    MaxEntities {
+        /// [`Config::max_entities`] of the server.
+        server: usize,
+        /// What the client is willing to hold.
+        client: usize,
+    },
+}
+
+/// The settings by which a client reads that is willing to hold this many entities.
+pub(crate) fn adopt(server: Config, most: usize) -> Result<Config, SettingsMismatch> {
+    let client = entities(most) as usize;
+    if server.max_entities > client {
+        let server = server.max_entities;
+        return Err(SettingsMismatch::MaxEntities { server, client });
+    }
+    Ok(Config {
+        max_entities: client,
+        ..server
+    })
+}

@@ -1,0 +1,243 @@
+//! The server alone decides how state is coded: clients are told, or say why they cannot.
+
+mod common;
+
+use common::{Unit, greet, schema};
+use prescient_codec::{Policy, Profile};
+use prescient_replication::{
+    Change, Client, ClientConfig, ClientError, Config, Everything, PeerId, Server, ServerConfig,
+    SettingsMismatch, Tick,
+};
+use prescient_schema::Ref;
+
+const PEER: PeerId = PeerId(1);
+
+fn server(codec: Config) -> Server {
+    let config = ServerConfig {
+        codec,
+        ..ServerConfig::default()
+    };
+    let mut server = Server::new(schema(), config, Everything).expect("sound");
+    server.connect(PEER);
+    server
+}
+
+fn client() -> Client {
+    Client::new(schema(), ClientConfig::default()).expect("sound")
+}
+
+fn configs() -> Vec<Config> {
+    let mut all = Vec::new();
+    for policy in [Policy::Confirmed, Policy::Immediate, Policy::Stateless] {
+        for profile in [Profile::Default, Profile::Best] {
+            for learning in [true, false] {
+                all.push(Config {
+                    policy,
+                    profile,
+                    learning,
+                    ..Config::default()
+                });
+            }
+        }
+    }
+    all
+}
+
+fn unit(tick: u32) -> Unit {
+    Unit {
+        place: [(tick * tick % 97) as f32, tick as f32],
+        health: tick as u8,
+        ..Unit::default()
+    }
+}
+
+/// A tick, of which everything arrives.
+fn exchange(server: &mut Server, client: &mut Client) {
+    greet(server, PEER, client);
+    for (_, message) in server.encode(&|_| None) {
+        client.handle(&message).expect("it can be read");
+    }
+    let said = [client.report(None), client.acknowledgement()];
+    for message in said.into_iter().flatten() {
+        server.handle(PEER, &message).expect("honest");
+    }
+    if let Some(message) = server.acknowledgement(PEER) {
+        client.handle(&message).expect("it can be read");
+    }
+}
+
+fn step(server: &mut Server, tick: u32, unit_now: Ref<Unit>) {
+    let mut step = server.step(Tick(tick)).expect("in order");
+    step.set(unit_now, &unit(tick)).expect("sound");
+    step.finish();
+}
+
+fn spawn(server: &mut Server) -> Ref<Unit> {
+    let mut step = server.step(Tick(1)).expect("the first");
+    let spawned = step.spawn(&unit(1)).expect("sound");
+    step.finish();
+    spawned
+}
+
+/// Whatever the server's settings are, a client that knows nothing of them shows what is true, and
+/// is understood when it is in charge. Fails if `Client::begin` keeps its own settings, or makes no
+/// new `Author`, or if `Peer::known` waits for a confirmation that never comes.
+#[test]
+fn clients_do_as_the_server_does() {
+    for codec in configs() {
+        let (mut server, mut client) = (server(codec), client());
+        let spawned = spawn(&mut server);
+        for tick in 2..40 {
+            step(&mut server, tick, spawned);
+            exchange(&mut server, &mut client);
+            let object = client.objects().next().expect("it is shown");
+            assert_eq!(client.get(object), Some(unit(tick)), "{codec:?}");
+        }
+        let mut step = server.step(Tick(40)).expect("in order");
+        step.entrust(spawned.entity(), Some(PEER)).expect("there");
+        step.finish();
+        for tick in 41..80 {
+            exchange(&mut server, &mut client);
+            while client.poll_change().is_some() {}
+            let object = client.objects().next().expect("it is shown");
+            if client.is_in_charge(object) {
+                client.set(object, &unit(tick)).expect("in charge");
+            }
+            server.step(Tick(tick)).expect("in order").finish();
+        }
+        let archive = server.world().archive();
+        let slot = archive.entity(spawned.entity()).expect("there");
+        let health = archive.latest(slot).expect("there")[2];
+        assert!(health > 70, "{codec:?}: nothing is heard of it: {health}");
+    }
+}
+
+/// Worlds may be coded in different ways. Fails if `Client::hear` does not take over what it is
+/// told with `Entered`.
+#[test]
+fn every_world_has_its_own() {
+    for codec in configs() {
+        let (mut first, mut second) = (server(Config::default()), server(codec));
+        second.disconnect(PEER);
+        let mut client = client();
+        let units = [spawn(&mut first), spawn(&mut second)];
+        exchange(&mut first, &mut client);
+        let traveller = first.depart(PEER).expect("it was here");
+        second.welcome(PEER, traveller);
+        for tick in 2..20 {
+            step(&mut second, tick, units[1]);
+            exchange(&mut second, &mut client);
+            let object = client.objects().next().expect("it is shown");
+            assert_eq!(client.get(object), Some(unit(tick)), "{codec:?}");
+        }
+        let changes = std::iter::from_fn(|| client.poll_change());
+        assert!(changes.into_iter().any(|change| change == Change::Entered));
+    }
+}
+
+/// Fails if `Client::hear` reads state before it is welcome.
+#[test]
+fn what_comes_before_the_welcome_waits() {
+    let (mut server, mut client) = (server(Config::default()), client());
+    let hello = client.poll_message().expect("its hello");
+    server.handle(PEER, &hello).expect("honest");
+    let spawned = spawn(&mut server);
+    let welcome = server.poll_message(PEER).expect("a welcome");
+    for (_, message) in server.encode(&|_| None) {
+        assert_eq!(client.handle(&message), Err(ClientError::Early));
+    }
+    assert_eq!(client.acknowledgement(), None);
+    client.handle(&welcome).expect("honest");
+    step(&mut server, 2, spawned);
+    exchange(&mut server, &mut client);
+    assert_eq!(client.objects().count(), 1);
+}
+
+/// Over a stream nothing gets lost, so nothing may be said too early, in whatever order a program
+/// polls. Fails if `Peer::encode` does not wait for what introduces it, or `Peer::poll_message` takes
+/// the entrance to another world for it.
+#[test]
+fn nothing_is_said_before_the_welcome_or_the_entrance() {
+    let codec = Config {
+        policy: Policy::Immediate,
+        ..Config::default()
+    };
+    let mut client = client();
+    let (mut first, mut second) = (server(codec), server(codec));
+    second.disconnect(PEER);
+    let (here, there) = (spawn(&mut first), spawn(&mut second));
+    let pass = |server: &mut Server, client: &mut Client, spawned| {
+        for tick in 2..10 {
+            step(server, tick, spawned);
+            let state = server.encode(&|_| None);
+            let told = std::iter::from_fn(|| server.poll_message(PEER)).collect::<Vec<_>>();
+            let state = state.into_iter().map(|(_, message)| message);
+            for message in state.chain(told) {
+                client.handle(&message).expect("it can be read");
+            }
+            while let Some(message) = client.poll_message() {
+                server.handle(PEER, &message).expect("honest");
+            }
+        }
+        let object = client.objects().next().expect("it is shown");
+        assert_eq!(client.get(object), Some(unit(9)));
+    };
+    pass(&mut first, &mut client, here);
+    // It only passes through a world that it is never shown.
+    let mut between = server(codec);
+    let traveller = first.depart(PEER).expect("it was here");
+    between.welcome(PEER, traveller);
+    let traveller = between.depart(PEER).expect("it was here");
+    second.welcome(PEER, traveller);
+    let passage = second.poll_message(PEER).expect("both entrances wait");
+    assert_eq!(second.encode(&|_| None), [], "nothing before the second");
+    client.handle(&passage).expect("it can be read");
+    pass(&mut second, &mut client, there);
+}
+
+/// Fails if `settings::adopt` takes any limit.
+#[test]
+fn what_cannot_be_taken_over_is_named() {
+    let codec = Config {
+        max_entities: 5000,
+        ..Config::default()
+    };
+    let (mut server, config) = (
+        server(codec),
+        ClientConfig {
+            max_entities: 300,
+            ..ClientConfig::default()
+        },
+    );
+    let mut client = Client::new(schema(), config).expect("sound");
+    let hello = client.poll_message().expect("its hello");
+    server.handle(PEER, &hello).expect("honest");
+    let welcome = server.poll_message(PEER).expect("a welcome");
+    let refused = client.handle(&welcome).expect_err("it holds less");
+    let mismatch = SettingsMismatch::MaxEntities {
+        server: 5000,
+        client: 300,
+    };
+    assert_eq!(refused, ClientError::Settings(mismatch));
+    let text = refused.to_string();
+    assert!(text.contains("5000") && text.contains("300"), "{text}");
+    assert!(!client.is_welcome());
+}
+
+/// Fails if a second welcome starts everything anew, or if a schema may come after the first.
+#[test]
+fn a_client_is_welcome_once() {
+    let (mut server, mut client) = (server(Config::default()), client());
+    let spawned = spawn(&mut server);
+    let hello = client.poll_message().expect("its hello");
+    server.handle(PEER, &hello).expect("honest");
+    let welcome = server.poll_message(PEER).expect("a welcome");
+    client.handle(&welcome).expect("honest");
+    step(&mut server, 2, spawned);
+    exchange(&mut server, &mut client);
+    assert_eq!(client.handle(&welcome), Err(ClientError::Malformed));
+    let mut other = vec![0x1f, 1];
+    other.extend(schema().to_bytes());
+    assert_eq!(client.handle(&other), Err(ClientError::Malformed));
+    assert_eq!(client.objects().count(), 1, "nothing changes");
+}
