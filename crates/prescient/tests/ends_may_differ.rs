@@ -218,8 +218,8 @@ fn what_a_client_cannot_take_over_has_a_name() {
     });
 }
 
-/// A testimony of more than fits into a message. Fails if `testimony::write` does not cut it, or
-/// `Client::send_messages` drops what there is no room for.
+/// A testimony of more than fits into a message, and than there is room for at once. Fails if
+/// `testimony::write` does not cut it, or `Client::send_messages` drops what there is no room for.
 #[test]
 fn a_client_that_shows_much_can_say_so() {
     let mut server = bind(old_schema(), ServerOptions::default());
@@ -230,7 +230,10 @@ fn a_client_that_shows_much_can_say_so() {
     }
     step.finish();
     let token = token(&server);
-    let (client, events) = join(&mut server, || Client::join(token, old_schema()));
+    let mut options = ClientOptions::default();
+    options.link.backlog = 40 << 10;
+    let joining = move || Client::join_with(token, old_schema(), options);
+    let (client, events) = join(&mut server, joining);
     let mut clients = [client.expect("a server")];
     let mut events = events.into_iter();
     let Some(ServerEvent::Joined { peer, .. }) = events.next() else {

@@ -155,6 +155,9 @@ impl Game {
                 let in_use = MoveError::InUse(WorldId::FIRST);
                 assert_eq!(server.close_world(WorldId::FIRST), Err(in_use));
                 assert_eq!(server.close_world(world), Err(no_world));
+                // Nor where nobody is.
+                let mut empty = Server::offline(schema(), Everything).expect("a server");
+                assert_eq!(empty.close_world(WorldId::FIRST), Err(in_use));
             }
             5 => assert!(server.step_in(world).is_none() && server.stage_of(world).is_none()),
             6 => {

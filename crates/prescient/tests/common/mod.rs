@@ -27,11 +27,14 @@ pub fn join<T: Send + 'static>(
 ) -> (T, Vec<ServerEvent>) {
     let joining = thread::spawn(join);
     let mut events = Vec::new();
-    while !joining.is_finished() {
+    for _ in 0..10_000 {
+        if joining.is_finished() {
+            return (joining.join().expect("no panic"), events);
+        }
         server.wait(Duration::from_millis(2));
         events.extend(std::iter::from_fn(|| server.poll()));
     }
-    (joining.join().expect("no panic"), events)
+    panic!("nothing comes of it");
 }
 
 /// Goes on, tick by tick, until something is so.
