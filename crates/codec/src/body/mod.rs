@@ -19,7 +19,7 @@ use crate::{
     history::Window,
     ledger::{Account, Cause},
     past::PlanCache,
-    predict::ROWS,
+    predict::{ROWS, Samples},
     range::{RangeDecoder, RangeEncoder},
     session::{List, Session},
     twin::Rows,
@@ -78,13 +78,21 @@ struct PastBuffers {
 pub(crate) trait Truth: Rows {
     /// The precision that an entity shall have from now on.
     fn level(&self, id: u32) -> u8;
+    /// The two newest rows that an entity is predicted from, both exact, and its newest one, if they
+    /// are at hand.
+    fn glance<'s>(
+        &'s self,
+        id: u32,
+        samples: &Samples,
+        window: &mut Window<'s>,
+    ) -> Option<[&'s [i64]; 3]>;
 }
 
 /// Writes a packet; `log` says afterwards what it held.
 pub(crate) fn write_body<const N: usize>(
     session: &mut Session<'_, RangeEncoder, N>,
     contents: &Contents,
-    side: &dyn Truth,
+    side: &impl Truth,
     now: Tick,
     scratch: &mut Scratch,
     bill: &mut Bill,
@@ -166,14 +174,17 @@ impl Readout {
         self.contents.clear();
     }
 
-    fn push(&mut self, id: u32, class: u16, row: &[i64]) {
+    /// Takes a row, which may still be changed.
+    fn push(&mut self, id: u32, class: u16, row: &[i64]) -> &mut [i64] {
+        let start = self.values.len();
         self.rows.push(ReadRow {
             id,
             class,
-            start: self.values.len(),
+            start,
             len: row.len(),
         });
         self.values.extend_from_slice(row);
+        &mut self.values[start..]
     }
 
     pub fn row(&self, row: &ReadRow) -> &[i64] {
@@ -185,7 +196,7 @@ impl Readout {
 pub(crate) fn read_body<const N: usize>(
     session: &mut Session<'_, RangeDecoder<'_>, N>,
     full: bool,
-    side: &dyn Rows,
+    side: &impl Rows,
     now: Tick,
     scratch: &mut Scratch,
     limits: &ReadLimits,

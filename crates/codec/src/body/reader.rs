@@ -11,7 +11,7 @@ use super::{
 use crate::{
     history::Window,
     ledger::Cause,
-    past::Outlook,
+    past::{Motion, Outlook},
     population::Phase,
     range::RangeDecoder,
     session::{List, Session},
@@ -19,16 +19,16 @@ use crate::{
     units::Tick,
 };
 
-pub(super) struct Reader<'r, 's, 'i, const N: usize> {
+pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
     pub(super) session: &'r mut Session<'s, RangeDecoder<'i>, N>,
-    pub(super) side: &'r dyn Rows,
+    pub(super) side: &'r R,
     pub(super) now: Tick,
     pub(super) scratch: &'r mut Scratch,
     pub(super) window: Window<'r>,
     pub(super) out: &'r mut Readout,
 }
 
-impl<const N: usize> Reader<'_, '_, '_, N> {
+impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     pub(super) fn wake(&mut self, id: u32) -> Result<(), Malformed> {
         let book = self.session.book;
         if book.phase(id) != Phase::Resting {
@@ -51,8 +51,9 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
     pub(super) fn all_active(&mut self) -> Result<(), Malformed> {
         let book = self.session.book;
         let mut neighbour = false;
+        let leaves = !self.session.log.despawns.is_empty();
         for &id in &book.active {
-            if self.session.log.despawns.binary_search(&id).is_err() {
+            if !leaves || self.session.log.despawns.binary_search(&id).is_err() {
                 neighbour = self.active(id, neighbour)?;
             }
         }
@@ -86,18 +87,7 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         } = self.scratch;
         let Outlook { samples, plan, .. } = plans.find(book, head, self.now, self.side);
         if samples.count == 0 {
-            let reference = book.classes[usize::from(head.class)].reference.as_deref();
-            self.session
-                .spawn(id, head.class, Cause::Resend, reference, None, row);
-            self.session.sum.add(u64::from(id));
-            self.session.log.levels.push((id, 0));
-            self.session.log.moved.push(id);
-            self.out.push(id, head.class, row);
-            if let Some(reference) = reference {
-                self.hold(head.class, reference.contents());
-            }
-            self.session.verify()?;
-            return Ok(true);
+            return self.resend(id, head.class);
         }
         let differs = self.session.entity_flag(head, neighbour, false);
         if !differs && !head.expects_motion && !self.side.changed_after(id, samples.ticks[0]) {
@@ -106,6 +96,14 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         let window = &mut self.window;
         let found = past(book, (id, head), self.side, (samples, plan), pasts, window);
         let (past, _) = found.ok_or(Malformed)?;
+        if !differs && past.is_plain() && entity.fields.len() == past.newest().len() {
+            let row = self.out.push(id, head.class, past.newest());
+            if past.expect_plainly(&entity.fields, row) == Motion::Moves {
+                self.session.log.moved.push(id);
+            }
+            self.session.verify()?;
+            return Ok(false);
+        }
         if differs {
             self.session
                 .fields(&subject(book, id, entity), &past, 0, None, row);
@@ -118,6 +116,25 @@ impl<const N: usize> Reader<'_, '_, '_, N> {
         self.out.push(id, head.class, row);
         self.session.verify()?;
         Ok(differs)
+    }
+
+    /// An active entity of which no row is known to both ends any more.
+    #[cold]
+    fn resend(&mut self, id: u32, class: u16) -> Result<bool, Malformed> {
+        let Scratch { row, .. } = self.scratch;
+        let class_state = &self.session.book.classes[usize::from(class)];
+        let reference = class_state.reference.as_deref();
+        self.session
+            .spawn(id, class, Cause::Resend, reference, None, row);
+        self.session.sum.add(u64::from(id));
+        self.session.log.levels.push((id, 0));
+        self.session.log.moved.push(id);
+        self.out.push(id, class, row);
+        if let Some(reference) = reference {
+            self.hold(class, reference.contents());
+        }
+        self.session.verify()?;
+        Ok(true)
     }
 
     pub(super) fn spawn(&mut self, id: u32) -> Result<(), Malformed> {

@@ -7,15 +7,15 @@ use super::{
 use crate::{
     history::Window,
     ledger::Cause,
-    past::Outlook,
+    past::{Motion, Outlook, plain_motion},
     range::RangeEncoder,
     session::{List, Session},
     units::Tick,
 };
 
-pub(super) struct Writer<'w, 's, const N: usize> {
+pub(super) struct Writer<'w, 's, S, const N: usize> {
     pub(super) session: &'w mut Session<'s, RangeEncoder, N>,
-    pub(super) side: &'w dyn Truth,
+    pub(super) side: &'w S,
     pub(super) now: Tick,
     pub(super) scratch: &'w mut Scratch,
     pub(super) window: Window<'w>,
@@ -25,7 +25,7 @@ pub(super) struct Writer<'w, 's, const N: usize> {
     pub(super) empty: bool,
 }
 
-impl<const N: usize> Writer<'_, '_, N> {
+impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     /// Writes one item and returns its cost, or takes it back and returns `None` if the packet
     /// would grow beyond its limit.
     pub(super) fn item(&mut self, write: impl FnOnce(&mut Self)) -> Option<u64> {
@@ -67,8 +67,9 @@ impl<const N: usize> Writer<'_, '_, N> {
     pub(super) fn all_active(&mut self, bill: &mut Bill) {
         let book = self.session.book;
         let mut neighbour = false;
+        let leaves = !self.session.log.despawns.is_empty();
         for &id in &book.active {
-            if self.session.log.despawns.binary_search(&id).is_ok() {
+            if leaves && self.session.log.despawns.binary_search(&id).is_ok() {
                 continue;
             }
             let before = self.session.cost;
@@ -135,17 +136,20 @@ impl<const N: usize> Writer<'_, '_, N> {
             return self.session.entity_flag(head, neighbour, false);
         }
         if samples.count == 0 {
-            let Some(truth) = self.side.latest(id, 0, truth) else {
-                self.session.invalid = true;
-                return false;
-            };
-            let reference = book.classes[usize::from(head.class)].reference.as_deref();
-            self.session
-                .spawn(id, head.class, Cause::Resend, reference, Some(truth), row);
-            self.session.sum.add(u64::from(id));
-            self.session.log.levels.push((id, 0));
-            self.session.log.moved.push(id);
-            return true;
+            return self.resend(id, head.class);
+        }
+        // Who surprised just now may well do so again, and is looked at closely at once.
+        if level == 0
+            && head.level == 0
+            && book.folds_since_surprise(head) > 0
+            && let Some(rows) = self.side.glance(id, samples, &mut self.window)
+            && let class = &book.layout.classes[usize::from(head.class)]
+            && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
+        {
+            if motion == Motion::Moves {
+                self.session.log.moved.push(id);
+            }
+            return self.session.entity_flag(head, neighbour, false);
         }
         let window = &mut self.window;
         let found = past(book, (id, head), self.side, (samples, plan), pasts, window);
@@ -168,6 +172,24 @@ impl<const N: usize> Writer<'_, '_, N> {
             self.session.log.moved.push(id);
         }
         differs
+    }
+
+    /// An active entity of which no row is known to both ends any more.
+    #[cold]
+    fn resend(&mut self, id: u32, class: u16) -> bool {
+        let Scratch { truth, row, .. } = self.scratch;
+        let Some(truth) = self.side.latest(id, 0, truth) else {
+            self.session.invalid = true;
+            return false;
+        };
+        let class_state = &self.session.book.classes[usize::from(class)];
+        let reference = class_state.reference.as_deref();
+        self.session
+            .spawn(id, class, Cause::Resend, reference, Some(truth), row);
+        self.session.sum.add(u64::from(id));
+        self.session.log.levels.push((id, 0));
+        self.session.log.moved.push(id);
+        true
     }
 
     pub(super) fn spawn(&mut self, spawn: Spawn, previous: &mut Option<u32>) {

@@ -134,13 +134,7 @@ impl Encoder {
             (Some(followed), Some(oldest)) => followed < oldest,
             _ => false,
         };
-        let news = |tick: &Tick| before.is_none_or(|before| *tick > before);
-        let changes = || {
-            archive
-                .ticks()
-                .filter(news)
-                .filter_map(|t| archive.changes(t))
-        };
+        let changes = || archive.changes_after(before);
         for changes in changes() {
             for &slot in &changes.despawned {
                 self.hide(slot);

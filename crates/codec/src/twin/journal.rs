@@ -32,9 +32,9 @@ pub(super) struct Journal {
 
 impl Journal {
     #[inline]
-    pub(super) fn note(&mut self, step: Undo) {
+    pub(super) fn note(&mut self, step: impl FnOnce() -> Undo) {
         if self.kept {
-            self.steps.push(step);
+            self.steps.push(step());
         }
     }
 }

@@ -35,7 +35,7 @@ impl Twin {
             return;
         }
         let fold = self.book.fold_count;
-        self.journal.note(Undo::Releveled {
+        self.journal.note(|| Undo::Releveled {
             old: self.book.releveled.clone(),
         });
         self.book
@@ -62,7 +62,7 @@ impl Twin {
                     head.covered_at = fold;
                 }
                 let old = self.book.population.set_level(id, level);
-                self.journal.note(Undo::Level { id, old });
+                self.journal.note(|| Undo::Level { id, old });
                 self.book.releveled.retain(|&(other, _)| other != id);
                 self.book.releveled.push((id, log.sequence));
             }
@@ -83,7 +83,7 @@ impl Twin {
             let ranking = &mut self.book.classes[class].ranking;
             if ranking.begins(fold) && self.journal.kept {
                 ranking.save(&mut self.journal.rankings);
-                self.journal.note(Undo::Ranking {
+                self.journal.note(|| Undo::Ranking {
                     class: class as u16,
                 });
             }
@@ -94,7 +94,7 @@ impl Twin {
             let states = &mut entity.fields;
             if self.journal.kept {
                 self.journal.fields.extend_from_slice(states);
-                self.journal.note(Undo::FieldStates { id });
+                self.journal.note(|| Undo::FieldStates { id });
             }
             for state in states.iter_mut() {
                 state.pass(passed);
@@ -113,13 +113,13 @@ impl Twin {
                 let place = (class as u16, at as u16);
                 if let Some(costs) = &surprise.costs {
                     let old = shared.costs;
-                    self.journal.note(Undo::ClassCosts { place, old });
+                    self.journal.note(|| Undo::ClassCosts { place, old });
                     shared.costs.learn(costs);
                 }
                 if repeats {
                     if self.journal.kept {
                         self.journal.repeats.push(shared.repeats);
-                        self.journal.note(Undo::Repeats { place });
+                        self.journal.note(|| Undo::Repeats { place });
                     }
                     shared.repeats.learn(surprise.residual);
                 }

@@ -93,7 +93,7 @@ impl Twin {
         } else if self.journal.start.is_none() {
             self.journal.start = Some(self.bank.mark());
         }
-        self.journal.note(Undo::Fold {
+        self.journal.note(|| Undo::Fold {
             oldest: (self.book.folds.len() == FOLDS).then(|| self.book.folds[0]),
             last_partial: self.book.last_partial,
         });
@@ -128,7 +128,7 @@ impl Twin {
             for (class, row) in &log.references {
                 let state = &mut self.book.classes[usize::from(*class)];
                 let old = state.reference.replace(row.clone());
-                self.journal.note(Undo::Reference { class: *class, old });
+                self.journal.note(|| Undo::Reference { class: *class, old });
             }
         }
         if self.book.fold_count.is_multiple_of(SWEEP) {
@@ -162,7 +162,7 @@ impl Twin {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
             let class = self.book.population.seat(id).class;
             entry.insert(KeptRow::new(&self.book.layout, class, row, rows));
-            self.journal.note(Undo::RestRow { id, old: None });
+            self.journal.note(|| Undo::RestRow { id, old: None });
         }
     }
 
@@ -192,7 +192,7 @@ impl Twin {
     /// the same.
     pub fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.book.rest_rows.remove(&id) {
-            self.journal.note(Undo::RestRow { id, old: Some(old) });
+            self.journal.note(|| Undo::RestRow { id, old: Some(old) });
         }
     }
 }

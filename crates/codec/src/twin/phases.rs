@@ -67,7 +67,7 @@ impl Twin {
         let (old, before) = self.book.population.put(id, seat, record);
         if self.journal.kept {
             let record = before.map(Box::new);
-            self.journal.note(Undo::Seat {
+            self.journal.note(|| Undo::Seat {
                 id,
                 len,
                 old,
@@ -116,14 +116,14 @@ impl Twin {
     fn activate(&mut self, id: u32) {
         if let Err(at) = self.book.active.binary_search(&id) {
             self.book.active.insert(at, id);
-            self.journal.note(Undo::Activated { at });
+            self.journal.note(|| Undo::Activated { at });
         }
     }
 
     fn deactivate(&mut self, id: u32) {
         if let Ok(at) = self.book.active.binary_search(&id) {
             self.book.active.remove(at);
-            self.journal.note(Undo::Deactivated { at, id });
+            self.journal.note(|| Undo::Deactivated { at, id });
         }
     }
 }
