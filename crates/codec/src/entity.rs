@@ -56,15 +56,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// Whether an active entity differs from what is expected of it.
     pub fn entity_flag(&mut self, head: &Head, neighbour: bool, differs: bool) -> bool {
         let history = self.book.surprise_history(head);
-        let age = history.trailing_zeros() as usize;
-        let bucket = match age {
-            0..=4 => age,
-            5..=6 => 5,
-            7..=9 => 6,
-            10..=15 => 7,
-            16..=31 => 8,
-            _ => 9,
-        };
+        let bucket = usize::from(AGES[history.trailing_zeros() as usize]);
         let recent = (history & 0xFF).count_ones().min(3) as usize;
         let indices = [
             bucket * 4 + recent,
@@ -569,3 +561,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.book.layout.classes[usize::from(class)].own_page()
     }
 }
+
+/// The folds since an entity last surprised, roughly: the longer ago, the less it matters when.
+static AGES: [u8; 33] = [
+    0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    9,
+];

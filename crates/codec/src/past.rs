@@ -135,6 +135,12 @@ impl<'a> Past<'a> {
         Some(Declared::Step(step as i64))
     }
 
+    /// Whether no field depends on another, and there is more to expect than that all hold.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.class.is_plain && self.plan.known & LINE != 0
+    }
+
     /// What is expected of the whole row. Rates of change come from `truth` where it is known,
     /// because they are coded before what they change.
     pub fn expect(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
@@ -143,7 +149,7 @@ impl<'a> Past<'a> {
         if states.len() < row.len() {
             return;
         }
-        if self.class.is_plain && self.plan.known & LINE != 0 {
+        if self.is_plain() {
             self.expect_plainly(states, row);
             return;
         }
@@ -156,23 +162,72 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The same where no field depends on another, which is worth an eighth of what an entity costs
-    /// that moves as expected: in the order of the row nothing has to be checked.
-    fn expect_plainly(&self, states: &[FieldState], row: &mut [i64]) {
+    /// The same where it [is plain](Self::is_plain), in place of the newest row, which is worth an
+    /// eighth of what an entity costs that moves as expected: in the order of the row nothing has to
+    /// be checked.
+    pub fn expect_plainly(&self, states: &[FieldState], row: &mut [i64]) -> Motion {
         let n = row.len();
         let (second, states) = (&self.rows[1][..n], &states[..n]);
         let widths = &self.class.widths[..n];
+        let mut motion = Motion::Holds;
         for at in 0..n {
-            match states[at].favourite() {
-                Predictor::Hold => {}
+            let guess = match states[at].favourite() {
+                Predictor::Hold => continue,
                 Predictor::Linear => {
                     let step = self.plan.linear(widths[at], row[at], second[at]);
-                    row[at] = widths[at].wrap(row[at].wrapping_add(step));
+                    widths[at].wrap(row[at].wrapping_add(step))
                 }
-                _ => row[at] = self.guess(self.choose(at, &states[at]), at, &[]),
+                _ => self.guess(self.choose(at, &states[at]), at, &[]),
+            };
+            if guess != row[at] {
+                motion = Motion::Moves;
+                row[at] = guess;
             }
         }
+        motion
     }
+}
+
+/// What an entity does that does as expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Motion {
+    Holds,
+    Moves,
+}
+
+/// What an entity did that did as expected of its fields, if no field depends on another and all
+/// either hold or go on in a line, as most do; `None` otherwise. This is asked of everybody in
+/// every packet, so it looks at nothing but these three rows.
+#[inline]
+pub(crate) fn plain_motion(
+    class: &ClassLayout,
+    plan: &Plan,
+    states: &[FieldState],
+    [newest, second, row]: [&[i64]; 3],
+) -> Option<Motion> {
+    let n = row.len();
+    if !class.is_plain || plan.known & LINE == 0 {
+        return None;
+    }
+    let (newest, second) = (newest.get(..n)?, second.get(..n)?);
+    let (states, widths) = (states.get(..n)?, class.widths.get(..n)?);
+    let mut motion = Motion::Holds;
+    for at in 0..n {
+        match states[at].favourite() {
+            Predictor::Hold if newest[at] == row[at] => {}
+            Predictor::Linear => {
+                let step = plan.linear(widths[at], newest[at], second[at]);
+                if widths[at].wrap(newest[at].wrapping_add(step)) != row[at] {
+                    return None;
+                }
+                if newest[at] != row[at] {
+                    motion = Motion::Moves;
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(motion)
 }
 
 /// What is declared about a field: its value, or how far it goes.

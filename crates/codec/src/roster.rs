@@ -172,6 +172,7 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Sight<'_> {
+    #[inline]
     pub fn slot(&self, id: u32) -> Option<Slot> {
         self.roster.slots.get(id as usize).copied().flatten()
     }
@@ -264,8 +265,23 @@ impl Rows for Sight<'_> {
 }
 
 impl Truth for Sight<'_> {
+    #[inline]
     fn level(&self, id: u32) -> u8 {
         self.roster.levels.get(id as usize).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn glance<'s>(
+        &'s self,
+        id: u32,
+        samples: &Samples,
+        window: &mut Window<'s>,
+    ) -> Option<[&'s [i64]; 3]> {
+        if self.layout.has_references {
+            return None;
+        }
+        let at = self.archive.glance(self.slot(id)?, samples, window)?;
+        window.newest(at)
     }
 }
 

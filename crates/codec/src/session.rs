@@ -182,7 +182,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         bit
     }
 
-    #[cold]
+    #[inline]
     fn pay_for(&mut self, bit: bool, probability: u16) {
         let paid = if bit {
             probability
@@ -229,6 +229,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             return;
         }
         self.cost += cost;
+        if self.ledger.is_some() {
+            self.enter(cost);
+        }
+    }
+
+    #[cold]
+    fn enter(&mut self, cost: u64) {
         if let Some(ledger) = &mut self.ledger {
             ledger.add(self.account, cost);
         }

@@ -5,8 +5,8 @@
 //! `counted_decode` is counted: some ticks of a connection that has settled.
 
 use prescient_sim::{
-    rig::Rig,
-    world::{Scene, Script},
+    rig::{Rig, Route},
+    world::{Scene, Script, Walkers},
 };
 
 fn main() {
@@ -15,14 +15,40 @@ fn main() {
         "particles" => "world:particles?count=300",
         "rts" => "world:rts?count=300",
         "idle" => "world:idle?count=1000&moving=100",
+        "walkers" => return walkers(),
         _ => {
-            eprintln!("usage: instructions particles|rts|idle");
+            eprintln!("usage: instructions particles|rts|idle|walkers");
             std::process::exit(2);
         }
     };
     let script = Script::read(&format!("{source}&ticks={}", SETTLED + COUNTED));
     let script = script.expect("the world is built in");
-    let mut rig = Rig::new(&script.schema, 1);
+    let rig = count(Rig::new(&script.schema, 1), &script);
+    assert_eq!(rig.shown(0), script.last_rows());
+}
+
+/// What a client of `prescient swarm` costs: a hundred in sight of two thousand, a round trip of
+/// four ticks, one packet in twenty lost.
+fn walkers() {
+    let walkers = Walkers {
+        count: 2000,
+        ticks: SETTLED + COUNTED,
+    };
+    let route = Route {
+        budget: Some(1200),
+        delay: 3,
+        loss: 20,
+    };
+    let script = walkers.script();
+    let rig = Rig::new(&script.schema, 1);
+    // Ten rows of ten on a grid of 44.
+    let rig =
+        rig.see_only(|number| (15..25).contains(&(number % 44)) && (660..1100).contains(&number));
+    let rig = count(rig.over(route), &script);
+    assert_eq!(rig.shown(0).len(), 100);
+}
+
+fn count(mut rig: Rig, script: &Script) -> Rig {
     let (settling, counted) = script.scenes.split_at(SETTLED);
     for scene in settling {
         rig.play(scene);
@@ -32,7 +58,7 @@ fn main() {
         counted_encode(&mut rig);
         counted_decode(&mut rig);
     }
-    assert_eq!(rig.shown(0), script.last_rows());
+    rig
 }
 
 #[inline(never)]

@@ -4,7 +4,7 @@
 //! own: benchmarks, instruction counts and the comparison with other libraries measure exactly the
 //! step they mean, and nothing is simulated, looked up or compared in between.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use prescient_codec::{Config, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive};
 use prescient_schema::Schema;
@@ -20,14 +20,28 @@ pub struct Rig {
     /// Entities that appeared in the scene captured last.
     newborn: usize,
     visible: fn(usize) -> bool,
+    route: Route,
     tick: u32,
+}
+
+/// What lies between the encoders and their clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// Bytes that a packet may have.
+    pub budget: Option<usize>,
+    /// How many ticks late packets arrive. Acknowledgements take no time.
+    pub delay: usize,
+    /// One packet in so many is lost; 0 for none.
+    pub loss: u32,
 }
 
 #[derive(Clone, Debug)]
 struct Peer {
     encoder: Encoder,
     decoder: Decoder,
-    packet: Vec<u8>,
+    /// Packets that did not arrive yet, oldest first; nothing in place of those that never will.
+    under_way: VecDeque<Option<Vec<u8>>>,
+    packet_len: usize,
 }
 
 impl Rig {
@@ -37,7 +51,8 @@ impl Rig {
         let peer = || Peer {
             encoder: Encoder::new(schema.clone(), config),
             decoder: Decoder::new(schema.clone(), config),
-            packet: Vec::new(),
+            under_way: VecDeque::new(),
+            packet_len: 0,
         };
         Self {
             archive: Archive::new(schema.clone(), HISTORY),
@@ -45,6 +60,7 @@ impl Rig {
             slots: Vec::new(),
             newborn: 0,
             visible: |_| true,
+            route: Route::default(),
             tick: 0,
         }
     }
@@ -52,6 +68,12 @@ impl Rig {
     /// Shows the clients only entities whose number passes.
     pub fn see_only(mut self, visible: fn(usize) -> bool) -> Self {
         self.visible = visible;
+        self
+    }
+
+    /// Lets packets travel like this from now on.
+    pub fn over(mut self, route: Route) -> Self {
+        self.route = route;
         self
     }
 
@@ -94,19 +116,27 @@ impl Rig {
                     peer.encoder.show(slot, &self.archive);
                 }
             }
-            let packet = peer.encoder.encode(&self.archive, None);
-            peer.packet = packet.expect("a tick was captured").bytes;
+            let packet = peer.encoder.encode(&self.archive, self.route.budget);
+            let bytes = packet.expect("a tick was captured").bytes;
+            peer.packet_len = bytes.len();
+            let is_lost = self.route.loss > 0 && self.tick.is_multiple_of(self.route.loss);
+            peer.under_way.push_back((!is_lost).then_some(bytes));
         }
     }
 
-    /// Lets every client decode its packet.
+    /// Lets every client decode the packet that arrives now.
     ///
     /// # Panics
     ///
     /// If a client refuses it.
     pub fn decode(&mut self) {
         for peer in &mut self.peers {
-            peer.decoder.decode(&peer.packet).expect("nothing was lost");
+            if peer.under_way.len() > self.route.delay
+                && let Some(packet) = peer.under_way.pop_front().flatten()
+            {
+                let applied = peer.decoder.decode(&packet);
+                applied.expect("packets stay as they were, and in order");
+            }
         }
     }
 
@@ -135,7 +165,7 @@ impl Rig {
 
     /// Length of the packets written last.
     pub fn packet_bytes(&self) -> usize {
-        self.peers.iter().map(|peer| peer.packet.len()).sum()
+        self.peers.iter().map(|peer| peer.packet_len).sum()
     }
 
     /// The encoder of a client.

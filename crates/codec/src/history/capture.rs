@@ -123,12 +123,16 @@ impl Capture<'_> {
         let class = usize::from(record.class);
         let rules = &archive.rules[class];
         rules.admit(row)?;
-        let takes_all = rules.links.is_empty() && (rules.fixed.is_empty() || archive.mirror);
         let hot = &mut archive.hot[class];
         let tick = self.frame.tick;
         let is_settled = || tick.since(record.hot_since) > archive.depth;
+        let stays = |place: u32| !(hot.has_room_well_before(place) && is_settled());
+        let takes_all = |place: u32| {
+            let old = || hot.row(&self.frame.classes[class], place, record.fields);
+            rules.links.is_empty() && (archive.mirror || rules.keeps_fixed(old, row))
+        };
         match record.place {
-            Some(place) if takes_all && !(hot.has_room_well_before(place) && is_settled()) => {
+            Some(place) if stays(place) && takes_all(place) => {
                 if hot.write(&self.frame.classes[class], place, row)
                     && hot.places[place as usize].change(tick)
                 {

@@ -7,6 +7,7 @@
 //! be read on another thread while the next tick is written.
 
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use core::ops::Range;
 
 use prescient_schema::{Content, EntityRef, Library, Schema};
 
@@ -51,6 +52,20 @@ pub(crate) struct Window<'a> {
     at: (u32, u16, u32),
     chunks: [&'a [i64]; ROWS],
     present: &'a [i64],
+}
+
+impl<'a> Window<'a> {
+    /// The two newest rows that an entity is predicted from and its newest one, if they are in sight
+    /// at a place that [`Archive::glance`] found.
+    #[inline]
+    pub fn newest(&self, at: Range<usize>) -> Option<[&'a [i64]; 3]> {
+        let [first, second, ..] = self.chunks;
+        Some([
+            first.get(at.clone())?,
+            second.get(at.clone())?,
+            self.present.get(at)?,
+        ])
+    }
 }
 
 /// One captured tick.
@@ -144,6 +159,13 @@ impl Archive {
         self.frame(tick).map(|frame| &frame.changes)
     }
 
+    /// What happened at the ticks after this one that are still known, oldest first.
+    pub(crate) fn changes_after(&self, tick: Option<Tick>) -> impl Iterator<Item = &Changes> {
+        let is_old = |frame: &Arc<Frame>| Some(frame.tick) <= tick;
+        let first = self.frames.partition_point(is_old);
+        self.frames.range(first..).map(|frame| &frame.changes)
+    }
+
     /// Ticks still known, oldest first.
     pub fn ticks(&self) -> impl Iterator<Item = Tick> + '_ {
         self.frames.iter().map(|frame| frame.tick)
@@ -184,18 +206,31 @@ impl Archive {
         samples: &Samples,
         window: &mut Window<'a>,
     ) -> Option<Views<'a>> {
-        let record = self.living(slot)?;
-        let Some(place) = record
-            .place
-            .filter(|_| record.hot_since <= samples.frames.oldest)
-        else {
-            let mut rows = [&[][..]; ROWS];
-            for (row, &tick) in rows.iter_mut().zip(&samples.ticks) {
-                *row = self.row(slot, tick)?;
-            }
-            let present = self.latest(slot);
-            return Some(Views { rows, present });
+        let Some(at) = self.glance(slot, samples, window) else {
+            return self.scattered_rows(slot, samples);
         };
+        let mut rows = [&[][..]; ROWS];
+        for (row, chunk) in rows.iter_mut().zip(window.chunks) {
+            *row = chunk.get(at.clone())?;
+        }
+        let present = window.present.get(at);
+        Some(Views { rows, present })
+    }
+
+    /// Moves the window to the rows of a living entity and says where in it they are; `None` if
+    /// some are elsewhere.
+    #[inline]
+    pub(crate) fn glance<'a>(
+        &'a self,
+        slot: Slot,
+        samples: &Samples,
+        window: &mut Window<'a>,
+    ) -> Option<Range<usize>> {
+        let record = self.living(slot)?;
+        let place = record.place?;
+        if record.hot_since > samples.frames.oldest {
+            return None;
+        }
         let chunk = place / CHUNK as u32;
         let at = (samples.frames.serial, record.class, chunk);
         if window.at != at {
@@ -204,14 +239,21 @@ impl Archive {
         }
         let fields = usize::from(record.fields);
         let start = place as usize % CHUNK * fields;
+        Some(start..start + fields)
+    }
+
+    /// The rows of an entity that did not have one place for all of the time.
+    #[cold]
+    fn scattered_rows(&self, slot: Slot, samples: &Samples) -> Option<Views<'_>> {
         let mut rows = [&[][..]; ROWS];
-        for (row, chunk) in rows.iter_mut().zip(window.chunks) {
-            *row = chunk.get(start..start + fields)?;
+        for (row, &tick) in rows.iter_mut().zip(&samples.ticks) {
+            *row = self.row(slot, tick)?;
         }
-        let present = window.present.get(start..start + fields);
+        let present = self.latest(slot);
         Some(Views { rows, present })
     }
 
+    #[inline(never)]
     fn open<'a>(&'a self, window: &mut Window<'a>, samples: &Samples) {
         let (_, class, chunk) = window.at;
         let find = |frame: Option<&'a Arc<Frame>>| {

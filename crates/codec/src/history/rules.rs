@@ -58,6 +58,17 @@ impl Rules {
             None => Ok(()),
         }
     }
+
+    /// Whether a row has in fixed columns what the one before it had.
+    #[inline]
+    pub fn keeps_fixed<'a>(&self, old: impl FnOnce() -> &'a [i64], row: &[i64]) -> bool {
+        if self.fixed.is_empty() {
+            return true;
+        }
+        let old = old();
+        let is_same = |&at: &u16| old.get(usize::from(at)) == row.get(usize::from(at));
+        self.fixed.iter().all(is_same)
+    }
 }
 
 impl Range {

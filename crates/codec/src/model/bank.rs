@@ -259,11 +259,12 @@ impl Bank {
 
     /// A page, which is opened if it was not.
     #[inline(always)]
-    fn page(&mut self, at: usize) -> &Page {
-        if self.pages[at].mask == 0 {
-            self.open(at);
+    fn page(&mut self, at: usize) -> Page {
+        let page = self.pages[at];
+        if page.mask == 0 {
+            return self.open(at);
         }
-        &self.pages[at]
+        page
     }
 
     /// Learns, inside a packet, that a decision went `bit`.
@@ -343,7 +344,7 @@ impl Bank {
     }
 
     #[cold]
-    fn open(&mut self, at: usize) {
+    fn open(&mut self, at: usize) -> Page {
         let known = self.start.clone();
         let known = known.as_ref().and_then(|start| start.page(at));
         let size = known.map_or(SMALLEST, |taught| taught.cells.len() as u32);
@@ -360,6 +361,7 @@ impl Bank {
             None => cells.fill(FRESH),
         }
         self.pages[at] = page;
+        page
     }
 
     /// Gives a page more room; every cell hands its knowledge to all that take its place.

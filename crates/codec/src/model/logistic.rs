@@ -19,6 +19,7 @@ pub fn stretch(probability: u16) -> LogOdds {
 }
 
 /// Bits that a decision of this probability (1/65536) costs, in 1/65536 bit.
+#[inline]
 pub fn cost(probability: u16) -> u32 {
     COST[usize::from(probability >> 4)]
 }

@@ -12,6 +12,7 @@ mod source;
 mod source_rows;
 mod steady;
 mod view;
+mod walkers;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,6 +24,7 @@ pub use script::{Scene, Script};
 pub use source::{Recording, Source, SourceError, WorldSpec, open};
 pub use steady::Steady;
 pub use view::View;
+pub use walkers::Walkers;
 
 /// What happened in one tick, as a source tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
