@@ -16,6 +16,11 @@ impl Exchange {
     /// to say. Its packet is `overhead` longer, and no larger than the path carries.
     pub(crate) fn poll_body(&mut self, sequence: u64, overhead: usize, at: Now) -> Option<Vec<u8>> {
         let now = at.now;
+        // Whoever polls does so until there is nothing, which is every second time.
+        if self.has_nothing_to_say(now) {
+            self.held_back = false;
+            return None;
+        }
         // A path that shrank swallows large packets; what asks for an answer has to get through.
         let size = match self.probe {
             true => BASE_DATAGRAM,
@@ -112,6 +117,14 @@ impl Exchange {
         if let Some(lost) = self.sent.note(packet) {
             self.settle(lost, Fate::Lost, now);
         }
+    }
+
+    /// Whether no packet would come of it, as far as that can be told without making one.
+    fn has_nothing_to_say(&self, now: Time) -> bool {
+        let asked = self.probe || self.pings || self.pinged.is_some();
+        let due = self.arrivals.due().is_some_and(|time| time <= now);
+        let idle = self.channels.iter().all(Channel::is_idle) && self.blobs.are_idle();
+        !asked && !due && idle && !self.inputs.are_fresh()
     }
 
     /// Whether a packet of frames may go out now.
