@@ -266,6 +266,11 @@ impl Exchange {
         self.congestion.on_unanswered(bytes, now);
     }
 
+    /// Whether something waits to be said that may not go out yet.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.held_back
+    }
+
     /// How fast packets may go out.
     pub(crate) fn rate(&self) -> BytesPerSecond {
         self.congestion.rate()
