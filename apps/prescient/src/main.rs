@@ -52,6 +52,9 @@ enum Command {
     /// Joins such a server, says what it sees, and checks that it was true.
     Join(join::JoinOptions),
     /// Runs a server process and many encrypted clients on this machine, and checks what they see.
+    ///
+    /// Real clients have machines of their own. So they come a few at a time, and 50 and more of them
+    /// run only where the server leaves them time. A machine that is busy otherwise has none left.
     Swarm(swarm::SwarmOptions),
     /// Plays made-up worlds over made-up networks, and checks what comes of it.
     Scenario {

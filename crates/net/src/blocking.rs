@@ -57,6 +57,15 @@ impl<M: Machine> Driver<M, Blocking> {
     }
 }
 
+/// The socket, for programs that wait for others as well. A driver that slept may have been told
+/// what arrived, so whoever waits here does not let the driver [`wait`](Driver::wait).
+#[cfg(unix)]
+impl<M> std::os::fd::AsFd for Driver<M, Blocking> {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.port.socket.socket.as_fd()
+    }
+}
+
 impl Blocking {
     fn sleep(&mut self, span: Duration, wants_to_send: bool) {
         if wants_to_send != self.wants_to_send {

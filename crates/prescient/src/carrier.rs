@@ -92,6 +92,15 @@ impl ClientCarrier {
         }
     }
 
+    /// Where the connection's datagrams arrive; a seat has none.
+    #[cfg(unix)]
+    pub fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        match self {
+            Self::Socket(net) => Some(std::os::fd::AsFd::as_fd(&**net)),
+            Self::Seat(_) => None,
+        }
+    }
+
     /// What the connection has seen; a seat has none.
     pub fn statistics(&self) -> Option<Statistics> {
         match self {
@@ -226,6 +235,12 @@ impl ServerCarrier {
             }
             (None, None) => Err(SendError::NotConnected),
         }
+    }
+
+    /// Whether what is said to a peer would have to wait for what was said before.
+    pub fn is_held_back(&self, peer: PeerId) -> bool {
+        let net = self.net.as_ref();
+        net.is_some_and(|net| net.machine().is_held_back(connection(peer)))
     }
 
     pub fn flush(&mut self) {

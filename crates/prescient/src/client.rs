@@ -156,13 +156,30 @@ impl Client {
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ClientEvent> {
+        // A packet makes many changes, and to ask the socket after each of them would cost more than
+        // all of them.
+        if let Some(event) = self.next_event() {
+            return Some(event);
+        }
         while let Some(event) = self.carrier.poll() {
             self.handle(event);
         }
         self.answer();
-        // What is seen comes before what became of the connection.
+        self.next_event()
+    }
+
+    /// What is seen comes before what became of the connection.
+    fn next_event(&mut self) -> Option<ClientEvent> {
         let change = self.view.poll_change().map(ClientEvent::Change);
         change.or_else(|| self.events.pop_front())
+    }
+
+    /// Its socket, to wait for several clients at once; `None` for a
+    /// [`seat`](crate::Server::seat). Read from it with [`poll`](Self::poll) alone, and do so every
+    /// few milliseconds also if nothing arrives: there may be something to send.
+    #[cfg(unix)]
+    pub fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.carrier.socket()
     }
 
     /// Waits, and takes in what arrives.

@@ -5,7 +5,7 @@ mod event;
 mod hearing;
 mod options;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -197,9 +197,18 @@ impl Server {
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
         watch::span!("send");
-        // Nothing is too long for a seat.
         let (seats, packet) = (self.carrier.seats(), self.options.packet);
-        let budget = |peer| (!seats.contains_key(&peer)).then_some(packet);
+        let peers = self.worlds.iter().flat_map(|stage| stage.peers());
+        let held_back: BTreeSet<PeerId> = peers
+            .filter(|peer| self.carrier.is_held_back(*peer))
+            .collect();
+        let budget = |peer| match seats.contains_key(&peer) {
+            // Nothing is too long for a seat.
+            true => None,
+            // What would only wait behind older state is not worth making.
+            false if held_back.contains(&peer) => Some(0),
+            false => Some(packet),
+        };
         let state: Vec<_> = {
             watch::span!("encode");
             let stages = self.worlds.iter_mut();

@@ -71,6 +71,26 @@ fn every_client_gets_its_own_answers() {
     }
 }
 
+/// Fails if a relay has room for few clients (`MOST_CLIENTS` of 64): the others would find a way around
+/// it, or none.
+#[test]
+fn hundreds_of_clients_are_served() {
+    let server = socket();
+    let relay = start(&server, Conditions::default());
+    let clients: Vec<_> = (0..300).map(|_| socket()).collect();
+    let seen = clients.iter();
+    let seen: BTreeSet<_> = seen
+        .map(|client| ask(client, relay.address(), &server))
+        .collect();
+    assert_eq!((seen.len(), relay.clients()), (300, 300));
+    for from in &seen {
+        server.send_to(b"you", *from).expect("sent");
+    }
+    for client in &clients {
+        assert_eq!(receive(client).0, b"you");
+    }
+}
+
 #[test]
 fn what_the_link_duplicates_arrives_twice() {
     let (server, client) = (socket(), socket());

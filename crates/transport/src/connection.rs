@@ -173,6 +173,11 @@ impl Connection {
         self.is_open().then_some(&mut self.exchange)
     }
 
+    /// Whether something waits to be said that may not go out yet.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.exchange.is_held_back()
+    }
+
     /// What the other end said around the game.
     pub(crate) fn poll_around(&mut self) -> Option<Vec<u8>> {
         self.exchange.poll_around()

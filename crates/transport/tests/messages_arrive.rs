@@ -473,3 +473,28 @@ fn ends_with_other_channels_part() {
         assert!(world.peers[peer].received().any(|event| *event == closed));
     }
 }
+
+/// Fails if a server does not know what it may not send yet (`is_held_back` always false), or goes on
+/// to believe it when everything is sent (`self.held_back = false` left out of `poll_body`).
+#[test]
+fn a_server_knows_whether_something_has_to_wait() {
+    let mut world = World::new(1, GOOD);
+    world.join();
+    world.connect_all();
+    let connection = world.connections()[0];
+    assert!(!world.server.is_held_back(connection));
+    // Sent at once, and more than may be.
+    let now = world.server_time();
+    for _ in 0..200 {
+        let sent = world
+            .server
+            .send(connection, ChannelId::UNRELIABLE, &[7; 1000], now);
+        sent.expect("there is room");
+    }
+    let packets = std::iter::from_fn(|| world.server.poll_transmit(now)).count();
+    assert!(packets < 200, "{packets}");
+    assert!(world.server.is_held_back(connection));
+    world.run_for(Duration::from_millis(100));
+    assert!(!world.server.is_held_back(connection));
+    assert_eq!(world.closed(), []);
+}

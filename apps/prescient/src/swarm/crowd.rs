@@ -11,6 +11,7 @@ use prescient::{
 use prescient_net::{Clock, SystemEntropy, resolve};
 use prescient_sim::link::{Conditions, Rate, RecordedLink, UdpConditioner};
 
+use super::ready::Ready;
 use super::{SwarmError, SwarmOptions};
 use crate::walkers::{is_true, schema};
 
@@ -32,6 +33,7 @@ pub struct Seen {
 /// Clients that joined, or are about to.
 pub struct Crowd {
     seats: Vec<Seat>,
+    ready: Ready,
     /// What those saw who left when it was their turn.
     former: Seen,
     /// How many clients there ever were.
@@ -40,7 +42,7 @@ pub struct Crowd {
     key: TokenKey,
     servers: Vec<SocketAddr>,
     /// Between them and the server, if the link is not to be perfect.
-    _relay: Option<UdpConditioner>,
+    relay: Option<UdpConditioner>,
 }
 
 struct Seat {
@@ -51,7 +53,7 @@ struct Seat {
 }
 
 impl Crowd {
-    /// Starts everybody, and returns when all have joined.
+    /// Starts everybody, one after the other, and returns when all have joined.
     pub fn gather(options: &SwarmOptions, key: &str, server: &str) -> Result<Self, SwarmError> {
         let key = key_from_text(key).map_err(|_| SwarmError::EndedEarly)?;
         let servers = resolve(server)?;
@@ -61,28 +63,40 @@ impl Crowd {
             .collect();
         let mut crowd = Self {
             seats: Vec::new(),
+            ready: Ready::new().map_err(SwarmError::Sockets)?,
             former: Seen::default(),
             count: 0,
             entities: options.entities,
             key,
             servers,
-            _relay: relay,
+            relay,
         };
-        for _ in 0..options.clients {
-            let seat = crowd.newcomer()?;
-            crowd.seats.push(seat);
-        }
         let clock = Clock::start();
-        while !crowd.seats.iter().all(|seat| seat.joined) {
+        let everybody = options.clients as usize;
+        while crowd.seats.len() < everybody || !crowd.seats.iter().all(|seat| seat.joined) {
+            let due = clock.now().as_micros() * ARRIVALS_PER_SECOND / 1_000_000;
+            while crowd.seats.len() < everybody && (crowd.seats.len() as u64) <= due {
+                let seat = crowd.newcomer(crowd.seats.len())?;
+                crowd.seats.push(seat);
+            }
             crowd.listen();
-            let missing = crowd.seats.iter().filter(|seat| !seat.joined).count();
+            let joined = crowd.seats.iter().filter(|seat| seat.joined).count();
             let failed = crowd.seats.iter().any(|seat| seat.left && !seat.joined);
             if failed || clock.now().as_micros() > PATIENCE {
+                let missing = everybody - joined;
                 let clients = options.clients;
                 return Err(SwarmError::NotJoined { missing, clients });
             }
         }
-        Ok(crowd)
+        // Tokens name the server as well, or it would not take them, and a client that does not get
+        // through to the first address tries the next.
+        let relayed = crowd.relay.as_ref().map(UdpConditioner::clients);
+        match relayed.filter(|relayed| *relayed < everybody) {
+            Some(relayed) => Err(SwarmError::Bypassed {
+                around: everybody - relayed,
+            }),
+            None => Ok(crowd),
+        }
     }
 
     /// Listens until told to stop, while some come and go.
@@ -113,7 +127,7 @@ impl Crowd {
 
     /// A client leaves, and another comes in its place.
     fn replace(&mut self, seat: usize) -> Result<(), SwarmError> {
-        let newcomer = self.newcomer()?;
+        let newcomer = self.newcomer(seat)?;
         let former = std::mem::replace(&mut self.seats[seat], newcomer);
         self.former.add(&former, false);
         // To say goodbye takes a while, for which the others cannot wait.
@@ -121,12 +135,15 @@ impl Crowd {
         Ok(())
     }
 
-    /// A client that begins to join.
-    fn newcomer(&mut self) -> Result<Seat, SwarmError> {
+    /// A client that begins to join, and takes this seat.
+    fn newcomer(&mut self, seat: usize) -> Result<Seat, SwarmError> {
         let token = token(self.count, &self.key, &self.servers)?;
         self.count += 1;
+        let client = Client::start(token, schema())?;
+        let watched = self.ready.watch(seat, &client);
+        watched.map_err(SwarmError::Sockets)?;
         Ok(Seat {
-            client: Client::start(token, schema())?,
+            client,
             joined: false,
             left: false,
             seen: Seen::default(),
@@ -134,15 +151,13 @@ impl Crowd {
     }
 
     fn listen(&mut self) {
-        let entities = self.entities;
-        for seat in &mut self.seats {
+        for number in self.ready.next(self.seats.len()) {
+            let Some(seat) = self.seats.get_mut(number) else {
+                continue;
+            };
             while let Some(event) = seat.client.poll() {
-                seat.handle(event, entities);
+                seat.handle(event, self.entities);
             }
-        }
-        // One of them sleeps for all: packets come to all of them in the same ticks.
-        if let Some(seat) = self.seats.first_mut() {
-            seat.client.wait(Duration::from_millis(2));
         }
     }
 }
@@ -207,5 +222,8 @@ fn token(number: u64, key: &TokenKey, servers: &[SocketAddr]) -> Result<ConnectT
 }
 
 const SEED: u64 = 1;
+/// Who has just joined is told of everything that it sees until it is known to have heard of it, which
+/// costs many times what follows. Players do not all come in the same tick.
+const ARRIVALS_PER_SECOND: u64 = 50;
 /// Until everybody has joined, in microseconds.
 const PATIENCE: u64 = 60_000_000;

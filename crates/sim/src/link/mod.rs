@@ -32,9 +32,9 @@ mod conditions;
 mod delays;
 mod network;
 mod presets;
-mod reader;
 mod recorded;
 mod relay;
+mod sessions;
 mod statistics;
 mod time;
 

@@ -1,28 +1,34 @@
 //! Bad links between real sockets.
 //!
 //! To feel what a player on a train feels, start a relay in front of a server and connect to the
-//! relay instead. One thread holds the links and waits for whatever is next, a datagram or the
-//! time of a delivery; a thread per socket reads from it.
+//! relay instead. One thread holds all links and sockets and waits for whatever is next, a datagram
+//! or the time of a delivery. It looks a thousand times a second at most: hundreds of clients behind
+//! one relay shall not cost the machine a wake-up for each of their datagrams.
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    sync::{
-        Arc,
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
-    },
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::mpsc::{self, Receiver, SyncSender, TryRecvError},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
-use super::{Conditions, LinkConditioner, Statistics, Time, reader::Reader, time::micros};
+use mio::{Events, Interest, Poll, Token, Waker, net::UdpSocket};
+use socket2::{Domain, Protocol, Type};
+
+use super::{
+    Conditions, Statistics, Time,
+    sessions::{Sessions, TO_CLIENT, TO_SERVER},
+    time::micros,
+};
 
 /// A relay for UDP on this machine that treats datagrams as two [`LinkConditioner`]s per client
 /// say. It runs until it is shut down or dropped.
 ///
 /// What happens to which datagram follows from the seed and the order in which clients first
-/// appear; when, from the clock of this machine. Times in conditions count from its start.
+/// appear; when, from the clock of this machine, to a millisecond or two. Times in conditions count
+/// from its start.
 ///
 /// ```
 /// use std::net::UdpSocket;
@@ -44,6 +50,7 @@ use super::{Conditions, LinkConditioner, Statistics, Time, reader::Reader, time:
 pub struct UdpConditioner {
     address: SocketAddr,
     messages: SyncSender<Message>,
+    waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -55,25 +62,22 @@ impl UdpConditioner {
         to_server: Conditions,
         to_client: Conditions,
     ) -> io::Result<Self> {
-        let socket = Arc::new(UdpSocket::bind((loopback(server), 0))?);
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let mut socket = open(loopback(server))?;
         let address = socket.local_addr()?;
+        poll.registry()
+            .register(&mut socket, CLIENTS, Interest::READABLE)?;
         let (messages, inbox) = mpsc::sync_channel(WAITING_MESSAGES);
-        let to_relay = messages.clone();
-        let listener = Reader::start(socket.clone(), move |from, bytes| {
-            to_relay.send(Message::FromClient(from, bytes)).is_ok()
-        })?;
         let relay = Relay {
             started: started(),
             server,
-            seed,
-            conditions: [to_server, to_client],
-            is_blacked_out: false,
+            poll,
             socket,
-            sessions: BTreeMap::new(),
-            messages: messages.clone(),
+            sessions: Sessions::new(seed, [to_server, to_client]),
+            readable: BTreeSet::new(),
+            buffer: vec![0; LARGEST_DATAGRAM],
             inbox,
-            listener,
-            retired: Vec::new(),
         };
         let thread = thread::Builder::new()
             .name("link conditioner".to_owned())
@@ -81,6 +85,7 @@ impl UdpConditioner {
         Ok(Self {
             address,
             messages,
+            waker,
             thread: Some(thread),
         })
     }
@@ -113,7 +118,15 @@ impl UdpConditioner {
         answer.recv().unwrap_or_default()
     }
 
-    /// Stops it and waits until its threads have ended and its sockets are closed. What is on its
+    /// How many clients it passes datagrams for. One of which nothing was heard for a minute is
+    /// forgotten.
+    pub fn clients(&self) -> usize {
+        let (reply, answer) = mpsc::sync_channel(1);
+        self.tell(Message::Clients(reply));
+        answer.recv().unwrap_or_default()
+    }
+
+    /// Stops it and waits until its thread has ended and its sockets are closed. What is on its
     /// way is lost.
     pub fn shutdown(self) {
         drop(self);
@@ -122,6 +135,7 @@ impl UdpConditioner {
     /// The relay ends only when it is told to, so somebody listens.
     fn tell(&self, message: Message) {
         let _ = self.messages.send(message);
+        let _ = self.waker.wake();
     }
 }
 
@@ -134,15 +148,13 @@ impl Drop for UdpConditioner {
     }
 }
 
-/// What the relay waits for.
+/// What a relay is told.
 enum Message {
-    FromClient(SocketAddr, Vec<u8>),
-    /// To the client with this address, unless its socket has been replaced since.
-    FromServer(SocketAddr, u64, Vec<u8>),
     Change(Box<[Conditions; 2]>),
     Blackout(bool),
     Rebind,
     Statistics(SyncSender<[Statistics; 2]>),
+    Clients(SyncSender<usize>),
     Stop,
 }
 
@@ -150,178 +162,158 @@ enum Message {
 struct Relay {
     started: Instant,
     server: SocketAddr,
-    seed: u64,
-    conditions: [Conditions; 2],
-    is_blacked_out: bool,
+    poll: Poll,
     /// Where clients are.
-    socket: Arc<UdpSocket>,
-    sessions: BTreeMap<SocketAddr, Session>,
-    messages: SyncSender<Message>,
+    socket: UdpSocket,
+    /// Each with the socket that the server takes for it.
+    sessions: Sessions<UdpSocket>,
+    /// Sockets that may have more to read: systems tell of each arrival only once.
+    readable: BTreeSet<Token>,
+    buffer: Vec<u8>,
     inbox: Receiver<Message>,
-    listener: Reader,
-    /// Readers of sockets that were replaced. They may be waiting for room in the inbox, so nobody
-    /// waits for them before it is closed.
-    retired: Vec<Reader>,
-}
-
-/// A client, and the socket that the server takes for it.
-struct Session {
-    links: [LinkConditioner; 2],
-    upstream: Upstream,
-}
-
-struct Upstream {
-    number: u64,
-    socket: Arc<UdpSocket>,
-    reader: Reader,
 }
 
 impl Relay {
     fn run(mut self) {
-        self.serve();
-        drop(self.inbox);
-        let upstreams = self.sessions.into_values().map(|session| session.upstream);
-        let readers = upstreams.map(|upstream| upstream.reader);
-        let readers = readers.chain(self.retired).chain([self.listener]);
-        let readers: Vec<_> = readers.inspect(Reader::stop).collect();
-        readers.into_iter().for_each(Reader::join);
-    }
-
-    fn serve(&mut self) {
+        let mut events = Events::with_capacity(1024);
         loop {
-            let message = match self.until_next_delivery() {
-                None => self
-                    .inbox
-                    .recv()
-                    .map_err(|_| RecvTimeoutError::Disconnected),
-                Some(wait) => self.inbox.recv_timeout(wait),
-            };
-            match message {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(message) => self.handle(message),
-                Err(RecvTimeoutError::Timeout) => {}
+            // A signal ends it early, and then everything is looked at once more.
+            let _ = self.poll.poll(&mut events, self.pause());
+            self.readable
+                .extend(events.iter().map(mio::event::Event::token));
+            loop {
+                match self.inbox.try_recv() {
+                    Ok(Message::Stop) | Err(TryRecvError::Disconnected) => return,
+                    Ok(message) => self.handle(message),
+                    Err(TryRecvError::Empty) => break,
+                }
             }
+            self.read();
             self.deliver();
+            for mut gone in self.sessions.forget(self.now()) {
+                let _ = self.poll.registry().deregister(&mut gone);
+            }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "meanwhile nobody has to wake this thread, and datagrams gather"
+            )]
+            thread::sleep(LOOK_EVERY);
         }
     }
 
-    fn until_next_delivery(&self) -> Option<Duration> {
-        let links = self.sessions.values().flat_map(|session| &session.links);
-        let next = links.filter_map(LinkConditioner::next_delivery).min()?;
-        Some(next.since(self.now()))
+    /// How long to wait for datagrams; `None` for as long as it takes.
+    fn pause(&self) -> Option<Duration> {
+        if !self.readable.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        Some(self.sessions.next_due()?.since(self.now()))
     }
 
     fn handle(&mut self, message: Message) {
         let now = self.now();
         match message {
-            Message::FromClient(from, bytes) => {
-                // Without a socket for it the client is not heard, and tries again.
-                if let Ok(session) = self.session(from) {
-                    session.links[TO_SERVER].send(now, &bytes);
-                }
-            }
-            Message::FromServer(client, number, bytes) => {
-                let session = self.sessions.get_mut(&client);
-                if let Some(session) = session.filter(|own| own.upstream.number == number) {
-                    session.links[TO_CLIENT].send(now, &bytes);
-                }
-            }
-            Message::Change(conditions) => {
-                self.conditions = *conditions;
-                for session in self.sessions.values_mut() {
-                    for (link, conditions) in session.links.iter_mut().zip(&self.conditions) {
-                        link.change(now, conditions.clone());
-                    }
-                }
-            }
-            Message::Blackout(on) => {
-                self.is_blacked_out = on;
-                let sessions = self.sessions.values_mut();
-                for link in sessions.flat_map(|session| &mut session.links) {
-                    link.set_blackout(now, on);
-                }
-            }
+            Message::Change(conditions) => self.sessions.change(now, *conditions),
+            Message::Blackout(on) => self.sessions.set_blackout(now, on),
             Message::Rebind => self.rebind(),
             Message::Statistics(reply) => {
-                let _ = reply.try_send(self.statistics());
+                let _ = reply.try_send(self.sessions.statistics());
+            }
+            Message::Clients(reply) => {
+                let _ = reply.try_send(self.sessions.len());
             }
             Message::Stop => {}
         }
     }
 
+    /// Reads what there is, but not so long that others have to wait for it.
+    fn read(&mut self) {
+        for token in std::mem::take(&mut self.readable) {
+            for datagram in 0.. {
+                if datagram == MOST_READ {
+                    self.readable.insert(token);
+                    break;
+                }
+                let read = match token {
+                    CLIENTS => self.read_client(),
+                    Token(number) => self.read_server(number),
+                };
+                match read {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // Nobody was there for what was sent, which is no reason to stop.
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    fn read_client(&mut self) -> io::Result<()> {
+        let (length, client) = self.socket.recv_from(&mut self.buffer)?;
+        let now = self.now();
+        let number = match self.sessions.number_of(client) {
+            Some(number) => number,
+            None => {
+                let number = self.sessions.next_number();
+                // Without a socket for it the client is not heard, and tries again.
+                if self.sessions.len() >= MOST_CLIENTS {
+                    return Ok(());
+                }
+                let Ok(upstream) = self.upstream(number) else {
+                    return Ok(());
+                };
+                self.sessions.insert(now, client, upstream);
+                number
+            }
+        };
+        let bytes = &self.buffer[..length];
+        self.sessions.send(now, number, TO_SERVER, bytes);
+        Ok(())
+    }
+
+    fn read_server(&mut self, number: usize) -> io::Result<()> {
+        let session = self.sessions.get(number);
+        let session = session.ok_or(io::ErrorKind::WouldBlock)?;
+        let length = session.upstream.recv(&mut self.buffer)?;
+        let bytes = &self.buffer[..length];
+        self.sessions.send(self.now(), number, TO_CLIENT, bytes);
+        Ok(())
+    }
+
     /// Hands out everything that is due. What a socket refuses is lost, as on any network.
     fn deliver(&mut self) {
         let now = self.now();
-        for (client, session) in &mut self.sessions {
-            while let Some(bytes) = session.links[TO_SERVER].poll(now) {
-                let _ = session.upstream.socket.send(&bytes);
-            }
-            while let Some(bytes) = session.links[TO_CLIENT].poll(now) {
-                let _ = self.socket.send_to(&bytes, client);
-            }
-        }
-    }
-
-    /// A client's session, which begins with the first datagram.
-    fn session(&mut self, client: SocketAddr) -> io::Result<&mut Session> {
-        if !self.sessions.contains_key(&client) {
-            if self.sessions.len() >= MOST_CLIENTS {
-                return Err(io::ErrorKind::QuotaExceeded.into());
-            }
-            let upstream = self.upstream(client, 0)?;
-            let first_seed = self.seed.wrapping_add(2 * self.sessions.len() as u64);
-            let link = |direction: usize| {
-                let seed = first_seed.wrapping_add(direction as u64);
-                let mut link = LinkConditioner::new(seed, self.conditions[direction].clone());
-                link.set_blackout(Time::ZERO, self.is_blacked_out);
-                link
+        self.sessions.deliver(now, |delivery| {
+            let session = delivery.session;
+            let _ = match delivery.direction {
+                TO_SERVER => session.upstream.send(&delivery.bytes),
+                _ => self.socket.send_to(&delivery.bytes, session.client),
             };
-            let links = [link(TO_SERVER), link(TO_CLIENT)];
-            self.sessions.insert(client, Session { links, upstream });
-        }
-        let session = self.sessions.get_mut(&client);
-        session.ok_or_else(|| io::ErrorKind::NotFound.into())
+        });
     }
 
     fn rebind(&mut self) {
-        let clients: Vec<_> = self.sessions.keys().copied().collect();
-        for client in clients {
-            let number = self.sessions[&client].upstream.number + 1;
+        let numbers: Vec<_> = self.sessions.iter_mut().map(|(number, _)| number).collect();
+        let fresh: Vec<_> = numbers
+            .into_iter()
+            .map(|number| self.upstream(number))
+            .collect();
+        for ((_, session), fresh) in self.sessions.iter_mut().zip(fresh) {
             // A client for which there is no other socket keeps the one it has.
-            if let Ok(upstream) = self.upstream(client, number)
-                && let Some(session) = self.sessions.get_mut(&client)
-            {
-                let old = std::mem::replace(&mut session.upstream, upstream);
-                old.reader.stop();
-                self.retired.push(old.reader);
+            if let Ok(upstream) = fresh {
+                let mut old = std::mem::replace(&mut session.upstream, upstream);
+                let _ = self.poll.registry().deregister(&mut old);
             }
         }
-        self.retired.retain(|reader| !reader.has_ended());
     }
 
-    fn upstream(&self, client: SocketAddr, number: u64) -> io::Result<Upstream> {
-        let socket = Arc::new(UdpSocket::bind((near(self.server), 0))?);
+    /// A socket that the server takes for a client.
+    fn upstream(&self, number: usize) -> io::Result<UdpSocket> {
+        let mut socket = open(near(self.server))?;
         socket.connect(self.server)?;
-        let messages = self.messages.clone();
-        let reader = Reader::start(socket.clone(), move |_, bytes| {
-            let message = Message::FromServer(client, number, bytes);
-            messages.send(message).is_ok()
-        })?;
-        Ok(Upstream {
-            number,
-            socket,
-            reader,
-        })
-    }
-
-    fn statistics(&self) -> [Statistics; 2] {
-        let mut sums = <[Statistics; 2]>::default();
-        for session in self.sessions.values() {
-            for (sum, link) in sums.iter_mut().zip(&session.links) {
-                sum.merge(link.statistics());
-            }
-        }
-        sums
+        self.poll
+            .registry()
+            .register(&mut socket, Token(number), Interest::READABLE)?;
+        Ok(socket)
     }
 
     #[expect(
@@ -331,6 +323,18 @@ impl Relay {
     fn now(&self) -> Time {
         Time::from_micros(micros(self.started.elapsed()))
     }
+}
+
+/// A socket at a free port, with room for what many clients say at once.
+fn open(address: IpAddr) -> io::Result<UdpSocket> {
+    let address = SocketAddr::new(address, 0);
+    let domain = Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    // Systems have limits of their own here, and what they allow has to do.
+    let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(UdpSocket::from_std(socket.into()))
 }
 
 #[expect(
@@ -358,11 +362,20 @@ fn near(server: SocketAddr) -> IpAddr {
     }
 }
 
-const TO_SERVER: usize = 0;
-const TO_CLIENT: usize = 1;
+/// Clients have the numbers below these.
+const CLIENTS: Token = Token(usize::MAX);
+const WAKER: Token = Token(usize::MAX - 1);
 
-/// Each has a thread.
-const MOST_CLIENTS: usize = 64;
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Beyond that datagrams wait in their sockets.
-const WAITING_MESSAGES: usize = 1024;
+/// Each has a socket.
+const MOST_CLIENTS: usize = 4096;
+
+/// Beyond that whoever has something to say to the relay waits.
+const WAITING_MESSAGES: usize = 16;
+
+/// Datagrams of one socket before others have their turn.
+const MOST_READ: usize = 256;
+
+const LARGEST_DATAGRAM: usize = 65_536;
+const KERNEL_BUFFER: usize = 4 << 20;

@@ -255,6 +255,11 @@ impl Blobs {
         Ok(())
     }
 
+    /// Whether the other end wants nothing of ours.
+    pub(crate) fn are_idle(&self) -> bool {
+        !self.ours.values().any(|ours| ours.accepted)
+    }
+
     /// Adds a chunk of some blob to a packet.
     pub(crate) fn write(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) -> Wrote {
         let accepted = self.ours.iter_mut().filter(|(_, ours)| ours.accepted);

@@ -146,6 +146,14 @@ impl Channel {
         }
     }
 
+    /// Whether there is nothing to write, however much room there is.
+    pub(crate) fn is_idle(&self) -> bool {
+        match &self.out {
+            Out::Reliable(sender) => sender.is_idle(),
+            Out::Unreliable(burst) => burst.waiting() == 0,
+        }
+    }
+
     /// Whether it is sending an unreliable message in parts.
     pub(crate) fn is_cutting(&self) -> bool {
         matches!(&self.out, Out::Unreliable(burst) if burst.is_cutting())

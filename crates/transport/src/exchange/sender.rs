@@ -111,6 +111,11 @@ impl Sender {
         Wrote::Something
     }
 
+    /// Whether everything was sent, and what was lost again.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.next(usize::MAX).is_none()
+    }
+
     /// What to send next: which of the queue, from where to where.
     fn next(&self, room: usize) -> Option<(usize, u64, u64)> {
         if let Some(number) = self.lost.first() {

@@ -1,0 +1,190 @@
+//! What goes into a packet, which is made when it is polled, of everything that waits.
+
+use super::Exchange;
+use super::channel::Channel;
+use super::frame::Body;
+use super::receiver::MOST_HELD;
+use super::sender::Wrote;
+use super::sent::{Cargo, Packet};
+use crate::packet::BASE_DATAGRAM;
+use crate::ping::Ping;
+use crate::statistics::Fate;
+use crate::time::{Now, Time};
+
+impl Exchange {
+    /// The body of the packet with this sequence, which is sent at once; none if there is nothing
+    /// to say. Its packet is `overhead` longer, and no larger than the path carries.
+    pub(crate) fn poll_body(&mut self, sequence: u64, overhead: usize, at: Now) -> Option<Vec<u8>> {
+        let now = at.now;
+        // Whoever polls does so until there is nothing, which is every second time.
+        if self.has_nothing_to_say(now) {
+            self.held_back = false;
+            return None;
+        }
+        // A path that shrank swallows large packets; what asks for an answer has to get through.
+        let size = match self.probe {
+            true => BASE_DATAGRAM,
+            false => self.mtu.size(),
+        };
+        let room = size - overhead;
+        let mut body = Body::new(room);
+        let mut cargo = Vec::new();
+        self.arrivals.write(&mut body, now);
+        if let Some((ping, came)) = self.pinged {
+            body.pong(ping.answer(came.clock, at.clock));
+        }
+        let pings = self.pings || self.pinger.is_due(at.clock);
+        if pings {
+            body.ping(Ping { sent: at.clock });
+        }
+        let fresh = self.inputs.are_fresh();
+        if self.may_send(room + overhead, now) || self.probe {
+            cargo.extend(self.inputs.write(&mut body));
+            self.fill(&mut body, &mut cargo);
+        }
+        let due = self.arrivals.due().is_some_and(|time| time <= now);
+        let says = body.talks() || (fresh && !cargo.is_empty());
+        if !(says || due || self.probe || self.pings || self.pinged.is_some()) {
+            return None;
+        }
+        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
+        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
+        if (self.probe || repeats) && !body.talks() && cargo.is_empty() {
+            body.ask();
+        }
+        if pings {
+            self.pinger.note(at.clock);
+        }
+        self.probe = false;
+        self.pings = false;
+        self.pinged = None;
+        let told = self.arrivals.told();
+        let talks = body.talks() || !cargo.is_empty();
+        let body = body.finish();
+        let size = body.len() + overhead;
+        if !talks {
+            self.congestion.on_unanswered(size, now);
+        } else {
+            self.congestion.on_sent(size, now);
+            let moment = self.moment(now);
+            if self.sent.bytes() == 0 {
+                self.stall.begin(moment);
+            }
+            self.stall.sent();
+            if !cargo.is_empty() && !self.sent.is_laden() {
+                self.stall.begin_reliable(moment);
+            }
+            let packet = Packet {
+                sequence,
+                sent: now,
+                size,
+                cargo,
+                probe: false,
+                told,
+            };
+            self.remember(packet, now);
+        }
+        Some(body)
+    }
+
+    /// The body of a packet that finds out how large packets may be, if it is time for one.
+    pub(crate) fn poll_probe(
+        &mut self,
+        sequence: u64,
+        overhead: usize,
+        now: Time,
+    ) -> Option<Vec<u8>> {
+        let size = self.mtu.next_probe(now)?;
+        let mut body = Body::new(size - overhead);
+        body.pad();
+        if self.sent.bytes() == 0 {
+            self.stall.begin(self.moment(now));
+        }
+        self.congestion.on_unanswered(size, now);
+        let packet = Packet {
+            sequence,
+            sent: now,
+            size,
+            cargo: Vec::new(),
+            probe: true,
+            told: None,
+        };
+        self.remember(packet, now);
+        Some(body.finish())
+    }
+
+    fn remember(&mut self, packet: Packet, now: Time) {
+        if let Some(lost) = self.sent.note(packet) {
+            self.settle(lost, Fate::Lost, now);
+        }
+    }
+
+    /// Whether no packet would come of it, as far as that can be told without making one.
+    fn has_nothing_to_say(&self, now: Time) -> bool {
+        let asked = self.probe || self.pings || self.pinged.is_some();
+        let due = self.arrivals.due().is_some_and(|time| time <= now);
+        let idle = self.channels.iter().all(Channel::is_idle) && self.blobs.are_idle();
+        !asked && !due && idle && !self.inputs.are_fresh()
+    }
+
+    /// Whether a packet of frames may go out now.
+    fn may_send(&mut self, size: usize, now: Time) -> bool {
+        self.held_back = self.congestion.allowance(now) < size;
+        !self.held_back && self.sent.bytes() + size <= MOST_IN_FLIGHT
+    }
+
+    /// Fills a packet: channels take turns, and blobs get what is left.
+    fn fill(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
+        if self.without_chunk >= CHUNK_PATIENCE {
+            self.add_chunks(body, cargo);
+        }
+        let count = self.channels.len();
+        let mut exposed: usize = self.channels.iter().map(Channel::exposed).sum();
+        // One unreliable message in parts at a time: the other end has little room for them.
+        let mut cutting = self.channels.iter().position(Channel::is_cutting);
+        let (mut idle, mut at, mut hungry) = (0, self.turn, None);
+        while idle < count && !body.is_full() {
+            let channel = &mut self.channels[at];
+            let before = channel.exposed();
+            let (room, may_cut) = (MOST_HELD.saturating_sub(exposed), cutting.is_none());
+            idle += 1;
+            match channel.write(body, room, may_cut, cargo) {
+                Wrote::Something => {
+                    exposed += channel.exposed() - before;
+                    idle = 0;
+                    match channel.is_cutting() {
+                        true => cutting = Some(at),
+                        false if cutting == Some(at) => cutting = None,
+                        false => {}
+                    }
+                }
+                Wrote::Nothing => {}
+                Wrote::NoRoom => hungry = hungry.or(Some(at)),
+            }
+            at = (at + 1) % count;
+        }
+        self.turn = hungry.unwrap_or(at);
+        self.add_chunks(body, cargo);
+    }
+
+    fn add_chunks(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
+        if self.sent.bytes() > MOST_IN_FLIGHT / 2 {
+            return;
+        }
+        while !body.is_full() {
+            match self.blobs.write(body, cargo) {
+                Wrote::Something => self.without_chunk = 0,
+                Wrote::Nothing => return,
+                Wrote::NoRoom => {
+                    self.without_chunk += 1;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Bytes in flight, however fast they may be sent: all of them are remembered.
+const MOST_IN_FLIGHT: usize = 256 << 10;
+/// After that many packets without room for a chunk, the next begins with one.
+const CHUNK_PATIENCE: u32 = 8;
