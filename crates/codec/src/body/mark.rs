@@ -1,0 +1,66 @@
+//! A way back inside a packet, for what turns out not to fit.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use crate::{
+    kept::KeptRow,
+    model::bank::{Length, Moment},
+    range::{Checkpoint, RangeEncoder},
+    session::Session,
+};
+
+/// Where a session was; see [`Session::rewind`].
+pub(crate) struct Mark {
+    coder: Checkpoint,
+    bank: Moment,
+    decisions: Length,
+    surprises: usize,
+    moved: usize,
+    spawns: usize,
+    despawns: usize,
+    covered: usize,
+    levels: usize,
+    references: Vec<(u16, Arc<KeptRow>)>,
+    charged: usize,
+    made: usize,
+    sum: crate::check::Checksum,
+    cost: u64,
+}
+
+impl<const N: usize> Session<'_, RangeEncoder, N> {
+    pub(super) fn mark(&mut self) -> Mark {
+        Mark {
+            coder: self.coder.checkpoint(),
+            bank: self.bank.mark(),
+            decisions: self.log.decisions.len(),
+            surprises: self.log.surprises.len(),
+            moved: self.log.moved.len(),
+            spawns: self.log.spawns.len(),
+            despawns: self.log.despawns.len(),
+            covered: self.log.covered.len(),
+            levels: self.log.levels.len(),
+            references: self.log.references.clone(),
+            charged: self.charged,
+            made: self.made.len(),
+            sum: self.sum,
+            cost: self.cost,
+        }
+    }
+
+    pub(super) fn rewind(&mut self, to: Mark) {
+        self.coder.rewind(to.coder);
+        self.bank.rewind(to.bank);
+        self.log.decisions.truncate(to.decisions);
+        self.log.surprises.truncate(to.surprises);
+        self.log.moved.truncate(to.moved);
+        self.log.spawns.truncate(to.spawns);
+        self.log.despawns.truncate(to.despawns);
+        self.log.covered.truncate(to.covered);
+        self.log.levels.truncate(to.levels);
+        self.log.references = to.references;
+        self.charged = to.charged;
+        self.made.truncate(to.made);
+        self.sum = to.sum;
+        self.cost = to.cost;
+    }
+}

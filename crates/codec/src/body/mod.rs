@@ -1,0 +1,237 @@
+//! The body of a packet: who leaves, who wakes, who differs, who appears.
+//!
+//! This is the one file that shows the whole pipeline. `write_body` and `read_body` walk the same
+//! lists in the same order; what an entity's values look like is in `entity.rs`.
+
+mod bill;
+mod limits;
+mod mark;
+mod presence;
+mod reader;
+mod subject;
+mod writer;
+
+use alloc::{sync::Arc, vec::Vec};
+
+use prescient_schema::Content;
+
+use crate::{
+    history::Window,
+    ledger::{Account, Cause},
+    past::PlanCache,
+    predict::ROWS,
+    range::{RangeDecoder, RangeEncoder},
+    session::{List, Session},
+    twin::Rows,
+    units::Tick,
+};
+pub(crate) use bill::Bill;
+pub(crate) use limits::{ReadLimits, allowance, least_len, may_appear, retain_nearby};
+use reader::Reader;
+use writer::Writer;
+
+/// What a packet shall say, each list ascending by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    pub despawns: Vec<u32>,
+    /// Entities at rest that no longer hold their value.
+    pub wakes: Vec<u32>,
+    pub spawns: Vec<Spawn>,
+    /// `None` for a full packet; else the active entities to cover and the bytes not to exceed.
+    pub partial: Option<Partial>,
+    /// There is more to say than this, so that it is not to be sent as it is.
+    pub is_draft: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spawn {
+    pub id: u32,
+    pub class: u16,
+    /// Was in an earlier packet, too.
+    pub again: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Partial {
+    /// Sorted by id.
+    pub active: Vec<u32>,
+    pub limit: usize,
+}
+
+/// Buffers that live from packet to packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    plans: PlanCache,
+    pasts: PastBuffers,
+    truth: Vec<i64>,
+    row: Vec<i64>,
+}
+
+/// Room for the rows of a past that have to be worked out.
+#[derive(Clone, Debug, Default)]
+struct PastBuffers {
+    rows: [Vec<i64>; ROWS],
+    contract: Vec<i64>,
+}
+
+/// The sender's side: its archive, and what it wants.
+pub(crate) trait Truth: Rows {
+    /// The precision that an entity shall have from now on.
+    fn level(&self, id: u32) -> u8;
+}
+
+/// Writes a packet; `log` says afterwards what it held.
+pub(crate) fn write_body<const N: usize>(
+    session: &mut Session<'_, RangeEncoder, N>,
+    contents: &Contents,
+    side: &dyn Truth,
+    now: Tick,
+    scratch: &mut Scratch,
+    bill: &mut Bill,
+) {
+    let limit = contents
+        .partial
+        .as_ref()
+        .map_or(usize::MAX, |partial| partial.limit);
+    scratch.plans.begin();
+    let mut writer = Writer {
+        session,
+        side,
+        now,
+        scratch,
+        window: Window::default(),
+        limit,
+        empty: true,
+    };
+    let mut previous = None;
+    for &id in &contents.despawns {
+        let done = writer.item(|w| {
+            w.session.list_item(List::Despawns, &mut previous, id);
+            w.session.log.despawns.push(id);
+        });
+        if done.is_none() {
+            break;
+        }
+    }
+    writer.session.end(List::Despawns);
+    bill.despawns = writer.session.cost;
+    previous = None;
+    for &id in &contents.wakes {
+        match writer.item(|w| w.wake(id, &mut previous)) {
+            Some(cost) => bill.wakes.push((id, cost)),
+            None => break,
+        }
+    }
+    writer.session.end(List::Wakes);
+    match &contents.partial {
+        None => writer.all_active(bill),
+        Some(partial) => writer.some_active(partial, bill),
+    }
+    previous = None;
+    for &spawn in &contents.spawns {
+        match writer.item(|w| w.spawn(spawn, &mut previous)) {
+            Some(cost) => bill.spawns.push((spawn.id, cost)),
+            None => break,
+        }
+    }
+    writer.session.end(List::Spawns);
+    session.log.covered.sort_unstable();
+}
+
+/// What a packet said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readout {
+    /// Entities with new values (appeared, woke, differed, or moved as expected).
+    pub rows: Vec<ReadRow>,
+    pub values: Vec<i64>,
+    /// Ids of entities that were at rest, ascending.
+    pub wakes: Vec<u32>,
+    /// What containers of the rows hold, where the archive may not have it.
+    pub contents: Vec<Arc<Content>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadRow {
+    pub id: u32,
+    pub class: u16,
+    pub start: usize,
+    pub len: usize,
+}
+
+impl Readout {
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.values.clear();
+        self.wakes.clear();
+        self.contents.clear();
+    }
+
+    fn push(&mut self, id: u32, class: u16, row: &[i64]) {
+        self.rows.push(ReadRow {
+            id,
+            class,
+            start: self.values.len(),
+            len: row.len(),
+        });
+        self.values.extend_from_slice(row);
+    }
+
+    pub fn row(&self, row: &ReadRow) -> &[i64] {
+        &self.values[row.start..][..row.len]
+    }
+}
+
+/// Reads what [`write_body`] wrote.
+pub(crate) fn read_body<const N: usize>(
+    session: &mut Session<'_, RangeDecoder<'_>, N>,
+    full: bool,
+    side: &dyn Rows,
+    now: Tick,
+    scratch: &mut Scratch,
+    limits: &ReadLimits,
+    out: &mut Readout,
+) -> Result<(), Malformed> {
+    session.allowance = limits.decisions;
+    scratch.plans.begin();
+    let mut reader = Reader {
+        session,
+        side,
+        now,
+        scratch,
+        window: Window::default(),
+        out,
+    };
+    let mut previous = None;
+    while let Some(id) = reader.session.next_item(List::Despawns, &mut previous)? {
+        reader.session.log.despawns.push(id);
+    }
+    previous = None;
+    while let Some(id) = reader.session.next_item(List::Wakes, &mut previous)? {
+        reader.wake(id)?;
+    }
+    if full {
+        reader.all_active()?;
+    } else {
+        reader.some_active()?;
+    }
+    previous = None;
+    while let Some(id) = reader.session.next_item(List::Spawns, &mut previous)? {
+        let nearby = may_appear(id, reader.session.log.spawns.len(), reader.session.book);
+        if id as usize >= limits.entities || !nearby {
+            return Err(Malformed);
+        }
+        reader.spawn(id)?;
+    }
+    session.log.covered.sort_unstable();
+    session.verify()
+}
+
+/// The packet says what no encoder writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Malformed;
+
+const PRESENCE: Account = Account {
+    class: None,
+    field: None,
+    cause: Cause::Presence,
+};

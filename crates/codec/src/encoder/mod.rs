@@ -1,0 +1,355 @@
+//! The sending end of one connection.
+
+mod contents;
+mod errors;
+mod packet;
+mod settlement;
+mod view;
+
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+
+use prescient_schema::Schema;
+
+use crate::{
+    ack::Ack,
+    body::{Bill, Contents, Partial, Scratch, Spawn},
+    budget::{Appetite, Surcharge},
+    config::{Config, Policy},
+    history::Archive,
+    layout::Layout,
+    ledger::{Account, Cause, Ledger},
+    log::Log,
+    population::Phase,
+    prior::{Prior, PriorMismatch},
+    roster::Roster,
+    twin::Twin,
+    units::{ClientId, Sequence, Slot, Tick},
+};
+
+pub use errors::{AckError, EncodeError};
+pub(crate) use packet::{finish_check, seed};
+
+/// Turns an [`Archive`] into packets for one receiver.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    config: Config,
+    layout: Arc<Layout>,
+    twin: Twin,
+    epoch: u8,
+    /// The last packet before this epoch.
+    before_epoch: Sequence,
+    newest: Sequence,
+    /// The newest packet known to be applied, its tick, and what was folded when it was coded.
+    cursor: Sequence,
+    cursor_tick: Tick,
+    cursor_base: Sequence,
+    logs: VecDeque<Log>,
+    spare: Vec<Log>,
+    excluded: Vec<(Sequence, Sequence)>,
+    roster: Roster,
+    /// How far the archive's changes were followed, and which tick was sent last.
+    followed: Option<Tick>,
+    encoded: Option<Tick>,
+    scratch: Scratch,
+    bill: Bill,
+    /// Whether the bill has to be right.
+    counting: bool,
+    /// Room to give a packet so that it need not grow.
+    usual_len: usize,
+    surcharge: Surcharge,
+    appetite: Appetite,
+    ledger: Option<Ledger>,
+    /// The ledger of the packet written last, which may not be the one that is sent.
+    page: Ledger,
+    statistics: Statistics,
+}
+
+/// What an encoder did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Packets whose application was confirmed.
+    pub applied: u64,
+    /// Of those, packets whose lesson became part of the model.
+    pub folded: u64,
+    /// New epochs after the first.
+    pub resyncs: u64,
+    /// Entities that were coded, also in packets that were written anew because they were too long:
+    /// the work, in other words.
+    pub coded: u64,
+}
+
+/// A packet to send.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// What travels.
+    pub bytes: Vec<u8>,
+    /// Its number.
+    pub sequence: Sequence,
+    /// Whether every visible entity is covered.
+    pub full: bool,
+    /// It is longer than the budget because it holds one entity or group that does not fit.
+    pub oversize: bool,
+}
+
+impl Encoder {
+    /// An encoder for a receiver that knows nothing yet.
+    pub fn new(schema: Arc<Schema>, config: Config) -> Self {
+        Self::with_layout(Layout::new(schema), config)
+    }
+
+    /// An encoder for a receiver that knows a prior, and nothing else yet.
+    pub fn with_prior(
+        schema: Arc<Schema>,
+        config: Config,
+        prior: &Prior,
+    ) -> Result<Self, PriorMismatch> {
+        let layout = Layout::with_prior(schema, prior, config.profile)?;
+        Ok(Self::with_layout(layout, config))
+    }
+
+    fn with_layout(layout: Layout, config: Config) -> Self {
+        let layout = Arc::new(layout);
+        Self {
+            twin: Twin::new(layout.clone(), &config, false),
+            config,
+            layout,
+            epoch: 0,
+            before_epoch: Sequence(0),
+            newest: Sequence(0),
+            cursor: Sequence(0),
+            cursor_tick: Tick(0),
+            cursor_base: Sequence(0),
+            logs: VecDeque::new(),
+            spare: Vec::new(),
+            excluded: Vec::new(),
+            roster: Roster::default(),
+            followed: None,
+            encoded: None,
+            scratch: Scratch::default(),
+            bill: Bill::default(),
+            counting: false,
+            usual_len: 0,
+            surcharge: Surcharge::default(),
+            appetite: Appetite::default(),
+            ledger: None,
+            page: Ledger::default(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// The receiver's number for an entity it is being shown.
+    pub fn client_id(&self, slot: Slot) -> Option<ClientId> {
+        self.id(slot).map(ClientId)
+    }
+
+    /// Whether the receiver is known to have been told of an entity it is being shown.
+    pub fn is_confirmed(&self, slot: Slot) -> bool {
+        self.id(slot)
+            .is_some_and(|id| self.twin.book.phase(id) != Phase::Absent)
+    }
+
+    /// The entity behind a receiver's number.
+    pub fn slot(&self, id: ClientId) -> Option<Slot> {
+        self.roster.slots.get(id.0 as usize).copied().flatten()
+    }
+
+    /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
+    /// (unless a single entity needs more) and covers what was not covered for longest, by [`weight`](Self::set_weight).
+    pub fn encode(
+        &mut self,
+        archive: &Archive,
+        budget: Option<usize>,
+    ) -> Result<Packet, EncodeError> {
+        if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
+            return Err(EncodeError::WrongSchema);
+        }
+        let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
+        if self.encoded.is_some_and(|encoded| encoded >= now) {
+            return Err(EncodeError::NothingNew(now));
+        }
+        if self.newest.0 == u32::MAX {
+            return Err(EncodeError::Exhausted);
+        }
+        self.counting = budget.is_some() || self.ledger.is_some();
+        self.follow(archive);
+        let mut contents = self.contents(archive, budget);
+        let mut packet = self.write(archive, &contents, now);
+        if packet.is_none() {
+            // A row that the receiver's model rests on is gone: start over rather than guess.
+            self.resync();
+            contents = self.contents(archive, budget);
+            packet = self.write(archive, &contents, now);
+        }
+        if let Some(limit) = budget
+            && packet
+                .as_ref()
+                .is_some_and(|(bytes, _)| contents.is_draft || bytes.len() > limit)
+        {
+            contents.despawns.truncate(limit / 4);
+            packet = self.write_part(archive, &contents, now, limit);
+        }
+        let Some((bytes, log)) = packet else {
+            return Err(EncodeError::EmptyArchive);
+        };
+        let (sequence, full) = (log.sequence, log.full);
+        let oversize = budget.is_some_and(|limit| bytes.len() > limit);
+        self.encoded = Some(now);
+        self.usual_len = (self.usual_len * 7 / 8).max(bytes.len() + 16);
+        self.note_sent(&log);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.merge(&self.page);
+        }
+        self.newest = sequence;
+        self.logs.push_back(log);
+        while let Some(log) = self
+            .logs
+            .pop_front_if(|log| log.sequence.0 + WINDOW <= sequence.0)
+        {
+            self.roster.note_unheard(&log);
+            self.spare.push(log);
+        }
+        if self.config.policy == Policy::Immediate {
+            self.settle(sequence, 1, archive);
+        }
+        Ok(Packet {
+            bytes,
+            sequence,
+            full,
+            oversize,
+        })
+    }
+
+    /// Takes what the receiver said about the packets it applied.
+    pub fn acknowledge(&mut self, ack: &Ack, archive: &Archive) -> Result<(), AckError> {
+        if ack.newest > self.newest {
+            return Err(AckError::NeverSent(ack.newest));
+        }
+        if ack.newest.0 > 0 && ack.applied & 1 == 0 {
+            return Err(AckError::Contradiction);
+        }
+        if self.config.policy != Policy::Confirmed || ack.epoch != self.epoch {
+            return Ok(());
+        }
+        if ack.resync {
+            self.resync();
+            return Ok(());
+        }
+        self.settle(ack.newest, ack.applied, archive);
+        Ok(())
+    }
+
+    /// Starts a new epoch: the model returns to the prior or to nothing, the receiver's entities keep their numbers.
+    pub fn resync(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.before_epoch = self.newest;
+        self.twin = Twin::new(self.layout.clone(), &self.config, false);
+        self.cursor = Sequence(0);
+        self.cursor_tick = Tick(0);
+        self.cursor_base = Sequence(0);
+        self.excluded.clear();
+        self.spare.extend(self.logs.drain(..));
+        self.roster.restart(self.followed.unwrap_or_default());
+        self.statistics.resyncs += 1;
+    }
+
+    /// Starts or stops keeping account of every bit.
+    pub fn keep_ledger(&mut self, keep: bool) {
+        self.ledger = keep.then(Ledger::default);
+    }
+
+    /// Where the bits went since the ledger was started.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
+    /// What happened so far.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Bytes that this connection's model holds.
+    pub fn model_bytes(&self) -> usize {
+        self.twin.bytes()
+    }
+
+    /// A digest of the whole model as of the fold point.
+    pub fn digest(&self) -> u64 {
+        self.twin.full_digest()
+    }
+
+    /// The newest packet whose lesson is part of the model.
+    pub fn cursor(&self) -> Sequence {
+        self.cursor
+    }
+
+    /// What an entity's present values would cost in the next full packet, in 1/65536 bit; nothing
+    /// is sent or learned. A partial packet adds a few bits to say that it covers the entity. `None` if the receiver is not shown the entity.
+    pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
+        let id = self.id(slot)?;
+        let now = archive.newest()?;
+        let class = archive.class(slot)?;
+        self.follow(archive);
+        let mut contents = Contents {
+            partial: Some(Partial::default()),
+            ..Contents::default()
+        };
+        match self.twin.book.phase(id) {
+            Phase::Active => {
+                contents.partial = Some(Partial {
+                    active: [id].into(),
+                    limit: 0,
+                })
+            }
+            Phase::Resting => {
+                let stirs = self.roster.dirty.contains_key(&id)
+                    && self
+                        .contents(archive, None)
+                        .wakes
+                        .binary_search(&id)
+                        .is_ok();
+                if !stirs {
+                    return Some(0);
+                }
+                contents.wakes.push(id);
+            }
+            Phase::Absent => contents.spawns.push(Spawn {
+                id,
+                class,
+                again: false,
+            }),
+        }
+        let kept = (core::mem::take(&mut self.bill), self.ledger.take());
+        self.ledger = Some(Ledger::default());
+        self.counting = true;
+        let written = self.write(archive, &contents, now);
+        let bill = core::mem::replace(&mut self.bill, kept.0);
+        self.ledger = kept.1;
+        self.spare.push(written?.1);
+        if !bill.active.is_empty() {
+            // A full packet does not say whom it covers.
+            let counts = |(account, _): &(Account, u64)| {
+                !matches!(account.cause, Cause::Header | Cause::Presence)
+            };
+            return Some(self.page.entries().filter(counts).map(|(_, c)| c).sum());
+        }
+        let items = bill.wakes.iter().chain(&bill.spawns);
+        Some(items.map(|(_, cost)| cost).sum())
+    }
+
+    pub(crate) fn twin(&self) -> &Twin {
+        &self.twin
+    }
+
+    fn id(&self, slot: Slot) -> Option<u32> {
+        self.roster.ids.get(slot)
+    }
+
+    /// The first tick that no packet tells of yet.
+    fn next_tick(&self) -> Tick {
+        self.encoded
+            .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
+    }
+}
+
+/// Packets that may wait for their acknowledgement.
+pub(crate) const WINDOW: u32 = 64;
