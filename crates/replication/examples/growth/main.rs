@@ -95,10 +95,15 @@ impl Stage {
             stage.step();
             stage.server.encode(&|_| None);
         }
+        let greeting = |client: &mut Client| client.poll_message().expect("it greets first");
+        let greetings: Vec<_> = stage.clients.iter_mut().map(greeting).collect();
         let region = Region::new(GLOBAL);
-        for number in 0..setup.clients {
+        for (number, greeting) in greetings.iter().enumerate() {
             let peer = PeerId(number as u64);
             stage.server.connect(peer);
+            let greeted = stage.server.handle(peer, greeting);
+            greeted.expect("it reads by the same schema");
+            while stage.server.poll_message(peer).is_some() {}
             let looks = stage.server.look_from(peer, stage.eye(number, sight));
             looks.expect("it has just come");
         }
