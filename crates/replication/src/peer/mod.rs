@@ -3,8 +3,9 @@
 mod news;
 mod outlook;
 mod sent;
+mod sights;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prescient_codec::history::Archive;
@@ -15,6 +16,7 @@ use prescient_codec::{
 use prescient_schema::{EntityRef, Schema};
 
 use sent::Sent;
+use sights::Sights;
 
 use crate::charge::Intake;
 use crate::mail::Mail;
@@ -69,8 +71,10 @@ pub(crate) struct Peer {
     pub team: u32,
     /// What it was sent.
     sent: Sent,
-    /// What it is shown, in the order in which it appeared in the world.
-    visible: BTreeMap<Serial, Sight>,
+    /// How it sees objects, by its numbers for their first tables.
+    sights: Sights,
+    /// The number of the next object when it last looked.
+    unasked: u64,
     /// The tick since which each of the client's numbers is that of the object it was last given to.
     since: Vec<Tick>,
     /// Whether everything is to be looked at anew.
@@ -110,7 +114,8 @@ impl Peer {
             eye: Eye::Nowhere,
             team: 0,
             sent: Sent::default(),
-            visible: BTreeMap::new(),
+            sights: Sights::default(),
+            unasked: 0,
             since: Vec::new(),
             unsettled: true,
             looked: None,
@@ -157,7 +162,7 @@ impl Peer {
             packets: self.sent.packets,
             bytes: self.sent.bytes,
             applied: self.sent.applied,
-            visible: self.visible.len(),
+            visible: self.sights.len(),
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
             events_waiting: self.mail.events_held(),
@@ -171,7 +176,14 @@ impl Peer {
     }
 
     pub fn sees(&self, serial: Serial) -> bool {
-        self.visible.contains_key(&serial)
+        self.sight(serial).is_some()
+    }
+
+    /// How an object is seen, if it is. What appeared since the last look is not what was seen in its
+    /// slot.
+    fn sight(&self, serial: Serial) -> Option<Sight> {
+        let id = self.encoder.client_id(serial.first)?;
+        self.sights.get(id).filter(|_| serial.number < self.unasked)
     }
 
     /// A number is given to an entity.

@@ -12,7 +12,7 @@ impl Peer {
     /// Tells of what was held for objects that the client knows by now.
     pub(super) fn tell_of_known(&mut self) {
         let known = |serial: Serial| {
-            let slot = self.visible.contains_key(&serial).then_some(serial.first)?;
+            let slot = self.sees(serial).then_some(serial.first)?;
             let id = self.encoder.client_id(slot)?;
             self.encoder.is_confirmed(slot).then_some((serial, id))
         };
@@ -23,9 +23,15 @@ impl Peer {
         }
     }
 
-    /// Tells of what is about objects that are shown, but for what it was `told` already (ascending),
-    /// and says what that was.
-    pub fn hear(&mut self, own: PeerId, announced: &[Announcement], told: &[usize]) -> Vec<usize> {
+    /// Tells of what is about objects that are shown and still `there`, but for what it was `told`
+    /// already (ascending), and says what that was.
+    pub fn hear(
+        &mut self,
+        own: PeerId,
+        announced: &[Announcement],
+        told: &[usize],
+        there: impl Fn(Serial) -> bool,
+    ) -> Vec<usize> {
         let mut heard = Vec::new();
         for (number, announcement) in announced.iter().enumerate() {
             let Announcement {
@@ -36,7 +42,7 @@ impl Peer {
             } = *announcement;
             let is_meant =
                 to.is_none_or(|peer| peer == own) && told.binary_search(&number).is_err();
-            if is_meant && self.visible.contains_key(&about) {
+            if is_meant && there(about) && self.sees(about) {
                 heard.push(number);
                 self.notify(about, tick, Notice::Event(payload.clone()));
             }
@@ -56,7 +62,7 @@ impl Peer {
 
     /// Tells of something about an object that is shown, now or once the client knows it.
     pub(super) fn notify(&mut self, about: Serial, tick: Tick, notice: Notice) {
-        if !self.visible.contains_key(&about) {
+        if !self.sees(about) {
             return;
         }
         let slot = about.first;

@@ -29,12 +29,17 @@ impl Peer {
         };
         for &touched in touched {
             if let Touched::Gone(serial) = touched {
-                // The encoder notices by itself what left the archive.
-                self.visible.remove(&serial);
+                // The encoder notices by itself what left the archive, but not before this.
+                if self.sees(serial)
+                    && let Some(id) = self.encoder.client_id(serial.first)
+                {
+                    self.sights.set(id, None);
+                }
                 self.charged.remove(&serial);
                 self.give_up(serial);
             }
         }
+        self.unasked = world.next_serial();
         let tick = world.tick().unwrap_or_default();
         let mut asked = Vec::new();
         if std::mem::take(&mut self.unsettled) {
@@ -61,7 +66,9 @@ impl Peer {
                 if let Some(eye) = viewer.eye {
                     asked.extend(world.grid().near(eye, reach).filter(moved));
                 }
-                asked.extend(self.visible.keys().copied().filter(moved));
+                let object = |id| world.record_at(self.encoder.slot(id)?);
+                let visible = self.sights.ids().filter_map(object);
+                asked.extend(visible.map(|record| record.serial).filter(moved));
             }
             asked.sort_unstable();
             asked.dedup();
@@ -73,23 +80,26 @@ impl Peer {
             let Some(record) = record.filter(|record| record.whole.is_none()) else {
                 continue;
             };
-            let seen = self.visible.get(&serial).copied();
+            let seen = self.sight(serial);
             match (seen, sight(record, seen)) {
                 (None, Some(_)) => fresh.push(serial),
                 (_, sight) => self.show_whole(own, record, sight, world),
             }
         }
         self.want(fresh, viewer, world);
-        let most = self.visible.len().saturating_add(MOST_SHOWN);
-        while self.visible.len() < most
+        let most = self.sights.len().saturating_add(MOST_SHOWN);
+        while self.sights.len() < most
             && let Some((_, serial)) = self.wanted.pop()
         {
             let record = world.record_of(serial);
             if let Some(record) = record.filter(|record| record.whole.is_none())
-                && !self.visible.contains_key(&serial)
+                && !self.sees(serial)
             {
                 self.show_whole(own, record, sight(record, None), world);
             }
+        }
+        if self.wanted.len() < self.wanted.capacity() / 4 {
+            self.wanted.shrink_to(self.wanted.len() * 2);
         }
     }
 
@@ -134,10 +144,11 @@ impl Peer {
 
     /// Shows an object like this from now on, or not at all.
     fn show(&mut self, record: &Record, sight: Option<Sight>, world: &World) {
-        let seen = self.visible.get(&record.serial).copied();
+        let seen = self.sight(record.serial);
         if sight == seen {
             return;
         }
+        let known = self.encoder.client_id(record.serial.first);
         for (table, &slot) in record.slots.iter().enumerate() {
             let before = seen.is_some_and(|seen| seen.shows(table));
             match sight.filter(|sight| sight.shows(table)) {
@@ -152,14 +163,11 @@ impl Peer {
                 None => {}
             }
         }
-        match sight {
-            Some(sight) => {
-                self.visible.insert(record.serial, sight);
-            }
-            None => {
-                self.visible.remove(&record.serial);
-                self.give_up(record.serial);
-            }
+        if let Some(id) = known.or_else(|| self.encoder.client_id(record.serial.first)) {
+            self.sights.set(id, sight);
+        }
+        if sight.is_none() {
+            self.give_up(record.serial);
         }
     }
 }

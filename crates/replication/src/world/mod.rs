@@ -140,6 +140,16 @@ impl World {
         self.cast.records.at(self.archive.entity(object)?)
     }
 
+    /// The object whose first table's entity this is.
+    pub(crate) fn record_at(&self, first: Slot) -> Option<&Record> {
+        self.cast.records.at(first)
+    }
+
+    /// What the next object will be called.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.cast.next_serial
+    }
+
     pub(crate) fn record_of(&self, serial: Serial) -> Option<&Record> {
         self.cast.records.get(serial)
     }
