@@ -3,6 +3,7 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
+    buffer,
     kept::KeptRow,
     model::bank::Decisions,
     predict::CostSample,
@@ -47,7 +48,7 @@ pub(crate) struct Surprise {
 }
 
 impl Log {
-    /// Empties it for another packet, keeping the memory.
+    /// Empties it for another packet, keeping the memory that it may need.
     pub fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
         self.sequence = sequence;
         self.tick = tick;
@@ -65,12 +66,12 @@ impl Log {
             ..
         } = self;
         decisions.clear();
-        surprises.clear();
-        moved.clear();
-        spawns.clear();
-        despawns.clear();
-        covered.clear();
-        levels.clear();
-        references.clear();
+        buffer::empty(surprises);
+        buffer::empty(moved);
+        buffer::empty(spawns);
+        buffer::empty(despawns);
+        buffer::empty(covered);
+        buffer::empty(levels);
+        buffer::empty(references);
     }
 }

@@ -5,6 +5,7 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
+use core::num::NonZeroU32;
 
 use prescient_schema::{Content, Field, Level};
 
@@ -13,7 +14,7 @@ use crate::{
     history::{Archive, Window},
     layout::Layout,
     log::Log,
-    numbers::Numbers,
+    pages::Pages,
     predict::{ROWS, Samples},
     queue::Queue,
     sighting::Sightings,
@@ -24,8 +25,10 @@ use crate::{
 /// Who the receiver knows by which number, and what is still to be told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roster {
-    pub ids: Numbers,
-    pub slots: Vec<Option<Slot>>,
+    /// One more than the id of each visible entity.
+    ids: Pages<NonZeroU32>,
+    /// The entity of each id, or [`NOBODY`].
+    slots: Vec<Slot>,
     pub levels: Vec<u8>,
     pub weights: Vec<Weight>,
     /// Ids whose level may not be the one that both ends know them at.
@@ -44,7 +47,8 @@ pub(crate) struct Roster {
     pub dirty: BTreeMap<u32, Sequence>,
     /// What references mean to the receiver, if the schema has any.
     pub sightings: Sightings,
-    /// The newest packet covering each id, and the newest full one, that are known to be applied.
+    /// The newest packet covering each id (if the schema has references), and the newest full one,
+    /// that are known to be applied.
     pub confirmed: Vec<Sequence>,
     pub whole: Sequence,
 }
@@ -59,24 +63,47 @@ pub(crate) struct Doom {
 }
 
 impl Roster {
-    pub fn admit(&mut self, slot: Slot, since: Tick) -> u32 {
-        if let Some(id) = self.ids.get(slot) {
+    /// The number of an entity.
+    #[inline]
+    pub fn id(&self, slot: Slot) -> Option<u32> {
+        self.ids.get(slot).map(|next| next.get() - 1)
+    }
+
+    /// The entity that has a number.
+    #[inline]
+    pub fn slot(&self, id: u32) -> Option<Slot> {
+        let slot = self.slots.get(id as usize).copied();
+        slot.filter(|slot| *slot != NOBODY)
+    }
+
+    /// An entity is no longer visible; returns the number that it had.
+    pub fn dismiss(&mut self, slot: Slot) -> Option<u32> {
+        let id = self.ids.remove(slot)?.get() - 1;
+        self.slots[id as usize] = NOBODY;
+        Some(id)
+    }
+
+    pub fn admit(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
+        if let Some(id) = self.id(slot) {
             return id;
         }
         let id = self.free.pop_first().unwrap_or(self.slots.len() as u32);
         if self.slots.len() <= id as usize {
-            self.slots.resize(id as usize + 1, None);
+            self.slots.resize(id as usize + 1, NOBODY);
             self.levels.resize(id as usize + 1, 0);
             self.weights.resize(id as usize + 1, Weight::default());
             self.sent.resize(id as usize + 1, Sequence(0));
-            self.confirmed.resize(id as usize + 1, Sequence(0));
         }
-        self.ids.insert(slot, id);
-        self.slots[id as usize] = Some(slot);
+        if has_references {
+            let len = self.slots.len();
+            self.confirmed.resize(len, Sequence(0));
+            self.confirmed[id as usize] = Sequence(0);
+        }
+        self.ids.insert(slot, NonZeroU32::MIN.saturating_add(id));
+        self.slots[id as usize] = slot;
         self.levels[id as usize] = 0;
         self.weights[id as usize] = Weight::default();
         self.sent[id as usize] = Sequence(0);
-        self.confirmed[id as usize] = Sequence(0);
         self.waiting.push(id, since, Weight::default());
         id
     }
@@ -115,8 +142,9 @@ impl Roster {
             self.whole = self.whole.max(log.sequence);
         }
         for &id in &log.covered {
-            let confirmed = &mut self.confirmed[id as usize];
-            *confirmed = log.sequence.max(*confirmed);
+            if let Some(confirmed) = self.confirmed.get_mut(id as usize) {
+                *confirmed = log.sequence.max(*confirmed);
+            }
         }
     }
 
@@ -154,7 +182,7 @@ impl Roster {
     pub fn restart(&mut self, now: Tick) {
         self.dirty.clear();
         for (id, slot) in self.slots.iter().enumerate() {
-            if slot.is_some() {
+            if *slot != NOBODY {
                 self.waiting.push(id as u32, now, self.weights[id]);
                 if self.levels[id] != 0 {
                     self.releveled.insert(id as u32);
@@ -174,7 +202,7 @@ pub(crate) struct Sight<'a> {
 impl Sight<'_> {
     #[inline]
     pub fn slot(&self, id: u32) -> Option<Slot> {
-        self.roster.slots.get(id as usize).copied().flatten()
+        self.roster.slot(id)
     }
 
     /// A row as its receiver was told it at a tick: at the precision that it holds, and with its
@@ -293,3 +321,6 @@ pub(crate) fn quantise(row: &mut [i64], fields: &[Field], level: u8) {
         *value = field.at_level(level, *value);
     }
 }
+
+/// Stands for no entity; archives end long before it.
+const NOBODY: Slot = Slot(u32::MAX);

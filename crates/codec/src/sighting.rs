@@ -5,11 +5,15 @@
 //! as it said when it was sent, so what was visible at past ticks is remembered as long as rows of
 //! these ticks may be asked for.
 
-use alloc::vec::Vec;
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 
 use prescient_schema::EntityRef;
 
 use crate::{
+    pages::Pages,
     twin::HISTORY,
     units::{Slot, Tick},
 };
@@ -17,7 +21,11 @@ use crate::{
 /// What one receiver sees and saw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sightings {
-    slots: Vec<Vec<Sighting>>,
+    /// The newest of each slot, and those before it.
+    newest: Pages<Sighting>,
+    older: BTreeMap<Slot, Vec<Sighting>>,
+    /// Those that are over, in the order in which they ended, until nobody asks for them.
+    ended: VecDeque<(Tick, Slot)>,
     /// Slots that came into sight or left it since the last packet.
     turned: Vec<Slot>,
     /// For each of the receiver's numbers, the tick since which its references are other ones
@@ -35,22 +43,29 @@ struct Sighting {
     to: Option<Tick>,
 }
 
+impl Sighting {
+    fn covers(&self, tick: Tick) -> bool {
+        self.from <= tick && self.to.is_none_or(|to| tick < to)
+    }
+}
+
 impl Sightings {
     /// An entity is visible from tick `from` on.
     pub fn begin(&mut self, entity: EntityRef, id: u32, from: Tick) {
-        let Some(at) = entity.index() else { return };
-        if self.slots.len() <= at as usize {
-            self.slots.resize_with(at as usize + 1, Vec::new);
-        }
-        let past = &mut self.slots[at as usize];
-        past.retain(|old| old.to.is_none_or(|to| from.since(to) <= HISTORY));
-        past.push(Sighting {
+        let Some(slot) = entity.index().map(Slot) else {
+            return;
+        };
+        self.forget(from);
+        let seen = Sighting {
             id,
             generation: entity.generation(),
             from,
             to: None,
-        });
-        self.turned.push(Slot(at));
+        };
+        if let Some(before) = self.newest.insert(slot, seen) {
+            self.older.entry(slot).or_default().push(before);
+        }
+        self.turned.push(slot);
         if let Some(stirred) = self.stirred.get_mut(id as usize) {
             *stirred = Tick(0);
         }
@@ -58,15 +73,46 @@ impl Sightings {
 
     /// What is in a slot is no longer visible from tick `to` on.
     pub fn end(&mut self, slot: Slot, to: Tick) {
-        let Some(past) = self.slots.get_mut(slot.0 as usize) else {
+        let Some(last) = self.newest.get(slot).filter(|last| last.to.is_none()) else {
             return;
         };
-        if let Some(last) = past.last_mut()
-            && last.to.is_none()
-        {
-            last.to = Some(to);
-            self.turned.push(slot);
-            past.retain(|old| old.to != Some(old.from));
+        self.turned.push(slot);
+        if last.from < to {
+            let over = Sighting {
+                to: Some(to),
+                ..last
+            };
+            self.newest.insert(slot, over);
+            self.ended.push_back((to, slot));
+            return;
+        }
+        // It never was seen: no packet told of it.
+        let older = self.older.get_mut(&slot);
+        match older.and_then(Vec::pop) {
+            Some(before) => self.newest.insert(slot, before),
+            None => self.newest.remove(slot),
+        };
+        if self.older.get(&slot).is_some_and(Vec::is_empty) {
+            self.older.remove(&slot);
+        }
+    }
+
+    /// Forgets what ended so long before `now` that nobody asks for rows of then.
+    fn forget(&mut self, now: Tick) {
+        while let Some((to, slot)) = self.ended.pop_front_if(|(to, _)| now.since(*to) > HISTORY) {
+            if self
+                .newest
+                .get(slot)
+                .is_some_and(|last| last.to == Some(to))
+            {
+                self.newest.remove(slot);
+            }
+            if let Some(older) = self.older.get_mut(&slot) {
+                older.retain(|old| old.to.is_none_or(|end| end > to));
+                if older.is_empty() {
+                    self.older.remove(&slot);
+                }
+            }
         }
     }
 
@@ -74,11 +120,12 @@ impl Sightings {
     pub fn translate(&self, cell: i64, tick: Tick) -> i64 {
         let seen = || {
             let entity = EntityRef::from_cell(cell)?;
-            let past = self.slots.get(entity.index()? as usize)?;
-            let seen = past.iter().rev().find(|seen| {
-                seen.generation == entity.generation()
-                    && seen.from <= tick
-                    && seen.to.is_none_or(|to| tick < to)
+            let slot = Slot(entity.index()?);
+            let is_it =
+                |seen: &Sighting| seen.generation == entity.generation() && seen.covers(tick);
+            let seen = self.newest.get(slot).filter(is_it).or_else(|| {
+                let mut older = self.older.get(&slot)?.iter().rev();
+                older.find(|seen| is_it(seen)).copied()
             });
             Some(EntityRef::new(seen?.id, 0))
         };
@@ -103,5 +150,53 @@ impl Sightings {
         self.stirred
             .get(id as usize)
             .is_some_and(|&stirred| stirred > tick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Fails if `begin` drops the sighting before (does not keep `older`), or if `forget` does not
+        /// wait for [`HISTORY`].
+        #[test]
+        fn what_was_seen_is_known_for_a_while(
+            acts in prop::collection::vec((0u32..6, 0u32..60), 1..200),
+        ) {
+            let mut sightings = Sightings::default();
+            let mut all: Vec<(Slot, Sighting)> = Vec::new();
+            let mut now = Tick(0);
+            for (number, (slot, pause)) in (0..).zip(acts) {
+                now.0 += pause;
+                let slot = Slot(slot);
+                let open = all.iter_mut().find(|(at, seen)| *at == slot && seen.to.is_none());
+                if let Some((_, seen)) = open {
+                    seen.to = Some(now);
+                    sightings.end(slot, now);
+                } else {
+                    let seen = Sighting { id: number, generation: 1, from: now, to: None };
+                    all.push((slot, seen));
+                    sightings.begin(EntityRef::new(slot.0, 1), number, now);
+                }
+                for tick in (now.0.saturating_sub(HISTORY)..=now.0).map(Tick) {
+                    for slot in (0..6).map(Slot) {
+                        let seen = all.iter().rev().find(|(at, seen)| *at == slot && seen.covers(tick));
+                        let told = seen.map_or(EntityRef::NONE, |(_, seen)| EntityRef::new(seen.id, 0));
+                        let cell = EntityRef::new(slot.0, 1).cell();
+                        prop_assert_eq!(sightings.translate(cell, tick), told.cell());
+                    }
+                }
+            }
+            // In the end nothing is held but what is still seen.
+            sightings.forget(Tick(now.0 + HISTORY + 1));
+            prop_assert!(sightings.older.is_empty() && sightings.ended.is_empty());
+            for slot in (0..6).map(Slot) {
+                let open = all.iter().any(|(at, seen)| *at == slot && seen.to.is_none());
+                prop_assert_eq!(sightings.newest.get(slot).is_some(), open);
+            }
+        }
     }
 }

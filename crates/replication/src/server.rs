@@ -285,9 +285,10 @@ impl Server {
             // By its own number, so that nobody can tell from it who else is there.
             let now = tick.0.wrapping_add(id.0 as u32).is_multiple_of(every);
             // Who saw an object until now hears of it, and who sees it from now on.
-            let told = peer.hear(id, &announced, &[]);
+            let told = peer.hear(id, &announced, &[], |_| true);
             peer.look(&viewer, world, relevance, &touched, now, &team_of);
-            peer.hear(id, &announced, &told);
+            let there = |serial| world.record_of(serial).is_some();
+            peer.hear(id, &announced, &told, there);
         };
         greeted(&mut self.peers).into_par_iter().for_each(serve);
     }

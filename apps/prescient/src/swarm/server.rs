@@ -12,6 +12,7 @@ use prescient::{
     key_from_text,
 };
 use prescient_net::Clock;
+use prescient_sim::link::Delays;
 use serde_json::{Value, json};
 
 use crate::walkers::{Walker, home, reach, schema, walk};
@@ -83,7 +84,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         staying: Vec::new(),
         joined: 0,
         tick: 0,
-        spans: Vec::new(),
+        spans: Delays::default(),
     };
     stage.run(&left)?;
     Ok(())
@@ -97,8 +98,8 @@ struct Stage {
     staying: Vec<PeerId>,
     joined: u32,
     tick: u32,
-    /// How long each tick took, in microseconds.
-    spans: Vec<u64>,
+    /// How long ticks took.
+    spans: Delays,
 }
 
 impl Stage {
@@ -113,11 +114,11 @@ impl Stage {
         while !left.load(Ordering::Relaxed) {
             let begun = clock.now();
             self.step(report.is_none())?;
-            self.spans.push(clock.now().since(begun).as_micros() as u64);
+            self.spans.push(clock.now().since(begun));
             match (&start, &report) {
                 (None, _) if self.joined >= self.options.clients => {
                     start = Some((clock.now(), self.tick, Cost::now(&self.server)));
-                    self.spans.clear();
+                    self.spans = Delays::default();
                 }
                 (Some((since, tick, cost)), None) if clock.now().since(*since) >= over => {
                     let now = clock.now();
@@ -187,9 +188,7 @@ impl Stage {
     fn report(&mut self, over: Duration, ticks: u32, before: &Cost) -> Value {
         let spent = Cost::now(&self.server);
         let turns = f64::from(ticks.max(1)) * f64::from(self.options.clients.max(1));
-        self.spans.sort_unstable();
-        let p99 = self.spans.get(self.spans.len() * 99 / 100);
-        let p99 = p99.or(self.spans.last()).copied().unwrap_or(0);
+        let p99 = self.spans.percentile(99).unwrap_or_default();
         let cpu = match (before.cpu_nanos, spent.cpu_nanos) {
             (Some(before), Some(after)) => json!((after - before) as f64 / 1e3 / turns),
             _ => json!(null),
@@ -197,7 +196,7 @@ impl Stage {
         json!({
             "server_cpu_us_per_client_tick": cpu,
             "bytes_per_client_tick": (spent.bytes - before.bytes) as f64 / turns,
-            "tick_p99_ms": p99 as f64 / 1e3,
+            "tick_p99_ms": p99.as_secs_f64() * 1e3,
             "packets_per_second": (spent.packets - before.packets) as f64 / over.as_secs_f64(),
             "rss_mb": rss_mb(),
         })

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::buffer;
+
 /// What each entity cost, for choosing what to leave out; ids are unique across the lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bill {
@@ -25,10 +27,10 @@ impl Bill {
 
     pub fn clear(&mut self) {
         self.despawns = 0;
-        self.wakes.clear();
-        self.active.clear();
-        self.silent.clear();
+        buffer::empty(&mut self.wakes);
+        buffer::empty(&mut self.active);
+        buffer::empty(&mut self.silent);
         self.quiet = (0, 0);
-        self.spawns.clear();
+        buffer::empty(&mut self.spawns);
     }
 }

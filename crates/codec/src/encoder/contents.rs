@@ -52,7 +52,7 @@ impl Encoder {
             self.roster.waiting.ids().collect()
         };
         let spawn = |id: u32| {
-            let slot = self.roster.slots[id as usize]?;
+            let slot = self.roster.slot(id)?;
             let again = self.roster.sent[id as usize] > Sequence(0);
             Some(Spawn {
                 id,
@@ -131,7 +131,7 @@ impl Encoder {
 
     /// The group that an entity has to travel with.
     pub(super) fn group(&self, id: u32, archive: &Archive) -> Option<i64> {
-        let slot = self.roster.slots.get(id as usize).copied().flatten()?;
+        let slot = self.roster.slot(id)?;
         let class = usize::from(archive.class(slot)?);
         let field = self.layout.schema.classes[class].group?;
         let group = *archive.latest(slot)?.get(usize::from(field))?;

@@ -150,7 +150,7 @@ impl Encoder {
 
     /// The entity behind a receiver's number.
     pub fn slot(&self, id: ClientId) -> Option<Slot> {
-        self.roster.slots.get(id.0 as usize).copied().flatten()
+        self.roster.slot(id.0)
     }
 
     /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
@@ -206,7 +206,7 @@ impl Encoder {
             .pop_front_if(|log| log.sequence.0 + WINDOW <= sequence.0)
         {
             self.roster.note_unheard(&log);
-            self.spare.push(log);
+            self.retire(log);
         }
         if self.config.policy == Policy::Immediate {
             self.settle(sequence, 1, archive);
@@ -247,9 +247,17 @@ impl Encoder {
         self.cursor_tick = Tick(0);
         self.cursor_base = Sequence(0);
         self.excluded.clear();
-        self.spare.extend(self.logs.drain(..));
+        self.spare.extend(self.logs.drain(..).take(SPARE));
+        self.spare.truncate(SPARE);
         self.roster.restart(self.followed.unwrap_or_default());
         self.statistics.resyncs += 1;
+    }
+
+    /// Keeps a log for another packet, if there are not enough.
+    fn retire(&mut self, log: Log) {
+        if self.spare.len() < SPARE {
+            self.spare.push(log);
+        }
     }
 
     /// Starts or stops keeping account of every bit.
@@ -324,7 +332,7 @@ impl Encoder {
         let written = self.write(archive, &contents, now);
         let bill = core::mem::replace(&mut self.bill, kept.0);
         self.ledger = kept.1;
-        self.spare.push(written?.1);
+        self.retire(written?.1);
         if !bill.active.is_empty() {
             // A full packet does not say whom it covers.
             let counts = |(account, _): &(Account, u64)| {
@@ -341,7 +349,7 @@ impl Encoder {
     }
 
     fn id(&self, slot: Slot) -> Option<u32> {
-        self.roster.ids.get(slot)
+        self.roster.id(slot)
     }
 
     /// The first tick that no packet tells of yet.
@@ -350,6 +358,9 @@ impl Encoder {
             .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
     }
 }
+
+/// Logs that are kept for packets to come: many packets are under way only for a while.
+const SPARE: usize = 2;
 
 /// Packets that may wait for their acknowledgement.
 pub(crate) const WINDOW: u32 = 64;

@@ -58,12 +58,12 @@ impl Encoder {
                 if !chosen.keep_first_left_out(&log.covered) {
                     return Some((bytes, log));
                 }
-                self.spare.push(log);
+                self.retire(log);
                 let mut alone = contents.clone();
                 alone.despawns.clear();
                 return self.write(archive, &self.part(&alone, &chosen), now);
             }
-            self.spare.push(log);
+            self.retire(log);
         }
     }
 
@@ -151,7 +151,7 @@ impl Encoder {
         self.scratch = scratch;
         self.statistics.coded += self.bill.len() as u64;
         if invalid {
-            self.spare.push(log);
+            self.retire(log);
             return None;
         }
         if let Some(mut page) = page {

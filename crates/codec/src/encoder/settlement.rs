@@ -68,7 +68,7 @@ impl Encoder {
                 self.cursor_tick = log.tick;
                 self.cursor_base = log.cursor;
             }
-            self.spare.push(log);
+            self.retire(log);
         }
         self.cursor = newest;
         let base = self.cursor_base;
@@ -129,7 +129,7 @@ impl Encoder {
             .dirty
             .retain(|&id, _| book.phase(id) == Phase::Resting);
         for &id in book.rest_rows.keys() {
-            if roster.slots[id as usize].is_some() {
+            if roster.slot(id).is_some() {
                 roster.dirty.entry(id).or_default();
             }
         }

@@ -19,7 +19,7 @@ impl Encoder {
         archive.class(slot)?;
         let since = archive.newest()?;
         let known = self.id(slot).is_some();
-        let id = self.roster.admit(slot, since);
+        let id = self.roster.admit(slot, since, self.layout.has_references);
         if self.layout.has_references && !known {
             let from = self.next_tick();
             let entity = archive.reference(slot)?;
@@ -31,14 +31,13 @@ impl Encoder {
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
     /// without being asked for.
     pub fn hide(&mut self, slot: Slot) {
-        let Some(id) = self.roster.ids.remove(slot) else {
+        let Some(id) = self.roster.dismiss(slot) else {
             return;
         };
         let to = self.next_tick();
         let active = &self.twin.book.active;
         let roster = &mut self.roster;
         roster.sightings.end(slot, to);
-        roster.slots[id as usize] = None;
         roster.dirty.remove(&id);
         if roster.sent[id as usize] == Sequence(0) {
             roster.limbo.insert(id, self.newest);
@@ -85,7 +84,7 @@ impl Encoder {
         let book = &self.twin.book;
         let phase = book.phase(id);
         let known = phase != Phase::Absent && book.level(id) == self.roster.levels[id as usize];
-        if known || self.roster.slots[id as usize].is_none() {
+        if known || self.roster.slot(id).is_none() {
             return;
         }
         if phase != Phase::Resting {
@@ -146,7 +145,7 @@ impl Encoder {
         if known / 8 < changed {
             for id in 0..known as u32 {
                 if self.twin.book.phase(id) == Phase::Resting
-                    && let Some(slot) = self.roster.slots[id as usize]
+                    && let Some(slot) = self.roster.slot(id)
                     && archive.last_changed(slot) > before
                 {
                     self.stir(id, slot, before, archive);

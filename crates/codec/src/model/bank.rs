@@ -3,13 +3,16 @@
 //! Every field has a page of cells; a context is hashed to a line of 16 of them within its page,
 //! and nobody keeps the context itself. A page is made when it is first needed, starts small and
 //! grows with what it has learned, each cell handing its knowledge to those that take its place: memory
-//! follows use and not the size of the schema. A page that does not exist equals a fresh one, or
+//! follows use and not the size of the schema. Lines that nobody has touched since are shared by the
+//! pages they were handed to. A page that does not exist equals a fresh one, or
 //! the one that a [`Start`] has for it.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::num::NonZeroU32;
 
+use super::lines::{Lines, UNTAUGHT};
 use super::logistic::{squash, stretch};
+use crate::buffer;
 
 /// The line of a context within a page.
 #[inline]
@@ -97,9 +100,9 @@ impl Decisions {
         self.taken = len.taken;
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Forgets everything and keeps the memory that it may need.
     pub fn clear(&mut self) {
-        self.words.clear();
+        buffer::empty(&mut self.words);
         self.taken = 0;
     }
 }
@@ -139,8 +142,9 @@ pub type Weights = [i32; MAX_INPUTS];
 #[derive(Clone, Debug)]
 pub struct Bank {
     start: Option<Arc<Start>>,
-    /// The cells of all pages; where a page lies is private to each end.
-    cells: Vec<u32>,
+    lines: Lines,
+    /// The lines of all pages; where a page lies is private to each end.
+    places: Vec<u32>,
     pages: Vec<Page>,
     weights: Vec<Weights>,
     learning: Learning,
@@ -149,7 +153,7 @@ pub struct Bank {
     /// Cells that a page may have at most.
     largest: u32,
     notes: Notes,
-    /// Room that pages left behind, by its binary logarithm.
+    /// Places that pages left behind, by the binary logarithm of how many.
     vacant: [Vec<u32>; HASH_BITS as usize + 1],
 }
 
@@ -167,6 +171,7 @@ pub enum Learning {
 /// The cells of one field; none until they are needed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
+    /// Where its places are.
     start: u32,
     /// One less than the number of cells, which is a power of two; 0 without any.
     mask: u32,
@@ -177,9 +182,16 @@ struct Page {
 }
 
 impl Page {
+    /// Which place a cell is in, and where in its line.
     #[inline(always)]
-    fn cell(&self, hash: u16) -> u32 {
-        self.start + (u32::from(hash) & self.mask)
+    fn place(&self, hash: u16) -> (usize, u32) {
+        let at = u32::from(hash) & self.mask;
+        ((self.start + at / LINE as u32) as usize, at % LINE as u32)
+    }
+
+    fn places(&self) -> core::ops::Range<usize> {
+        let start = self.start as usize;
+        start..start + (self.mask as usize + 1) / LINE
     }
 }
 
@@ -213,7 +225,8 @@ impl Bank {
         };
         Self {
             start,
-            cells: Vec::new(),
+            lines: Lines::new(),
+            places: Vec::new(),
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
             weights,
             learning,
@@ -236,7 +249,7 @@ impl Bank {
         let mut sum = 0i32;
         let mut youngest = COUNT;
         for i in 0..N {
-            let cell = self.cells[cells[i] as usize];
+            let cell = self.lines.cell(cells[i]);
             youngest = youngest.min(cell & COUNT);
             sum += (stretch((cell >> 20) as u16) * weights[i]) >> 8;
         }
@@ -250,11 +263,43 @@ impl Bank {
     #[inline(always)]
     fn locate<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
-        let mut cells = contexts.cells.map(|cell| page.cell(cell));
+        let mut cells = contexts.cells.map(|cell| self.find(&page, cell));
         if contexts.set >= SHARING && N > 1 {
-            cells[1] = self.page(0).cell(contexts.cells[1]);
+            let page = self.page(0);
+            cells[1] = self.find(&page, contexts.cells[1]);
         }
         cells
+    }
+
+    /// Where the cells of a decision lie that are about to change.
+    #[inline(always)]
+    fn claim<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
+        let page = self.page(usize::from(contexts.page));
+        let shared = self.page(if contexts.set >= SHARING {
+            0
+        } else {
+            usize::from(contexts.page)
+        });
+        core::array::from_fn(|i| {
+            let page = if i == 1 { &shared } else { &page };
+            self.own(page, contexts.cells[i])
+        })
+    }
+
+    #[inline(always)]
+    fn find(&self, page: &Page, hash: u16) -> u32 {
+        let (place, at) = page.place(hash);
+        self.places[place] + at
+    }
+
+    /// The same in a line that no other place holds.
+    #[inline(always)]
+    fn own(&mut self, page: &Page, hash: u16) -> u32 {
+        let (place, at) = page.place(hash);
+        if self.lines.is_shared(self.places[place]) {
+            self.places[place] = self.lines.part(self.places[place]);
+        }
+        self.places[place] + at
     }
 
     /// A page, which is opened if it was not.
@@ -277,8 +322,8 @@ impl Bank {
 
     #[cold]
     fn learn_young<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
-        for at in self.locate(contexts) {
-            let cell = &mut self.cells[at as usize];
+        for at in self.claim(contexts) {
+            let cell = self.lines.cell_mut(at);
             if *cell & COUNT < self.youth {
                 self.notes.cells.push((at, *cell, None));
                 *cell = adapt(*cell, bit);
@@ -302,7 +347,7 @@ impl Bank {
                 cells: core::array::from_fn(|i| words[i + 2]),
             };
             let bit = words[1] & 1 == 1;
-            let cells = self.locate(&contexts);
+            let cells = self.claim(&contexts);
             let page = &mut self.pages[usize::from(contexts.page)];
             let lessons = page.lessons;
             page.lessons += 1;
@@ -313,12 +358,12 @@ impl Bank {
             if self.notes.taken {
                 let mut counted = NonZeroU32::new(u32::from(contexts.page) + 1);
                 for at in cells {
-                    let cell = self.cells[at as usize];
+                    let cell = self.lines.cell(at);
                     self.notes.cells.push((at, cell, counted.take()));
                 }
             }
             for at in cells {
-                let cell = &mut self.cells[at as usize];
+                let cell = self.lines.cell_mut(at);
                 *cell = adapt(*cell, bit);
             }
             if is_full {
@@ -331,7 +376,7 @@ impl Bank {
     #[inline]
     fn weigh<const N: usize>(&mut self, contexts: &Contexts<N>, cells: &[u32; N], bit: bool) {
         let weights = &mut self.weights[usize::from(contexts.set)];
-        let inputs = cells.map(|at| stretch((self.cells[at as usize] >> 20) as u16));
+        let inputs = cells.map(|at| stretch((self.lines.cell(at) >> 20) as u16));
         let mut sum = 0i32;
         for i in 0..N {
             sum += (inputs[i] * weights[i]) >> 8;
@@ -355,10 +400,10 @@ impl Bank {
             lessons: 0,
             limit: (size * LESSONS_PER_CELL).saturating_sub(before).max(1),
         };
-        let cells = &mut self.cells[page.start as usize..][..size as usize];
-        match known {
-            Some(taught) => cells.copy_from_slice(&taught.cells),
-            None => cells.fill(FRESH),
+        let taught = known.map_or(&[][..], |taught| &taught.cells);
+        let lines = taught.as_chunks().0.iter().map(Some);
+        for (place, line) in page.places().zip(lines.chain(core::iter::repeat(None))) {
+            self.places[place] = line.map_or(UNTAUGHT, |&line| self.lines.add(line));
         }
         self.pages[at] = page;
         page
@@ -372,20 +417,20 @@ impl Bank {
         if size >= self.largest {
             return;
         }
-        let start = self.room(size * GROWTH);
-        for copy in 0..GROWTH {
-            let from = old.start as usize..(old.start + size) as usize;
-            self.cells.copy_within(from, (start + copy * size) as usize);
-        }
-        for cell in &mut self.cells[start as usize..][..(size * GROWTH) as usize] {
-            *cell = *cell & !COUNT | (*cell & COUNT).min(INHERITED);
-        }
-        self.pages[at] = Page {
-            start,
+        let new = Page {
+            start: self.room(size * GROWTH),
             mask: size * GROWTH - 1,
             limit: old.limit + size * (GROWTH - 1) * LESSONS_PER_CELL,
             ..old
         };
+        for (from, to) in old.places().zip(new.places()) {
+            let line = self.heir(self.places[from]);
+            self.places[to] = line;
+            for copy in 1..GROWTH as usize {
+                self.places[to + copy * old.places().len()] = self.lines.share(line);
+            }
+        }
+        self.pages[at] = new;
         if self.notes.taken {
             let noted = self.notes.cells.len();
             self.notes.grown.push((noted, at as u32, old));
@@ -394,18 +439,38 @@ impl Bank {
         }
     }
 
+    /// What becomes of a line in a page that grew.
+    fn heir(&mut self, line: u32) -> u32 {
+        let cells = self.lines.cells(line);
+        if cells.iter().all(|cell| cell & COUNT <= INHERITED) {
+            return self.lines.share(line);
+        }
+        let inherits = |i: usize| cells[i] & !COUNT | (cells[i] & COUNT).min(INHERITED);
+        let cells = core::array::from_fn(inherits);
+        self.lines.add(cells)
+    }
+
+    /// Places for so many cells, which hold nothing.
     fn room(&mut self, size: u32) -> u32 {
-        self.vacant[size.ilog2() as usize].pop().unwrap_or_else(|| {
-            let start = self.cells.len();
-            self.cells.resize(start + size as usize, FRESH);
-            start as u32
-        })
+        let places = size / LINE as u32;
+        self.vacant[places.ilog2() as usize]
+            .pop()
+            .unwrap_or_else(|| {
+                let start = self.places.len();
+                self.places.reserve_exact(places as usize);
+                self.places.resize(start + places as usize, UNTAUGHT);
+                start as u32
+            })
     }
 
     fn vacate(&mut self, page: Page) {
-        if page.mask > 0 {
-            self.vacant[(page.mask + 1).ilog2() as usize].push(page.start);
+        if page.mask == 0 {
+            return;
         }
+        for place in page.places() {
+            self.lines.leave(self.places[place]);
+        }
+        self.vacant[page.places().len().ilog2() as usize].push(page.start);
     }
 
     /// Remembers this moment.
@@ -434,18 +499,20 @@ impl Bank {
     }
 
     fn take_back(&mut self, len: usize) {
+        let used = self.notes.cells.len();
         for (at, old, counted) in self.notes.cells.drain(len..).rev() {
-            self.cells[at as usize] = old;
+            *self.lines.cell_mut(at) = old;
             if let Some(page) = counted {
                 self.pages[page.get() as usize - 1].lessons -= 1;
             }
         }
+        buffer::ease(&mut self.notes.cells, used);
     }
 
     /// Makes everything learned so far final; there is no way back before the next mark.
     pub fn settle(&mut self) {
         self.notes.taken = false;
-        self.notes.cells.clear();
+        buffer::empty(&mut self.notes.cells);
         self.notes.weights_at = None;
         while let Some((.., old)) = self.notes.grown.pop() {
             self.vacate(old);
@@ -474,9 +541,17 @@ impl Bank {
         }
         let before = known.map_or(0, |taught| taught.lessons);
         Some(Taught {
-            cells: self.cells[page.start as usize..][..page.mask as usize + 1].into(),
+            cells: self.cells(page).collect(),
             lessons: page.lessons.saturating_add(before),
         })
+    }
+
+    fn cells(&self, page: &Page) -> impl Iterator<Item = u32> {
+        let places = &self.places[page.places()];
+        places
+            .iter()
+            .flat_map(|&line| self.lines.cells(line))
+            .copied()
     }
 
     /// What the contexts of decisions are worth by now.
@@ -501,11 +576,12 @@ impl Bank {
         if page.lessons == 0 {
             return 0;
         }
-        let cells = &self.cells[page.start as usize..][..page.mask as usize + 1];
         let mut lanes = [u64::from(page.lessons); 4];
-        for quad in cells.chunks_exact(4) {
-            for (lane, &cell) in lanes.iter_mut().zip(quad) {
-                *lane = mix(*lane ^ u64::from(cell));
+        for &line in &self.places[page.places()] {
+            for quad in self.lines.cells(line).chunks_exact(4) {
+                for (lane, &cell) in lanes.iter_mut().zip(quad) {
+                    *lane = mix(*lane ^ u64::from(cell));
+                }
             }
         }
         let [a, b, c, d] = lanes;
@@ -516,7 +592,8 @@ impl Bank {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let start = self.start.as_ref();
-        size_of_val(&self.cells[..])
+        self.lines.bytes()
+            + size_of_val(&self.places[..])
             + size_of_val(&self.pages[..])
             + size_of_val(&self.weights[..])
             + start.map_or(0, |start| size_of_val(&start.pages[..]))

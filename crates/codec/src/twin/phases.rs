@@ -2,6 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
+use crate::buffer;
 use crate::population::{Entity, Phase, Seat};
 
 use super::{Head, Rows, Twin, Undo};
@@ -111,6 +112,8 @@ impl Twin {
                 }
             }
         }
+        let used = self.book.active.len();
+        buffer::ease(&mut self.book.active, used);
     }
 
     fn activate(&mut self, id: u32) {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! prints tables, and draws a plot of each into that folder. `--memory` prints the lines on memory
-//! alone.
+//! alone, `--stay` what is held for clients that stay for half an hour.
 
 #![expect(
     clippy::disallowed_methods,
@@ -95,10 +95,15 @@ impl Stage {
             stage.step();
             stage.server.encode(&|_| None);
         }
+        let greeting = |client: &mut Client| client.poll_message().expect("it greets first");
+        let greetings: Vec<_> = stage.clients.iter_mut().map(greeting).collect();
         let region = Region::new(GLOBAL);
-        for number in 0..setup.clients {
+        for (number, greeting) in greetings.iter().enumerate() {
             let peer = PeerId(number as u64);
             stage.server.connect(peer);
+            let greeted = stage.server.handle(peer, greeting);
+            greeted.expect("it reads by the same schema");
+            while stage.server.poll_message(peer).is_some() {}
             let looks = stage.server.look_from(peer, stage.eye(number, sight));
             looks.expect("it has just come");
         }
@@ -225,6 +230,9 @@ fn main() {
     if folder.as_deref() == Some("--memory") {
         return pool.install(print_memory);
     }
+    if folder.as_deref() == Some("--stay") {
+        return pool.install(print_stay);
+    }
     let usual = Setup {
         clients: 20,
         entities: 10_000,
@@ -317,6 +325,29 @@ fn print_memory() {
     line("a client that sees nothing", held(0, 2), 65_536.0);
     line("a visible object at rest", more(0), 16.0);
     line("a visible object that runs, of 4 fields", more(3), 80.0);
+}
+
+/// What the server holds for a client, and what of that its model is, as time goes by.
+fn print_stay() {
+    let setup = Setup {
+        clients: 4,
+        entities: 600,
+        visible: 50,
+        running: 2,
+    };
+    let mut stage = Stage::new(setup);
+    let clients = setup.clients as f64;
+    for minutes in [1, 3, 10, 20, 30] {
+        while stage.tick < HISTORY + minutes * 60 * 30 {
+            stage.step();
+            stage.exchange();
+        }
+        println!(
+            "{minutes} minutes at 30 Hz: {:.1} KiB for a client, of that {:.1} model",
+            stage.memory as f64 / clients / 1024.0,
+            stage.model() as f64 / clients / 1024.0
+        );
+    }
 }
 
 /// Bytes that were allocated and not given back.

@@ -1,56 +1,64 @@
-//! By which number the receiver knows each entity that it sees.
+//! Something for each of a few entities of a large world, found at once by their slots.
 //!
-//! Asked for every entity that changed in a tick, so it has to be found at once; and a large world
-//! shall cost next to nothing to who sees little of it, so only pages with somebody in them exist.
+//! A world shall cost next to nothing to who sees little of it, so only pages with somebody in them
+//! exist.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::units::Slot;
 
-/// The numbers of visible entities, by slot.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers {
-    pages: Vec<Option<Box<Page>>>,
+/// Items by slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Pages<T> {
+    pages: Vec<Option<Box<Page<T>>>>,
 }
 
 #[derive(Clone, Debug)]
-struct Page {
-    ids: [Option<u32>; PAGE],
+struct Page<T> {
+    items: [Option<T>; PAGE],
     /// How many of them there are.
     count: u8,
 }
 
-impl Numbers {
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new() }
+    }
+}
+
+impl<T: Copy> Pages<T> {
     #[inline]
-    pub fn get(&self, slot: Slot) -> Option<u32> {
+    pub fn get(&self, slot: Slot) -> Option<T> {
         let page = self.pages.get(slot.0 as usize / PAGE)?.as_ref()?;
-        page.ids[slot.0 as usize % PAGE]
+        page.items[slot.0 as usize % PAGE]
     }
 
-    pub fn insert(&mut self, slot: Slot, id: u32) {
+    /// Returns what was there before.
+    pub fn insert(&mut self, slot: Slot, item: T) -> Option<T> {
         let at = slot.0 as usize / PAGE;
         if self.pages.len() <= at {
             self.pages.resize_with(at + 1, || None);
         }
         let page = self.pages[at].get_or_insert_with(|| {
             Box::new(Page {
-                ids: [None; PAGE],
+                items: [None; PAGE],
                 count: 0,
             })
         });
-        let old = page.ids[slot.0 as usize % PAGE].replace(id);
+        let old = page.items[slot.0 as usize % PAGE].replace(item);
         page.count += u8::from(old.is_none());
+        old
     }
 
-    pub fn remove(&mut self, slot: Slot) -> Option<u32> {
+    pub fn remove(&mut self, slot: Slot) -> Option<T> {
         let place = self.pages.get_mut(slot.0 as usize / PAGE)?;
         let page = place.as_mut()?;
-        let id = page.ids[slot.0 as usize % PAGE].take()?;
+        let item = page.items[slot.0 as usize % PAGE].take()?;
         page.count -= 1;
         if page.count == 0 {
             *place = None;
         }
-        Some(id)
+        Some(item)
     }
 }
 
@@ -67,20 +75,19 @@ mod tests {
         /// Fails if a page goes while somebody is in it (`count` not counted up), or stays empty.
         #[test]
         fn it_is_a_map(acts in prop::collection::vec((any::<bool>(), 0u32..200, any::<u32>()), 0..300)) {
-            let mut numbers = Numbers::default();
+            let mut pages = Pages::default();
             let mut map = BTreeMap::new();
-            for (enters, slot, id) in acts {
+            for (enters, slot, item) in acts {
                 if enters {
-                    numbers.insert(Slot(slot), id);
-                    map.insert(slot, id);
+                    prop_assert_eq!(pages.insert(Slot(slot), item), map.insert(slot, item));
                 } else {
-                    prop_assert_eq!(numbers.remove(Slot(slot)), map.remove(&slot));
+                    prop_assert_eq!(pages.remove(Slot(slot)), map.remove(&slot));
                 }
             }
             for slot in 0..300 {
-                prop_assert_eq!(numbers.get(Slot(slot)), map.get(&slot).copied());
+                prop_assert_eq!(pages.get(Slot(slot)), map.get(&slot).copied());
             }
-            for (at, page) in numbers.pages.iter().enumerate() {
+            for (at, page) in pages.pages.iter().enumerate() {
                 let slots = (at * PAGE) as u32..((at + 1) * PAGE) as u32;
                 prop_assert_eq!(page.is_some(), map.range(slots).next().is_some());
             }

@@ -1,0 +1,151 @@
+//! Lines of cells, shared by all places that hold the same until one of them learns.
+//!
+//! A page that grows is several copies of what it was, most of which nobody ever touches: of a page
+//! of a thousand lines some hundred are met. So a place in a page holds the number of a line, and
+//! gets one of its own when it is written to.
+
+use alloc::vec::Vec;
+
+use super::bank::{FRESH, LINE};
+
+/// The lines of one bank. A line is called by where its first cell is.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    cells: Vec<u32>,
+    /// How many places hold each line. [`UNTAUGHT`] has more than are counted.
+    users: Vec<u8>,
+    /// Lines that nobody holds.
+    free: Vec<u32>,
+}
+
+impl Lines {
+    /// No lines but [`UNTAUGHT`].
+    pub fn new() -> Self {
+        Self {
+            cells: [FRESH; LINE].into(),
+            users: [MOST].into(),
+            free: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub fn cell(&self, at: u32) -> u32 {
+        self.cells[at as usize]
+    }
+
+    /// A cell of a line that nobody shares.
+    #[inline(always)]
+    pub fn cell_mut(&mut self, at: u32) -> &mut u32 {
+        &mut self.cells[at as usize]
+    }
+
+    /// The cells of a line.
+    #[inline]
+    pub fn cells(&self, line: u32) -> &[u32] {
+        &self.cells[line as usize..][..LINE]
+    }
+
+    /// Whether several places hold a line.
+    #[inline(always)]
+    pub fn is_shared(&self, line: u32) -> bool {
+        self.users[line as usize / LINE] > 1
+    }
+
+    /// A line for one place.
+    pub fn add(&mut self, cells: [u32; LINE]) -> u32 {
+        if let Some(line) = self.free.pop() {
+            self.cells[line as usize..][..LINE].copy_from_slice(&cells);
+            self.users[line as usize / LINE] = 1;
+            return line;
+        }
+        let line = self.cells.len() as u32;
+        if self.cells.len() == self.cells.capacity() {
+            // Twice as much would be held for long: most lines come early.
+            let more = (self.cells.len() / 8).next_multiple_of(LINE) + EASE * LINE;
+            self.cells.reserve_exact(more);
+        }
+        self.cells.extend_from_slice(&cells);
+        self.users.push(1);
+        line
+    }
+
+    /// A line for another place that holds the same.
+    pub fn share(&mut self, line: u32) -> u32 {
+        let users = &mut self.users[line as usize / LINE];
+        if line == UNTAUGHT {
+            return line;
+        }
+        if *users == MOST {
+            return self.copy(line);
+        }
+        *users += 1;
+        line
+    }
+
+    /// A line of its own for a place that held this one, which it is about to change.
+    #[cold]
+    pub fn part(&mut self, line: u32) -> u32 {
+        let own = self.copy(line);
+        self.leave(line);
+        own
+    }
+
+    /// A place no longer holds a line.
+    pub fn leave(&mut self, line: u32) {
+        let users = &mut self.users[line as usize / LINE];
+        if line == UNTAUGHT {
+            return;
+        }
+        *users -= 1;
+        if *users == 0 {
+            self.free.push(line);
+        }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.cells[..]) + size_of_val(&self.users[..]) + size_of_val(&self.free[..])
+    }
+
+    fn copy(&mut self, line: u32) -> u32 {
+        let cells = self.cells(line);
+        let cells = core::array::from_fn(|i| cells[i]);
+        self.add(cells)
+    }
+}
+
+/// The line that was taught nothing.
+pub const UNTAUGHT: u32 = 0;
+/// Places that can hold a line.
+const MOST: u8 = u8::MAX;
+/// Lines that there is room for at least when there has to be more.
+const EASE: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if `leave` frees a line that others hold (`*users <= 1`), or if `part` writes to it.
+    #[test]
+    fn a_line_lasts_as_long_as_somebody_holds_it() {
+        let mut lines = Lines::new();
+        let first = lines.add([7; LINE]);
+        let mut held = alloc::vec![first];
+        for _ in 0..600 {
+            held.push(lines.share(first));
+        }
+        let one = held.pop().expect("many");
+        let own = lines.part(one);
+        *lines.cell_mut(own) = 8;
+        let places: Vec<_> = held.drain(1..).collect();
+        places.into_iter().for_each(|line| lines.leave(line));
+        assert_eq!(lines.cells(first), [7; LINE]);
+        assert!(!lines.is_shared(first) && !lines.is_shared(own));
+        let before = lines.cells.len();
+        let again: Vec<u32> = (0..2).map(|_| lines.add([9; LINE])).collect();
+        assert_eq!(lines.cells.len(), before, "there is room that was left");
+        assert!(!again.contains(&first) && !again.contains(&own));
+        assert_eq!(lines.cells(UNTAUGHT), [FRESH; LINE]);
+        assert!(lines.is_shared(UNTAUGHT));
+    }
+}

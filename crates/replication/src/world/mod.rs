@@ -1,0 +1,207 @@
+//! The truth: objects, their values at every recent tick, and where they are.
+
+mod cast;
+mod step;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use prescient_codec::history::{Archive, CaptureError};
+use prescient_codec::{HISTORY, Slot, Tick};
+use prescient_schema::{EntityRef, Schema, SchemaError};
+use thiserror::Error;
+
+pub(crate) use cast::{Cast, Record, Serial, Touched};
+pub use step::Step;
+
+use crate::grid::{Grid, Place};
+use crate::held::Held;
+use crate::kinds::Kinds;
+use crate::records::Records;
+use crate::server::PeerId;
+
+/// Why something could not be done to a world. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// The schema cannot be used.
+    #[error("the schema is not usable: {0}")]
+    Schema(SchemaError),
+    /// The type is not part of the schema.
+    #[error("`{0}` is not part of the schema; add it with `SchemaBuilder::state`")]
+    UnknownType(String),
+    /// Values must be given for all tables of a type.
+    #[error("the type has {expected} tables, not {found}")]
+    WrongTables {
+        /// Tables of the type.
+        expected: usize,
+        /// Tables given.
+        found: usize,
+    },
+    /// There is no such object, or no longer.
+    #[error("there is no object {0:?}")]
+    NoSuchObject(EntityRef),
+    /// The object is of another type.
+    #[error("object {object:?} is no `{expected}`")]
+    WrongType {
+        /// The object.
+        object: EntityRef,
+        /// What it was taken for.
+        expected: &'static str,
+    },
+    /// An object cannot be part of itself, or of one of its own parts.
+    #[error("object {0:?} would be part of itself")]
+    Circle(EntityRef),
+    /// The values cannot be captured.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+}
+
+/// The objects of one world, now and in the recent past.
+#[derive(Debug)]
+pub struct World {
+    /// What the program calls its schema; the archive's has further columns.
+    declared: Schema,
+    kinds: Kinds,
+    archive: Archive,
+    cast: Cast,
+}
+
+impl World {
+    /// An empty world whose objects are found by cells of this size.
+    pub(crate) fn new(schema: Schema, cell: f64) -> Result<Self, WorldError> {
+        schema.validate().map_err(WorldError::Schema)?;
+        let declared = schema.clone();
+        let (kinds, schema) = Kinds::of(schema);
+        Ok(Self {
+            declared,
+            kinds,
+            archive: Archive::new(Arc::new(schema), HISTORY),
+            cast: Cast {
+                records: Records::default(),
+                next_serial: 0,
+                grid: Grid::new(cell),
+                touched: Vec::new(),
+                entrusted: BTreeSet::new(),
+                now: Tick(0),
+                held: Held::default(),
+                owned: BTreeMap::new(),
+            },
+        })
+    }
+
+    pub(crate) fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
+        let schema = self.archive.schema().clone();
+        let capture = self.archive.begin(tick)?;
+        self.cast.now = tick;
+        Step::begin(capture, schema, &self.kinds, &mut self.cast)
+    }
+
+    /// The keys that players hold down.
+    pub(crate) fn held(&self) -> &Held {
+        &self.cast.held
+    }
+
+    pub(crate) fn held_mut(&mut self) -> &mut Held {
+        &mut self.cast.held
+    }
+
+    /// What its objects can be, as the program said.
+    pub fn schema(&self) -> &Schema {
+        &self.declared
+    }
+
+    /// The newest tick.
+    pub fn tick(&self) -> Option<Tick> {
+        self.archive.newest()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.cast.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.cast.records.len() == 0
+    }
+
+    /// Everything about recent ticks, with an entity per object and table.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// Where an object is, if its type has a position.
+    pub fn place(&self, object: EntityRef) -> Option<Place> {
+        self.record(object)?.place
+    }
+
+    pub(crate) fn record(&self, object: EntityRef) -> Option<&Record> {
+        self.cast.records.at(self.archive.entity(object)?)
+    }
+
+    /// The object whose first table's entity this is.
+    pub(crate) fn record_at(&self, first: Slot) -> Option<&Record> {
+        self.cast.records.at(first)
+    }
+
+    /// What the next object will be called.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.cast.next_serial
+    }
+
+    pub(crate) fn record_of(&self, serial: Serial) -> Option<&Record> {
+        self.cast.records.get(serial)
+    }
+
+    /// The object that an entity of any table belongs to.
+    pub(crate) fn object_of(&self, slot: Slot) -> Option<EntityRef> {
+        let class = self.archive.class(slot)?;
+        match self.kinds.kind(class).1 {
+            0 => self.archive.reference(slot),
+            _ => EntityRef::from_cell(*self.archive.latest(slot)?.last()?),
+        }
+    }
+
+    /// All objects in the order in which they appeared.
+    pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
+        self.cast.records.serials()
+    }
+
+    pub(crate) fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// What an object is a part of in the end, or the object itself.
+    pub(crate) fn root(&self, serial: Serial) -> Serial {
+        self.cast.root(serial)
+    }
+
+    /// Nobody is in charge of what a peer was in charge of.
+    pub(crate) fn dismiss(&mut self, peer: PeerId) {
+        let Cast {
+            records,
+            touched,
+            entrusted,
+            ..
+        } = &mut self.cast;
+        entrusted.retain(|serial| {
+            let record = records.get_mut(*serial);
+            let Some(record) = record.filter(|record| record.author == Some(peer)) else {
+                return true;
+            };
+            record.author = None;
+            touched.push(Touched::Here(*serial));
+            false
+        });
+    }
+
+    pub(crate) fn grid(&self) -> &Grid {
+        &self.cast.grid
+    }
+
+    /// What happened since this was last asked.
+    pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
+        std::mem::take(&mut self.cast.touched)
+    }
+}
