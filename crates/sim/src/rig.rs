@@ -189,7 +189,7 @@ impl Rig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{Script, Steady};
+    use crate::world::{Script, Steady, Walkers};
 
     #[test]
     fn every_client_ends_with_the_truth() {
@@ -201,6 +201,27 @@ mod tests {
         for client in 0..2 {
             assert_eq!(rig.shown(client), script.last_rows());
         }
+    }
+
+    /// Fails if packets arrive at once (`delay` not waited for).
+    #[test]
+    fn what_travels_for_three_ticks_shows_the_world_of_three_ticks_ago() {
+        let walkers = Walkers {
+            count: 30,
+            ticks: 58,
+        };
+        let mut script = walkers.script();
+        let route = Route {
+            budget: Some(1200),
+            delay: 3,
+            loss: 20,
+        };
+        let mut rig = Rig::new(&script.schema, 1).over(route);
+        for scene in &script.scenes {
+            rig.play(scene);
+        }
+        script.scenes.truncate(58 - 3);
+        assert_eq!(rig.shown(0), script.last_rows());
     }
 
     #[test]
