@@ -57,46 +57,19 @@ fn talk_and_leave(address: &str) {
     });
 }
 
-/// A program that waits for many clients is told by the system which of them have something.
+/// Programs that wait for many clients wait for their sockets.
 ///
-/// Fails if `as_fd` hands out another descriptor than that of the socket, its `Poll` for example,
-/// which tells nobody of what was not asked for.
+/// Fails if `as_fd` hands out another descriptor, that of its `Poll` for example.
 #[cfg(unix)]
 #[test]
-fn clients_can_be_waited_for_together() {
-    use std::os::fd::{AsFd, AsRawFd};
-
-    use mio::unix::SourceFd;
-    use mio::{Events, Interest, Poll, Token};
-
+fn a_driver_hands_out_its_socket() {
     let mut arena = Arena::new("127.0.0.1:0");
     arena.join_three();
-    let mut poll = Poll::new().expect("an instance");
-    for (number, client) in arena.clients.iter().enumerate() {
-        let descriptor = client.as_fd().as_raw_fd();
-        let registry = poll.registry();
-        let watched = registry.register(
-            &mut SourceFd(&descriptor),
-            Token(number),
-            Interest::READABLE,
-        );
-        watched.expect("watched");
+    for client in &arena.clients {
+        let socket = socket2::SockRef::from(client);
+        let address = socket.local_addr().expect("it is a socket");
+        assert_eq!(address.as_socket(), Some(client.address()));
     }
-    let mut events = Events::with_capacity(8);
-    // What is still to be said about joining comes first.
-    arena.run_until("nobody has more to say", |_| {
-        let quiet = Some(Duration::from_millis(20));
-        poll.poll(&mut events, quiet).expect("polled");
-        events.is_empty()
-    });
-    arena.server_send(1, b"you");
-    arena.server.flush();
-    poll.poll(&mut events, Some(PATIENCE)).expect("polled");
-    let told: Vec<_> = events.iter().map(mio::event::Event::token).collect();
-    assert_eq!(told, [Token(1)]);
-    arena.run_until("it is heard", |arena| {
-        arena.heard_by_client(1) == [b"you".to_vec()]
-    });
 }
 
 /// A server for both kinds sees clients of both kinds by the addresses that they have.
