@@ -59,11 +59,6 @@ impl Lines {
             return line;
         }
         let line = self.cells.len() as u32;
-        if self.cells.len() == self.cells.capacity() {
-            // Twice as much would be held for long: most lines come early.
-            let more = (self.cells.len() / 8).next_multiple_of(LINE) + EASE * LINE;
-            self.cells.reserve_exact(more);
-        }
         self.cells.extend_from_slice(&cells);
         self.users.push(1);
         line
@@ -118,8 +113,6 @@ impl Lines {
 pub const UNTAUGHT: u32 = 0;
 /// Places that can hold a line.
 const MOST: u8 = u8::MAX;
-/// Lines that there is room for at least when there has to be more.
-const EASE: usize = 16;
 
 #[cfg(test)]
 mod tests {
