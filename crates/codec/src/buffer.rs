@@ -21,7 +21,7 @@ pub(crate) fn ease<T>(buffer: &mut Vec<T>, used: usize) {
 }
 
 /// Bytes that are not worth the trouble: a settled connection shall not allocate.
-const SMALL: usize = 4096;
+const SMALL: usize = 8192;
 
 #[cfg(test)]
 mod tests {

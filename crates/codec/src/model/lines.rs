@@ -14,8 +14,8 @@ pub struct Lines {
     cells: Vec<u32>,
     /// How many places hold each line. [`UNTAUGHT`] has more than are counted.
     users: Vec<u8>,
-    /// Lines that nobody holds.
-    free: Vec<u32>,
+    /// A line that nobody holds, or [`UNTAUGHT`]; its first cell says which is the next.
+    free: u32,
 }
 
 impl Lines {
@@ -24,7 +24,7 @@ impl Lines {
         Self {
             cells: [FRESH; LINE].into(),
             users: [MOST].into(),
-            free: Vec::new(),
+            free: UNTAUGHT,
         }
     }
 
@@ -53,7 +53,9 @@ impl Lines {
 
     /// A line for one place.
     pub fn add(&mut self, cells: [u32; LINE]) -> u32 {
-        if let Some(line) = self.free.pop() {
+        if self.free != UNTAUGHT {
+            let line = self.free;
+            self.free = self.cells[line as usize];
             self.cells[line as usize..][..LINE].copy_from_slice(&cells);
             self.users[line as usize / LINE] = 1;
             return line;
@@ -93,13 +95,14 @@ impl Lines {
         }
         *users -= 1;
         if *users == 0 {
-            self.free.push(line);
+            self.cells[line as usize] = self.free;
+            self.free = line;
         }
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.cells[..]) + size_of_val(&self.users[..]) + size_of_val(&self.free[..])
+        size_of_val(&self.cells[..]) + size_of_val(&self.users[..])
     }
 
     fn copy(&mut self, line: u32) -> u32 {
