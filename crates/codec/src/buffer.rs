@@ -15,13 +15,13 @@ pub(crate) fn empty<T>(buffer: &mut Vec<T>) {
 /// Gives back half of a buffer's memory if less than a quarter of it was used.
 pub(crate) fn ease<T>(buffer: &mut Vec<T>, used: usize) {
     let room = buffer.capacity();
-    if room > SMALL && used < room / 4 {
+    if room * size_of::<T>() > SMALL && used < room / 4 {
         buffer.shrink_to(room / 2);
     }
 }
 
-/// Items that are not worth the trouble.
-const SMALL: usize = 32;
+/// Bytes that are not worth the trouble: a settled connection shall not allocate.
+const SMALL: usize = 8192;
 
 #[cfg(test)]
 mod tests {
@@ -32,14 +32,14 @@ mod tests {
     #[test]
     fn room_follows_use() {
         let mut buffer = Vec::new();
-        buffer.extend(0..10_000);
+        buffer.extend(0..100_000);
         for _ in 0..20 {
             empty(&mut buffer);
-            buffer.extend(0..100);
+            buffer.extend(0..1100);
         }
         let room = buffer.capacity();
-        assert!((100..=400).contains(&room), "{room} for 100");
-        for used in (0..100).map(|round| 100 - round % 20) {
+        assert!((1100..=4400).contains(&room), "{room} for 1100");
+        for used in (0..100).map(|round| 1100 + round % 20 * 100) {
             empty(&mut buffer);
             buffer.extend(0..used);
             assert_eq!(buffer.capacity(), room);

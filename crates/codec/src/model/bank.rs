@@ -457,7 +457,6 @@ impl Bank {
             .pop()
             .unwrap_or_else(|| {
                 let start = self.places.len();
-                self.places.reserve_exact(places as usize);
                 self.places.resize(start + places as usize, UNTAUGHT);
                 start as u32
             })

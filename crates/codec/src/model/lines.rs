@@ -14,8 +14,8 @@ pub struct Lines {
     cells: Vec<u32>,
     /// How many places hold each line. [`UNTAUGHT`] has more than are counted.
     users: Vec<u8>,
-    /// Lines that nobody holds.
-    free: Vec<u32>,
+    /// A line that nobody holds, or [`UNTAUGHT`]; its first cell says which is the next.
+    free: u32,
 }
 
 impl Lines {
@@ -24,7 +24,7 @@ impl Lines {
         Self {
             cells: [FRESH; LINE].into(),
             users: [MOST].into(),
-            free: Vec::new(),
+            free: UNTAUGHT,
         }
     }
 
@@ -53,17 +53,14 @@ impl Lines {
 
     /// A line for one place.
     pub fn add(&mut self, cells: [u32; LINE]) -> u32 {
-        if let Some(line) = self.free.pop() {
+        if self.free != UNTAUGHT {
+            let line = self.free;
+            self.free = self.cells[line as usize];
             self.cells[line as usize..][..LINE].copy_from_slice(&cells);
             self.users[line as usize / LINE] = 1;
             return line;
         }
         let line = self.cells.len() as u32;
-        if self.cells.len() == self.cells.capacity() {
-            // Twice as much would be held for long: most lines come early.
-            let more = (self.cells.len() / 8).next_multiple_of(LINE) + EASE * LINE;
-            self.cells.reserve_exact(more);
-        }
         self.cells.extend_from_slice(&cells);
         self.users.push(1);
         line
@@ -98,13 +95,14 @@ impl Lines {
         }
         *users -= 1;
         if *users == 0 {
-            self.free.push(line);
+            self.cells[line as usize] = self.free;
+            self.free = line;
         }
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.cells[..]) + size_of_val(&self.users[..]) + size_of_val(&self.free[..])
+        size_of_val(&self.cells[..]) + size_of_val(&self.users[..])
     }
 
     fn copy(&mut self, line: u32) -> u32 {
@@ -118,8 +116,6 @@ impl Lines {
 pub const UNTAUGHT: u32 = 0;
 /// Places that can hold a line.
 const MOST: u8 = u8::MAX;
-/// Lines that there is room for at least when there has to be more.
-const EASE: usize = 16;
 
 #[cfg(test)]
 mod tests {
