@@ -23,7 +23,7 @@ use super::{
     time::micros,
 };
 
-/// A relay for UDP on this machine that treats datagrams as two [`LinkConditioner`]s per client
+/// A relay for UDP on this machine that treats datagrams as two [`LinkConditioner`](super::LinkConditioner)s per client
 /// say. It runs until it is shut down or dropped.
 ///
 /// What happens to which datagram follows from the seed and the order in which clients first

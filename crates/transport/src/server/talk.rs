@@ -24,7 +24,7 @@ impl Server {
         exchange.send(channel, message)
     }
 
-    /// Asks a client something. Exactly one [`Received::Answer`] follows.
+    /// Asks a client something. Exactly one [`Received::Answer`](crate::Received::Answer) follows.
     pub fn request(
         &mut self,
         connection: ConnectionId,
@@ -37,7 +37,7 @@ impl Server {
         exchange.request(message, timeout, now)
     }
 
-    /// Answers a [`Received::Request`]. Only the first answer counts, and none that comes too late.
+    /// Answers a [`Received::Request`](crate::Received::Request). Only the first answer counts, and none that comes too late.
     pub fn respond(
         &mut self,
         connection: ConnectionId,
@@ -63,7 +63,7 @@ impl Server {
         exchange.offer_blob(label, bytes)
     }
 
-    /// Accepts a [`Received::BlobOffered`]; from now on it takes memory.
+    /// Accepts a [`Received::BlobOffered`](crate::Received::BlobOffered); from now on it takes memory.
     pub fn accept_blob(
         &mut self,
         connection: ConnectionId,
