@@ -275,15 +275,16 @@ impl Bank {
     #[inline(always)]
     fn claim<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
-        let shared = self.page(if contexts.set >= SHARING {
-            0
-        } else {
-            usize::from(contexts.page)
-        });
-        core::array::from_fn(|i| {
+        let shared = match contexts.set >= SHARING && N > 1 {
+            true => self.page(0),
+            false => page,
+        };
+        let mut cells = [0; N];
+        for (i, cell) in cells.iter_mut().enumerate() {
             let page = if i == 1 { &shared } else { &page };
-            self.own(page, contexts.cells[i])
-        })
+            *cell = self.own(page, contexts.cells[i]);
+        }
+        cells
     }
 
     #[inline(always)]
@@ -296,10 +297,11 @@ impl Bank {
     #[inline(always)]
     fn own(&mut self, page: &Page, hash: u16) -> u32 {
         let (place, at) = page.place(hash);
-        if self.lines.is_shared(self.places[place]) {
-            self.places[place] = self.lines.part(self.places[place]);
+        let held = &mut self.places[place];
+        if self.lines.is_shared(*held) {
+            *held = self.lines.part(*held);
         }
-        self.places[place] + at
+        *held + at
     }
 
     /// A page, which is opened if it was not.
