@@ -237,10 +237,10 @@ impl ServerCarrier {
         }
     }
 
-    /// Whether what is said to a peer would have to wait for what was said before.
-    pub fn is_held_back(&self, peer: PeerId) -> bool {
+    /// Whether something that was said to a peer still waits to be sent.
+    pub fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
         let net = self.net.as_ref();
-        net.is_some_and(|net| net.machine().is_held_back(connection(peer)))
+        net.is_some_and(|net| net.machine().is_waiting(connection(peer), channel))
     }
 
     pub fn flush(&mut self) {

@@ -199,14 +199,14 @@ impl Server {
         watch::span!("send");
         let (seats, packet) = (self.carrier.seats(), self.options.packet);
         let peers = self.worlds.iter().flat_map(|stage| stage.peers());
-        let held_back: BTreeSet<PeerId> = peers
-            .filter(|peer| self.carrier.is_held_back(*peer))
+        let waiting: BTreeSet<PeerId> = peers
+            .filter(|peer| self.carrier.is_waiting(*peer, STATE))
             .collect();
         let budget = |peer| match seats.contains_key(&peer) {
             // Nothing is too long for a seat.
             true => None,
             // What would only wait behind older state is not worth making.
-            false if held_back.contains(&peer) => Some(0),
+            false if waiting.contains(&peer) => Some(0),
             false => Some(packet),
         };
         let state: Vec<_> = {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::config::LinkConfig;
 use crate::error::CloseReason;
+use crate::exchange::channel::ChannelId;
 use crate::exchange::inputs::Inputs;
 use crate::exchange::{Exchange, Fault, Received};
 use crate::packet::{Header, Kind};
@@ -173,9 +174,9 @@ impl Connection {
         self.is_open().then_some(&mut self.exchange)
     }
 
-    /// Whether something waits to be said that may not go out yet.
-    pub(crate) fn is_held_back(&self) -> bool {
-        self.exchange.is_held_back()
+    /// Whether something that was said on a channel was not sent yet.
+    pub(crate) fn is_waiting(&self, channel: ChannelId) -> bool {
+        self.exchange.is_waiting(channel)
     }
 
     /// What the other end said around the game.

@@ -474,15 +474,17 @@ fn ends_with_other_channels_part() {
     }
 }
 
-/// Fails if a server does not know what it may not send yet (`is_held_back` always false), or goes on
-/// to believe it when everything is sent (`self.held_back = false` left out of `poll_body`).
+/// Fails if a server does not know what it may not send yet (`Channel::is_idle` always true), if it goes
+/// on to believe it when everything is sent (always false), or if what waits on one channel counts for
+/// others (`is_waiting` without `one.id == channel.0`).
 #[test]
 fn a_server_knows_whether_something_has_to_wait() {
     let mut world = World::new(1, GOOD);
     world.join();
     world.connect_all();
     let connection = world.connections()[0];
-    assert!(!world.server.is_held_back(connection));
+    let waits = |world: &World, channel| world.server.is_waiting(connection, channel);
+    assert!(!waits(&world, ChannelId::UNRELIABLE));
     // Sent at once, and more than may be.
     let now = world.server_time();
     for _ in 0..200 {
@@ -493,8 +495,9 @@ fn a_server_knows_whether_something_has_to_wait() {
     }
     let packets = std::iter::from_fn(|| world.server.poll_transmit(now)).count();
     assert!(packets < 200, "{packets}");
-    assert!(world.server.is_held_back(connection));
+    assert!(waits(&world, ChannelId::UNRELIABLE));
+    assert!(!waits(&world, ChannelId::SEQUENCED));
     world.run_for(Duration::from_millis(100));
-    assert!(!world.server.is_held_back(connection));
+    assert!(!waits(&world, ChannelId::UNRELIABLE));
     assert_eq!(world.closed(), []);
 }

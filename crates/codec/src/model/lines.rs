@@ -130,8 +130,7 @@ mod tests {
         for _ in 0..600 {
             held.push(lines.share(first));
         }
-        let one = held.pop().expect("many");
-        let own = lines.part(one);
+        let own = lines.part(held.remove(1));
         *lines.cell_mut(own) = 8;
         let places: Vec<_> = held.drain(1..).collect();
         places.into_iter().for_each(|line| lines.leave(line));

@@ -266,9 +266,10 @@ impl Exchange {
         self.congestion.on_unanswered(bytes, now);
     }
 
-    /// Whether something waits to be said that may not go out yet.
-    pub(crate) fn is_held_back(&self) -> bool {
-        self.held_back
+    /// Whether something that was said on a channel was not sent yet.
+    pub(crate) fn is_waiting(&self, channel: ChannelId) -> bool {
+        let mut channels = self.channels.iter();
+        channels.any(|one| one.id == channel.0 && !one.is_idle())
     }
 
     /// How fast packets may go out.

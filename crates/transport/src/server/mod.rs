@@ -237,14 +237,6 @@ impl Server {
             .map(|(&id, seat)| (id, seat.client))
     }
 
-    /// Whether something that was said to a client has to wait, because more goes there than may, or
-    /// because it does not answer. Whoever says something anew in every tick saves itself the trouble
-    /// as long as this is so.
-    pub fn is_held_back(&self, connection: ConnectionId) -> bool {
-        let seat = self.seats.get(&connection);
-        seat.is_some_and(|seat| seat.connection.is_held_back())
-    }
-
     /// What a connection has seen so far.
     pub fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
         let seat = self.seats.get(&connection)?;

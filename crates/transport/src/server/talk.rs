@@ -24,6 +24,14 @@ impl Server {
         exchange.send(channel, message)
     }
 
+    /// Whether something that was said to a client on a channel still waits, because more goes there
+    /// than may, or because it does not answer. Whoever says something anew in every tick saves
+    /// itself the trouble as long as this is so.
+    pub fn is_waiting(&self, connection: ConnectionId, channel: ChannelId) -> bool {
+        let seat = self.seats.get(&connection);
+        seat.is_some_and(|seat| seat.connection.is_waiting(channel))
+    }
+
     /// Asks a client something. Exactly one [`Received::Answer`](crate::Received::Answer) follows.
     pub fn request(
         &mut self,
@@ -37,7 +45,8 @@ impl Server {
         exchange.request(message, timeout, now)
     }
 
-    /// Answers a [`Received::Request`](crate::Received::Request). Only the first answer counts, and none that comes too late.
+    /// Answers a [`Received::Request`](crate::Received::Request). Only the first answer counts, and
+    /// none that comes too late.
     pub fn respond(
         &mut self,
         connection: ConnectionId,
