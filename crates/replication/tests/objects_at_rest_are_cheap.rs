@@ -44,11 +44,13 @@ fn held(stones: u32) -> i64 {
     let peer = PeerId(1);
     let mut held = 0;
     let hello = client.poll_message().expect("it greets first");
-    count(&mut held, || {
+    let welcome = count(&mut held, || {
         server.connect(peer);
         server.handle(peer, &hello).expect("the same schema");
-        while server.poll_message(peer).is_some() {}
+        server.poll_message(peer).expect("an answer")
     });
+    client.handle(&welcome).expect("the same schema");
+    count(&mut held, || drop(welcome));
     for tick in 2..300 {
         server.step(Tick(tick)).expect("in order").finish();
         let messages = count(&mut held, || server.encode(&|_| Some(1100)));

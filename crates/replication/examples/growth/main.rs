@@ -95,19 +95,24 @@ impl Stage {
             stage.step();
             stage.server.encode(&|_| None);
         }
-        let greeting = |client: &mut Client| client.poll_message().expect("it greets first");
-        let greetings: Vec<_> = stage.clients.iter_mut().map(greeting).collect();
-        let region = Region::new(GLOBAL);
-        for (number, greeting) in greetings.iter().enumerate() {
+        for number in 0..stage.clients.len() {
             let peer = PeerId(number as u64);
+            let hello = stage.clients[number].poll_message();
+            let hello = hello.expect("it greets first");
+            let region = Region::new(GLOBAL);
             stage.server.connect(peer);
-            let greeted = stage.server.handle(peer, greeting);
+            let greeted = stage.server.handle(peer, &hello);
             greeted.expect("it reads by the same schema");
-            while stage.server.poll_message(peer).is_some() {}
+            let welcome = stage.server.poll_message(peer).expect("an answer");
             let looks = stage.server.look_from(peer, stage.eye(number, sight));
             looks.expect("it has just come");
+            stage.memory += held(&region);
+            let begins = stage.clients[number].handle(&welcome);
+            begins.expect("it takes the server's settings over");
+            let region = Region::new(GLOBAL);
+            drop(welcome);
+            stage.memory += held(&region);
         }
-        stage.memory += held(&region);
         stage
     }
 
