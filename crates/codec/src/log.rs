@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use crate::{
     buffer,
     kept::KeptRow,
-    model::bank::Decisions,
+    model::decisions::Decisions,
     predict::CostSample,
     units::{Sequence, Tick},
 };

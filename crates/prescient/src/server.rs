@@ -197,11 +197,11 @@ impl Server {
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
         watch::span!("send");
-        let (seats, packet) = (self.carrier.seats(), self.options.packet);
         let peers = self.worlds.iter().flat_map(|stage| stage.peers());
-        let waiting: BTreeSet<PeerId> = peers
-            .filter(|peer| self.carrier.is_waiting(*peer, STATE))
-            .collect();
+        let peers: Vec<PeerId> = peers.collect();
+        let waits = |peer: &PeerId| self.carrier.is_waiting(*peer, STATE);
+        let waiting: BTreeSet<PeerId> = peers.iter().copied().filter(waits).collect();
+        let (seats, packet) = (self.carrier.seats(), self.options.packet);
         let budget = |peer| match seats.contains_key(&peer) {
             // Nothing is too long for a seat.
             true => None,
@@ -215,8 +215,6 @@ impl Server {
             stages.flat_map(|stage| stage.encode(&budget)).collect()
         };
         // Before the state: who is told that it is elsewhere can make something of it.
-        let stages = self.worlds.iter();
-        let peers: Vec<PeerId> = stages.flat_map(|stage| stage.peers()).collect();
         for peer in peers {
             self.send_messages(peer);
         }

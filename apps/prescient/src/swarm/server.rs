@@ -127,7 +127,7 @@ impl Stage {
                     done["rss_growth_percent"] = json!(early_rss.zip(rss_mb()).map(growth));
                     report = Some((now, Some(done)));
                 }
-                // By then everybody's model has the size that it will have.
+                // What it takes to join was taken by then.
                 (Some((since, ..)), None)
                     if early_rss.is_none() && clock.now().since(*since) >= over / 10 =>
                 {

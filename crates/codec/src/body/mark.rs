@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
     kept::KeptRow,
-    model::bank::{Length, Moment},
+    model::{bank::Moment, decisions::Length},
     range::{Checkpoint, RangeEncoder},
     session::Session,
 };

@@ -10,8 +10,11 @@
 use alloc::{sync::Arc, vec::Vec};
 use core::num::NonZeroU32;
 
+use super::cell::{COUNT, adapt};
+use super::decisions::Decisions;
 use super::lines::{Lines, UNTAUGHT};
 use super::logistic::{squash, stretch};
+use super::start::{Start, Taught};
 use crate::buffer;
 
 /// The line of a context within a page.
@@ -38,73 +41,7 @@ pub struct Forecast {
     /// Probability of `true`, in 1/65536.
     pub probability: u16,
     /// Some context has seen little and learns at once.
-    young: bool,
-}
-
-/// The decisions of one packet, to be replayed when it is folded.
-#[derive(Clone, Debug, Default)]
-pub struct Decisions {
-    /// Page, set of weights and outcome, and the contexts' cells of each.
-    words: Vec<u16>,
-    taken: usize,
-}
-
-/// A length of [`Decisions`] to come back to.
-#[derive(Clone, Copy, Debug)]
-pub struct Length {
-    words: usize,
-    taken: usize,
-}
-
-impl Decisions {
-    /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
-    /// from what everybody knew.
-    #[inline(always)]
-    pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, forecast: Forecast, bit: bool) {
-        self.taken += 1;
-        let expected = if bit {
-            forecast.probability
-        } else {
-            !forecast.probability
-        };
-        let teaches = expected < CERTAIN || forecast.young;
-        let outcome = u16::from(contexts.set) << 1 | u16::from(bit);
-        let word = |i: usize| match i {
-            0 => contexts.page,
-            1 => outcome,
-            _ => contexts.cells.get(i - 2).copied().unwrap_or(0),
-        };
-        // Written first and taken back: who teaches is too hard to foresee for a branch.
-        let start = self.words.len();
-        let words = core::array::from_fn::<u16, WORDS, _>(word);
-        self.words.extend_from_slice(&words);
-        self.words.truncate(start + (N + 2) * usize::from(teaches));
-    }
-
-    /// How many decisions were taken.
-    pub fn count(&self) -> usize {
-        self.taken
-    }
-
-    /// A length to come back to.
-    pub fn len(&self) -> Length {
-        Length {
-            words: self.words.len(),
-            taken: self.taken,
-        }
-    }
-
-    /// Forgets what came after a length taken earlier.
-    pub fn truncate(&mut self, len: Length) {
-        self.words.truncate(len.words);
-        self.taken = len.taken;
-    }
-
-    /// Forgets everything and keeps the memory that it may need.
-    pub fn clear(&mut self) {
-        buffer::empty(&mut self.words);
-        self.taken = 0;
-    }
+    pub(super) young: bool,
 }
 
 /// A moment to which a bank can go back; see [`Bank::mark`].
@@ -112,27 +49,6 @@ impl Decisions {
 pub struct Moment {
     cells: usize,
     grown: usize,
-}
-
-/// What one page was taught.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taught {
-    /// The cells; one of four sizes.
-    cells: Arc<[u32]>,
-    /// How many decisions it was taught.
-    lessons: u32,
-}
-
-/// What a bank knows before it has seen anything. Pages are shared by all banks that start from
-/// them; a bank copies one when it first touches it.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// Everything there is to start from.
-    pub taught: Arc<[Taught]>,
-    /// For each page of the bank, one more than its place in there; 0 for none.
-    pub pages: Vec<u32>,
-    /// Sets of weights.
-    pub weights: Arc<[Weights]>,
 }
 
 /// What the contexts of a decision are worth.
@@ -342,13 +258,7 @@ impl Bank {
             self.notes.weights.clone_from(&self.weights);
             self.notes.weights_at = Some(self.notes.cells.len());
         }
-        for words in decisions.words.chunks_exact(N + 2) {
-            let contexts = Contexts::<N> {
-                page: words[0],
-                set: (words[1] >> 1) as u8,
-                cells: core::array::from_fn(|i| words[i + 2]),
-            };
-            let bit = words[1] & 1 == 1;
+        for (contexts, bit) in decisions.lessons::<N>() {
             let cells = self.claim(&contexts);
             let page = &mut self.pages[usize::from(contexts.page)];
             let lessons = page.lessons;
@@ -601,67 +511,6 @@ impl Bank {
     }
 }
 
-impl Start {
-    fn page(&self, at: usize) -> Option<&Taught> {
-        let place = self.pages.get(at)?.checked_sub(1)?;
-        self.taught.get(place as usize)
-    }
-}
-
-impl Taught {
-    /// A page of these cells, if there can be one.
-    pub fn new(cells: Vec<u32>, lessons: u32) -> Option<Self> {
-        let valid = is_size(cells.len()) && cells.iter().all(|&cell| cell & COUNT <= LIMIT);
-        valid.then(|| Self {
-            cells: cells.into(),
-            lessons,
-        })
-    }
-
-    /// The cells.
-    pub fn cells(&self) -> &[u32] {
-        &self.cells
-    }
-
-    /// How many decisions it was taught.
-    pub fn lessons(&self) -> u32 {
-        self.lessons
-    }
-
-    /// The same with less confidence, so that what comes next can change it soon: each cell as
-    /// little as [`Taught::cell`] makes of it.
-    pub fn humbled(&self) -> Self {
-        let humble = |&cell: &u32| Self::cell(Self::brief(cell));
-        Self {
-            cells: self.cells.iter().map(humble).collect(),
-            lessons: self.lessons,
-        }
-    }
-
-    /// A cell in 16 bits: its probability in the upper 13, and below that how often it was taught,
-    /// as far as that counts.
-    pub fn brief(cell: u32) -> u16 {
-        let count = (cell & COUNT).min(CONFIDENCE);
-        ((cell >> 19) << 3 | count) as u16
-    }
-
-    /// The cell that a brief one stands for.
-    pub fn cell(brief: u16) -> u32 {
-        match u32::from(brief & 7) {
-            0 => FRESH,
-            count => u32::from(brief >> 3) << 19 | 1 << 18 | count,
-        }
-    }
-}
-
-/// Whether a page can have so many cells.
-pub fn is_size(cells: usize) -> bool {
-    let most = 1 << HASH_BITS;
-    let sizes = core::iter::successors(Some(SMALLEST), |size| size.checked_mul(GROWTH));
-    let mut sizes = sizes.take_while(|&size| size <= most);
-    sizes.any(|size| size as usize == cells)
-}
-
 /// What contexts are worth before anything is learned.
 pub fn fresh_weights(inputs: usize) -> Vec<Weights> {
     alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS]
@@ -678,10 +527,10 @@ pub const SLICES: u32 = 64;
 pub const MAX_INPUTS: usize = 6;
 /// Cells in a line.
 pub const LINE: usize = 16;
-const HASH_BITS: u32 = 16;
+pub(super) const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first.
-const SMALLEST: u32 = 1024;
+pub(super) const SMALLEST: u32 = 1024;
 /// How many times larger a page is after it grew.
 pub const GROWTH: u32 = 4;
 /// How much of their experience cells keep when their page grows: part of it was that of others.
@@ -692,45 +541,11 @@ const LESSONS_PER_CELL: u32 = 1;
 const EARLY: u32 = 1024;
 const WEIGHTY: u32 = 4;
 const WEIGHT_SETS: usize = 256;
-/// Room for a decision with as many contexts as there may be.
-const WORDS: usize = MAX_INPUTS + 2;
 /// The first of the sets of weights whose second context is common to all pages.
 pub const SHARING: u8 = 128;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
 /// No weight is larger.
 pub const WEIGHT_LIMIT: i32 = 1 << 18;
-
-/// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
-/// it has seen little.
-#[inline]
-fn adapt(cell: u32, bit: bool) -> u32 {
-    let count = cell & COUNT;
-    let probability = i64::from(cell >> 10);
-    let target = i64::from(u32::from(bit).wrapping_neg() >> 10);
-    let step = ((target - probability) * i64::from(RATE[count as usize & 0xFF])) >> 16;
-    let moved = (probability + step) as u32;
-    moved << 10 | (count + u32::from(count < LIMIT))
-}
-
-/// A decision that was expected with at least this probability, in 1/65536, teaches nothing.
-const CERTAIN: u16 = 65536u32.wrapping_sub(256) as u16;
-/// Decisions that a cell stands for at most where another match begins.
-const CONFIDENCE: u32 = 4;
-/// A cell that was taught nothing.
-pub const FRESH: u32 = 1 << 31;
-const COUNT: u32 = 0x3FF;
-const LIMIT: u32 = 250;
 /// A context that was met less often learns inside a packet, too.
 const YOUNG: u32 = 30;
-static RATE: [u16; 256] = rates();
-
-const fn rates() -> [u16; 256] {
-    let mut table = [0; 256];
-    let mut i = 0;
-    while i < 256 {
-        table[i] = (65536 * 2 / (2 * i + 3)) as u16;
-        i += 1;
-    }
-    table
-}

@@ -6,7 +6,8 @@
 
 use alloc::vec::Vec;
 
-use super::bank::{FRESH, LINE};
+use super::bank::LINE;
+use super::cell::FRESH;
 
 /// The lines of one bank. A line is called by where its first cell is.
 #[derive(Clone, Debug)]

@@ -1,6 +1,9 @@
 //! What is learned about the values: probabilities of decisions, and nothing about bytes.
 
 pub mod bank;
+pub(crate) mod cell;
+pub mod decisions;
 mod lines;
 pub mod logistic;
 pub(crate) mod repeats;
+pub mod start;

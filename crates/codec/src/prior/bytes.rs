@@ -9,8 +9,10 @@ use super::{ClassPrior, FieldPrior, PageNumber, Prior};
 use crate::{
     config::Profile,
     model::{
-        bank::{FRESH, GROWTH, MAX_INPUTS, Taught, WEIGHT_LIMIT, Weights, fresh_weights, is_size},
+        bank::{GROWTH, MAX_INPUTS, WEIGHT_LIMIT, Weights, fresh_weights},
+        cell::FRESH,
         repeats::{REPEATS, Repeats},
+        start::{Taught, is_size},
     },
     predict::Costs,
 };

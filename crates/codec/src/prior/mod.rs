@@ -21,8 +21,9 @@ use crate::{
     kept::KeptRow,
     layout::Layout,
     model::{
-        bank::{Start, Taught, Weights},
+        bank::Weights,
         repeats::Repeats,
+        start::{Start, Taught},
     },
     predict::Costs,
     ranking::Ranking,

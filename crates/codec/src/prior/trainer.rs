@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Profile},
     decoder::Decoder,
     encoder::Encoder,
-    model::bank::Taught,
+    model::start::Taught,
     twin::Twin,
 };
 
