@@ -298,13 +298,14 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     ) {
         let book = self.book;
         let layout = &book.layout.classes[usize::from(class)];
+        let before = reference.and_then(|reference| reference.of(layout));
         row.clear();
         row.resize(layout.shapes.len(), 0);
         let mut trail = Trail::default();
         for &field in &layout.order {
             let at = usize::from(field);
             let shape = layout.shapes[at];
-            let guess = reference.map_or(0, |reference| reference[at]);
+            let guess = before.map_or(0, |before| before[at]);
             let actual = truth.map_or(guess, |truth| truth[at]);
             let key = layout.first_page + u32::from(field);
             self.account = Account {

@@ -5,7 +5,10 @@ use core::ops::Deref;
 
 use prescient_schema::Content;
 
-use crate::{layout::Layout, twin::Rows};
+use crate::{
+    layout::{ClassLayout, Layout},
+    twin::Rows,
+};
 
 /// A row together with what its containers hold, which an archive would forget.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +18,8 @@ pub(crate) struct KeptRow {
 }
 
 impl KeptRow {
-    /// Keeps a row whose contents one end still has.
-    pub fn new(layout: &Layout, class: u16, row: &[i64], rows: &dyn Rows) -> Self {
+    /// Keeps a row whose contents one end still has; `None` if it is no row of the class.
+    pub fn new(layout: &Layout, class: u16, row: &[i64], rows: &dyn Rows) -> Option<Self> {
         Self::with(layout, class, row, |cell| rows.content(cell).cloned())
     }
 
@@ -25,13 +28,16 @@ impl KeptRow {
         class: u16,
         row: &[i64],
         find: impl Fn(i64) -> Option<Arc<Content>>,
-    ) -> Self {
-        let columns = &layout.classes[usize::from(class)].contents;
-        let cells = columns.iter().map(|&at| row[usize::from(at)]);
-        Self {
+    ) -> Option<Self> {
+        let class = &layout.classes[usize::from(class)];
+        if row.len() != class.shapes.len() {
+            return None;
+        }
+        let cells = class.contents.iter().map(|&at| row[usize::from(at)]);
+        Some(Self {
             row: row.into(),
             contents: cells.filter(|&cell| cell != 0).filter_map(find).collect(),
-        }
+        })
     }
 
     /// Keeps a row without contents.
@@ -40,6 +46,11 @@ impl KeptRow {
             row: row.into(),
             contents: Vec::new(),
         }
+    }
+
+    /// The row, if it can be one of this class.
+    pub fn of(&self, class: &ClassLayout) -> Option<&[i64]> {
+        (self.row.len() == class.shapes.len()).then_some(&*self.row)
     }
 
     /// What its containers hold.

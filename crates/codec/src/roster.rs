@@ -18,7 +18,7 @@ use crate::{
     predict::{ROWS, Samples},
     queue::Queue,
     sighting::Sightings,
-    twin::{Rows, Views},
+    twin::{Rows, Views, Whose},
     units::{Sequence, Slot, Tick, Weight},
 };
 
@@ -210,19 +210,19 @@ impl Sight<'_> {
     #[inline]
     pub fn told<'a>(
         &self,
-        slot: Slot,
+        class: u16,
         row: &'a [i64],
         level: u8,
         tick: Tick,
         buffer: &'a mut Vec<i64>,
-    ) -> Option<&'a [i64]> {
+    ) -> &'a [i64] {
         if level == 0 && !self.layout.has_references {
-            return Some(row);
+            return row;
         }
-        let class = usize::from(self.archive.class(slot)?);
+        let class = usize::from(class);
         let references = &self.layout.classes[class].references;
         if level == 0 && references.is_empty() {
-            return Some(row);
+            return row;
         }
         buffer.clear();
         buffer.extend_from_slice(row);
@@ -231,7 +231,7 @@ impl Sight<'_> {
             let cell = &mut buffer[usize::from(field)];
             *cell = self.roster.sightings.translate(*cell, tick);
         }
-        Some(buffer)
+        buffer
     }
 }
 
@@ -239,30 +239,30 @@ impl Rows for Sight<'_> {
     #[inline]
     fn row<'a>(
         &'a self,
-        id: u32,
+        Whose { id, class }: Whose,
         tick: Tick,
         level: u8,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
-        let slot = self.slot(id)?;
-        self.told(slot, self.archive.row(slot, tick)?, level, tick, buffer)
+        let row = self.archive.row_of(self.slot(id)?, class, tick)?;
+        Some(self.told(class, row, level, tick, buffer))
     }
 
     #[inline]
     fn rows<'a, 's: 'a>(
         &'s self,
-        id: u32,
+        Whose { id, class }: Whose,
         samples: &Samples,
         level: u8,
         buffers: &'a mut [Vec<i64>; ROWS],
         window: &mut Window<'s>,
     ) -> Option<Views<'a>> {
         let slot = self.slot(id)?;
-        let mut views: Views<'a> = self.archive.rows(slot, samples, window)?;
+        let mut views: Views<'a> = self.archive.rows((slot, class), samples, window)?;
         if level != 0 || self.layout.has_references {
             let rows = views.rows.iter_mut().zip(&samples.ticks);
             for ((row, &tick), buffer) in rows.zip(buffers) {
-                *row = self.told(slot, row, level, tick, buffer)?;
+                *row = self.told(class, row, level, tick, buffer);
             }
             views.present = None;
         }
@@ -274,10 +274,15 @@ impl Rows for Sight<'_> {
     }
 
     #[inline]
-    fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]> {
-        let slot = self.slot(id)?;
+    fn latest<'a>(
+        &'a self,
+        Whose { id, class }: Whose,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        let row = self.archive.latest_of(self.slot(id)?, class)?;
         let now = self.archive.newest()?;
-        self.told(slot, self.archive.latest(slot)?, level, now, buffer)
+        Some(self.told(class, row, level, now, buffer))
     }
 
     fn changed_after(&self, id: u32, tick: Tick) -> bool {
@@ -301,14 +306,15 @@ impl Truth for Sight<'_> {
     #[inline]
     fn glance<'s>(
         &'s self,
-        id: u32,
+        Whose { id, class }: Whose,
         samples: &Samples,
         window: &mut Window<'s>,
     ) -> Option<[&'s [i64]; 3]> {
         if self.layout.has_references {
             return None;
         }
-        let at = self.archive.glance(self.slot(id)?, samples, window)?;
+        let slot = self.slot(id)?;
+        let at = self.archive.glance((slot, class), samples, window)?;
         window.newest(at)
     }
 }

@@ -40,6 +40,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             .last()
             .map_or(0, |&(_, class)| u32::from(class) + 1);
         let contexts = [before, 0, before, 0, 0];
+        // Where the schema has no classes, nothing can appear.
+        self.insist(count > 0);
         self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
     }
 
@@ -60,10 +62,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.spawn(id, class, cause, reference.as_deref(), truth, row);
         let kept = reference.as_deref().map_or(&[][..], KeptRow::contents);
         let find = |cell| self.find(cell, kept);
-        let made = Arc::new(KeptRow::with(&self.book.layout, class, row, find));
-        match self.log.references.iter_mut().find(|(c, _)| *c == class) {
-            Some((_, row)) => *row = made,
-            None => self.log.references.push((class, made)),
+        let made = KeptRow::with(&self.book.layout, class, row, find).map(Arc::new);
+        let known = self.log.references.iter_mut().find(|(c, _)| *c == class);
+        match (made, known) {
+            (Some(made), Some((_, row))) => *row = made,
+            (Some(made), None) => self.log.references.push((class, made)),
+            (None, _) => self.invalid = true,
         }
         self.log.spawns.push((id, class));
         self.log.moved.push(id);

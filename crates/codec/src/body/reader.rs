@@ -138,6 +138,10 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     }
 
     pub(super) fn spawn(&mut self, id: u32) -> Result<(), Malformed> {
+        // A number is given to another entity only after both ends forgot the one that had it.
+        if self.session.book.phase(id) != Phase::Absent {
+            return Err(Malformed);
+        }
         let class = self.session.class(0);
         self.session.verify()?;
         let Scratch { row, .. } = self.scratch;

@@ -10,6 +10,7 @@ use crate::{
     past::{Motion, Outlook, plain_motion},
     range::RangeEncoder,
     session::{List, Session},
+    twin::Whose,
     units::Tick,
 };
 
@@ -51,9 +52,10 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
             pasts, truth, row, ..
         } = self.scratch;
         let level = self.side.level(id);
+        let class = book.population.seat(id).class;
         let (Some(past), Some(truth)) = (
             rest_past(book, id, self.side, pasts),
-            self.side.latest(id, level, truth),
+            self.side.latest(Whose { id, class }, level, truth),
         ) else {
             self.session.invalid = true;
             return;
@@ -120,6 +122,8 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
             return false;
         };
         let head = &entity.head;
+        let class = head.class;
+        let whose = Whose { id, class };
         let level = self.side.level(id);
         let Scratch {
             pasts,
@@ -142,7 +146,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         if level == 0
             && head.level == 0
             && book.folds_since_surprise(head) > 0
-            && let Some(rows) = self.side.glance(id, samples, &mut self.window)
+            && let Some(rows) = self.side.glance(whose, samples, &mut self.window)
             && let class = &book.layout.classes[usize::from(head.class)]
             && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
         {
@@ -158,7 +162,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
             return false;
         };
         let present = present.filter(|_| level == 0);
-        let Some(truth) = present.or_else(|| self.side.latest(id, level, truth)) else {
+        let Some(truth) = present.or_else(|| self.side.latest(whose, level, truth)) else {
             self.session.invalid = true;
             return false;
         };
@@ -178,7 +182,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     #[cold]
     fn resend(&mut self, id: u32, class: u16) -> bool {
         let Scratch { truth, row, .. } = self.scratch;
-        let Some(truth) = self.side.latest(id, 0, truth) else {
+        let Some(truth) = self.side.latest(Whose { id, class }, 0, truth) else {
             self.session.invalid = true;
             return false;
         };
@@ -196,7 +200,8 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         self.session.list_item(List::Spawns, previous, spawn.id);
         self.session.class(spawn.class);
         let Scratch { truth, row, .. } = self.scratch;
-        let Some(truth) = self.side.latest(spawn.id, 0, truth) else {
+        let Spawn { id, class, .. } = spawn;
+        let Some(truth) = self.side.latest(Whose { id, class }, 0, truth) else {
             self.session.invalid = true;
             return;
         };

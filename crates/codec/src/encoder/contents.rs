@@ -7,7 +7,7 @@ use crate::{
     budget,
     history::Archive,
     roster::Sight,
-    twin::Rows,
+    twin::{Rows, Whose},
     units::Sequence,
 };
 
@@ -28,10 +28,11 @@ impl Encoder {
         let mut settled = Vec::new();
         for (&id, &told) in &self.roster.dirty {
             let level = sight.level(id);
+            let class = book.population.seat(id).class;
             let same = level == book.level(id)
-                && book
-                    .rest_row(id, &sight, &mut rest)
-                    .is_some_and(|row| sight.latest(id, level, &mut truth) == Some(row));
+                && book.rest_row(id, &sight, &mut rest).is_some_and(|row| {
+                    sight.latest(Whose { id, class }, level, &mut truth) == Some(row)
+                });
             if !same {
                 wakes.push(id);
             } else if told <= self.cursor {

@@ -109,7 +109,8 @@ impl Encoder {
         if self.twin.book.phase(id) != Phase::Resting {
             return;
         }
-        let row = since.and_then(|tick| archive.row(slot, tick));
+        let class = self.twin.book.population.seat(id).class;
+        let row = since.and_then(|tick| archive.row_of(slot, class, tick));
         let sight = Sight {
             archive,
             roster: &self.roster,
@@ -118,9 +119,8 @@ impl Encoder {
         let level = self.twin.book.level(id);
         let told = self.encoded.unwrap_or_default();
         let mut buffer = Vec::new();
-        if let Some(row) = row
-            && let Some(kept) = sight.told(slot, row, level, told, &mut buffer)
-        {
+        if let Some(row) = row {
+            let kept = sight.told(class, row, level, told, &mut buffer);
             self.twin.keep_rest_row(id, kept, &sight);
         }
         self.roster.dirty.entry(id).or_default();

@@ -188,7 +188,17 @@ impl Archive {
     /// The row of a living entity at a captured tick.
     #[inline]
     pub fn row(&self, slot: Slot, tick: Tick) -> Option<&[i64]> {
-        let record = self.living(slot)?;
+        self.row_at(self.living(slot)?, tick)
+    }
+
+    /// The same for an entity of this class; `None` if another class has the slot.
+    #[inline]
+    pub(crate) fn row_of(&self, slot: Slot, class: u16, tick: Tick) -> Option<&[i64]> {
+        self.row_at(self.record_of(slot, class)?, tick)
+    }
+
+    #[inline]
+    fn row_at<'a>(&'a self, record: &'a Record, tick: Tick) -> Option<&'a [i64]> {
         if tick < record.born {
             return None;
         }
@@ -198,16 +208,16 @@ impl Archive {
         }
     }
 
-    /// The rows of a living entity at the ticks it is predicted from, and its newest.
+    /// The rows of a living entity of a class at the ticks it is predicted from, and its newest.
     #[inline]
     pub(crate) fn rows<'a>(
         &'a self,
-        slot: Slot,
+        (slot, class): (Slot, u16),
         samples: &Samples,
         window: &mut Window<'a>,
     ) -> Option<Views<'a>> {
-        let Some(at) = self.glance(slot, samples, window) else {
-            return self.scattered_rows(slot, samples);
+        let Some(at) = self.glance((slot, class), samples, window) else {
+            return self.scattered_rows((slot, class), samples);
         };
         let mut rows = [&[][..]; ROWS];
         for (row, chunk) in rows.iter_mut().zip(window.chunks) {
@@ -217,16 +227,16 @@ impl Archive {
         Some(Views { rows, present })
     }
 
-    /// Moves the window to the rows of a living entity and says where in it they are; `None` if
-    /// some are elsewhere.
+    /// Moves the window to the rows of a living entity of a class and says where in it they are;
+    /// `None` if some are elsewhere, or the entity is of another class.
     #[inline]
     pub(crate) fn glance<'a>(
         &'a self,
-        slot: Slot,
+        (slot, class): (Slot, u16),
         samples: &Samples,
         window: &mut Window<'a>,
     ) -> Option<Range<usize>> {
-        let record = self.living(slot)?;
+        let record = self.record_of(slot, class)?;
         let place = record.place?;
         if record.hot_since > samples.frames.oldest {
             return None;
@@ -244,12 +254,13 @@ impl Archive {
 
     /// The rows of an entity that did not have one place for all of the time.
     #[cold]
-    fn scattered_rows(&self, slot: Slot, samples: &Samples) -> Option<Views<'_>> {
+    fn scattered_rows(&self, (slot, class): (Slot, u16), samples: &Samples) -> Option<Views<'_>> {
+        let record = self.record_of(slot, class)?;
         let mut rows = [&[][..]; ROWS];
         for (row, &tick) in rows.iter_mut().zip(&samples.ticks) {
-            *row = self.row(slot, tick)?;
+            *row = self.row_at(record, tick)?;
         }
-        let present = self.latest(slot);
+        let present = self.newest_row(record);
         Some(Views { rows, present })
     }
 
@@ -282,7 +293,17 @@ impl Archive {
     /// The newest row of a living entity.
     #[inline]
     pub fn latest(&self, slot: Slot) -> Option<&[i64]> {
-        let record = self.living(slot)?;
+        self.newest_row(self.living(slot)?)
+    }
+
+    /// The same for an entity of this class; `None` if another class has the slot.
+    #[inline]
+    pub(crate) fn latest_of(&self, slot: Slot, class: u16) -> Option<&[i64]> {
+        self.newest_row(self.record_of(slot, class)?)
+    }
+
+    #[inline]
+    fn newest_row<'a>(&'a self, record: &'a Record) -> Option<&'a [i64]> {
         match record.place {
             Some(place) => self.frames.back()?.row(record.class, place, record.fields),
             None => record.cold.as_deref(),
@@ -356,6 +377,13 @@ impl Archive {
         self.records
             .get(slot.0 as usize)
             .filter(|record| record.alive)
+    }
+
+    /// A living entity of a class. Whoever reads rows by a class gets them through here, so that a
+    /// row has as many fields as the reader expects.
+    #[inline]
+    fn record_of(&self, slot: Slot, class: u16) -> Option<&Record> {
+        self.living(slot).filter(|record| record.class == class)
     }
 
     /// Entities that held still for the whole depth leave the frames. A part of the places is

@@ -12,7 +12,7 @@ use crate::{
     units::{Sequence, Tick},
 };
 
-use super::{FieldState, HISTORY, Rows, field::PERIOD_BITS};
+use super::{FieldState, HISTORY, Rows, Whose, field::PERIOD_BITS};
 
 /// Everything about a model but its probabilities.
 #[derive(Clone, Debug)]
@@ -139,9 +139,11 @@ impl Book {
         rows: &'a dyn Rows,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
+        let seat = self.population.seat(id);
+        let class = seat.class;
         match self.rest_rows.get(&id) {
-            Some(row) => Some(row),
-            None => rows.latest(id, self.population.seat(id).level, buffer),
+            Some(row) => row.of(&self.layout.classes[usize::from(class)]),
+            None => rows.latest(Whose { id, class }, seat.level, buffer),
         }
     }
 

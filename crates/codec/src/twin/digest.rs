@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{check::Checksum, model::bank::SLICES, population::Phase, units::Tick};
 
-use super::{Book, ClassField, Rows, Twin};
+use super::{Book, ClassField, Rows, Twin, Whose};
 
 impl Twin {
     /// A digest of a part of the model and of the values it rests on: the whole passes within
@@ -41,7 +41,9 @@ impl Twin {
             book.add_entity(&mut sum, id);
             let samples = book.samples(book.folds_known(&entity.head), now);
             if vouched(id) && samples.count > 0 {
-                let row = rows.row(id, samples.ticks[0], entity.head.level, &mut buffer);
+                let class = entity.head.class;
+                let (tick, level) = (samples.ticks[0], entity.head.level);
+                let row = rows.row(Whose { id, class }, tick, level, &mut buffer);
                 sum.add_row(row.unwrap_or_default());
             }
         }

@@ -33,7 +33,7 @@ use book::FOLDS;
 pub(crate) use book::{Book, ClassField, ClassState, Head};
 pub(crate) use field::FieldState;
 use journal::{Journal, Undo};
-pub(crate) use rows::{Rows, Views};
+pub(crate) use rows::{Rows, Views, Whose};
 
 /// The shared model of one connection.
 #[derive(Clone, Debug)]
@@ -161,8 +161,10 @@ impl Twin {
     pub fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
         if let Entry::Vacant(entry) = self.book.rest_rows.entry(id) {
             let class = self.book.population.seat(id).class;
-            entry.insert(KeptRow::new(&self.book.layout, class, row, rows));
-            self.journal.note(|| Undo::RestRow { id, old: None });
+            if let Some(kept) = KeptRow::new(&self.book.layout, class, row, rows) {
+                entry.insert(kept);
+                self.journal.note(|| Undo::RestRow { id, old: None });
+            }
         }
     }
 

@@ -10,13 +10,21 @@ use crate::{
     units::Tick,
 };
 
+/// An entity by its number, and the class that the model knows it by. A row of another class is not
+/// its row, even if it has the same number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose {
+    pub id: u32,
+    pub class: u16,
+}
+
 /// One end's values.
 pub(crate) trait Rows {
     /// The row of an entity at a tick both ends know it at; `buffer` is there for those that have
     /// to be worked out. `None` if this end lost it, which means that the two ends no longer agree.
     fn row<'a>(
         &'a self,
-        id: u32,
+        whose: Whose,
         tick: Tick,
         level: u8,
         buffer: &'a mut Vec<i64>,
@@ -24,7 +32,7 @@ pub(crate) trait Rows {
     /// The rows of an entity at the ticks it is predicted from.
     fn rows<'a, 's: 'a>(
         &'s self,
-        id: u32,
+        whose: Whose,
         samples: &Samples,
         level: u8,
         buffers: &'a mut [Vec<i64>; ROWS],
@@ -33,7 +41,8 @@ pub(crate) trait Rows {
     /// What [`rows`](Self::rows) finds a tick by, for as long as a packet takes.
     fn frame(&self, tick: Tick) -> u32;
     /// The newest row of an entity.
-    fn latest<'a>(&'a self, id: u32, level: u8, buffer: &'a mut Vec<i64>) -> Option<&'a [i64]>;
+    fn latest<'a>(&'a self, whose: Whose, level: u8, buffer: &'a mut Vec<i64>)
+    -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
     /// What a container with this cell holds in any of its rows.

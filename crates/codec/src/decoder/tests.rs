@@ -1,0 +1,247 @@
+//! Packets that only a forger writes: correct to the last bit, whatever they say.
+
+use prescient_schema::{Class, Field, Kind};
+
+use super::*;
+use crate::{
+    range::RangeEncoder,
+    session::{List, Topic, hash},
+};
+
+type Forging<'a> = Session<'a, RangeEncoder, FEW>;
+
+#[test]
+fn far_ids_are_refused_and_near_ones_are_not() {
+    let decode = |ids: &[u32]| {
+        let mut decoder = decoder(&[Kind::Bool]);
+        let packet = forge(&decoder, header(1, 0), |session| {
+            spawns(session, ids.iter().map(|&id| (id, 0)));
+        });
+        decoder.decode(&packet).map(drop)
+    };
+    let limit = 1 << 13;
+    for far in (13..32).map(|exponent| 1u32 << exponent) {
+        for id in [far, far + 1, far + far / 2, far + (far - 2)] {
+            assert_eq!(decode(&[id]), Err(DecodeError::Malformed), "{id}");
+        }
+    }
+    assert_eq!(decode(&[limit - 1]), Ok(()));
+    assert_eq!(decode(&[0, limit + 63]), Ok(()));
+    assert_eq!(decode(&[0, limit + 64]), Err(DecodeError::Malformed));
+    assert_eq!(decode(&[7, u32::MAX]), Err(DecodeError::Malformed));
+}
+
+#[test]
+fn nothing_is_said_in_other_words() {
+    let says = |differs: bool, value: i64| {
+        let mut decoder = decoder(&[Kind::Enum { values: 3 }]);
+        let packet = forge(&decoder, header(1, 0), |session| {
+            session.end(List::Despawns);
+            session.end(List::Wakes);
+            let page = session.book.layout.classes[0].first_page;
+            session.list_item(List::Spawns, &mut None, 0);
+            session.class(0);
+            session.sum.add(0);
+            session.flag(Topic::SpawnFlag, page, &[0; 5], differs);
+            if differs {
+                let from = hash(0);
+                let contexts = [from, 0, from, 0, 0];
+                session.symbol(Topic::SpawnSymbol, page, &contexts, 3, value);
+            }
+            session.sum.add(value as u64);
+            session.log.covered.push(0);
+            session.end(List::Spawns);
+        });
+        decoder.decode(&packet).map(drop)
+    };
+    assert_eq!(says(false, 0), Ok(()));
+    assert_eq!(says(true, 2), Ok(()));
+    assert_eq!(says(true, 0), Err(DecodeError::Malformed));
+}
+
+/// Who is known does not appear: not under another class, not under its own, not while it leaves, and
+/// not at rest. Fails if `Reader::spawn` does not ask for the phase.
+#[test]
+fn who_is_known_does_not_appear_again() {
+    for quiet_packets in [0, 1, 5, 90] {
+        let mut decoder = decoder(&[Kind::Bool, Kind::Enum { values: 300 }]);
+        let first = forge(&decoder, header(1, 0), |session| spawns(session, [(0, 0)]));
+        decoder.decode(&first).unwrap();
+        for sequence in 2..2 + quiet_packets {
+            let quiet = forge(&decoder, header(sequence, sequence - 1), |session| {
+                silence(session, false);
+                session.end(List::Spawns);
+            });
+            decoder.decode(&quiet).unwrap();
+        }
+        let next = 2 + quiet_packets;
+        let phase = decoder.twin.book.phase(0);
+        assert_eq!(phase == Phase::Resting, quiet_packets == 90);
+        let before = (decoder.digest(), decoder.acknowledgement());
+        for (class, leaves) in [(0, false), (1, false), (0, true), (1, true)] {
+            let again = forge(&decoder, header(next, next - 1), |session| {
+                silence(session, leaves);
+                list(session, [(0, class)]);
+            });
+            let taken = decoder.decode(&again);
+            assert_eq!(taken, Err(DecodeError::Malformed), "{class} {leaves}");
+            let after = decoder.acknowledgement().map(|ack| Ack {
+                resync: false,
+                ..ack
+            });
+            assert_eq!(before, (decoder.digest(), after));
+        }
+    }
+}
+
+/// Until both ends have folded it, a packet may be folded or not: what appeared in it keeps its class
+/// although the model does not know it. Fails if `read` does not ask `keeps_classes`.
+#[test]
+fn who_may_become_known_keeps_its_class() {
+    let mut decoder = decoder(&[Kind::Bool, Kind::Enum { values: 300 }]);
+    let appear = |decoder: &Decoder, sequence: u32, ids: [(u32, u16); 2]| {
+        forge(decoder, header(sequence, 0), |session| spawns(session, ids))
+    };
+    let first = appear(&decoder, 1, [(3, 0), (5, 1)]);
+    decoder.decode(&first).unwrap();
+    let leave = forge(&decoder, header(2, 0), |session| {
+        session.list_item(List::Despawns, &mut None, 3);
+        session.log.despawns.push(3);
+        session.end(List::Despawns);
+        session.end(List::Wakes);
+        session.end(List::Spawns);
+    });
+    decoder.decode(&leave).unwrap();
+    assert!(decoder.row(ClientId(3)).is_none());
+    for ids in [
+        [(3, 1), (5, 1)],
+        [(3, 0), (5, 0)],
+        [(1, 0), (3, 1)],
+        [(5, 0), (9, 0)],
+    ] {
+        let packet = appear(&decoder, 3, ids);
+        assert_eq!(decoder.decode(&packet), Err(DecodeError::Malformed));
+    }
+    let same = appear(&decoder, 3, [(3, 0), (5, 1)]);
+    assert!(decoder.decode(&same).is_ok());
+}
+
+/// In a schema without classes nothing appears. Fails with a panic if `Session::class` does not insist
+/// on one.
+#[test]
+fn what_has_no_class_does_not_appear() {
+    let mut decoder = decoder(&[]);
+    // The flag that there is one more, its distance, and nothing that could be its class.
+    let packet = forge(&decoder, header(1, 0), |session| {
+        session.end(List::Despawns);
+        session.end(List::Wakes);
+        session.list_item(List::Spawns, &mut None, 0);
+    });
+    assert_eq!(decoder.decode(&packet), Err(DecodeError::Malformed));
+}
+
+/// A decoder that knows nobody, with a class of one field of each of these kinds.
+fn decoder(kinds: &[Kind]) -> Decoder {
+    let class = |(at, kind): (usize, &Kind)| {
+        // As many fields as classes before it, so that their rows differ in length.
+        let fields = (0..=at).map(|field| Field::new(alloc::format!("f{field}"), kind.clone()));
+        Class::new(alloc::format!("c{at}"), fields.collect())
+    };
+    let classes = kinds.iter().enumerate().map(class).collect();
+    Decoder::new(Arc::new(Schema { classes }), Config::default())
+}
+
+fn header(sequence: u32, cursor: u32) -> Header {
+    Header {
+        epoch: 0,
+        sequence: Sequence(sequence),
+        tick: Tick(sequence),
+        cursor: Sequence(cursor),
+        full: true,
+        excluded: Vec::new(),
+    }
+}
+
+/// Says that nobody leaves (or entity 0 does) or wakes, and that all others are as expected.
+fn silence(session: &mut Forging<'_>, leaves: bool) {
+    if leaves {
+        session.list_item(List::Despawns, &mut None, 0);
+        session.log.despawns.push(0);
+    }
+    session.end(List::Despawns);
+    session.end(List::Wakes);
+    let book = session.book;
+    for &id in &book.active {
+        if !leaves || id != 0 {
+            let head = book.population.active(id).unwrap().head;
+            session.entity_flag(&head, false, false);
+        }
+    }
+}
+
+/// A body in which nobody is known and these appear.
+fn spawns(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
+    session.end(List::Despawns);
+    session.end(List::Wakes);
+    list(session, ids);
+}
+
+/// The list of those who appear, with a class each.
+fn list(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
+    let mut previous = None;
+    for (id, class) in ids {
+        session.list_item(List::Spawns, &mut previous, id);
+        session.class(class);
+        let row = alloc::vec![1; session.book.layout.classes[usize::from(class)].shapes.len()];
+        session.appear(id, class, Cause::Spawn, Some(&row), &mut Vec::new());
+    }
+    session.end(List::Spawns);
+}
+
+/// A packet that a decoder takes for one of its sender, with whatever body it has.
+fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>)) -> Vec<u8> {
+    let mut decoder = decoder.clone();
+    let cursor_tick = decoder.tick_of(header.cursor).unwrap_or_default();
+    decoder.fold_for::<FEW>(&header).unwrap();
+    let mut log = Log::default();
+    log.begin(header.sequence, header.tick, header.cursor, header.full);
+    let mut bytes = Vec::new();
+    header::write(&header, cursor_tick, &mut bytes);
+    let header_len = bytes.len();
+    let Decoder {
+        twin,
+        shown,
+        layout,
+        ..
+    } = &mut decoder;
+    let rows = Shown(shown);
+    let moment = twin.bank.mark();
+    let mut session = Session::<_, FEW> {
+        coder: RangeEncoder::new(bytes),
+        bank: &mut twin.bank,
+        book: &twin.book,
+        rows: &rows,
+        log: &mut log,
+        ledger: None,
+        account: Account {
+            class: None,
+            field: None,
+            cause: Cause::Spawn,
+        },
+        sum: seed(&header, layout),
+        counting: false,
+        cost: 0,
+        allowance: usize::MAX,
+        charged: 0,
+        made: Vec::new(),
+        invalid: false,
+    };
+    body(&mut session);
+    let Session { coder, sum, .. } = session;
+    twin.bank.rewind(moment);
+    let mut bytes = coder.finish();
+    log.covered.sort_unstable();
+    let check = finish_check(sum, twin, &log, &rows);
+    header::set_check(&mut bytes, header_len, check);
+    bytes
+}
