@@ -1,5 +1,6 @@
 //! What the targets share: a schema, a small world, and a connection that has lived a while.
 
+pub mod forgery;
 pub mod pair;
 
 use std::sync::Arc;
@@ -104,7 +105,12 @@ impl World {
 
     /// One tick, in which `whim` decides what is out of the ordinary.
     pub fn step(&mut self, whim: u8) {
-        self.tick += 1 + u32::from(whim >> 6 == 3);
+        self.step_to(self.tick + 1 + u32::from(whim >> 6 == 3), whim);
+    }
+
+    /// The same at a given tick, which must be later than the last.
+    pub fn step_to(&mut self, tick: u32, whim: u8) {
+        self.tick = tick;
         let number = i64::from(self.tick);
         let slots: Vec<Slot> = self.archive.living_slots().collect();
         let entities: Vec<(Slot, u16, Vec<i64>)> = slots
@@ -297,8 +303,35 @@ pub fn warm(best: bool) -> (Decoder, Vec<u8>) {
     unreachable!("the loop returns")
 }
 
+/// A decoder that is watched: what it refuses must leave no trace.
+pub struct Watched {
+    pub decoder: Decoder,
+    seen: State,
+}
+
+impl Watched {
+    pub fn new(decoder: Decoder) -> Self {
+        let seen = state(&decoder);
+        Self { decoder, seen }
+    }
+
+    /// Hands it a packet, and says whether that was applied.
+    pub fn feed(&mut self, packet: &[u8]) -> bool {
+        let applied = self.decoder.decode(packet).is_ok();
+        let after = state(&self.decoder);
+        if !applied {
+            assert_eq!(self.seen, after);
+        }
+        self.seen = after;
+        applied
+    }
+}
+
 /// Everything a caller can see of a decoder, and its model.
-pub fn state(decoder: &Decoder) -> (u64, Option<Tick>, Vec<(Slot, Vec<i64>)>, Vec<ClientId>) {
+pub type State = (u64, Option<Tick>, Vec<(Slot, Vec<i64>)>, Vec<ClientId>);
+
+/// What is to be seen of a decoder now.
+pub fn state(decoder: &Decoder) -> State {
     let world = decoder.world();
     let rows = world
         .living_slots()

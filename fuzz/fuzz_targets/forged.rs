@@ -1,0 +1,152 @@
+//! A forger between honest packets: headers that fit the receiver with any body, and an encoder that
+//! is shown two worlds in turn, in which the same number stands for entities of different classes,
+//! with other containers and references. Never a panic, and no trace of what was refused.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use prescient_codec::{Ack, Config, Decoder, Encoder, Policy, Sequence, Slot};
+use prescient_fuzz::{
+    Watched, World, config,
+    forgery::{Forgery, Target},
+    schema,
+};
+
+#[derive(Arbitrary, Debug)]
+enum Act {
+    /// A tick of both worlds, each with a whim of its own, and a packet about one of them.
+    Encode {
+        second: bool,
+        whims: [u8; 2],
+        budget: Option<u8>,
+        /// Whether it arrives.
+        arrives: bool,
+    },
+    /// Quiet ticks, each delivered and confirmed: the world comes to rest.
+    Calm(u8),
+    /// The receiver's acknowledgement arrives, or a lie about it does.
+    Acknowledge {
+        lie: Option<(u8, u64)>,
+    },
+    /// Somebody hides from the receiver, or the encoder starts over.
+    Hide(u8),
+    Resync,
+    /// The encoder goes back to where it was at the last of these.
+    Fork,
+    Forge(Forgery),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Script {
+    best: bool,
+    immediate: bool,
+    acts: Vec<Act>,
+}
+
+struct Stage {
+    worlds: [World; 2],
+    tick: u32,
+    encoder: Encoder,
+    watched: Watched,
+    honest: Vec<u8>,
+}
+
+fuzz_target!(|script: Script| {
+    let schema = schema();
+    let config = Config {
+        policy: match script.immediate {
+            false => Policy::Confirmed,
+            true => Policy::Immediate,
+        },
+        ..config(script.best)
+    };
+    let mut stage = Stage {
+        worlds: [World::new(schema.clone()), World::new(schema.clone())],
+        tick: 0,
+        encoder: Encoder::new(schema.clone(), config),
+        watched: Watched::new(Decoder::new(schema, config)),
+        honest: Vec::new(),
+    };
+    let mut fork = stage.encoder.clone();
+    for act in script.acts.into_iter().take(120) {
+        match act {
+            Act::Encode {
+                second,
+                whims,
+                budget,
+                arrives,
+            } => {
+                let budget = budget.map(|bytes| 20 + usize::from(bytes));
+                stage.encode(second, whims, budget);
+                if arrives {
+                    stage.deliver();
+                }
+            }
+            Act::Calm(ticks) => {
+                for _ in 0..ticks % 80 {
+                    stage.encode(false, [0; 2], None);
+                    stage.deliver();
+                    stage.acknowledge(None);
+                }
+            }
+            Act::Acknowledge { lie } => stage.acknowledge(lie),
+            Act::Hide(slot) => stage.encoder.hide(Slot(u32::from(slot) % 32)),
+            Act::Resync => stage.encoder.resync(),
+            Act::Fork => std::mem::swap(&mut fork, &mut stage.encoder),
+            Act::Forge(forgery) => {
+                let ack = stage.watched.decoder.acknowledgement();
+                let packet = forgery.to_bytes(Target {
+                    epoch: ack.map_or(0, |ack| ack.epoch),
+                    newest: ack.map_or(0, |ack| ack.newest.0),
+                    tick: stage
+                        .watched
+                        .decoder
+                        .world()
+                        .newest()
+                        .map_or(0, |tick| tick.0),
+                    honest: &stage.honest,
+                });
+                stage.watched.feed(&packet);
+            }
+        }
+    }
+});
+
+impl Stage {
+    fn encode(&mut self, second: bool, whims: [u8; 2], budget: Option<usize>) {
+        // Forged packets may be ahead of what is honest.
+        let shown = self
+            .watched
+            .decoder
+            .world()
+            .newest()
+            .map_or(0, |tick| tick.0);
+        self.tick = self.tick.max(shown.min(1 << 30)) + 1;
+        for (world, whim) in self.worlds.iter_mut().zip(whims) {
+            world.step_to(self.tick, whim);
+        }
+        let world = &self.worlds[usize::from(second)];
+        world.show(&mut self.encoder);
+        if let Ok(packet) = self.encoder.encode(&world.archive, budget) {
+            self.honest = packet.bytes;
+        }
+    }
+
+    fn deliver(&mut self) {
+        self.watched.feed(&self.honest);
+    }
+
+    fn acknowledge(&mut self, lie: Option<(u8, u64)>) {
+        let Some(mut ack) = self.watched.decoder.acknowledgement() else {
+            return;
+        };
+        if let Some((behind, applied)) = lie {
+            ack = Ack {
+                newest: Sequence(ack.newest.0.saturating_sub(u32::from(behind))),
+                applied: applied | 1,
+                ..ack
+            };
+        }
+        let _ = self.encoder.acknowledge(&ack, &self.worlds[0].archive);
+    }
+}

@@ -1,0 +1,259 @@
+//! A client in charge of objects that reports what it likes: honest reports, changed ones, and
+//! headers that fit with any body behind them. The server never panics, and whatever it makes of
+//! that, another client is shown exactly what the server's world holds.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use prescient_codec::Ack;
+use prescient_fuzz::{
+    config,
+    forgery::{Forgery, Target},
+};
+use prescient_replication::{Client, Everything, FromClient, PeerId, Server, ServerConfig, Tick};
+use prescient_schema::{EntityRef, Ref, Schema, SchemaBuilder, State};
+
+/// Many fields, containers and references.
+#[derive(State, Clone, Debug, Default, PartialEq)]
+#[state(tables(public, private))]
+struct Ship {
+    #[state(step = 0.5, position, tables(public))]
+    place: [f32; 2],
+    #[state(tables(public))]
+    target: Ref<Ship>,
+    #[state(tables(public))]
+    crew: Vec<u16>,
+    #[state(tables(private))]
+    name: String,
+    #[state(tables(private))]
+    fuel: i64,
+}
+
+/// Next to nothing.
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Lamp {
+    on: bool,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Act {
+    /// A tick, in which something appears, changes hands or leaves.
+    Step {
+        what: u8,
+        which: u8,
+    },
+    /// The liar sets its objects and reports them, as an honest client would.
+    Honest {
+        value: u8,
+        budget: u8,
+        arrives: bool,
+    },
+    /// The server's acknowledgement reaches the liar.
+    Answer,
+    /// The last report again, with bytes changed.
+    Changed {
+        bytes: Vec<(u8, u8)>,
+        more: Vec<u8>,
+    },
+    Forge(Forgery),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Script {
+    best: bool,
+    acts: Vec<Act>,
+}
+
+const LIAR: PeerId = PeerId(1);
+const WITNESS: PeerId = PeerId(2);
+
+struct Stage {
+    server: Server,
+    liar: Client,
+    witness: Client,
+    objects: Vec<EntityRef>,
+    tick: u32,
+    /// The liar's last honest report, and the ticks of its reports.
+    report: Vec<u8>,
+    reports: u32,
+    /// What the server said of reports last.
+    ack: Option<Ack>,
+}
+
+fuzz_target!(|script: Script| {
+    let mut stage = Stage::new(script.best);
+    for _ in 0..3 {
+        stage.step(0, 0);
+        stage.step(1, 0);
+    }
+    for act in script.acts.into_iter().take(120) {
+        match act {
+            Act::Step { what, which } => stage.step(what, which),
+            Act::Honest {
+                value,
+                budget,
+                arrives,
+            } => stage.honest(value, budget, arrives),
+            Act::Answer => {
+                if let Some(message) = stage.answer() {
+                    let _ = stage.liar.handle(&message);
+                }
+            }
+            Act::Changed { bytes, more } => {
+                let mut report = stage.report.clone();
+                for (at, flip) in bytes {
+                    let at = usize::from(at).checked_rem(report.len());
+                    if let Some(byte) = at.and_then(|at| report.get_mut(at)) {
+                        *byte ^= flip;
+                    }
+                }
+                report.extend(more);
+                let _ = stage.server.handle(LIAR, &report);
+            }
+            Act::Forge(forgery) => {
+                stage.answer();
+                stage.reports += 1;
+                let packet = forgery.to_bytes(Target {
+                    epoch: stage.ack.map_or(0, |ack| ack.epoch),
+                    newest: stage.ack.map_or(0, |ack| ack.newest.0),
+                    tick: stage.reports,
+                    honest: stage.report.get(1..).unwrap_or_default(),
+                });
+                let _ = stage.server.handle(LIAR, &[&[0], &packet[..]].concat());
+            }
+        }
+    }
+    stage.step(2, 0);
+});
+
+fn schema() -> Schema {
+    let schema = SchemaBuilder::new().state::<Ship>().state::<Lamp>().build();
+    schema.expect("a sound schema")
+}
+
+impl Stage {
+    fn new(best: bool) -> Self {
+        let config = ServerConfig {
+            codec: config(best),
+            ..ServerConfig::default()
+        };
+        let mut server = Server::new(schema(), config, Everything).expect("sound");
+        let [liar, witness] = [LIAR, WITNESS].map(|peer| {
+            let mut client = Client::new(schema(), Default::default()).expect("sound");
+            server.connect(peer);
+            while let Some(message) = client.poll_message() {
+                server.handle(peer, &message).expect("honest");
+            }
+            while let Some(message) = server.poll_message(peer) {
+                client.handle(&message).expect("honest");
+            }
+            client
+        });
+        Self {
+            server,
+            liar,
+            witness,
+            objects: Vec::new(),
+            tick: 0,
+            report: Vec::new(),
+            reports: 0,
+            ack: None,
+        }
+    }
+
+    fn step(&mut self, what: u8, which: u8) {
+        self.tick += 1;
+        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let at = usize::from(which).checked_rem(self.objects.len());
+        match (what % 6, at) {
+            (0 | 1, _) if self.objects.len() < 12 => {
+                let made = match what % 6 {
+                    0 => step
+                        .spawn_for(WITNESS, &Ship::default())
+                        .map(|to| to.entity()),
+                    _ => step
+                        .spawn_for(WITNESS, &Lamp::default())
+                        .map(|to| to.entity()),
+                };
+                let made = made.expect("sound");
+                step.entrust(made, Some(LIAR)).expect("there");
+                self.objects.push(made);
+            }
+            (3, Some(at)) => step.entrust(self.objects[at], None).expect("there"),
+            (4, Some(at)) => step.entrust(self.objects[at], Some(LIAR)).expect("there"),
+            (5, Some(at)) => step.despawn(self.objects.remove(at)).expect("there"),
+            _ => {}
+        }
+        step.finish();
+        for (peer, message) in self.server.encode(&|_| None) {
+            let client = match peer {
+                LIAR => &mut self.liar,
+                _ => &mut self.witness,
+            };
+            client.handle(&message).expect("the server is honest");
+            let ack = client.acknowledgement().expect("something arrived");
+            self.server.handle(peer, &ack).expect("honest");
+        }
+        for peer in [LIAR, WITNESS] {
+            while let Some(message) = self.server.poll_message(peer) {
+                let client = match peer {
+                    LIAR => &mut self.liar,
+                    _ => &mut self.witness,
+                };
+                client.handle(&message).expect("the server is honest");
+            }
+        }
+        while self.liar.poll_change().is_some() {}
+        while self.witness.poll_change().is_some() {}
+        self.compare();
+    }
+
+    /// The witness shows what is true.
+    fn compare(&mut self) {
+        assert_eq!(self.witness.tick(), self.server.world().tick());
+        assert_eq!(self.witness.objects().count(), self.objects.len());
+        self.server.question(WITNESS).expect("connected");
+        while let Some(message) = self.server.poll_message(WITNESS) {
+            self.witness.handle(&message).expect("honest");
+        }
+        while let Some(message) = self.witness.poll_message() {
+            let found = self.server.handle(WITNESS, &message).expect("honest");
+            if let FromClient::Testified { differences, .. } = found {
+                assert_eq!(differences, []);
+            }
+        }
+    }
+
+    fn honest(&mut self, value: u8, budget: u8, arrives: bool) {
+        let mut own: Vec<_> = self.liar.objects().collect();
+        own.retain(|&object| self.liar.is_in_charge(object));
+        for object in own {
+            let ship = Ship {
+                place: [f32::from(value); 2],
+                target: self.liar.reference(object).map(Ref::to).unwrap_or_default(),
+                crew: (0..u16::from(value % 7)).collect(),
+                name: "x".repeat(usize::from(value % 9)),
+                fuel: i64::from(value) << 50,
+            };
+            if self.liar.set(object, &ship).is_err() {
+                let lamp = Lamp { on: value & 1 == 1 };
+                self.liar
+                    .set(object, &lamp)
+                    .expect("it is one or the other");
+            }
+        }
+        if let Some(report) = self.liar.report(Some(20 + 4 * usize::from(budget))) {
+            self.reports += 1;
+            if arrives {
+                let _ = self.server.handle(LIAR, &report);
+            }
+            self.report = report;
+        }
+    }
+
+    fn answer(&mut self) -> Option<Vec<u8>> {
+        let message = self.server.acknowledgement(LIAR)?;
+        self.ack = Ack::from_bytes(&message[1..]);
+        Some(message)
+    }
+}
