@@ -114,6 +114,10 @@ pub enum CloseReason {
     /// Nothing was heard of the other end for the configured time. Never travels.
     #[error("the other end fell silent")]
     TimedOut,
+    /// The server does not know this connection any more: it was restarted, or it had given us up
+    /// and its goodbye got lost. It can be joined again. Never travels; a forger cannot make it up.
+    #[error("the server does not know this connection any more: connect again")]
+    StatelessReset,
     /// A key has seen all that it may: sequence numbers ran out, or somebody sent 2^36 forgeries
     /// between two changes of the key. A new connection has new keys.
     #[error("the keys of this connection are used up: connect again")]
@@ -133,7 +137,7 @@ pub enum CloseReason {
 impl CloseReason {
     pub(crate) fn to_code(self) -> u32 {
         match self {
-            Self::Finished => 1,
+            Self::Finished | Self::StatelessReset => 1,
             Self::ShuttingDown => 2,
             Self::Kicked => 3,
             Self::TimedOut => 4,

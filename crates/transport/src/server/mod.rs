@@ -25,6 +25,7 @@ use crate::lobby::Host;
 #[cfg(feature = "rogue")]
 use crate::packet::Kind;
 use crate::packet::Type;
+use crate::reset::Resets;
 use crate::statistics::Statistics;
 use crate::time::{Attention, Time, UnixTime};
 use crate::token::{ClientId, canonical};
@@ -35,6 +36,7 @@ pub struct Server {
     config: ServerConfig,
     clock: Attention,
     baker: Baker,
+    resets: Resets,
     admission: Option<Admission>,
     seats: BTreeMap<ConnectionId, Seat>,
     /// When to look at which connection; one entry for each.
@@ -75,6 +77,12 @@ impl Server {
         let clock = Attention::new(now, config.link.longest_step());
         Self {
             baker: Baker::new(entropy),
+            resets: Resets::new(
+                &config.key,
+                &config.addresses,
+                config.limits.resets_per_second,
+                clock.now(),
+            ),
             admission: None,
             seats: BTreeMap::new(),
             timers: BTreeSet::new(),
