@@ -113,7 +113,7 @@ class Token:
         return dict(client=client, protocol=protocol, expiry=expiry, servers=servers, data=data)
 
 
-DENIALS = "version protocol unreadable expired server used full crowded refused banned".split()
+DENIALS = "version protocol unreadable expired server used full crowded refused banned closing".split()
 
 
 class Session:
@@ -231,7 +231,7 @@ class Session:
     def denied(self, data):
         self.echo(data)
         why, detail = data[9], int.from_bytes(data[10:12], "little")
-        check(1 <= why <= 10, "why")
+        check(1 <= why <= 11, "why")
         key = bytes(32) if why <= 3 else expand(self.token.secret, b"request")
         check(data[12:] == mac(key, data[:12] + self.opening[:10]), "MAC")
         check(not detail or why in (1, 9), "not zero")

@@ -41,6 +41,9 @@ pub enum Denial {
     /// The game itself said no.
     #[error("the server refused this client (code {0})")]
     Refused(u16),
+    /// The server is about to end.
+    #[error("the server is closing: try again when it is back, or elsewhere")]
+    Closing,
     /// The server does not let this client in, whatever token it has.
     #[error("this client is banned from the server: only who runs it can undo that")]
     Banned,
@@ -59,6 +62,7 @@ impl Denial {
             Self::Crowded => (8, 0),
             Self::Refused(code) => (9, code),
             Self::Banned => (10, 0),
+            Self::Closing => (11, 0),
         }
     }
 
@@ -76,6 +80,7 @@ impl Denial {
             8 => Self::Crowded,
             9 => Self::Refused(detail),
             10 => Self::Banned,
+            11 => Self::Closing,
             _ => return None,
         };
         (denial.to_code() == (kind, detail)).then_some(denial)

@@ -119,6 +119,9 @@ impl Server {
         private: &Private,
         unix: UnixTime,
     ) -> Result<(), Denial> {
+        if self.closing {
+            return Err(Denial::Closing);
+        }
         if self.used.find(&request.front.nonce).is_some() {
             return Err(Denial::Used);
         }
