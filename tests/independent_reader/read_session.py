@@ -113,7 +113,7 @@ class Token:
         return dict(client=client, protocol=protocol, expiry=expiry, servers=servers, data=data)
 
 
-DENIALS = "version protocol unreadable expired server used full crowded refused banned".split()
+DENIALS = "version protocol unreadable expired server used full crowded refused banned closing".split()
 
 
 class Session:
@@ -157,14 +157,15 @@ class Session:
             check(to in self.ends, "no keys yet")
             return self.ends[to].packet(data)
         kinds = {"server": {1: (self.request, 1200)}}
-        kinds["client"] = {2: (self.challenge, 33), 3: (self.accept, 65), 4: (self.denied, 28)}
+        kinds["client"] = {2: (self.challenge, 33), 3: (self.accept, 81), 4: (self.denied, 28)}
+        kinds["client"][5] = (self.reset, 17)
         read, length = kinds[to].get(first, (None, 0))
         check(read and len(data) == length, "kind or length")
         return read(data)
 
     def request(self, data):
         token = self.token
-        check(data[1] == 2, "version")
+        check(data[1] == 3, "version")
         sent = token.head[8:] + token.nonce + token.sealed
         check(data[10:698] == sent, "not from the token")
         check(data[754:770] == mac(expand(token.secret, b"request"), data[:754]), "MAC")
@@ -208,16 +209,29 @@ class Session:
         shared = client.exchange(server.public_key())
         root = hmac.digest(b"prescient transport 1", self.token.secret + shared, "sha256")
         said = hashlib.sha256(self.opening + data[:49]).digest()
-        check(data[49:] == mac(expand(root, b"accept" + said), data[:49]), "MAC")
+        accept_key = expand(root, b"accept" + said)
+        told = open_sealed(accept_key, bytes(12), data[49:], data[:49])
         self.accepted, name = data, data[9:17]
+        check(told == self.reset_token(name), "another reset token")
         self.ends["server"] = End("server", name, expand(root, b"up" + said), self)
         self.ends["client"] = End("client", b"", expand(root, b"down" + said), self)
         return dict(kind="accept", name=name.hex())
 
+    def reset_token(self, name):
+        # The token names one server by all of its addresses.
+        servers = sorted(map(address_bytes, self.token.servers))
+        return mac(expand(self.key, b"reset" + b"".join(servers)), name)
+
+    def reset(self, data):
+        check(self.accepted, "no connection")
+        name = self.accepted[9:17]
+        check(data[1:] == self.reset_token(name), "another reset token")
+        return dict(kind="reset", name=name.hex())
+
     def denied(self, data):
         self.echo(data)
         why, detail = data[9], int.from_bytes(data[10:12], "little")
-        check(1 <= why <= 10, "why")
+        check(1 <= why <= 11, "why")
         key = bytes(32) if why <= 3 else expand(self.token.secret, b"request")
         check(data[12:] == mac(key, data[:12] + self.opening[:10]), "MAC")
         check(not detail or why in (1, 9), "not zero")

@@ -8,7 +8,7 @@ use mio::{Events, Interest, Poll, Token};
 use prescient_transport::{Client, Server, Time};
 use quinn_udp::UdpSockRef;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, LONGEST_FINISH};
 use crate::error::OpenError;
 use crate::machine::Machine;
 use crate::port::Waitable;
@@ -49,10 +49,14 @@ impl<M: Machine> Driver<M, Blocking> {
     }
 
     /// Goes on until the machine has nothing more to do, which it never has while it is connected:
-    /// says the goodbyes of connections that were closed. What happens meanwhile is not told.
+    /// says the goodbyes of connections that were closed. Ends after a second, whatever arrives and
+    /// whoever is still connected. What happens meanwhile is not told.
     pub fn finish(&mut self) {
-        while let Some(due) = self.machine().next_timeout() {
-            let _ = self.wait_until(due);
+        let end = self.now().after(LONGEST_FINISH);
+        while self.now() < end
+            && let Some(due) = self.machine().next_timeout()
+        {
+            let _ = self.wait_until(due.min(end));
         }
     }
 }

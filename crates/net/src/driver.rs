@@ -188,6 +188,9 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
     }
 }
 
+/// Goodbyes take a quarter of that.
+pub(crate) const LONGEST_FINISH: Duration = Duration::from_secs(1);
+
 /// With a full batch each, as much as arrives within a few milliseconds under the heaviest load.
 const MOST_CALLS: u32 = 32;
 

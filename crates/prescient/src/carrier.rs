@@ -9,10 +9,11 @@ use std::thread;
 use prescient_net::{BlockingClient, BlockingServer, Clock, SocketStatistics};
 use prescient_replication::PeerId;
 use prescient_transport::{
-    ChannelId, ClientEvent, CloseReason, ConnectionId, Input, InputError, InputTick, LinkConfig,
-    MAX_FIELDS, Received, SendError, ServerEvent, Statistics, Time,
+    ChannelId, ClientEvent, CloseReason, ConnectError, ConnectionId, Input, InputError, InputTick,
+    LinkConfig, MAX_FIELDS, Received, SendError, ServerEvent, Statistics, Time,
 };
 
+use crate::error::JoinError;
 use crate::local::{Arrival, LocalClient, LocalPeer, pair};
 
 /// What carries a client's messages.
@@ -89,6 +90,15 @@ impl ClientCarrier {
                 net.finish();
             }
             Self::Seat(seat) => seat.line.close(reason),
+        }
+    }
+
+    /// Why there is no connection, or one over which the server does not answer.
+    pub fn why_not_joined(&self, error: ConnectError) -> JoinError {
+        match self {
+            Self::Socket(net) if net.machine().is_connected() => JoinError::NoAnswer,
+            Self::Socket(net) => net.explain(error).into(),
+            Self::Seat(_) => JoinError::NoAnswer,
         }
     }
 

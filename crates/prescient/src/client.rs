@@ -4,29 +4,50 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use prescient_codec::DecodeError;
-use prescient_net::{AddressError, BlockingClient, insecure_token};
+use prescient_net::{AddressError, BlockingClient, Clock, insecure_token};
 use prescient_replication::{
     Change, ClientConfig, ClientError, Object, Place, SetError, SettingsMismatch, Tick,
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
 use prescient_transport::{
     ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
-    LinkConfig, ProtocolId, Received, SendError, Statistics,
+    LinkConfig, Received, SendError, Statistics,
 };
 
 use crate::carrier::ClientCarrier;
 use crate::error::JoinError;
 use crate::protocol::{EVENTS, STATE, protocol};
+use crate::reconnect::{Cancel, Due, Lost, Reconnect, may_pass};
 use crate::statistics::ViewStatistics;
 use crate::watch;
 
 /// What a client does by default.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// How what the server shows is read.
     pub replication: ClientConfig,
     /// The client's side of the connection.
     pub link: LinkConfig,
+    /// How long [`join`](Client::join) may take in all, over all of the token's servers, until one
+    /// of them let us in *and* showed us the world; ten seconds by default.
+    pub join_timeout: Duration,
+    /// Ends [`join`](Client::join) early, from a handler of Ctrl-C or another thread.
+    pub cancel: Cancel,
+    /// How to get back in when the connection is lost; by default the client has
+    /// [`Left`](ClientEvent::Left) then.
+    pub reconnect: Option<Reconnect>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            replication: ClientConfig::default(),
+            link: LinkConfig::default(),
+            join_timeout: Duration::from_secs(10),
+            cancel: Cancel::default(),
+            reconnect: None,
+        }
+    }
 }
 
 /// What happened at a client.
@@ -48,6 +69,11 @@ pub enum ClientEvent {
     Silent,
     /// It came back.
     Resumed,
+    /// The connection was lost, and the client tries to get back in
+    /// ([`ClientOptions::reconnect`]). What is shown stays, and is of the past.
+    Disconnected(CloseReason),
+    /// It is in again. What was shown is removed, and the world appears anew.
+    Reconnected,
     /// The connection is over. Nothing follows.
     Left(CloseReason),
 }
@@ -56,7 +82,13 @@ pub enum ClientEvent {
 pub struct Client {
     carrier: ClientCarrier,
     view: prescient_replication::Client,
+    clock: Clock,
+    link: LinkConfig,
+    join_timeout: Duration,
+    reconnect: Option<Reconnect>,
     joined: bool,
+    /// Set while a lost connection is being replaced.
+    lost: Option<Lost>,
     /// State arrived, and the server does not know yet what became of it.
     unanswered: bool,
     /// What has to arrive and there was no room for.
@@ -74,7 +106,8 @@ impl Client {
         Self::join(local_token(server)?, schema)
     }
 
-    /// Joins one of the token's servers, and returns when that is done.
+    /// Joins one of the token's servers, and returns when that is done, or after ten seconds
+    /// ([`ClientOptions::join_timeout`]).
     pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
         Self::join_with(token, schema, ClientOptions::default())
     }
@@ -85,13 +118,29 @@ impl Client {
         schema: Schema,
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
-        let mut client = Self::with(token, schema, options, BlockingClient::connect)?;
+        let cancel = options.cancel.clone();
+        let mut client = Self::start_with(token, schema, options)?;
+        let deadline = client.clock.now().after(client.join_timeout);
         while !client.joined {
             client.answer();
-            if let Some(event) = client.carrier.wait_until(client.carrier.now().after(TURN)) {
+            let now = client.clock.now();
+            if cancel.is_cancelled() {
+                client.leave();
+                return Err(JoinError::Cancelled);
+            }
+            if now >= deadline {
+                let error = client.carrier.why_not_joined(ConnectError::TimedOut);
+                client.leave();
+                return Err(error);
+            }
+            let turn = TURN.min(deadline.since(now));
+            if let Some(event) = client.carrier.wait_until(client.carrier.now().after(turn)) {
                 client.handle(event);
             }
             match client.events.pop_front() {
+                Some(ClientEvent::Failed(error)) => {
+                    return Err(client.carrier.why_not_joined(error));
+                }
                 Some(ClientEvent::OtherSchema(differences)) => {
                     client.answer();
                     client.leave();
@@ -118,33 +167,32 @@ impl Client {
         schema: Schema,
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
-        Self::with(token, schema, options, BlockingClient::start)
-    }
-
-    fn with(
-        token: ConnectToken,
-        schema: Schema,
-        options: ClientOptions,
-        connect: impl FnOnce(
-            ConnectToken,
-            ProtocolId,
-            LinkConfig,
-        ) -> Result<BlockingClient, prescient_net::JoinError>,
-    ) -> Result<Self, JoinError> {
         let view = prescient_replication::Client::new(schema, options.replication)?;
-        let net = connect(token, protocol(), options.link)?;
-        Ok(Self::new(view, ClientCarrier::Socket(Box::new(net)), false))
+        let carrier = connect(token, options.link)?;
+        Ok(Self::new(view, carrier, options))
     }
 
-    pub(crate) fn new(
+    /// A client that has joined already.
+    pub(crate) fn seated(view: prescient_replication::Client, carrier: ClientCarrier) -> Self {
+        let mut client = Self::new(view, carrier, ClientOptions::default());
+        client.joined = true;
+        client
+    }
+
+    fn new(
         view: prescient_replication::Client,
         carrier: ClientCarrier,
-        joined: bool,
+        options: ClientOptions,
     ) -> Self {
         Self {
             carrier,
             view,
-            joined,
+            clock: Clock::start(),
+            link: options.link,
+            join_timeout: options.join_timeout,
+            reconnect: options.reconnect,
+            joined: false,
+            lost: None,
             unanswered: false,
             unsent: None,
             held: Keys::NONE,
@@ -161,6 +209,7 @@ impl Client {
         if let Some(event) = self.next_event() {
             return Some(event);
         }
+        self.tend_connection();
         while let Some(event) = self.carrier.poll() {
             self.handle(event);
         }
@@ -168,14 +217,25 @@ impl Client {
         self.next_event()
     }
 
-    /// What is seen comes before what became of the connection.
+    /// What is seen comes before what became of the connection, unless it is of another one.
     fn next_event(&mut self) -> Option<ClientEvent> {
+        if let Some(ClientEvent::Disconnected(_) | ClientEvent::Reconnected) = self.events.front() {
+            return self.events.pop_front();
+        }
         let change = self.view.poll_change().map(ClientEvent::Change);
         change.or_else(|| self.events.pop_front())
     }
 
+    /// Whether what is shown is of the present, as far as the connection goes: `false` from
+    /// [`Disconnected`](ClientEvent::Disconnected) to [`Reconnected`](ClientEvent::Reconnected), and
+    /// before it joined.
+    pub fn is_connected(&self) -> bool {
+        self.joined && self.lost.is_none()
+    }
+
     /// Its socket, to wait for several clients at once; `None` for a
-    /// [`seat`](crate::Server::seat). Read from it with [`poll`](Self::poll) alone, and do so every
+    /// [`seat`](crate::Server::seat). It is another one after a
+    /// [`Reconnected`](ClientEvent::Reconnected). Read from it with [`poll`](Self::poll) alone, and do so every
     /// few milliseconds also if nothing arrives: there may be something to send.
     #[cfg(unix)]
     pub fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
@@ -184,10 +244,24 @@ impl Client {
 
     /// Waits, and takes in what arrives.
     pub fn wait(&mut self, span: Duration) {
-        let until = self.carrier.now().after(span);
-        while let Some(event) = self.carrier.wait_until(until) {
-            self.handle(event);
-            self.answer();
+        let until = self.clock.now().after(span);
+        loop {
+            self.tend_connection();
+            let left = until.since(self.clock.now());
+            // A lost connection is looked after in between.
+            let turn = if self.lost.is_some() {
+                left.min(TURN)
+            } else {
+                left
+            };
+            match self.carrier.wait_until(self.carrier.now().after(turn)) {
+                Some(event) => {
+                    self.handle(event);
+                    self.answer();
+                }
+                None if self.clock.now() >= until => return,
+                None => {}
+            }
         }
     }
 
@@ -235,6 +309,9 @@ impl Client {
 
     /// Tells the server what this client has [`set`](Self::set), once per tick of the game.
     pub fn report(&mut self) {
+        if self.lost.is_some() {
+            return;
+        }
         if let Some(message) = self.view.report(Some(LONGEST_REPORT)) {
             // What a connection has no room for is lost, as it might be on the way.
             let _ = self.carrier.send(STATE, &message);
@@ -253,6 +330,9 @@ impl Client {
 
     /// Tells the server something, perhaps about an object; if that is gone, nothing is said.
     pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> Result<(), SendError> {
+        if self.lost.is_some() {
+            return Err(SendError::NotConnected);
+        }
         let Some(message) = self.view.tell(about, payload) else {
             return Ok(());
         };
@@ -281,6 +361,9 @@ impl Client {
     /// The same with a pointer, up to 256 keys, keys that went down and up again within a tick, and
     /// a few bytes of anything else.
     pub fn act(&mut self, input: Input) -> Result<(), InputError> {
+        if self.lost.is_some() {
+            return Err(InputError::NotConnected);
+        }
         let (tick, held) = (InputTick(self.pushed.0 + 1), input.held);
         self.carrier.push_input(tick, input)?;
         (self.pushed, self.held) = (tick, held);
@@ -315,10 +398,12 @@ impl Client {
                         self.statistics.late += 1;
                     }
                     Err(ClientError::Schema(differences)) => {
+                        self.lost = None;
                         let event = ClientEvent::OtherSchema(differences);
                         self.events.push_back(event);
                     }
                     Err(ClientError::Settings(mismatch)) => {
+                        self.lost = None;
                         let event = ClientEvent::OtherSettings(mismatch);
                         self.events.push_back(event);
                         self.carrier.close(CloseReason::Finished);
@@ -329,17 +414,76 @@ impl Client {
                     }
                 }
                 self.unanswered |= channel == STATE;
-                if !self.joined && self.view.is_welcome() {
+                if self.view.is_welcome() && !self.is_connected() {
                     self.joined = true;
-                    self.events.push_back(ClientEvent::Joined);
+                    self.events.push_back(match self.lost.take() {
+                        Some(_) => ClientEvent::Reconnected,
+                        None => ClientEvent::Joined,
+                    });
                 }
             }
-            Net::Failed(error) => self.events.push_back(ClientEvent::Failed(error)),
+            Net::Failed(error) => self.fail(error),
             Net::Silent => self.events.push_back(ClientEvent::Silent),
             Net::Resumed => self.events.push_back(ClientEvent::Resumed),
-            Net::Closed(reason) => self.events.push_back(ClientEvent::Left(reason)),
+            Net::Closed(reason) => self.lose(reason),
             _ => {}
         }
+    }
+
+    /// The connection ended, or the one that was to replace it.
+    fn lose(&mut self, reason: CloseReason) {
+        let now = self.clock.now();
+        if let Some(lost) = &mut self.lost {
+            return lost.failed(now);
+        }
+        if self.joined && self.reconnect.is_some() {
+            self.lost = Lost::new(reason, now);
+        }
+        self.events.push_back(match self.lost {
+            Some(_) => ClientEvent::Disconnected(reason),
+            None => ClientEvent::Left(reason),
+        });
+    }
+
+    /// No server let us in.
+    fn fail(&mut self, error: ConnectError) {
+        let now = self.clock.now();
+        match &mut self.lost {
+            Some(lost) if may_pass(error) => lost.failed(now),
+            _ => {
+                self.lost = None;
+                self.events.push_back(ClientEvent::Failed(error));
+            }
+        }
+    }
+
+    /// Does what is due about a lost connection.
+    fn tend_connection(&mut self) {
+        let (Some(lost), Some(how)) = (&mut self.lost, &self.reconnect) else {
+            return;
+        };
+        let now = self.clock.now();
+        match lost.tend(how, self.join_timeout, now) {
+            Due::Nothing => {}
+            Due::Attempt(token) => match connect(*token, self.link) {
+                Ok(carrier) => self.begin_anew(carrier),
+                // There may be a socket, or another token, in a moment.
+                Err(_) => lost.failed(now),
+            },
+            Due::GiveUp => {
+                let reason = lost.reason;
+                self.lost = None;
+                self.events.push_back(ClientEvent::Left(reason));
+            }
+        }
+    }
+
+    /// Goes on with another connection, which is still to be made.
+    fn begin_anew(&mut self, carrier: ClientCarrier) {
+        self.carrier = carrier;
+        self.view.reconnect();
+        (self.unanswered, self.unsent) = (false, None);
+        (self.held, self.pushed) = (Keys::NONE, InputTick(0));
     }
 
     /// Tells the server what was applied.
@@ -370,12 +514,17 @@ impl Client {
     }
 }
 
+fn connect(token: ConnectToken, link: LinkConfig) -> Result<ClientCarrier, JoinError> {
+    let net = BlockingClient::start(token, protocol(), link)?;
+    Ok(ClientCarrier::Socket(Box::new(net)))
+}
+
 /// The token by which [`Client::local`] joins a server on this machine.
 pub fn local_token(server: &str) -> Result<ConnectToken, AddressError> {
     insecure_token(server, protocol(), ClientId(0))
 }
 
-/// How long a client that joins waits before it looks again.
+/// How long a client that joins, or has lost its connection, waits before it looks again.
 const TURN: Duration = Duration::from_millis(50);
 
 /// Bytes of a report at most, so that it fits into a packet.

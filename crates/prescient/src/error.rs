@@ -34,6 +34,12 @@ pub enum JoinError {
     /// The server let us in, and then out again.
     #[error("the server closed the connection: {0}")]
     Closed(CloseReason),
+    /// The server let us in and then said nothing for the time that joining may take.
+    #[error("the server let us in and does not answer: it hangs, or is another program; try later")]
+    NoAnswer,
+    /// The program did not want to wait any longer.
+    #[error("cancelled before the server was joined")]
+    Cancelled,
     /// The server's schema is another, in what this names; *here* is the server.
     #[error("the server's schema is another: {}", Difference::list(.0))]
     OtherSchema(Vec<Difference>),

@@ -136,7 +136,7 @@ impl Server {
         while let Some(message) = view.poll_message() {
             self.hear(peer, &message);
         }
-        Client::new(view, carrier, true)
+        Client::seated(view, carrier)
     }
 
     /// What tokens for it have to name.

@@ -197,7 +197,8 @@ fn what_a_client_cannot_take_over_has_a_name() {
     };
     let mut server = bind(old_schema(), self::options(replication));
     let first = token(&server);
-    let joining = move || Client::join_with(first, old_schema(), options).map(drop);
+    let same = options.clone();
+    let joining = move || Client::join_with(first, old_schema(), same).map(drop);
     let (joined, _) = join(&mut server, joining);
     let Err(JoinError::OtherSettings(named)) = joined else {
         panic!("not refused by name: {joined:?}");

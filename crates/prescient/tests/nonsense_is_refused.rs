@@ -388,6 +388,7 @@ fn options_may_make_no_sense() {
                 ..ClientConfig::default()
             },
             link,
+            ..ClientOptions::default()
         };
         let token = local_token(&address).expect("it is on this machine");
         let mut client = Client::start_with(token, schema(), options).expect("it begins");

@@ -15,7 +15,8 @@ use crate::inbox::Inbox;
 use crate::input::{Input, InputError, InputTick};
 use crate::lobby::{ClientInfo, ClientMessage, PlayerNumber, Roster, ServerInfo, Told, Visit};
 use crate::packet::{self, Accept, Cookie, Kind, PREFIX_LEN, Type};
-use crate::schedule::{Ephemeral, Keys, Secret, follow, mac_is};
+use crate::reset::ResetToken;
+use crate::schedule::{Ephemeral, Keys, Secret, follow};
 use crate::session::Session;
 use crate::statistics::Statistics;
 use crate::time::{Attention, Now, Time};
@@ -63,6 +64,8 @@ pub struct Client {
     opening: Vec<u8>,
     server: usize,
     state: State,
+    /// What proves that the server has forgotten the connection.
+    reset: Option<ResetToken>,
     visit: Visit,
     outbox: Outbox,
     events: Inbox<ClientEvent>,
@@ -101,6 +104,7 @@ impl Client {
         let opening = packet::opening(&token, random(entropy), ephemeral.public());
         let mut client = Self {
             state: State::Over,
+            reset: None,
             visit: Visit::default(),
             request_key: follow(&token.secret, REQUEST_KEY),
             outbox: Outbox::new(config.outbox),
@@ -134,6 +138,7 @@ impl Client {
                 }
             }
             (Some(Type::Sealed), State::Open(_)) => self.handle_sealed(bytes, at),
+            (Some(Type::Reset), State::Open(_)) => self.handle_reset(bytes),
             _ => {}
         }
     }
@@ -376,9 +381,13 @@ impl Client {
             &self.opening,
             &answer,
         );
-        let Some(keys) = keys.filter(|keys| mac_is(&keys.accept, &[&answer], &accept.mac)) else {
+        let Some(keys) = keys else {
             return;
         };
+        let Some(reset) = ResetToken::open(&keys.accept, &answer, accept.sealed_reset) else {
+            return;
+        };
+        self.reset = Some(reset);
         let session = Session::new(keys.up, keys.down, self.config.rekeying(), now);
         let server = self.address();
         let mut connection =
@@ -389,6 +398,15 @@ impl Client {
         self.state = State::Open(Box::new(connection));
         self.events.push(ClientEvent::Connected { server });
         self.introduce(now);
+    }
+
+    fn handle_reset(&mut self, bytes: &[u8]) {
+        let claimed = packet::read_reset(bytes);
+        if let (Some(reset), Some(claimed)) = (self.reset, claimed)
+            && reset.is(&claimed)
+        {
+            self.end(CloseReason::StatelessReset);
+        }
     }
 
     fn introduce(&mut self, now: Time) {

@@ -130,6 +130,9 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Handshakes per second from one address that has proven to be real.
     pub handshakes_per_address: u32,
+    /// Resets per second in all: answers to packets of connections that this server does not know,
+    /// which tell their clients that it was restarted. More than that stay without an answer.
+    pub resets_per_second: u32,
     /// Tokens remembered as used, addresses remembered for the line above, and clients that are
     /// banned; so many of each.
     pub memory: usize,
@@ -141,6 +144,7 @@ impl Default for Limits {
             connections: 1024,
             connections_per_address: 8,
             handshakes_per_address: 10,
+            resets_per_second: 4096,
             memory: 1 << 16,
         }
     }

@@ -41,6 +41,9 @@ pub enum Denial {
     /// The game itself said no.
     #[error("the server refused this client (code {0})")]
     Refused(u16),
+    /// The server is about to end.
+    #[error("the server is closing: try again when it is back, or elsewhere")]
+    Closing,
     /// The server does not let this client in, whatever token it has.
     #[error("this client is banned from the server: only who runs it can undo that")]
     Banned,
@@ -59,6 +62,7 @@ impl Denial {
             Self::Crowded => (8, 0),
             Self::Refused(code) => (9, code),
             Self::Banned => (10, 0),
+            Self::Closing => (11, 0),
         }
     }
 
@@ -76,6 +80,7 @@ impl Denial {
             8 => Self::Crowded,
             9 => Self::Refused(detail),
             10 => Self::Banned,
+            11 => Self::Closing,
             _ => return None,
         };
         (denial.to_code() == (kind, detail)).then_some(denial)
@@ -114,6 +119,10 @@ pub enum CloseReason {
     /// Nothing was heard of the other end for the configured time. Never travels.
     #[error("the other end fell silent")]
     TimedOut,
+    /// The server does not know this connection any more: it was restarted, or it had given us up
+    /// and its goodbye got lost. It can be joined again. Never travels; a forger cannot make it up.
+    #[error("the server does not know this connection any more: connect again")]
+    StatelessReset,
     /// A key has seen all that it may: sequence numbers ran out, or somebody sent 2^36 forgeries
     /// between two changes of the key. A new connection has new keys.
     #[error("the keys of this connection are used up: connect again")]
@@ -133,7 +142,7 @@ pub enum CloseReason {
 impl CloseReason {
     pub(crate) fn to_code(self) -> u32 {
         match self {
-            Self::Finished => 1,
+            Self::Finished | Self::StatelessReset => 1,
             Self::ShuttingDown => 2,
             Self::Kicked => 3,
             Self::TimedOut => 4,

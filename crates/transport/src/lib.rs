@@ -88,6 +88,7 @@ mod mtu;
 mod packet;
 mod ping;
 mod replay;
+mod reset;
 mod schedule;
 mod server;
 mod session;

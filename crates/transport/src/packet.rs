@@ -5,12 +5,13 @@
 
 use crate::bytes::Reader;
 use crate::error::Denial;
+use crate::reset::{ResetToken, SEALED_RESET_LEN};
 use crate::schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::time::{Time, UnixTime};
 use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
 
 /// The version of the packets. It lies where every version has it: in the second byte of a request.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// What every path of the internet carries. A request is padded to it, so that a path that does not
 /// is noticed at once.
@@ -26,6 +27,7 @@ pub(crate) enum Type {
     Challenge,
     Accept,
     Denied,
+    Reset,
     Sealed,
 }
 
@@ -36,6 +38,7 @@ impl Type {
             CHALLENGE => Some(Self::Challenge),
             ACCEPT => Some(Self::Accept),
             DENIED => Some(Self::Denied),
+            RESET => Some(Self::Reset),
             first if first & SEALED != 0 => Some(Self::Sealed),
             _ => None,
         }
@@ -173,11 +176,12 @@ pub(crate) struct Accept {
     pub(crate) echo: [u8; ECHO_LEN],
     pub(crate) connection: u64,
     pub(crate) ephemeral: [u8; 32],
-    pub(crate) mac: [u8; MAC_LEN],
+    /// The connection's reset token, under a key that only the two ends have.
+    pub(crate) sealed_reset: [u8; SEALED_RESET_LEN],
 }
 
 impl Accept {
-    /// All but the MAC, which goes into the keys.
+    /// All but the sealed reset token: what the keys are made of.
     pub(crate) fn answer(&self) -> [u8; ANSWER_LEN] {
         let mut bytes = [0; ANSWER_LEN];
         bytes[0] = ACCEPT;
@@ -188,7 +192,7 @@ impl Accept {
     }
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        [&self.answer()[..], &self.mac].concat()
+        [&self.answer()[..], &self.sealed_reset].concat()
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
@@ -198,7 +202,7 @@ impl Accept {
             echo: reader.array()?,
             connection: reader.u64()?,
             ephemeral: reader.array()?,
-            mac: reader.array()?,
+            sealed_reset: reader.array()?,
         };
         reader.end()?;
         Some(accept)
@@ -237,6 +241,19 @@ pub(crate) fn read_denied(bytes: &[u8], prefix: &[u8; PREFIX_LEN], key: &Secret)
     );
     let key = if nobodys { &[0; 32] } else { &**key };
     mac_is(key, &[said, prefix], &tag).then_some(denial)
+}
+
+/// Tells a client that the server does not know its connection any more.
+pub(crate) fn write_reset(token: ResetToken) -> Vec<u8> {
+    [&[RESET][..], &token.0].concat()
+}
+
+pub(crate) fn read_reset(bytes: &[u8]) -> Option<ResetToken> {
+    let mut reader = Reader::new(bytes);
+    reader.u8().filter(|&first| first == RESET)?;
+    let token = ResetToken(reader.array()?);
+    reader.end()?;
+    Some(token)
 }
 
 /// What a sealed packet is for.
@@ -312,6 +329,7 @@ const REQUEST: u8 = 1;
 const CHALLENGE: u8 = 2;
 const ACCEPT: u8 = 3;
 const DENIED: u8 = 4;
+const RESET: u8 = 5;
 const SEALED: u8 = 0x80;
 const KINDS: [Kind; 5] = [
     Kind::Frames,

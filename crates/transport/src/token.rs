@@ -16,6 +16,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::bytes::Reader;
 use crate::entropy::{Entropy, random};
 use crate::error::TokenError;
+use crate::schedule::{Secret, follow};
 use crate::time::UnixTime;
 
 /// Who a client is to the backend that issued its token.
@@ -74,6 +75,11 @@ impl TokenKey {
         *self.0 == PUBLIC_KEY
     }
 
+    /// A key for something else that only a server does with it.
+    pub(crate) fn follow(&self, label: &[u8]) -> Secret {
+        follow(&self.0, label)
+    }
+
     fn cipher(&self) -> XChaCha20Poly1305 {
         XChaCha20Poly1305::new(self.0.as_slice().into())
     }
@@ -97,7 +103,10 @@ pub struct Grant {
     /// one session only.
     pub servers: Vec<SocketAddr>,
     /// When a connection can no longer be made with it. Half a minute is plenty; sessions outlive
-    /// their tokens.
+    /// their tokens. A server remembers used tokens in memory: one that is restarted takes a token
+    /// that has not expired once more. The session that it was used for ended with the restart, so
+    /// there is still one at a time, and its client can come back; what remains is that somebody who
+    /// was thrown out can, too, until then.
     pub expires: UnixTime,
     /// Up to 256 bytes for the game's server, which the client can neither read nor change.
     pub data: Vec<u8>,

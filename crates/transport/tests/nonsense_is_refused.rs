@@ -240,6 +240,7 @@ fn configurations_that_cannot_work() {
             connections: limit,
             connections_per_address: limit,
             handshakes_per_address: limit as u32,
+            resets_per_second: limit as u32,
             memory: limit,
         };
         let mut world = World::with(1, GOOD, config);

@@ -11,7 +11,8 @@ use crate::stay::Stay;
 pub(super) struct Inbox {
     held: BTreeMap<(Stay, Tick, u64), Notice>,
     arrived: u64,
-    due: VecDeque<(Stay, Tick, Notice)>,
+    /// Without a stay: of a connection that was lost.
+    due: VecDeque<(Option<Stay>, Tick, Notice)>,
 }
 
 /// What a client can be told of, apart from state.
@@ -41,17 +42,27 @@ impl Inbox {
             }
         {
             let ((stay, tick, _), notice) = entry.remove_entry();
-            self.due.push_back((stay, tick, notice));
+            self.due.push_back((Some(stay), tick, notice));
         }
         while self.held.len() > MOST_HELD
             && let Some(((stay, tick, _), notice)) = self.held.pop_first()
         {
-            self.due.push_back((stay, tick, notice));
+            self.due.push_back((Some(stay), tick, notice));
+        }
+    }
+
+    /// Everything that waits may be shown, and is about nothing that the next connection shows.
+    pub fn cut_off(&mut self) {
+        for (stay, ..) in &mut self.due {
+            *stay = None;
+        }
+        while let Some(((_, tick, _), notice)) = self.held.pop_first() {
+            self.due.push_back((None, tick, notice));
         }
     }
 
     /// The next that may be shown.
-    pub fn poll(&mut self) -> Option<(Stay, Tick, Notice)> {
+    pub fn poll(&mut self) -> Option<(Option<Stay>, Tick, Notice)> {
         self.due.pop_front()
     }
 }

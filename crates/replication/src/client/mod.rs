@@ -10,7 +10,7 @@ mod scene;
 use std::collections::VecDeque;
 
 use prescient_codec::{ClientId, Config, DecodeError, Slot, Tick};
-use prescient_schema::{Schema, State, Tolerance};
+use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::event::About;
 use crate::message::{Message, Said};
@@ -89,6 +89,8 @@ impl Default for ClientConfig {
 /// state arrived; [`poll_change`](Self::poll_change) to hear what is new.
 pub struct Client {
     reading: Reading,
+    /// Fingerprint of the schema by which state is read, as the server is told.
+    fingerprint: Fingerprint,
     stay: Stay,
     entered: bool,
     scene: Scene,
@@ -119,6 +121,7 @@ impl Client {
         let scene = Scene::new(schema.clone(), config);
         Ok(Self {
             reading: Reading::new(schema, tolerance),
+            fingerprint,
             stay: Stay::default(),
             entered: false,
             author: Author::new(&scene, config),
@@ -131,6 +134,20 @@ impl Client {
             outbox: VecDeque::from([Message::Hello { fingerprint }.to_bytes()]),
             testimony: None,
         })
+    }
+
+    /// Greets a server again, over a new connection in place of one that was lost. What is shown
+    /// stays until that server's [welcome](Self::is_welcome); then it is removed, and the world
+    /// appears anew. Events that were waiting for their tick are handed out now, about objects that
+    /// are [`Gone`](About::Gone).
+    pub fn reconnect(&mut self) {
+        self.stay = Stay::default();
+        self.inbox.cut_off();
+        self.corrected = false;
+        self.welcome = false;
+        self.testimony = None;
+        let fingerprint = self.fingerprint;
+        self.outbox = VecDeque::from([Message::Hello { fingerprint }.to_bytes()]);
     }
 
     /// Takes what the server sent.
@@ -191,7 +208,9 @@ impl Client {
             Said::Told { .. } | Said::Testimony { .. } => return Err(ClientError::Malformed),
         };
         self.inbox.put(stay, notice.0, notice.1);
-        self.inbox.release(self.stay, self.tick());
+        // What is still shown after a reconnect is of another world's ticks.
+        let shown = self.tick().filter(|_| self.welcome);
+        self.inbox.release(self.stay, shown);
         Ok(())
     }
 
@@ -202,6 +221,9 @@ impl Client {
 
     /// What to tell the server about what arrived, now and then and at least once per round trip.
     pub fn acknowledgement(&self) -> Option<Vec<u8>> {
+        if !self.welcome {
+            return None;
+        }
         let ack = self.scene.decoder.acknowledgement()?;
         Some(self.here(Said::Applied(ack)))
     }
@@ -240,7 +262,7 @@ impl Client {
         while let Some((stay, tick, notice)) = self.inbox.poll() {
             // What it is about may have left since it arrived.
             let find = |id| {
-                let here = (stay == self.stay).then_some(id)?;
+                let here = (stay == Some(self.stay)).then_some(id)?;
                 self.scene.at(here, tick)
             };
             match notice {
@@ -332,7 +354,8 @@ impl Client {
             return Err(ClientError::Schema(differences));
         }
         let fingerprint = server.fingerprint();
-        self.scene = Scene::new(server, self.config);
+        self.fingerprint = fingerprint;
+        self.scene.read_by(server, self.config);
         self.author = Author::new(&self.scene, self.config);
         self.outbox
             .push_back(Message::Hello { fingerprint }.to_bytes());

@@ -79,6 +79,14 @@ impl Scene {
         self.decoder = Decoder::new(schema, config);
     }
 
+    /// Shows a world of another schema from now on. What was shown is removed.
+    pub fn read_by(&mut self, schema: Schema, config: Config) {
+        self.restart(config);
+        let (kinds, schema) = Kinds::of(schema);
+        self.kinds = kinds;
+        self.decoder = Decoder::new(Arc::new(schema), config);
+    }
+
     pub fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
         let applied = self.decoder.decode(packet)?;
         self.follow(applied.tick);

@@ -10,7 +10,8 @@ use crate::error::Denial;
 use crate::limits::Origin;
 use crate::lobby::Guest;
 use crate::packet::{self, Accept, Asked, Request};
-use crate::schedule::{Ephemeral, Keys, Secret, follow, mac};
+use crate::reset::SEALED_RESET_LEN;
+use crate::schedule::{Ephemeral, Keys, Secret, follow};
 use crate::session::Session;
 use crate::time::{Time, UnixTime};
 use crate::token::{ClientId, Private};
@@ -118,6 +119,9 @@ impl Server {
         private: &Private,
         unix: UnixTime,
     ) -> Result<(), Denial> {
+        if self.closing {
+            return Err(Denial::Closing);
+        }
         if self.used.find(&request.front.nonce).is_some() {
             return Err(Denial::Used);
         }
@@ -167,7 +171,7 @@ impl Server {
             echo: request.echo,
             connection: id.0,
             ephemeral: ephemeral.public(),
-            mac: [0; 16],
+            sealed_reset: [0; SEALED_RESET_LEN],
         };
         let answer = accept.answer();
         let keys = Keys::derive(
@@ -181,7 +185,7 @@ impl Server {
         let Some(keys) = keys else {
             return;
         };
-        accept.mac = mac(&keys.accept, &[&answer]);
+        accept.sealed_reset = self.resets.token(id.0).seal(&keys.accept, &answer);
         let session = Session::new(keys.down, keys.up, self.config.link.rekeying(), now);
         let connection = Connection::of_server(session, from, &self.config.link, now);
         let timer = connection.deadline(&self.config.link);

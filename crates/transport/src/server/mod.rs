@@ -25,6 +25,7 @@ use crate::lobby::Host;
 #[cfg(feature = "rogue")]
 use crate::packet::Kind;
 use crate::packet::Type;
+use crate::reset::Resets;
 use crate::statistics::Statistics;
 use crate::time::{Attention, Time, UnixTime};
 use crate::token::{ClientId, canonical};
@@ -35,6 +36,9 @@ pub struct Server {
     config: ServerConfig,
     clock: Attention,
     baker: Baker,
+    resets: Resets,
+    /// Nobody is let in any more.
+    closing: bool,
     admission: Option<Admission>,
     seats: BTreeMap<ConnectionId, Seat>,
     /// When to look at which connection; one entry for each.
@@ -75,6 +79,13 @@ impl Server {
         let clock = Attention::new(now, config.link.longest_step());
         Self {
             baker: Baker::new(entropy),
+            resets: Resets::new(
+                &config.key,
+                &config.addresses,
+                config.limits.resets_per_second,
+                clock.now(),
+            ),
+            closing: false,
             admission: None,
             seats: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -194,9 +205,12 @@ impl Server {
         self.leave(connection, reason, now);
     }
 
-    /// Ends all connections. Go on polling until [`next_timeout`](Self::next_timeout) is `None`.
+    /// Ends all connections, and lets nobody in any more: who asks is told that the server is
+    /// [`Closing`](crate::Denial::Closing). Go on polling until
+    /// [`next_timeout`](Self::next_timeout) is `None`, which takes a quarter of a second.
     pub fn close_all(&mut self, reason: CloseReason, now: Time) {
         let now = self.clock.advance(now);
+        self.closing = true;
         let all: Vec<_> = self.seats.keys().copied().collect();
         for connection in all {
             self.leave(connection, reason, now);

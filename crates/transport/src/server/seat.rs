@@ -12,8 +12,8 @@ use crate::error::CloseReason;
 use crate::exchange::Exchange;
 use crate::limits::Origin;
 use crate::lobby::Guest;
-use crate::packet::Kind;
-use crate::session::Opened;
+use crate::packet::{self, Header, Kind};
+use crate::session::{Opened, TAG_LEN};
 use crate::time::{Now, Time};
 use crate::token::ClientId;
 
@@ -45,7 +45,7 @@ impl Server {
         };
         let id = ConnectionId(u64::from_le_bytes(*name));
         let Some(seat) = self.seats.get_mut(&id) else {
-            return;
+            return self.answer_unknown(id, from, bytes, now);
         };
         let was_silent = seat.connection.is_silent();
         let Ok(opened) = seat.connection.open(bytes, now) else {
@@ -73,6 +73,20 @@ impl Server {
         }
         self.handle_opened(id, from, opened, bytes.len(), at, entropy);
         self.hurry(id, now);
+    }
+
+    /// Tells a client that its connection is none of ours, with less than it sent: its address is
+    /// not proven. One that says goodbye knows already.
+    fn answer_unknown(&mut self, id: ConnectionId, from: SocketAddr, bytes: &[u8], now: Time) {
+        let Ok((header, sealed)) = Header::read(bytes, true) else {
+            return;
+        };
+        if header.kind != Kind::Close
+            && sealed.len() >= TAG_LEN
+            && let Some(token) = self.resets.give_away(id.0, now)
+        {
+            self.outbox.offer(from, packet::write_reset(token));
+        }
     }
 
     /// Tells the game, and the client, which may still believe that we are gone.

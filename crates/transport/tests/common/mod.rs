@@ -153,6 +153,7 @@ pub struct World {
     pub client_ahead: i64,
     pub unix: UnixTime,
     pub server: Server,
+    config: ServerConfig,
     pub server_address: SocketAddr,
     pub server_events: Vec<ServerEvent>,
     pub peers: Vec<Peer>,
@@ -192,7 +193,7 @@ impl World {
         let mut random = Random(seed);
         let server_address = config.addresses[0];
         let now = START;
-        let server = Server::new(config, &mut random, Time::from_micros(now));
+        let server = Server::new(config.clone(), &mut random, Time::from_micros(now));
         Self {
             random,
             link,
@@ -203,6 +204,7 @@ impl World {
             client_ahead: 0,
             unix: UNIX,
             server,
+            config,
             server_address,
             server_events: Vec::new(),
             peers: Vec::new(),
@@ -224,6 +226,16 @@ impl World {
     pub fn issue(&mut self, grant: &Grant) -> ConnectToken {
         let key = TokenKey::new(KEY).expect("not the public one");
         grant.issue(&key, &mut self.random).expect("a sound grant")
+    }
+
+    /// Kills the server without a goodbye, and starts it again with what its configuration says.
+    pub fn restart_server(&mut self) {
+        self.restart_server_with(self.config.clone());
+    }
+
+    pub fn restart_server_with(&mut self, config: ServerConfig) {
+        let now = self.server_time();
+        self.server = Server::new(config, &mut self.random, now);
     }
 
     /// A client with a token of its own and an address of its own.

@@ -85,6 +85,7 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     assert_eq!(events.iter().filter(welcomes).count(), 2);
     assert_eq!(client.roster().len(), 1);
     refusal(&mut random, carry);
+    reset(&mut random, carry);
 }
 
 fn player(name: &str) -> ClientInfo {
@@ -146,4 +147,18 @@ fn refusal(random: &mut Random, carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>)
     assert_eq!(world.peers[peer].error(), expired);
     let denied = world.sent.last().expect("the refusal").bytes.clone();
     carry("denied", denied);
+}
+
+/// A server that was restarted, and what it says to a client that it does not know.
+fn reset(random: &mut Random, carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
+    let mut world = World::new(random.next(), GOOD);
+    let peer = world.join();
+    world.connect_all();
+    world.restart_server();
+    let told = |world: &World| world.peers[peer].closed().is_some();
+    assert!(world.run_until(2 * super::SECOND, told));
+    let reason = Some(CloseReason::StatelessReset);
+    assert_eq!(world.peers[peer].closed(), reason);
+    let reset = world.sent.last().expect("the reset").bytes.clone();
+    carry("reset", reset);
 }

@@ -130,7 +130,8 @@ impl Seat {
                 }
                 ClientEvent::Closed(reason) => {
                     over = true;
-                    if reason != CloseReason::TimedOut {
+                    // A server that lost patience first says so when it hears of us again.
+                    if !matches!(reason, CloseReason::TimedOut | CloseReason::StatelessReset) {
                         let peer = self.peer;
                         verdict.note(Fault::Failure, || {
                             format!("{peer:?} was let down: {reason}")

@@ -1,0 +1,234 @@
+//! Real sockets, and a server that is gone without a goodbye and comes back at the same port.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use prescient::{
+    Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, Everything, InputError,
+    Object, Reconnect, Schema, SendError, Server, ServerEvent, ServerOptions, State, TokenKey,
+    local_token,
+};
+use prescient_transport::Denial;
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Ball {
+    bounces: u8,
+}
+
+fn schema() -> Schema {
+    Schema::of::<Ball>().expect("sound")
+}
+
+/// A server with some balls, all of which have bounced so often.
+fn serve(address: &str, balls: usize, bounces: u8) -> Server {
+    let mut server = Server::local(address, schema(), Everything).expect("a free port");
+    let mut step = server.step().expect("in order");
+    for _ in 0..balls {
+        step.spawn(&Ball { bounces }).expect("sound");
+    }
+    step.finish();
+    server
+}
+
+/// A client, and the picture that a program has of what it shows.
+struct Player {
+    client: Client,
+    shown: BTreeSet<Object>,
+    /// All that ever were.
+    known: BTreeSet<Object>,
+    story: Vec<ClientEvent>,
+}
+
+impl Player {
+    fn start(address: &str, reconnect: Option<Reconnect>) -> Self {
+        let options = ClientOptions {
+            reconnect,
+            ..ClientOptions::default()
+        };
+        let token = local_token(address).expect("it is on this machine");
+        let client = Client::start_with(token, schema(), options);
+        Self {
+            client: client.expect("a socket"),
+            shown: BTreeSet::new(),
+            known: BTreeSet::new(),
+            story: Vec::new(),
+        }
+    }
+
+    fn look(&mut self) {
+        self.client.wait(Duration::from_millis(1));
+        while let Some(event) = self.client.poll() {
+            match event {
+                ClientEvent::Change(Change::Created(object)) => {
+                    assert!(self.known.insert(object), "{object:?} was another one");
+                    self.shown.insert(object);
+                }
+                ClientEvent::Change(Change::Removed(object)) => {
+                    assert!(self.shown.remove(&object), "{object:?} was not there");
+                }
+                ClientEvent::Change(_) => {}
+                event => self.story.push(event),
+            }
+        }
+    }
+
+    /// How often every ball that is shown has bounced.
+    fn bounces(&self) -> Vec<u8> {
+        let balls = self.client.objects().map(|object| {
+            let ball: Option<Ball> = self.client.get(object);
+            ball.expect("it is shown").bounces
+        });
+        balls.collect()
+    }
+}
+
+/// Goes on until something is so.
+fn run(server: &mut Server, player: &mut Player, done: impl Fn(&Player) -> bool) {
+    for _ in 0..20_000 {
+        if done(player) {
+            return;
+        }
+        server.step().expect("in order").finish();
+        server.send();
+        server.wait(Duration::from_millis(1));
+        while server.poll().is_some() {}
+        player.look();
+    }
+    panic!("it never comes: {:?}", player.story);
+}
+
+/// What was shown stays until the new server's welcome; then everything is another object, and
+/// nothing of the old world is left.
+///
+/// Fails without `answer_unknown` in the transport's server (it takes a minute, which is more than
+/// this has patience for), if `tend_connection` is not called, or if `begin` of the view keeps what
+/// was shown.
+#[test]
+fn what_is_shown_stays_until_the_new_world_appears() {
+    let mut server = serve("127.0.0.1:0", 3, 1);
+    let address = server.address().expect("a socket").to_string();
+    let mut player = Player::start(&address, Some(Reconnect::local(&address)));
+    run(&mut server, &mut player, |player| {
+        player.bounces() == [1; 3]
+    });
+    assert_eq!(player.story, [ClientEvent::Joined]);
+    assert!(player.client.is_connected());
+    for keys in 0..5 {
+        player.client.press(keys).expect("connected");
+    }
+    // Without a word: this is not `shut_down`.
+    drop(server);
+
+    let mut server = serve(&address, 5, 2);
+    let reset = ClientEvent::Disconnected(CloseReason::StatelessReset);
+    run(&mut server, &mut player, |player| {
+        player.story.contains(&reset)
+    });
+    if !player.client.is_connected() {
+        assert_eq!(player.bounces(), [1; 3], "of the past");
+        assert_eq!(player.client.tell(None, b"?"), Err(SendError::NotConnected));
+        assert_eq!(player.client.press(1), Err(InputError::NotConnected));
+    }
+    run(&mut server, &mut player, |player| {
+        player.bounces() == [2; 5]
+    });
+    assert_eq!(
+        player.story,
+        [ClientEvent::Joined, reset, ClientEvent::Reconnected]
+    );
+    assert!(player.client.is_connected());
+    let objects: BTreeSet<_> = player.client.objects().collect();
+    assert_eq!(
+        player.shown, objects,
+        "what it was told of is what is there"
+    );
+    // Everything works as with the first.
+    player.client.tell(None, b"hello").expect("connected");
+    player.client.press(7).expect("connected");
+    let mut heard = Vec::new();
+    for _ in 0..10_000 {
+        player.look();
+        server.wait(Duration::from_millis(1));
+        heard.extend(std::iter::from_fn(|| server.poll()));
+        let said = |event: &ServerEvent| matches!(event, ServerEvent::Said { payload, .. } if payload == b"hello");
+        let pressed = |event: &ServerEvent| matches!(event, ServerEvent::Input { input, .. } if input.held.bits() == 7);
+        if heard.iter().any(said) && heard.iter().any(pressed) {
+            return;
+        }
+    }
+    panic!("nothing is heard of it: {heard:?}");
+}
+
+/// Clients leave unless they are told otherwise. Fails if `reconnect` has another default.
+#[test]
+fn by_default_it_has_left() {
+    let mut server = serve("127.0.0.1:0", 1, 1);
+    let address = server.address().expect("a socket").to_string();
+    let mut player = Player::start(&address, None);
+    run(&mut server, &mut player, |player| player.bounces() == [1]);
+    drop(server);
+    let mut server = serve(&address, 1, 2);
+    let left = ClientEvent::Left(CloseReason::StatelessReset);
+    run(&mut server, &mut player, |player| {
+        player.story.contains(&left)
+    });
+    assert_eq!(player.bounces(), [1]);
+}
+
+/// A goodbye is meant. Fails if `Lost::new` replaces whatever ended.
+#[test]
+fn who_was_sent_away_stays_away() {
+    let mut server = serve("127.0.0.1:0", 1, 1);
+    let address = server.address().expect("a socket").to_string();
+    let mut player = Player::start(&address, Some(Reconnect::local(&address)));
+    run(&mut server, &mut player, |player| player.bounces() == [1]);
+    server.shut_down();
+    let mut server = serve(&address, 1, 2);
+    let left = ClientEvent::Left(CloseReason::ShuttingDown);
+    run(&mut server, &mut player, |player| {
+        player.story.contains(&left)
+    });
+}
+
+/// Nobody gets in with a token of another key, however often it is tried; and if there are no tokens
+/// at all, patience ends. Fails if `fail` does not ask `may_pass`, or `tend` never gives up.
+#[test]
+fn attempts_end() {
+    let mut server = serve("127.0.0.1:0", 1, 1);
+    let address = server.address().expect("a socket").to_string();
+    let token = local_token(&address).expect("on this machine");
+    let is_issued = Arc::new(AtomicBool::new(false));
+    let issues = is_issued.clone();
+    let later = move || issues.load(Ordering::Relaxed).then(|| token.clone());
+    let mut player = Player::start(&address, Some(Reconnect::new(later)));
+    let none = Reconnect::new(|| None).with_patience(Duration::from_millis(700));
+    let mut without = Player::start(&address, Some(none));
+    run(&mut server, &mut player, |player| player.bounces() == [1]);
+    run(&mut server, &mut without, |player| player.bounces() == [1]);
+    drop(server);
+
+    let mut server = serve(&address, 1, 2);
+    let lost = ClientEvent::Disconnected(CloseReason::StatelessReset);
+    let is_lost = |player: &Player| player.story.contains(&lost);
+    run(&mut server, &mut player, is_lost);
+    run(&mut server, &mut without, is_lost);
+    let left = ClientEvent::Left(CloseReason::StatelessReset);
+    run(&mut server, &mut without, |player| {
+        player.story.contains(&left)
+    });
+    assert!(!player.story.contains(&left));
+    drop(server);
+    let key = TokenKey::new([7; 32]).expect("not the public one");
+    let options = ServerOptions::default();
+    let server = Server::bind(&address, key, schema(), Everything, options);
+    let mut server = server.expect("the port is free again");
+    is_issued.store(true, Ordering::Relaxed);
+    let failed = ClientEvent::Failed(ConnectError::Denied(Denial::Unreadable));
+    run(&mut server, &mut player, |player| {
+        player.story.contains(&failed)
+    });
+}

@@ -1,0 +1,123 @@
+//! Joining ends, whatever the other end does or does not do.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use prescient::{Cancel, Client, ClientOptions, JoinError, Schema, State, TokenKey, local_token};
+use prescient_net::{BlockingServer, Socket};
+use prescient_transport::ServerConfig;
+
+#[derive(State, Default)]
+struct Ball {
+    bounces: u8,
+}
+
+fn schema() -> Schema {
+    Schema::of::<Ball>().expect("sound")
+}
+
+/// Lets everybody in, and answers nothing that they say.
+fn mute_server() -> BlockingServer {
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address"));
+    let socket = socket.expect("a free port");
+    let key = TokenKey::insecure_for_loopback_tests();
+    let config = ServerConfig::new(key, prescient::protocol(), vec![socket.address()]);
+    BlockingServer::new(socket, config).expect("a server")
+}
+
+/// What becomes of joining, while the server goes on.
+fn outcome(
+    server: &str,
+    options: ClientOptions,
+    mut meanwhile: impl FnMut(),
+) -> Result<(), JoinError> {
+    let token = local_token(server).expect("it is on this machine");
+    let (done, ends) = mpsc::channel();
+    thread::spawn(move || {
+        let joined = Client::join_with(token, schema(), options);
+        let _ = done.send(joined.map(|_| ()));
+    });
+    for _ in 0..PATIENCE {
+        meanwhile();
+        if let Ok(outcome) = ends.recv_timeout(Duration::from_millis(2)) {
+            return outcome;
+        }
+    }
+    panic!("it waits for ever");
+}
+
+/// Only a test that fails waits for so many turns.
+const PATIENCE: u32 = 10_000;
+
+fn hasty() -> ClientOptions {
+    ClientOptions {
+        join_timeout: Duration::from_millis(300),
+        ..ClientOptions::default()
+    }
+}
+
+/// Fails if `join_with` looks at no deadline once it is connected.
+#[test]
+fn a_server_that_does_not_answer_the_hello_is_given_up() {
+    let mut server = mute_server();
+    let address = server.address().to_string();
+    let outcome = outcome(&address, hasty(), || while server.poll().is_some() {});
+    let error = outcome.expect_err("nobody answered");
+    assert!(matches!(error, JoinError::NoAnswer), "{error}");
+}
+
+/// Fails if only the link's own timeout, ten seconds for each server, ends it: then the cause is
+/// named by it as well, but after this test lost its patience.
+#[test]
+fn a_server_that_hangs_is_given_up() {
+    let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let address = hangs.local_addr().expect("bound").to_string();
+    let mut options = hasty();
+    options.link.connect_timeout = Duration::from_secs(3600);
+    let error = outcome(&address, options, || ()).expect_err("nobody answered");
+    let text = error.to_string();
+    assert!(text.starts_with("no answer from 127.0.0.1"), "{text}");
+}
+
+/// Fails if `join_with` does not ask whether it is cancelled.
+#[test]
+fn a_program_can_change_its_mind_at_any_time() {
+    let patient = |cancel: &Cancel| {
+        let mut options = ClientOptions {
+            join_timeout: Duration::from_secs(3600),
+            cancel: cancel.clone(),
+            ..ClientOptions::default()
+        };
+        options.link.connect_timeout = Duration::from_secs(3600);
+        options
+    };
+    // While it connects.
+    let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    hangs.set_nonblocking(true).expect("a socket");
+    let address = hangs.local_addr().expect("bound").to_string();
+    let cancel = Cancel::default();
+    let asked = || {
+        if hangs.recv_from(&mut [0; 1500]).is_ok() {
+            cancel.cancel();
+        }
+    };
+    let error = outcome(&address, patient(&cancel), asked).expect_err("cancelled");
+    assert!(matches!(error, JoinError::Cancelled), "{error}");
+
+    // While it waits for an answer.
+    let mut server = mute_server();
+    let address = server.address().to_string();
+    let cancel = Cancel::default();
+    let let_in = || {
+        while server.poll().is_some() {}
+        if server.machine().clients().count() > 0 {
+            cancel.cancel();
+        }
+    };
+    let error = outcome(&address, patient(&cancel), let_in).expect_err("cancelled");
+    assert!(matches!(error, JoinError::Cancelled), "{error}");
+}
