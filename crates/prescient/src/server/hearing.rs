@@ -95,6 +95,10 @@ impl Server {
     }
 
     fn feel(&mut self, peer: PeerId, input: Input) {
+        // A client is told that it joined before it may say anything.
+        if self.arriving.contains_key(&peer) {
+            return self.refuse(peer, &"an input before its greeting");
+        }
         let stage = self.worlds.home_mut(peer);
         if stage.set_keys(peer, input.held.bits()).is_ok() {
             let bytes = input.fields.len();
