@@ -38,8 +38,25 @@ pub struct Driver<M, W> {
     pub(crate) is_blocked: bool,
     /// The socket may have more.
     is_behind: bool,
-    /// Calls to receive since the caller last had time for something else.
-    calls: u32,
+    /// What was done since the caller last had time for something else.
+    turn: Turn,
+}
+
+/// What is done before the caller is told to look at its own affairs: bounded in datagrams, of which
+/// one call of the system may bring two thousand, and in time, because some of them cost more than
+/// others.
+#[derive(Default)]
+struct Turn {
+    /// Datagrams taken and calls to receive.
+    steps: u32,
+    /// Time spent on them, without what the caller did with events in between.
+    spent: Duration,
+}
+
+impl Turn {
+    fn is_over(&self, since: Duration) -> bool {
+        self.steps >= MOST_STEPS || self.spent + since >= LONGEST_TURN
+    }
 }
 
 impl<W: Waitable> Driver<Server, W> {
@@ -71,26 +88,34 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
             statistics: SocketStatistics::default(),
             is_blocked: false,
             is_behind: false,
-            calls: 0,
+            turn: Turn::default(),
         })
     }
 
     /// The next thing that happened, without waiting; `None` once there is nothing, or so much that
     /// the caller should look at its own affairs before the rest.
     pub fn poll(&mut self) -> Option<M::Event> {
+        let begun = self.clock.now();
+        let mut now = begun;
         loop {
             // One event at a time and no datagram before it was taken: what a program has no time
             // for waits in the socket, which has a limit, and the machine never has to drop it.
             if let Some(event) = self.machine.poll_event() {
+                self.turn.spent += now.since(begun);
                 return Some(event);
             }
+            if self.turn.is_over(now.since(begun)) {
+                return self.end_turn(true);
+            }
+            self.turn.steps += 1;
             if let Some((from, bytes)) = self.incoming.next() {
                 self.statistics.received(bytes.len());
                 if from == self.destination.address {
                     self.destination.trouble = None;
                 }
+                now = self.clock.now();
                 let moment = Moment {
-                    now: self.clock.now(),
+                    now,
                     unix: self.unix,
                 };
                 self.machine
@@ -98,13 +123,20 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
                 continue;
             }
             self.flush();
-            self.is_behind = self.calls == MOST_CALLS;
-            if self.is_behind || !self.receive() {
-                self.calls = 0;
-                return self.machine.poll_event();
+            if !self.receive() {
+                return self.end_turn(false);
             }
-            self.calls += 1;
+            now = self.clock.now();
         }
+    }
+
+    fn end_turn(&mut self, is_behind: bool) -> Option<M::Event> {
+        self.is_behind = is_behind;
+        self.turn = Turn::default();
+        if is_behind {
+            self.flush();
+        }
+        self.machine.poll_event()
     }
 
     /// Sends what waits to be sent, and does what time demands.
@@ -191,8 +223,10 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
 /// Goodbyes take a quarter of that.
 pub(crate) const LONGEST_FINISH: Duration = Duration::from_secs(1);
 
-/// With a full batch each, as much as arrives within a few milliseconds under the heaviest load.
-const MOST_CALLS: u32 = 32;
+/// More than arrives at a large server in a tick.
+const MOST_STEPS: u32 = 2048;
+/// Short beside a tick.
+const LONGEST_TURN: Duration = Duration::from_millis(3);
 
 #[cfg(test)]
 mod tests {
@@ -201,33 +235,46 @@ mod tests {
     use std::net::UdpSocket;
 
     use prescient_transport::{ProtocolId, TokenKey};
-    use quinn_udp::UdpSockRef;
+    use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
     use super::*;
 
-    /// A socket that has always something to receive, though not for ever, so that a driver which
+    /// A socket that has always batches to receive, though not for ever, so that a driver which
     /// cannot stop fails rather than hangs.
     struct Flooded {
         socket: UdpSocket,
         stranger: UdpSocket,
+        sending: UdpSocketState,
         left: Cell<u32>,
     }
 
     impl Waitable for Flooded {
         fn adopt(socket: Socket) -> Result<Self, OpenError> {
-            let stranger = Socket::towards(&[socket.address()])?;
+            let address = socket.address();
+            let stranger = Socket::towards(&[address])?;
+            let sending = UdpSocketState::new(UdpSockRef::from(&stranger.inner));
             Ok(Self {
                 socket: socket.inner,
+                sending: sending.map_err(|error| OpenError::new(address, error))?,
                 stranger: stranger.inner,
-                left: Cell::new(10 * MOST_CALLS),
+                left: Cell::new(10 * MOST_STEPS),
             })
         }
 
         fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
             if let Some(left) = self.left.get().checked_sub(1) {
                 self.left.set(left);
-                self.stranger
-                    .send_to(b"nonsense", self.socket.local_addr()?)?;
+                // As many as the system takes at once, which it may hand over as one.
+                let batch = b"nonsense".repeat(self.sending.max_gso_segments());
+                let transmit = Transmit {
+                    destination: self.socket.local_addr()?,
+                    ecn: None,
+                    contents: &batch,
+                    segment_size: Some(8),
+                    src_ip: None,
+                };
+                self.sending
+                    .try_send(UdpSockRef::from(&self.stranger), &transmit)?;
             }
             call(self.reference())
         }
@@ -241,21 +288,42 @@ mod tests {
         }
     }
 
-    /// Fails if `poll` goes on for as long as there is something to receive, or if what comes next
-    /// is waited for although it is there.
-    #[test]
-    fn a_flood_does_not_keep_the_caller() {
+    fn flooded_server() -> Driver<Server, Flooded> {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let socket = Socket::bind(address).expect("a free port");
         let key = TokenKey::insecure_for_loopback_tests();
         let config = ServerConfig::new(key, ProtocolId([0; 16]), vec![socket.address()]);
-        let mut server = Driver::<Server, Flooded>::new(socket, config).expect("a server");
+        Driver::new(socket, config).expect("a server")
+    }
+
+    /// Fails if `poll` goes on for as long as there is something to receive, if it counts calls in
+    /// place of datagrams (`steps` counted after `receive` alone), or if what comes next is waited
+    /// for although it is there.
+    #[test]
+    fn a_flood_does_not_keep_the_caller() {
+        let mut server = flooded_server();
         for turn in 1..=3 {
             assert_eq!(server.poll(), None);
-            let calls = server.statistics().receive_calls;
-            assert_eq!(calls, turn * u64::from(MOST_CALLS));
+            let received = server.statistics().datagrams_received;
+            assert!(received > 0 && received <= turn * u64::from(MOST_STEPS));
             let never = Time::from_micros(u64::MAX);
             assert_eq!(server.pause(never), Some(Duration::ZERO));
         }
+    }
+
+    /// Fails if time is not looked at (`LONGEST_TURN` left out of `is_over`), or if it is looked at
+    /// only when nothing was done.
+    #[test]
+    fn a_turn_ends_by_count_or_by_time() {
+        let mut turn = Turn::default();
+        assert!(!turn.is_over(LONGEST_TURN - Duration::from_micros(1)));
+        assert!(turn.is_over(LONGEST_TURN));
+        turn.spent = LONGEST_TURN / 2;
+        assert!(turn.is_over(LONGEST_TURN / 2));
+        turn = Turn {
+            steps: MOST_STEPS,
+            ..Turn::default()
+        };
+        assert!(turn.is_over(Duration::ZERO));
     }
 }

@@ -205,8 +205,9 @@ impl ServerCarrier {
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ServerEvent> {
-        let outside = self.net.as_mut().and_then(BlockingServer::poll);
-        outside.or_else(|| self.poll_seats())
+        // Seats first: every look into the socket may take some time.
+        let inside = self.poll_seats();
+        inside.or_else(|| self.net.as_mut().and_then(BlockingServer::poll))
     }
 
     /// The same, but sleeps until something came through the socket, or until then. What seats say
@@ -251,6 +252,13 @@ impl ServerCarrier {
     pub fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
         let net = self.net.as_ref();
         net.is_some_and(|net| net.machine().is_waiting(connection(peer), channel))
+    }
+
+    /// Takes no more messages and inputs of a connection, or takes them again. A seat waits by itself.
+    pub fn pause(&mut self, peer: PeerId, is_paused: bool) {
+        if let Some(net) = &mut self.net {
+            net.with(|server, _| server.pause(connection(peer), is_paused));
+        }
     }
 
     pub fn flush(&mut self) {

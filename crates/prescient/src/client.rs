@@ -328,9 +328,10 @@ impl Client {
         self.view.tick()
     }
 
-    /// Tells the server something, perhaps about an object; if that is gone, nothing is said.
+    /// Tells the server something, perhaps about an object; if that is gone, nothing is said. Not
+    /// before the server let us in.
     pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> Result<(), SendError> {
-        if self.lost.is_some() {
+        if !self.is_connected() {
             return Err(SendError::NotConnected);
         }
         let Some(message) = self.view.tell(about, payload) else {
@@ -361,7 +362,7 @@ impl Client {
     /// The same with a pointer, up to 256 keys, keys that went down and up again within a tick, and
     /// a few bytes of anything else.
     pub fn act(&mut self, input: Input) -> Result<(), InputError> {
-        if self.lost.is_some() {
+        if !self.is_connected() {
             return Err(InputError::NotConnected);
         }
         let (tick, held) = (InputTick(self.pushed.0 + 1), input.held);

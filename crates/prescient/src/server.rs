@@ -4,8 +4,9 @@ mod account;
 mod event;
 mod hearing;
 mod options;
+mod queue;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use crate::worlds::{MoveError, WorldId, Worlds};
 
 pub use event::ServerEvent;
 pub use options::ServerOptions;
+use queue::EventQueue;
 
 /// A world that others may join.
 ///
@@ -40,7 +42,7 @@ pub struct Server {
     /// What connections had no room for.
     backlogs: BTreeMap<PeerId, Backlog>,
     meters: Meters,
-    events: VecDeque<ServerEvent>,
+    events: EventQueue,
 }
 
 impl Server {
@@ -108,7 +110,7 @@ impl Server {
             arriving: BTreeMap::new(),
             backlogs: BTreeMap::new(),
             meters: Meters::default(),
-            events: VecDeque::new(),
+            events: EventQueue::default(),
         })
     }
 
@@ -253,22 +255,27 @@ impl Server {
         loop {
             // Nothing is taken in before the last event was polled: what a program has no time for
             // waits in the socket, which has a limit.
-            if let Some(event) = self.events.pop_front() {
+            if let Some(event) = self.events.pop() {
                 return Some(event);
+            }
+            for peer in self.events.take_paused() {
+                self.carrier.pause(peer, false);
             }
             let event = self.carrier.poll()?;
             self.handle(event);
         }
     }
 
-    /// Waits, and takes in what arrives. Returns early if thousands of events wait to be
-    /// [`poll`](Self::poll)ed.
+    /// Waits for this long, whatever arrives, and takes that in. A client of which a thousand events
+    /// wait to be [`poll`](Self::poll)ed, or 256 KiB of them, is paused until they were: what it sends
+    /// meanwhile counts as lost, and arrives later if it must.
     pub fn wait(&mut self, span: Duration) {
         let until = self.carrier.now().after(span);
-        while self.events.len() < MOST_EVENTS
-            && let Some(event) = self.carrier.wait_until(until)
-        {
+        while let Some(event) = self.carrier.wait_until(until) {
             self.handle(event);
+            if self.carrier.now() >= until {
+                return;
+            }
         }
     }
 
@@ -315,6 +322,3 @@ fn next_tick(stage: &prescient_replication::Server) -> Tick {
     let now = stage.world().tick();
     Tick(now.map_or(1, |now| now.0.saturating_add(1)))
 }
-
-/// More than happens in a tick, even to a large server.
-const MOST_EVENTS: usize = 8192;

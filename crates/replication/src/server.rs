@@ -63,6 +63,12 @@ pub enum PeerError {
     /// The bytes are not a message of a client.
     #[error("not a message of a client; the peer runs another program or is hostile")]
     Malformed,
+    /// It said something before its greeting, which nothing may precede.
+    #[error("the peer said something before its greeting")]
+    NotGreeted,
+    /// It reported what it shows although nobody [asked](Server::question).
+    #[error("the peer reports what it shows although nobody asked")]
+    NotAsked,
     /// It reads by another schema. *Here* is the server.
     #[error("the peer's schema is another: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
@@ -339,7 +345,9 @@ impl Server {
     /// [`FromClient::Testified`]. The answer is about as long as everything that is shown, and comes
     /// in parts. Who is asked again before it has answered answers once.
     pub fn question(&mut self, peer: PeerId) -> Result<(), PeerError> {
-        self.peer(peer)?.say(Message::Question);
+        let peer = self.peer(peer)?;
+        peer.questions = peer.questions.saturating_add(1);
+        peer.say(Message::Question);
         Ok(())
     }
 
@@ -350,8 +358,9 @@ impl Server {
             .get_mut(&peer)
             .ok_or(PeerError::NoSuchPeer(peer))?;
         match Message::read(message).ok_or(PeerError::Malformed)? {
+            Message::Here { .. } if !from.greeted => Err(PeerError::NotGreeted),
             Message::Here { stay, said } => {
-                let here = from.greeted && from.is_here(stay);
+                let here = from.is_here(stay);
                 self.hear(peer, here, said)
             }
             Message::Hello { fingerprint } => self.greet(peer, fingerprint),
@@ -404,7 +413,9 @@ impl Server {
                     false => Ok(FromClient::Applied),
                 }
             }
+            Said::Testimony { .. } if here && from.questions == 0 => Err(PeerError::NotAsked),
             Said::Testimony { last, rows } if here => {
+                from.questions -= u32::from(last);
                 let find = |id, shown| from.slot(id, shown);
                 let found = testimony::examine(rows, world.archive(), &find);
                 let differences = found.ok_or(PeerError::Malformed)?;

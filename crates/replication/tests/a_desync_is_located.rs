@@ -4,7 +4,7 @@ mod common;
 
 use common::{Theatre, Unit, bad};
 use prescient_replication::{
-    ClientError, Everything, FromClient, PeerId, Sight, Subject, Tick, Viewer,
+    ClientError, Everything, FromClient, PeerError, PeerId, Sight, Subject, Tick, Viewer,
 };
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
@@ -92,7 +92,8 @@ fn one_wrong_value_is_named() {
 
 /// A client that shows much says it in parts, and however often it is asked, little waits. Fails if
 /// `testimony::write` does not look at its length, begins anew with every part, or leaves one out
-/// (`slot > from`); and if `Client::handle` takes another question for the answer's end.
+/// (`slot > from`); if `Client::handle` takes another question for the answer's end; and if the server
+/// takes answers that nobody asked for (`questions == 0` left out of `Server::hear`).
 #[test]
 fn a_long_answer_comes_in_parts() {
     let mut theatre = Theatre::new(1, 1, common::good(), Everything);
@@ -109,9 +110,9 @@ fn a_long_answer_comes_in_parts() {
         step.expect("in order").finish();
     }
     let (server, client) = (&mut theatre.server, &mut theatre.seats[0].client);
-    server.question(PeerId(1)).expect("it is here");
-    let question = server.poll_message(PeerId(1)).expect("just asked");
     for _ in 0..2 {
+        server.question(PeerId(1)).expect("it is here");
+        let question = server.poll_message(PeerId(1)).expect("just asked");
         client.handle(&question).expect("nothing is unanswered");
         for _ in 0..1000 {
             assert_eq!(client.handle(&question), Err(ClientError::AskedAgain));
@@ -131,5 +132,8 @@ fn a_long_answer_comes_in_parts() {
         // Number, tick and class of each, and the four columns of its public table.
         assert_eq!(rows, 2000 * (4 + 4 + 2 + 4 * 8));
         assert!(parts.len() > 4);
+        // Nobody asked for it again.
+        let refused = server.handle(PeerId(1), &parts[0]);
+        assert_eq!(refused, Err(PeerError::NotAsked));
     }
 }

@@ -35,16 +35,6 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Reads something and returns its bytes instead.
-    pub(crate) fn span<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Option<T>,
-    ) -> Option<&'a [u8]> {
-        let before = self.0;
-        read(self)?;
-        before.get(..before.len() - self.0.len())
-    }
-
     /// What is left, for those who read it off the front of bytes.
     pub(crate) fn bytes(&mut self) -> &mut &'a [u8] {
         &mut self.0

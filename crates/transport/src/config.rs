@@ -50,6 +50,14 @@ pub struct LinkConfig {
     pub rate: BytesPerSecond,
     /// How fast it sends when nothing is acknowledged any more.
     pub floor: BytesPerSecond,
+    /// How many messages and chunks of blobs a server takes of a client in a second; a quarter of it
+    /// may come at once. A packet with more of them counts as lost on the way: it is not
+    /// acknowledged, and what must arrive is sent again.
+    pub messages_per_second: u32,
+    /// How many inputs a server takes of a client in a second, twice as many as the fastest client
+    /// makes; a second's may come at once. Of more the oldest are joined: what was pressed in them
+    /// is pressed in the next.
+    pub inputs_per_second: u32,
     /// A peer that was heard of all that time and acknowledged nothing reliable takes nothing in.
     pub stalled: Duration,
 }
@@ -73,6 +81,8 @@ impl Default for LinkConfig {
             blob_memory: 16 << 20,
             rate: BytesPerSecond(4_000_000),
             floor: BytesPerSecond(8_000),
+            messages_per_second: 4096,
+            inputs_per_second: 256,
             stalled: Duration::from_secs(20),
         }
     }
@@ -99,6 +109,8 @@ impl LinkConfig {
             blob_memory: self.blob_memory.min(isize::MAX as usize),
             rate: self.rate.max(BytesPerSecond(1)),
             floor: self.floor.max(BytesPerSecond(1)),
+            messages_per_second: self.messages_per_second.max(1),
+            inputs_per_second: self.inputs_per_second.max(1),
             stalled: self.stalled.max(SHORTEST),
         }
     }

@@ -139,7 +139,7 @@ impl Connection {
     ) -> Self {
         let inputs = match name {
             Some(_) => Inputs::of_client(),
-            None => Inputs::of_server(),
+            None => Inputs::of_server(config.inputs_per_second, now),
         };
         Self {
             session,
@@ -292,7 +292,10 @@ impl Connection {
         let held = self.exchange.held();
         let sizes = self.exchange.sizes();
         let received = self.counts.packets_received;
+        let (refused, joined_inputs) = self.exchange.excess();
         Statistics {
+            refused,
+            joined_inputs,
             missing: self.session.numbers_seen().saturating_sub(received),
             acknowledged: sizes.acknowledged.iter().sum(),
             lost: sizes.lost.iter().sum(),

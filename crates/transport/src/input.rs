@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::bytes::Reader;
 
 pub use frame::INPUT;
+pub(crate) use frame::{Group, read};
 pub use keys::Keys;
 
 /// What a player does in one tick of the client.
@@ -66,11 +67,6 @@ pub enum InputError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not inputs, or more than a packet may have")]
 pub struct MalformedInputs;
-
-/// Takes what follows the type of a frame off the front, if it is sound.
-pub(crate) fn span<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
-    reader.span(frame::read)
-}
 
 /// An input that waits for its arrival to be known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +167,9 @@ pub struct InputReceiver {
     /// When each key was pressed last, as far as was handed out. Of a joined input only a part may
     /// be new.
     pressed: BTreeMap<u8, InputTick>,
+    /// Presses of inputs that were more than allowed, and the first tick of them. The next input
+    /// that is handed out has them.
+    excess: Option<(InputTick, Keys)>,
 }
 
 impl InputReceiver {
@@ -183,36 +182,78 @@ impl InputReceiver {
     /// input once however often it arrives. Malformed bytes change nothing.
     pub fn handle(&mut self, bytes: &[u8]) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
         let mut reader = Reader::new(bytes);
-        let entries = frame::read(&mut reader).ok_or(MalformedInputs)?;
+        let groups = frame::read(&mut reader).ok_or(MalformedInputs)?;
         reader.end().ok_or(MalformedInputs)?;
         let mut inputs = Vec::new();
-        for entry in entries {
-            if Some(entry.tick) > self.newest {
-                inputs.push((entry.tick, self.take(entry)));
-            }
-        }
+        self.take(&groups, MAX_INPUTS, |tick, input| {
+            inputs.push((tick, input))
+        });
         Ok(inputs)
     }
 
-    fn take(&mut self, entry: Entry) -> Input {
-        let Entry {
-            tick,
-            from,
-            mut input,
-        } = entry;
-        // Presses of a tick that was handed out by itself are not pressed again by what it was
-        // joined with.
+    /// Hands what is new in a frame to `out`, oldest first. Of more than `most` inputs the oldest are
+    /// joined with the first that is handed out, now or by a later frame; returns how many were.
+    pub(crate) fn take(
+        &mut self,
+        groups: &[Group<'_>],
+        most: usize,
+        mut out: impl FnMut(InputTick, Input),
+    ) -> usize {
+        let known = self.newest;
+        let is_new = |group: &Group<'_>| Some(group.tick) > known;
+        let news = groups.iter().flat_map(Group::each).filter(is_new);
+        let joined = news.clone().count().saturating_sub(most);
+        for (place, group) in news.enumerate() {
+            let (from, pressed) = self.excess.take().unwrap_or((group.from, Keys::NONE));
+            let (from, pressed) = (from.min(group.from), pressed.or(group.pressed));
+            if place < joined {
+                self.excess = Some((from, pressed));
+            } else {
+                let input = Input {
+                    held: group.held,
+                    pressed: self.press(group.tick, from, pressed),
+                    pointer: group.pointer,
+                    fields: group.fields.to_vec(),
+                };
+                out(group.tick, input);
+            }
+            self.newest = Some(group.tick);
+        }
+        joined
+    }
+
+    /// What is pressed in an input. Presses of a tick that was handed out by itself are not pressed
+    /// again by what it was joined with.
+    fn press(&mut self, tick: InputTick, from: InputTick, mut pressed: Keys) -> Keys {
         if self.newest.is_some_and(|newest| from <= newest) {
-            let known = self.pressed.iter().filter(|&(_, &last)| last >= from);
-            for (&key, _) in known {
-                input.pressed.remove(key);
+            let before = self.pressed.iter().filter(|&(_, &last)| last >= from);
+            for (&key, _) in before {
+                pressed.remove(key);
             }
         }
-        for key in input.pressed.iter() {
+        for key in pressed.iter() {
             self.pressed.insert(key, tick);
         }
-        self.newest = Some(tick);
-        input
+        pressed
+    }
+}
+
+impl Group<'_> {
+    /// The input, and those that repeat it, in which nothing is pressed.
+    fn each(&self) -> impl Iterator<Item = Self> + Clone {
+        let group = *self;
+        (0..=group.repeats).map(move |number| {
+            let tick = InputTick(group.tick.0 + number);
+            match number {
+                0 => group,
+                _ => Self {
+                    tick,
+                    from: tick,
+                    pressed: Keys::NONE,
+                    ..group
+                },
+            }
+        })
     }
 }
 

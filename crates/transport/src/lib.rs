@@ -70,6 +70,7 @@
 //!
 //! What the bytes are is in WIRE.md, why they are so in ARCHITECTURE.md.
 
+mod allowance;
 mod bytes;
 mod client;
 mod clock;

@@ -44,6 +44,11 @@ pub struct Statistics {
     pub datagram: usize,
     /// How fast the connection may send at the moment.
     pub rate_allowed: BytesPerSecond,
+    /// Packets of the other end that were dropped because it said more than it may; it says that
+    /// again.
+    pub refused: u64,
+    /// Inputs that became part of later ones because there were more than may be.
+    pub joined_inputs: u64,
     /// Bytes of messages that wait to be sent, or to be acknowledged.
     pub waiting: usize,
     /// Bytes of messages that are held because parts of them, or of those before them, are missing.

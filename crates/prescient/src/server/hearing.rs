@@ -27,12 +27,10 @@ impl Server {
                 received: Received::Input { input, .. },
             } => self.feel(PeerId(connection.0), input),
             Net::Silent { connection } => {
-                self.events
-                    .push_back(ServerEvent::Silent(PeerId(connection.0)));
+                self.events.push(ServerEvent::Silent(PeerId(connection.0)));
             }
             Net::Resumed { connection } => {
-                self.events
-                    .push_back(ServerEvent::Resumed(PeerId(connection.0)));
+                self.events.push(ServerEvent::Resumed(PeerId(connection.0)));
             }
             Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
             _ => {}
@@ -51,28 +49,35 @@ impl Server {
         }
         match heard {
             Ok(FromClient::Event { about, payload }) => {
+                let bytes = payload.len();
                 let said = ServerEvent::Said {
                     peer,
                     about,
                     payload,
                 };
-                self.events.push_back(said);
+                self.push_said(peer, bytes, said);
             }
             Ok(FromClient::Greeted) => {
                 if let Some((client, data)) = self.arriving.remove(&peer) {
                     watch::event!("joined", peer, client = client.0);
                     watch::count!("prescient_joined", 1);
                     let joined = ServerEvent::Joined { peer, client, data };
-                    self.events.push_back(joined);
+                    self.events.push(joined);
                 }
             }
             Ok(FromClient::Testified { differences, last }) => {
+                let name = |name: &String| name.len();
+                let bytes = differences.iter().map(|wrong| {
+                    let names = name(&wrong.class) + wrong.field.as_ref().map_or(0, name);
+                    size_of_val(wrong) + names
+                });
+                let bytes = bytes.sum();
                 let said = ServerEvent::Testified {
                     peer,
                     differences,
                     last,
                 };
-                self.events.push_back(said);
+                self.push_said(peer, bytes, said);
             }
             Err(PeerError::Schema(differences)) => {
                 if let Some(&(client, _)) = self.arriving.get(&peer) {
@@ -80,24 +85,39 @@ impl Server {
                         client,
                         differences,
                     };
-                    self.events.push_back(event);
+                    self.events.push(event);
                 }
                 self.close(peer, CloseReason::Violation);
             }
             Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
-            Err(error) => {
-                watch::event!("refused", peer, error = error);
-                watch::count!("prescient_refused", 1);
-                self.close(peer, CloseReason::Violation);
-            }
+            Err(error) => self.refuse(peer, &error),
         }
     }
 
     fn feel(&mut self, peer: PeerId, input: Input) {
+        // A client is told that it joined before it may say anything.
+        if self.arriving.contains_key(&peer) {
+            return self.refuse(peer, &"an input before its greeting");
+        }
         let stage = self.worlds.home_mut(peer);
         if stage.set_keys(peer, input.held.bits()).is_ok() {
-            self.events.push_back(ServerEvent::Input { peer, input });
+            let bytes = input.fields.len();
+            self.push_said(peer, bytes, ServerEvent::Input { peer, input });
         }
+    }
+
+    /// Adds something that a client said to what waits to be polled.
+    fn push_said(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) {
+        if self.events.push_said(peer, bytes, event) {
+            self.carrier.pause(peer, true);
+        }
+    }
+
+    /// Throws out whoever breaks the rules.
+    fn refuse(&mut self, peer: PeerId, error: &dyn std::fmt::Display) {
+        watch::event!("refused", peer, error = error);
+        watch::count!("prescient_refused", 1);
+        self.close(peer, CloseReason::Violation);
     }
 
     pub(super) fn close(&mut self, peer: PeerId, reason: CloseReason) {
@@ -117,7 +137,7 @@ impl Server {
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);
             watch::count!("prescient_left", 1);
-            self.events.push_back(ServerEvent::Left { peer, reason });
+            self.events.push(ServerEvent::Left { peer, reason });
         }
     }
 }

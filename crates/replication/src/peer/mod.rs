@@ -69,6 +69,8 @@ pub(crate) struct Peer {
     pub greeted: bool,
     /// Whether it was told the right one.
     pub corrected: bool,
+    /// How often it was asked what it shows, as far as it has not answered.
+    pub questions: u32,
     /// Whether it was told how state is coded: before that it could make nothing of any.
     introduced: bool,
     pub eye: Eye,
@@ -104,6 +106,7 @@ pub(crate) struct Peer {
 pub struct Traveller {
     stay: Stay,
     greeted: bool,
+    questions: u32,
     mail: Mail,
     events: u64,
 }
@@ -116,6 +119,7 @@ impl Peer {
             stay: Stay::default(),
             greeted: false,
             corrected: false,
+            questions: 0,
             introduced: false,
             eye: Eye::Nowhere,
             team: 0,
@@ -140,6 +144,7 @@ impl Peer {
         let mut peer = Self {
             stay: traveller.stay.next(),
             greeted: traveller.greeted,
+            questions: traveller.questions,
             mail: traveller.mail,
             events: traveller.events,
             ..Self::new(schema, config)
@@ -159,6 +164,7 @@ impl Peer {
         Traveller {
             stay: self.stay,
             greeted: self.greeted,
+            questions: self.questions,
             mail: self.mail,
             events: self.events,
         }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::ranges::Ranges;
 use crate::bytes::{Reader, number_len, write_number};
-use crate::input::{self, INPUT};
+use crate::input::{self, Group, INPUT};
 use crate::ping::{PING, PONG, Ping, Pong};
 
 /// One thing that a packet says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Frame<'a> {
     Received(Report<'a>),
     /// Wants to be acknowledged, and nothing else.
@@ -20,26 +20,46 @@ pub(crate) enum Frame<'a> {
     Message(Piece<'a>),
     Ping(Ping),
     Pong(Pong),
-    /// What a player does, as it is read by those who take it.
-    Input(&'a [u8]),
+    /// What a player does.
+    Input(Vec<Group<'a>>),
     /// Makes the packet as large as it is, and nothing else.
     Padding,
 }
 
-/// All frames of a body, or none of them if any is malformed.
-pub(crate) fn frames(body: &[u8]) -> Option<impl Iterator<Item = Frame<'_>>> {
-    let all = |body| {
-        let mut reader = Reader::new(body);
-        std::iter::from_fn(move || (reader.left() > 0).then(|| read(&mut reader)))
-    };
-    let mut count = 0;
-    for frame in all(body) {
-        frame?;
-        count += 1;
+impl Frame<'_> {
+    /// Something of which a packet may have several.
+    pub(crate) fn is_content(&self) -> bool {
+        matches!(self, Self::Message(_) | Self::Chunk(_))
     }
-    (1..=MOST_FRAMES)
-        .contains(&count)
-        .then(|| all(body).flatten())
+
+    /// A bit for each kind of which a packet has at most one.
+    fn once(&self) -> u8 {
+        match self {
+            Self::Received(_) => 1,
+            Self::Ask => 1 << 1,
+            Self::Ping(_) => 1 << 2,
+            Self::Pong(_) => 1 << 3,
+            Self::Input(_) => 1 << 4,
+            Self::Padding => 1 << 5,
+            Self::Chunk(_) | Self::Message(_) => 0,
+        }
+    }
+}
+
+/// All frames of a body, or none of them if any is malformed.
+pub(crate) fn frames(body: &[u8]) -> Option<Vec<Frame<'_>>> {
+    let mut reader = Reader::new(body);
+    let (mut frames, mut seen) = (Vec::new(), 0);
+    while reader.left() > 0 {
+        let frame = read(&mut reader)?;
+        let once = frame.once();
+        if frames.len() == MOST_FRAMES || seen & once != 0 {
+            return None;
+        }
+        seen |= once;
+        frames.push(frame);
+    }
+    (!frames.is_empty()).then_some(frames)
 }
 
 fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
@@ -51,7 +71,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         PADDING => read_padding(reader),
         PING => Ping::read(reader.bytes()).map(Frame::Ping),
         PONG => Pong::read(reader.bytes()).map(Frame::Pong),
-        INPUT => input::span(reader).map(Frame::Input),
+        INPUT => input::read(reader).map(Frame::Input),
         first if first & MESSAGE != 0 => Piece::read(reader, first).map(Frame::Message),
         _ => None,
     }
@@ -445,10 +465,33 @@ mod tests {
         }
         assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1]).is_some());
         assert!(frames(&[ASK, PADDING, 0, 0]).is_some());
-        assert!(frames(&[ASK; 64]).is_some());
-        assert!(frames(&[ASK; 65]).is_none());
+        let empty = [MESSAGE, 0];
+        assert!(frames(&empty.repeat(64)).is_some());
+        assert!(frames(&empty.repeat(65)).is_none());
         // What is sound is not applied if what follows is not.
         assert!(frames(&[ASK, 0]).is_none());
+    }
+
+    /// Case 34. Fails if a packet may have two frames of a kind that is dear (`seen & once` left out
+    /// of `frames`).
+    #[test]
+    fn only_messages_and_chunks_come_more_than_once() {
+        let once: [&[u8]; 6] = [
+            &[RECEIVED, 5, 0, 0],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1],
+            &[ASK],
+            &[PING, 1],
+            &[PONG, 1, 1, 1],
+            &[INPUT, 1, 1, 0],
+        ];
+        for frame in once {
+            assert!(frames(frame).is_some(), "{frame:?}");
+            assert!(frames(&frame.repeat(2)).is_none(), "{frame:?}");
+        }
+        assert!(frames(&[once[0], once[1]].concat()).is_none());
+        let all = [once[1], once[2], once[3], once[4], once[5]].concat();
+        assert_eq!(frames(&all).map(|frames| frames.len()), Some(5));
+        assert!(frames(&[CHUNK, 0, 0, 1, 7].repeat(64)).is_some());
     }
 
     proptest! {
@@ -467,7 +510,7 @@ mod tests {
             body.received(&arrived(&list), Duration::from_micros(2560));
             let body = body.finish();
             prop_assert!(body.len() < 700);
-            let Some(Frame::Received(report)) = frames(&body).expect("sound").next() else {
+            let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
                 panic!("a report");
             };
             prop_assert_eq!(report.delay, Duration::from_micros(2560));
@@ -505,7 +548,7 @@ mod tests {
                 expected.push(piece);
             }
             let body = body.finish();
-            let read: Vec<_> = frames(&body).expect("sound").filter_map(|frame| match frame {
+            let read: Vec<_> = frames(&body).expect("sound").into_iter().filter_map(|frame| match frame {
                 Frame::Message(piece) => Some(piece),
                 _ => None,
             }).collect();
@@ -515,7 +558,7 @@ mod tests {
         /// Fails if any reader takes a length for granted.
         #[test]
         fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            for frame in frames(&body).into_iter().flatten() {
+            for frame in frames(&body).unwrap_or_default() {
                 if let Frame::Received(report) = frame {
                     prop_assert!(report.ranges().count() <= MOST_RANGES);
                 }

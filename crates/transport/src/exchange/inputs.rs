@@ -3,10 +3,13 @@
 //! Every packet repeats what is not known to have arrived. New input causes one; otherwise it rides
 //! along, at the latest with the packet that asks what became of those before it.
 
-use super::Fault;
+use super::events::Events;
 use super::frame::Body;
 use super::sent::Cargo;
-use crate::input::{Input, InputError, InputReceiver, InputSender, InputTick};
+use super::{Fault, Received};
+use crate::allowance::Allowance;
+use crate::input::{Group, Input, InputError, InputReceiver, InputSender, InputTick, MAX_INPUTS};
+use crate::time::Time;
 
 /// One end's side of them.
 pub(crate) enum Inputs {
@@ -17,7 +20,13 @@ pub(crate) enum Inputs {
         fresh: bool,
     },
     /// A server's.
-    Taken(InputReceiver),
+    Taken {
+        receiver: InputReceiver,
+        /// How many may be handed out.
+        allowance: Allowance,
+        /// How many were more than that, and became part of later ones.
+        joined: u64,
+    },
 }
 
 impl Inputs {
@@ -28,8 +37,12 @@ impl Inputs {
         }
     }
 
-    pub(crate) fn of_server() -> Self {
-        Self::Taken(InputReceiver::new())
+    pub(crate) fn of_server(per_second: u32, now: Time) -> Self {
+        Self::Taken {
+            receiver: InputReceiver::new(),
+            allowance: Allowance::new(per_second, per_second.max(LEAST_BURST), now),
+            joined: 0,
+        }
     }
 
     pub(crate) fn push(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
@@ -59,11 +72,38 @@ impl Inputs {
         Some(Cargo::Input(newest))
     }
 
-    /// What is new in a frame, of a client only.
-    pub(crate) fn handle(&mut self, frame: &[u8]) -> Result<Vec<(InputTick, Input)>, Fault> {
+    /// Takes a frame, of a client only. What is new in it and not too much goes to `events`.
+    pub(crate) fn handle(
+        &mut self,
+        frame: &[Group<'_>],
+        is_paused: bool,
+        now: Time,
+        events: &mut Events,
+    ) -> Result<(), Fault> {
+        let Self::Taken {
+            receiver,
+            allowance,
+            joined,
+        } = self
+        else {
+            return Err(Fault::Violation);
+        };
+        let most = if is_paused { 0 } else { allowance.left(now) };
+        let mut taken = 0;
+        let more = receiver.take(frame, most, |tick, input| {
+            events.push(Received::Input { tick, input });
+            taken += 1;
+        });
+        allowance.take(taken);
+        *joined += more as u64;
+        Ok(())
+    }
+
+    /// How many inputs were more than allowed.
+    pub(crate) fn joined(&self) -> u64 {
         match self {
-            Self::Taken(receiver) => receiver.handle(frame).map_err(|_| Fault::Violation),
-            Self::Sent { .. } => Err(Fault::Violation),
+            Self::Taken { joined, .. } => *joined,
+            Self::Sent { .. } => 0,
         }
     }
 
@@ -77,3 +117,5 @@ impl Inputs {
 
 /// Bytes of a packet. Seconds of input fit into it, and much else beside it.
 const ROOM: usize = 256;
+/// What a client has to say after a blackout: a full frame, and what happens meanwhile.
+const LEAST_BURST: u32 = 2 * MAX_INPUTS as u32;

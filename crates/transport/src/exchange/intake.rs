@@ -24,21 +24,42 @@ impl Exchange {
     ) -> Result<(), Fault> {
         let now = at.now;
         let frames = frames(body).ok_or(Fault::Violation)?;
+        let content = frames.iter().filter(|frame| frame.is_content()).count();
+        if !self.may_take(content, now) {
+            self.refused += 1;
+            return Ok(());
+        }
         let mut asks = false;
-        for (place, frame) in frames.enumerate() {
+        for (place, frame) in frames.into_iter().enumerate() {
             asks |= !matches!(frame, Frame::Received(_) | Frame::Ping(_) | Frame::Pong(_));
             match frame {
                 Frame::Received(report) => self.handle_report(&report, next, now)?,
                 Frame::Ask | Frame::Padding => {}
                 Frame::Ping(ping) => self.pinged = Some((ping, at)),
                 Frame::Pong(pong) => self.handle_pong(pong, at),
-                Frame::Input(inputs) => self.handle_inputs(inputs)?,
+                Frame::Input(inputs) => {
+                    let events = &mut self.events;
+                    self.inputs.handle(&inputs, self.is_paused, now, events)?;
+                }
                 Frame::Chunk(chunk) => self.blobs.handle_chunk(&chunk, &mut self.events)?,
                 Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
             }
         }
         self.note(sequence, asks, now);
         self.look_for_stall(now)
+    }
+
+    /// Whether so many messages and chunks may come now. A packet with more is as good as lost, so
+    /// that its sender says it again, later: nobody keeps us busy by saying much.
+    fn may_take(&mut self, content: usize, now: Time) -> bool {
+        let Some(allowance) = &mut self.allowance else {
+            return true;
+        };
+        let may = content == 0 || !self.is_paused && content <= allowance.left(now);
+        if may {
+            allowance.take(content);
+        }
+        may
     }
 
     fn handle_report(&mut self, report: &Report<'_>, next: u64, now: Time) -> Result<(), Fault> {
@@ -130,13 +151,6 @@ impl Exchange {
                 }
             }
         }
-    }
-
-    fn handle_inputs(&mut self, frame: &[u8]) -> Result<(), Fault> {
-        for (tick, input) in self.inputs.handle(frame)? {
-            self.events.push(Received::Input { tick, input });
-        }
-        Ok(())
     }
 
     fn handle_pong(&mut self, pong: Pong, at: Now) {

@@ -32,6 +32,7 @@ use channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
 use events::Events;
 pub(crate) use events::Received;
 use fragment::Scraps;
+use frame::MOST_FRAMES;
 use inputs::Inputs;
 use receiver::Moment;
 use request::{RequestError, Requests};
@@ -39,6 +40,7 @@ use round_trip::RoundTrip;
 use sent::Sent;
 use stall::Stall;
 
+use crate::allowance::Allowance;
 use crate::clock::RemoteClock;
 use crate::config::LinkConfig;
 use crate::congestion::{Congestion, FixedRate};
@@ -93,6 +95,12 @@ pub(crate) struct Exchange {
     pinged: Option<(Ping, Now)>,
     remote_clock: RemoteClock,
     inputs: Inputs,
+    /// How many messages and chunks may come; of a client only.
+    allowance: Option<Allowance>,
+    /// The game has enough of the other end's for now.
+    is_paused: bool,
+    /// Packets with more in them than may come.
+    refused: u64,
     /// What was said around the game, until it is looked at.
     lobby: VecDeque<Vec<u8>>,
     /// How many packets arrived, of all kinds.
@@ -105,6 +113,10 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, inputs: Inputs, now: Time) -> Self {
+        let allowance = matches!(inputs, Inputs::Taken { .. }).then(|| {
+            let rate = config.messages_per_second;
+            Allowance::new(rate, (rate / 4).max(MOST_FRAMES as u32), now)
+        });
         let game = (0..LOBBY).filter_map(|id| {
             let delivery = config.channels.delivery(ChannelId(id))?;
             Some(Channel::new(id, delivery))
@@ -139,6 +151,9 @@ impl Exchange {
             pinged: None,
             remote_clock: RemoteClock::new(),
             inputs,
+            allowance,
+            is_paused: false,
+            refused: 0,
             lobby: VecDeque::new(),
             packets: 0,
             stall: Stall::new(Moment { now, packets: 0 }),
@@ -183,6 +198,17 @@ impl Exchange {
             }
         }
         self.look_for_stall(now)
+    }
+
+    /// Takes no more messages and inputs until told otherwise: packets with messages are as good as
+    /// lost, inputs are joined.
+    pub(crate) fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+    }
+
+    /// Packets that were refused and inputs that were joined because there were too many.
+    pub(crate) fn excess(&self) -> (u64, u64) {
+        (self.refused, self.inputs.joined())
     }
 
     /// Wants a packet to go out that is answered, and need not arrive.

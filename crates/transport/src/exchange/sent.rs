@@ -297,7 +297,7 @@ mod tests {
         let mut body = Body::new(2000);
         body.received(&arrived, Duration::ZERO);
         let body = body.finish();
-        let Some(Frame::Received(report)) = frames(&body).expect("sound").next() else {
+        let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
             panic!("a report");
         };
         sent.handle_report(&report, 1 << 40, Time::from_micros(millis * 1000))

@@ -32,26 +32,31 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
     end_group(group, bytes);
 }
 
-/// Reads what follows the type.
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<Vec<Entry>> {
+/// An input and how many repeat it, as they stand in a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group<'a> {
+    pub(super) tick: InputTick,
+    pub(super) from: InputTick,
+    pub(super) held: Keys,
+    pub(super) pressed: Keys,
+    pub(super) pointer: [i32; 2],
+    pub(super) fields: &'a [u8],
+    pub(super) repeats: u64,
+}
+
+/// Reads what follows the type. Ticks ascend, and there are at most [`MAX_INPUTS`] with all repeats.
+pub(crate) fn read<'a>(reader: &mut Reader<'a>) -> Option<Vec<Group<'a>>> {
     let first = InputTick(reader.number()?);
-    let groups = reader.u8().filter(|&groups| groups > 0)?;
-    let mut entries: Vec<Entry> = Vec::new();
-    for _ in 0..groups {
-        let (entry, repeats) = read_changes(reader, first, entries.last())?;
-        let room = MAX_INPUTS.checked_sub(entries.len() + 1)?;
-        let repeats = usize::try_from(repeats).ok().filter(|&more| more <= room)?;
-        entries.push(entry);
-        for _ in 0..repeats {
-            let last = entries.last()?;
-            let tick = InputTick(last.tick.0.checked_add(1)?);
-            let mut input = last.input.clone();
-            input.pressed = Keys::NONE;
-            let from = tick;
-            entries.push(Entry { tick, from, input });
-        }
+    let count = reader.u8().filter(|&count| count > 0)?;
+    let mut groups: Vec<Group<'a>> = Vec::with_capacity(MAX_INPUTS.min(count.into()));
+    let mut room = MAX_INPUTS as u64;
+    for _ in 0..count {
+        let group = read_group(reader, first, groups.last())?;
+        group.tick.0.checked_add(group.repeats)?;
+        room = room.checked_sub(1)?.checked_sub(group.repeats)?;
+        groups.push(group);
     }
-    Some(entries)
+    Some(groups)
 }
 
 impl Entry {
@@ -88,7 +93,7 @@ fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
         flags |= HELD;
         write_keys(new.held.xor(old.held), bytes);
     }
-    let expected = expected_presses(new.held, before);
+    let expected = expected_presses(new.held, before.map(|before| before.input.held));
     if new.pressed != expected {
         flags |= PRESSED;
         write_keys(new.pressed.xor(expected), bytes);
@@ -117,20 +122,21 @@ fn end_group(group: Option<(usize, u64)>, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The first entry of a group, and how many repeat it.
-fn read_changes(
-    reader: &mut Reader<'_>,
+fn read_group<'a>(
+    reader: &mut Reader<'a>,
     first: InputTick,
-    before: Option<&Entry>,
-) -> Option<(Entry, u64)> {
+    before: Option<&Group<'a>>,
+) -> Option<Group<'a>> {
     let flags = reader.u8().filter(|&flags| flags < ALL)?;
     let has = |flag: u8| flags & flag != 0;
-    let tick = match (before, has(STEP)) {
-        (Some(before), true) => {
+    // The last that repeats the group before, whose end is in range.
+    let last = before.map(|before| before.tick.0 + before.repeats);
+    let tick = match (last, has(STEP)) {
+        (Some(last), true) => {
             let step = reader.number().filter(|&step| step > 0)?;
-            InputTick(before.tick.0.checked_add(step)?)
+            InputTick(last.checked_add(step)?)
         }
-        (Some(before), false) => InputTick(before.tick.0.checked_add(1)?),
+        (Some(last), false) => InputTick(last.checked_add(1)?),
         (None, false) => first,
         (None, true) => return None,
     };
@@ -138,36 +144,46 @@ fn read_changes(
         true => InputTick(tick.0.checked_sub(reader.number()?)?),
         false => tick,
     };
-    let mut input = before.map_or_else(Input::default, |before| before.input.clone());
+    let old = before.map_or(Keys::NONE, |before| before.held);
+    let mut held = old;
     if has(HELD) {
-        input.held = input.held.xor(read_keys(reader)?);
+        held = held.xor(read_keys(reader)?);
     }
-    input.pressed = expected_presses(input.held, before);
+    let mut pressed = expected_presses(held, before.map(|_| old));
     if has(PRESSED) {
-        input.pressed = input.pressed.xor(read_keys(reader)?);
+        pressed = pressed.xor(read_keys(reader)?);
     }
+    let mut pointer = before.map_or([0; 2], |before| before.pointer);
     if has(POINTER) {
-        for place in &mut input.pointer {
+        for place in &mut pointer {
             let change = u32::try_from(reader.number()?).ok()?;
             *place = place.wrapping_add(unzigzag(change));
         }
     }
+    let mut fields = before.map_or(&[][..], |before| before.fields);
     if has(FIELDS) {
         let length = usize::from(reader.u8()?);
-        let fields = reader.slice(length).filter(|_| length <= MAX_FIELDS)?;
-        input.fields = fields.to_vec();
+        fields = reader.slice(length).filter(|_| length <= MAX_FIELDS)?;
     }
     let repeats = match has(REPEATED) {
         true => reader.number()?,
         false => 0,
     };
-    Some((Entry { tick, from, input }, repeats))
+    Some(Group {
+        tick,
+        from,
+        held,
+        pressed,
+        pointer,
+        fields,
+        repeats,
+    })
 }
 
 /// A key that is newly held was most likely pressed. In the first entry of a frame that is not
 /// known of any.
-fn expected_presses(held: Keys, before: Option<&Entry>) -> Keys {
-    before.map_or(Keys::NONE, |before| held.without(before.input.held))
+fn expected_presses(held: Keys, before: Option<Keys>) -> Keys {
+    before.map_or(Keys::NONE, |before| held.without(before))
 }
 
 /// A few keys one by one, many as bits.

@@ -32,6 +32,15 @@ impl Server {
         seat.is_some_and(|seat| seat.connection.is_waiting(channel))
     }
 
+    /// Takes no more messages and inputs of a client, or takes them again; for games that have as many
+    /// of one client as they can hold. Packets with messages count as lost on the way meanwhile,
+    /// inputs are joined, and the connection lives on.
+    pub fn pause(&mut self, connection: ConnectionId, is_paused: bool) {
+        if let Some(exchange) = self.exchange(connection) {
+            exchange.pause(is_paused);
+        }
+    }
+
     /// Asks a client something. Exactly one [`Received::Answer`](crate::Received::Answer) follows.
     pub fn request(
         &mut self,

@@ -1,0 +1,162 @@
+//! The dearest bodies that there are, by kind; WIRE.md says what is in them.
+
+use prescient_replication::Client as View;
+
+use crate::Kind;
+
+/// What has to be numbered.
+#[derive(Default)]
+pub struct Bodies {
+    tick: u64,
+    number: u64,
+    blob: u64,
+}
+
+impl Bodies {
+    pub fn next(&mut self, kind: Kind, view: &mut View) -> Vec<u8> {
+        let mut body = Vec::new();
+        match kind {
+            Kind::InputFrames => {
+                for _ in 0..64 {
+                    self.repeated_input(&[], &mut body);
+                }
+            }
+            Kind::Inputs => self.repeated_input(&[7; 32], &mut body),
+            Kind::Presses => self.presses(&mut body),
+            Kind::Messages => self.unreliable(&told(view), &mut body),
+            Kind::Singles => message(UNRELIABLE, None, &told(view), &mut body),
+            Kind::Reliable => {
+                let told = told(view);
+                for _ in 0..64 {
+                    message(RELIABLE | UNORDERED, Some(self.number), &told, &mut body);
+                    self.number += 1;
+                }
+            }
+            Kind::Acks => {
+                let ack = view.acknowledgement().unwrap_or_else(|| told(view));
+                (0..64).for_each(|_| message(SEQUENCED, None, &ack, &mut body));
+            }
+            Kind::States => {
+                let state = [told(view)[0] & 0xf0, 1, 8, 0, 0x84, 0xf4];
+                self.unreliable(&state, &mut body);
+            }
+            Kind::Audits => {
+                // An answer as if the server had asked.
+                let _ = view.handle(&[QUESTION]);
+                let answer = view.poll_message().unwrap_or_default();
+                let mut short = answer[..2.min(answer.len())].to_vec();
+                short.truncate(2);
+                self.unreliable(&short, &mut body);
+            }
+            Kind::Requests => {
+                for _ in 0..64 {
+                    let question = [(self.number as u8) & 0x3f];
+                    message(RELIABLE | REQUESTS, Some(self.number), &question, &mut body);
+                    self.number += 1;
+                }
+            }
+            Kind::Offers => {
+                for _ in 0..32 {
+                    for said in [0, 2] {
+                        let mut about = vec![said];
+                        number(self.blob, &mut about);
+                        about.extend((said == 0).then_some(1));
+                        message(RELIABLE | BLOBS, Some(self.number), &about, &mut body);
+                        self.number += 1;
+                    }
+                    self.blob += 1;
+                }
+            }
+            Kind::Fragments => {
+                for _ in 0..64 {
+                    // Numbers beyond the window would close the connection.
+                    let channel = UNORDERED;
+                    body.push(MESSAGE | RELIABLE | PART | channel);
+                    number(self.number % 1024, &mut body);
+                    body.extend([0, 2, 1, 7]);
+                    self.number += 1;
+                }
+            }
+            Kind::Reports => {
+                for _ in 0..8 {
+                    body.extend([2, 127, 0, 0, 63]);
+                    body.extend([0; 126]);
+                }
+            }
+            Kind::Pings => (0..64).for_each(|_| body.extend([17, 1])),
+            Kind::Empty => body.push(3),
+            Kind::Ungreeted => {
+                let told = told(view);
+                (0..63).for_each(|_| message(UNRELIABLE, None, &told, &mut body));
+                self.repeated_input(&[], &mut body);
+            }
+            Kind::Junk | Kind::Handshakes => unreachable!("no client sends these"),
+        }
+        body
+    }
+
+    fn unreliable(&mut self, said: &[u8], body: &mut Vec<u8>) {
+        (0..64).for_each(|_| message(UNRELIABLE, None, said, body));
+    }
+
+    /// An input that is repeated 63 times.
+    fn repeated_input(&mut self, fields: &[u8], body: &mut Vec<u8>) {
+        self.tick += 64;
+        body.push(19);
+        number(self.tick, body);
+        body.push(1);
+        body.push(1 << 6 | u8::from(!fields.is_empty()) << 5);
+        if !fields.is_empty() {
+            body.push(fields.len() as u8);
+            body.extend_from_slice(fields);
+        }
+        body.push(63);
+    }
+
+    /// Inputs that press all keys, joined from the first tick on.
+    fn presses(&mut self, body: &mut Vec<u8>) {
+        self.tick += 64;
+        body.push(19);
+        number(self.tick, body);
+        body.push(28);
+        for place in 0..28 {
+            body.push(1 << 1 | 1 << 3);
+            number(self.tick + place, body);
+            body.push(32);
+            body.extend([0xff; 32]);
+        }
+    }
+}
+
+/// An event for the game without a payload.
+fn told(view: &View) -> Vec<u8> {
+    view.tell(None, b"").expect("it is about nothing")
+}
+
+fn message(kind: u8, count: Option<u64>, said: &[u8], body: &mut Vec<u8>) {
+    body.push(MESSAGE | kind);
+    if let Some(count) = count {
+        number(count, body);
+    }
+    number(said.len() as u64, body);
+    body.extend_from_slice(said);
+}
+
+fn number(mut number: u64, body: &mut Vec<u8>) {
+    while number >= 0x80 {
+        body.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    body.push(number as u8);
+}
+
+const MESSAGE: u8 = 0x80;
+const RELIABLE: u8 = 0x40;
+const PART: u8 = 0x20;
+const UNORDERED: u8 = 1;
+const UNRELIABLE: u8 = 2;
+const SEQUENCED: u8 = 3;
+const REQUESTS: u8 = 14;
+const BLOBS: u8 = 15;
+/// The message by which a server asks what is shown.
+const QUESTION: u8 = 0x4f;

@@ -1,0 +1,129 @@
+//! Case 39: a client with a good token that says something before its greeting. Nothing of it
+//! reaches the game, and it is thrown out; what others say does, and they are not.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{bind, join, token};
+use prescient::{
+    Client, ClientEvent, ClientOptions, CloseReason, Input, InputError, Schema, SendError, Server,
+    ServerEvent, ServerOptions, State,
+};
+use prescient_net::BlockingClient;
+use prescient_replication::ClientConfig;
+use prescient_tests::seeds::over_seeds;
+use prescient_transport::{ChannelId, InputTick, LinkConfig};
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Ball {
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+}
+
+fn schema() -> Schema {
+    Schema::of::<Ball>().expect("a sound schema")
+}
+
+/// What a client says first: an event for the game, an answer to an audit, an acknowledgement, or an
+/// input.
+fn say(client: &mut BlockingClient, which: u64) {
+    let view = prescient_replication::Client::new(schema(), ClientConfig::default());
+    let mut view = view.expect("a sound schema");
+    let hello = view.poll_message().expect("the first");
+    let told = view.tell(None, b"before").expect("about nothing");
+    assert_ne!(hello[0], told[0]);
+    // The bits above the kind name the world.
+    let world = told[0] & 0xf0;
+    let message = match which {
+        0 => told,
+        1 => vec![world | TESTIMONY, 1],
+        2 => [&[world | APPLIED][..], &[0; 14]].concat(),
+        _ => Vec::new(),
+    };
+    for number in 0..1000 {
+        let said = client.with(|client, now| match which {
+            3 => client
+                .push_input(InputTick(number), Input::default(), now)
+                .is_ok(),
+            _ => client.send(ChannelId::ORDERED, &message, now).is_ok(),
+        });
+        assert!(said, "there is room");
+    }
+    client.flush();
+}
+
+/// Fails if `Server::handle` of the replication takes what is said before the greeting (the arm of
+/// `PeerError::NotGreeted` left out), or the facade takes inputs (`arriving` not asked in `feel`).
+#[test]
+fn whoever_says_something_before_its_greeting_is_thrown_out() {
+    over_seeds(20, |seed| {
+        let mut server = bind(schema(), ServerOptions::default());
+        let known = token(&server);
+        let (honest, mut events) = join(&mut server, move || Client::join(known, schema()));
+        let mut honest = honest.expect("it is let in");
+        let stranger = token(&server);
+        let protocol = server.protocol();
+        let (stranger, more) = join(&mut server, move || {
+            BlockingClient::connect(stranger, protocol, LinkConfig::default())
+        });
+        let mut stranger = stranger.expect("its token is good");
+        events.extend(more);
+        say(&mut stranger, seed % 4);
+        honest.tell(None, b"after").expect("it has joined");
+        let (mut heard, mut thrown_out) = (0, None);
+        for _ in 0..10_000 {
+            server.wait(Duration::from_millis(1));
+            for event in std::iter::from_fn(|| server.poll()).chain(events.drain(..)) {
+                match event {
+                    ServerEvent::Joined { .. } => {}
+                    ServerEvent::Said { payload, .. } => {
+                        assert_eq!(payload, b"after");
+                        heard += 1;
+                    }
+                    other => panic!("who never joined cannot cause {other:?}"),
+                }
+            }
+            server.send();
+            honest.wait(Duration::ZERO);
+            while let Some(event) = stranger.poll() {
+                if let prescient_transport::ClientEvent::Closed(reason) = event {
+                    thrown_out = Some(reason);
+                }
+            }
+            if heard == 1 && thrown_out.is_some() {
+                break;
+            }
+        }
+        assert_eq!((heard, thrown_out), (1, Some(CloseReason::Violation)));
+    });
+}
+
+/// An honest client learns that it is too early. Fails if `Client::tell` or `Client::act` does not ask
+/// whether it has joined.
+#[test]
+fn an_honest_client_is_told_to_wait() {
+    let mut server = Server::local("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
+    let known = token(&server);
+    let client = Client::start_with(known, schema(), ClientOptions::default());
+    let mut client = client.expect("it begins");
+    let mut joined = false;
+    for _ in 0..10_000 {
+        if joined {
+            break;
+        }
+        assert_eq!(client.tell(None, b"early"), Err(SendError::NotConnected));
+        assert_eq!(client.press(1), Err(InputError::NotConnected));
+        server.wait(Duration::from_millis(1));
+        let too_early =
+            |event| matches!(event, ServerEvent::Said { .. } | ServerEvent::Input { .. });
+        assert!(!std::iter::from_fn(|| server.poll()).any(too_early));
+        joined = std::iter::from_fn(|| client.poll()).any(|event| event == ClientEvent::Joined);
+    }
+    assert!(joined);
+    client.tell(None, b"now").expect("it has joined");
+    client.press(1).expect("it has joined");
+}
+
+const TESTIMONY: u8 = 5;
+const APPLIED: u8 = 2;

@@ -1,0 +1,131 @@
+//! Case 34: a client that has joined and then sends packets of 64 events, or of 64 inputs, as fast as
+//! a thread can, to a server that sets it no limit in time. While the server waits for its next tick
+//! no more of it is taken in than may wait, and the others are heard as before.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::{bind, join, token};
+use prescient::{
+    Client, ConnectToken, PeerId, ProtocolId, Schema, ServerEvent, ServerOptions, State,
+};
+use prescient_net::BlockingClient;
+use prescient_replication::{Client as View, ClientConfig};
+use prescient_transport::{ChannelId, ClientEvent, LinkConfig, Received};
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+struct Ball {
+    #[state(step = 0.01, position)]
+    place: [f32; 2],
+}
+
+fn schema() -> Schema {
+    Schema::of::<Ball>().expect("a sound schema")
+}
+
+/// Joins like anybody, and then floods until it is told to stop.
+fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicBool) {
+    let net = BlockingClient::connect(token, protocol, LinkConfig::default());
+    let mut net = net.expect("its token is good");
+    let mut view = View::new(schema(), ClientConfig::default()).expect("a sound schema");
+    let hello = view.poll_message().expect("the first");
+    let sent = net.with(|client, now| client.send(ChannelId::ORDERED, &hello, now));
+    sent.expect("connected");
+    while !view.is_welcome() {
+        if let Some(ClientEvent::Received(Received::Message { message, .. })) =
+            net.wait(Duration::from_millis(5))
+        {
+            let _ = view.handle(&message);
+        }
+    }
+    let told = view.tell(None, b"flood").expect("about nothing");
+    let message = [&[0x82, told.len() as u8][..], &told].concat();
+    let mut tick = 0u64;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..32 {
+            // From a tick on, one group, repeated.
+            let input = [
+                &[19][..],
+                &[
+                    tick as u8 | 128,
+                    (tick >> 7) as u8 | 128,
+                    (tick >> 14) as u8 | 128,
+                    1,
+                ],
+                &[1, 1 << 6, 63],
+            ];
+            let body = match inputs {
+                true => input.concat(),
+                false => message.repeat(64),
+            };
+            tick += 64;
+            net.with(|client, now| client.send_raw(&body, now));
+        }
+        while net.wait(Duration::from_millis(1)).is_some() {}
+    }
+}
+
+/// Fails if `wait` takes in whatever comes (`push_said` of `EventQueue` never true), or if whoever
+/// was paused stays so (`take_paused` left out of `poll`).
+#[test]
+fn the_others_are_heard_as_before() {
+    for inputs in [false, true] {
+        let mut options = ServerOptions::default();
+        options.link.messages_per_second = u32::MAX;
+        options.link.inputs_per_second = u32::MAX;
+        let mut server = bind(schema(), options);
+        let known = token(&server);
+        let (honest, _) = join(&mut server, move || Client::join(known, schema()));
+        let mut honest = honest.expect("it is let in");
+        let (rogue, protocol) = (token(&server), server.protocol());
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let flooding = thread::spawn(move || flood(rogue, protocol, inputs, &told));
+        let (mut rogue, mut said, mut heard) = (None::<PeerId>, 0u32, 0u32);
+        let (mut from_rogue, mut refused) = (0, 0);
+        for _ in 0..2000 {
+            if heard == ENOUGH && from_rogue > 4 * MOST_WAITING && refused > 0 {
+                break;
+            }
+            if said < ENOUGH {
+                let told = honest.tell(None, &said.to_le_bytes());
+                told.expect("there is room");
+                said += 1;
+            }
+            honest.wait(Duration::ZERO);
+            while honest.poll().is_some() {}
+            server.wait(Duration::from_millis(20));
+            while let Some(event) = server.poll() {
+                match event {
+                    ServerEvent::Joined { peer, .. } => rogue = Some(peer),
+                    ServerEvent::Said { peer, payload, .. } if Some(peer) != rogue => {
+                        assert_eq!(payload, heard.to_le_bytes(), "in order, each once");
+                        heard += 1;
+                    }
+                    ServerEvent::Said { .. } | ServerEvent::Input { .. } => from_rogue += 1,
+                    ServerEvent::Left { reason, .. } => panic!("{reason}"),
+                    _ => {}
+                }
+            }
+            server.send();
+            let report = rogue.and_then(|peer| server.statistics(peer)?.link);
+            refused = report.map_or(0, |link| link.refused + link.joined_inputs);
+        }
+        stop.store(true, Ordering::Relaxed);
+        flooding.join().expect("no panic");
+        assert_eq!(heard, ENOUGH, "and the rogue was heard {from_rogue} times");
+        assert!(refused > 0, "nothing was too much");
+        assert!(
+            from_rogue > 4 * MOST_WAITING,
+            "{from_rogue}: it was not heard again"
+        );
+    }
+}
+
+/// What may wait of one client: 1024 events, and what was in the packet that brought the last.
+const MOST_WAITING: usize = 1024 + 64;
+const ENOUGH: u32 = 40;
