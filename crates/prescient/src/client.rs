@@ -210,7 +210,10 @@ impl Client {
             return Some(event);
         }
         self.tend_connection();
-        while let Some(event) = self.carrier.poll() {
+        // What a program has no time for waits in the socket, which has a limit.
+        while !self.view.is_full()
+            && let Some(event) = self.carrier.poll()
+        {
             self.handle(event);
         }
         self.answer();
@@ -242,10 +245,11 @@ impl Client {
         self.carrier.socket()
     }
 
-    /// Waits, and takes in what arrives.
+    /// Waits, and takes in what arrives. Returns early if a megabyte of events waits to be
+    /// [`poll`](Self::poll)ed.
     pub fn wait(&mut self, span: Duration) {
         let until = self.clock.now().after(span);
-        loop {
+        while !self.view.is_full() {
             self.tend_connection();
             let left = until.since(self.clock.now());
             // A lost connection is looked after in between.

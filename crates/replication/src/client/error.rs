@@ -26,6 +26,9 @@ pub enum ClientError {
     /// The server codes state in a way that this end cannot take over.
     #[error(transparent)]
     Settings(#[from] SettingsMismatch),
+    /// A megabyte of events waits to be polled. Take it again after that.
+    #[error("too many events wait: poll what changed, then take this again")]
+    Full,
     /// The server asks what is shown before it was told the last time. It is told once.
     #[error("the server asks again before it was answered")]
     AskedAgain,

@@ -169,6 +169,12 @@ impl Client {
         }
     }
 
+    /// Whether a megabyte of events waits to be [polled](Self::poll_change): until then, further
+    /// ones are refused.
+    pub fn is_full(&self) -> bool {
+        self.inbox.is_full()
+    }
+
     fn hear(&mut self, stay: Stay, said: Said<'_>) -> Result<(), ClientError> {
         let notice = match said {
             Said::State(packet) => {
@@ -207,6 +213,9 @@ impl Client {
             }
             Said::Told { .. } | Said::Testimony { .. } => return Err(ClientError::Malformed),
         };
+        if self.inbox.is_full() {
+            return Err(ClientError::Full);
+        }
         self.inbox.put(stay, notice.0, notice.1);
         // What is still shown after a reconnect is of another world's ticks.
         let shown = self.tick().filter(|_| self.welcome);
