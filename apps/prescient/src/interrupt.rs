@@ -3,6 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use prescient::Cancel;
+
 /// Whether somebody wants this program to end.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Bell>);
@@ -11,6 +13,7 @@ pub struct Interrupt(Arc<Bell>);
 struct Bell {
     is_rung: Mutex<bool>,
     rings: Condvar,
+    cancel: Cancel,
 }
 
 /// The system does not say when somebody presses Ctrl-C.
@@ -26,8 +29,14 @@ impl Interrupt {
         ctrlc::set_handler(move || {
             *bell.is_rung() = true;
             bell.0.rings.notify_all();
+            bell.0.cancel.cancel();
         })?;
         Ok(interrupt)
+    }
+
+    /// The same for what a client waits for.
+    pub fn cancel(&self) -> Cancel {
+        self.0.cancel.clone()
     }
 
     /// Whether to end.

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use prescient::{Change, Client, ClientEvent, CloseReason, Object, token_from_text};
+use prescient::{
+    Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, ConnectToken, Object,
+    Reconnect, local_token, token_from_text,
+};
 use prescient_net::{Clock, TextError};
 use serde_json::json;
 
@@ -25,6 +28,11 @@ pub struct JoinOptions {
     /// Seconds; without it, until Ctrl-C or the end of the server.
     #[arg(long)]
     seconds: Option<u64>,
+    /// Ends when the connection is lost, instead of joining the server again when it is back. With
+    /// a token, its file is read again for that: after a restart of the server it is good once more
+    /// until it expires, and whoever issues tokens may put a new one there.
+    #[arg(long)]
+    no_reconnect: bool,
     /// JSON lines.
     #[arg(long)]
     json: bool,
@@ -55,6 +63,9 @@ pub enum JoinError {
     /// The connection broke.
     #[error("the connection is over: {0}")]
     Left(CloseReason),
+    /// The connection was lost, and the server does not let us in again.
+    #[error("the connection was lost and cannot be made again: {0}")]
+    Lost(ConnectError),
     /// What was shown was never true.
     #[error("{wrong} of {checked} values were never true: please tell us")]
     Wrong {
@@ -71,24 +82,20 @@ pub enum JoinError {
 /// Watches until the time is over, the server ends, or somebody presses Ctrl-C.
 pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
     let interrupt = Interrupt::listen()?;
-    let client = match (&options.token_file, &options.address) {
-        (None, address) => Client::local(address.as_deref().unwrap_or_default(), schema())?,
-        (Some(path), _) => {
-            let name = path.display().to_string();
-            let text = fs::read_to_string(path).map_err(|error| {
-                let path = name.clone();
-                JoinError::Read { path, error }
-            })?;
-            let token = token_from_text(&text);
-            let token = token.map_err(|error| JoinError::Token { path: name, error })?;
-            Client::join(token, schema())?
-        }
+    let token = token(options)?;
+    let again = options.clone();
+    let reconnect = Reconnect::new(move || self::token(&again).ok());
+    let settings = ClientOptions {
+        cancel: interrupt.cancel(),
+        reconnect: (!options.no_reconnect).then_some(reconnect),
+        ..ClientOptions::default()
     };
     let mut watcher = Watcher {
-        client,
+        client: Client::join_with(token, schema(), settings)?,
         all: None,
         checked: 0,
         wrong: 0,
+        is_back: false,
         json: options.json,
     };
     let clock = Clock::start();
@@ -108,8 +115,9 @@ pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
     }
     watcher.report("ended");
     match end {
-        Some(reason) if reason != CloseReason::ShuttingDown => return Err(JoinError::Left(reason)),
-        Some(_) => {}
+        Some(Err(error)) => return Err(JoinError::Lost(error)),
+        Some(Ok(CloseReason::ShuttingDown)) => {}
+        Some(Ok(reason)) => return Err(JoinError::Left(reason)),
         None => watcher.client.leave(),
     }
     let (wrong, checked) = (watcher.wrong, watcher.checked);
@@ -119,18 +127,35 @@ pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
     }
 }
 
+/// A token for the server that was asked for, as it is to be had now.
+fn token(options: &JoinOptions) -> Result<ConnectToken, JoinError> {
+    let Some(path) = &options.token_file else {
+        let address = options.address.as_deref().unwrap_or_default();
+        return Ok(local_token(address).map_err(prescient::JoinError::from)?);
+    };
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        let path = name.clone();
+        JoinError::Read { path, error }
+    })?;
+    let token = token_from_text(&text);
+    token.map_err(|error| JoinError::Token { path: name, error })
+}
+
 struct Watcher {
     client: Client,
     /// How many walkers there are in all, once the server said so.
     all: Option<u32>,
     checked: u64,
     wrong: u64,
+    /// It was in again after its connection was lost, and has not checked anything since.
+    is_back: bool,
     json: bool,
 }
 
 impl Watcher {
     /// Takes in what happened, and says why the connection is over if it is.
-    fn listen(&mut self) -> Option<CloseReason> {
+    fn listen(&mut self) -> Option<Result<CloseReason, ConnectError>> {
         while let Some(event) = self.client.poll() {
             match event {
                 ClientEvent::Change(Change::Created(object) | Change::Updated(object)) => {
@@ -139,15 +164,39 @@ impl Watcher {
                 ClientEvent::Change(Change::Event { payload, .. }) => {
                     self.all = payload.try_into().ok().map(u32::from_le_bytes);
                 }
-                ClientEvent::Left(reason) => return Some(reason),
+                ClientEvent::Disconnected(reason) => {
+                    self.tell("disconnected", &format!("the connection is lost: {reason}"));
+                }
+                ClientEvent::Reconnected => {
+                    (self.all, self.is_back) = (None, true);
+                    self.tell("reconnected", "the server let us in again");
+                }
+                ClientEvent::Left(reason) => return Some(Ok(reason)),
+                ClientEvent::Failed(error) => return Some(Err(error)),
                 _ => {}
             }
         }
         None
     }
 
+    /// What became of the connection, and when.
+    fn tell(&self, event: &str, text: &str) {
+        if self.json {
+            let unix_ms = Clock::unix_millis();
+            println!(
+                "{}",
+                json!({"event": event, "unix_ms": unix_ms, "text": text})
+            );
+        } else {
+            println!("{text}");
+        }
+    }
+
     fn check(&mut self, object: Object) {
         let is_true = self.all.and_then(|all| is_true(&self.client, object, all));
+        if is_true.is_some() && std::mem::take(&mut self.is_back) {
+            self.tell("playing", "what it shows is true again");
+        }
         self.checked += u64::from(is_true.is_some());
         self.wrong += u64::from(is_true == Some(false));
     }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use prescient::{Everything, Ref, Server, ServerEvent, ServerOptions, TokenKey, WorldError};
+use prescient::{
+    Difference, Everything, Ref, Server, ServerEvent, ServerOptions, TokenKey, WorldError,
+};
 use prescient_net::{AddressError, Clock, resolve};
 use serde_json::json;
 
@@ -32,7 +34,8 @@ pub struct ServeOptions {
     /// Seconds; without it, until Ctrl-C.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Lets in whoever has a token that `prescient token` made with this key.
+    /// Lets in whoever has a token that `prescient token` made with this key. Started again with the
+    /// same key and address, it tells the clients it had before that their connections are gone.
     #[arg(long, value_name = "FILE", conflicts_with = "local")]
     key_file: Option<PathBuf>,
     /// Lets in everybody on this machine, and nobody else. The default.
@@ -119,7 +122,12 @@ impl Stage<'_> {
             Some(_) => "whoever has a token: `prescient token --key FILE --protocol PROTOCOL …`",
         };
         self.say(
-            json!({"event": "serving", "address": address, "protocol": protocol}),
+            json!({
+                "event": "serving",
+                "address": address,
+                "protocol": protocol,
+                "unix_ms": Clock::unix_millis(),
+            }),
             format!("serving at {address} to {who}\nthe protocol is {protocol}"),
         );
     }
@@ -162,6 +170,16 @@ impl Stage<'_> {
                     self.say(
                         json!({"event": "left", "peer": peer.0, "reason": reason.to_string()}),
                         format!("a client left: {reason}"),
+                    );
+                }
+                ServerEvent::OtherSchema {
+                    client,
+                    differences,
+                } => {
+                    let what = Difference::list(&differences);
+                    self.say(
+                        json!({"event": "turned away", "client": client.0, "differences": what}),
+                        format!("client {} was turned away: {what}", client.0),
                     );
                 }
                 _ => {}

@@ -3,8 +3,13 @@
 use std::env::temp_dir;
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use prescient::schema::{Class, Field, Kind};
+use prescient::{Client, ClientEvent, Everything, Schema, SchemaBuilder, Server, local_token};
 
 use serde_json::Value;
 
@@ -22,8 +27,18 @@ struct Serving {
 
 impl Serving {
     fn start(arguments: &[&str]) -> Self {
-        let mut process = prescient(&["serve", "--address", "127.0.0.1:0", "--json"])
-            .args(arguments)
+        Self::start_at("127.0.0.1:0", arguments)
+    }
+
+    fn start_at(address: &str, arguments: &[&str]) -> Self {
+        let mut command = prescient(&["serve", "--address", address, "--json"]);
+        command.args(arguments);
+        Self::run(command)
+    }
+
+    /// Any command that says what happens in lines of JSON.
+    fn run(mut command: Command) -> Self {
+        let mut process = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the binary of this package");
@@ -48,6 +63,12 @@ impl Serving {
         let id = self.process.id().to_string();
         let sent = Command::new("kill").args(["-INT", &id]).status();
         assert!(sent.expect("there is `kill`").success());
+    }
+
+    /// What `kill -9` does: it has no time for a goodbye.
+    fn kill(mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it ends");
     }
 
     fn wait(mut self) -> ExitStatus {
@@ -136,4 +157,116 @@ fn with_a_key_only_tokens_open_the_door() {
     for path in [key, token] {
         fs::remove_file(path).expect("it was made here");
     }
+}
+
+/// A server is killed and started again at the same port: its client knows, and plays again.
+///
+/// Fails without `answer_unknown` in the transport's server, or if `join` does not reconnect.
+#[test]
+fn a_killed_server_is_joined_again() {
+    let mut server = Serving::start(&["--entities", "20"]);
+    let address = server.line("serving")["address"].clone();
+    let address = address.as_str().expect("text");
+    let mut client = Serving::run(prescient(&["join", address, "--json"]));
+    server.line("joined");
+    assert_eq!(client.line("second")["wrong"], 0);
+    server.kill();
+
+    let mut server = Serving::start_at(address, &["--entities", "30"]);
+    let began = server.line("serving")["unix_ms"].as_u64();
+    let began = began.expect("a number");
+    let mut after = |event: &str| {
+        let at = client.line(event)["unix_ms"].as_u64();
+        at.expect("a number").saturating_sub(began)
+    };
+    let knew = after("disconnected");
+    let playing = after("playing");
+    // How long it takes is for `./check holes` to judge, on a machine that does nothing else.
+    println!("restart: knew after {knew} ms, played after {playing} ms");
+    server.line("joined");
+    client.press_ctrl_c();
+    let ended = client.line("ended");
+    assert_eq!(
+        (&ended["objects"], &ended["wrong"]),
+        (&30.into(), &0.into())
+    );
+    assert!(client.wait().success());
+}
+
+/// Ctrl-C ends a client while it connects to something that never answers.
+///
+/// Fails if `join` does not hand its interrupt to the client: then it ends after ten seconds, and
+/// says that there was no answer.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_client_that_is_not_in_yet() {
+    let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let address = hangs.local_addr().expect("bound").to_string();
+    let mut joining = prescient(&["join", &address]);
+    let joining = joining.stdout(Stdio::null()).stderr(Stdio::piped());
+    let joining = joining.spawn().expect("the binary of this package");
+    let asked = hangs.recv_from(&mut [0; 1500]);
+    assert_eq!(asked.expect("it asks to be let in").0, 1200);
+    let id = joining.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("there is `kill`").success());
+    let ended = joining.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(errors.contains("cancelled"), "{errors}");
+}
+
+/// What a terminal would do with such a name is no business of who chose it.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}\u{9b}31m\u{202e}evil\r\n\u{2066}";
+
+fn hostile_schema() -> Schema {
+    let kind = Kind::Variant {
+        names: vec![HOSTILE.to_owned()],
+    };
+    let class = Class::new(HOSTILE, vec![Field::new(HOSTILE, kind.clone())]);
+    let known = Class::new("walker", vec![Field::new("number", kind)]);
+    let schema = SchemaBuilder::new().class(class).class(known).build();
+    schema.expect("names may be anything")
+}
+
+fn is_harmless(text: &str) -> bool {
+    let does_more = |c: char| c.is_control() || "\u{202e}\u{2066}".contains(c);
+    text.contains("evil") && !text.trim_end().contains(does_more)
+}
+
+/// Fails if `Difference` writes names as they are.
+#[test]
+fn names_of_others_do_nothing_to_a_terminal() {
+    // A server, and who joins it.
+    let server = Server::local("127.0.0.1:0", hostile_schema(), Everything);
+    let mut server = server.expect("a free port");
+    let address = server.address().expect("a socket").to_string();
+    let mut joining = prescient(&["join", &address]);
+    let joining = joining.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut joining = joining.spawn().expect("the binary of this package");
+    while joining.try_wait().expect("it is ours").is_none() {
+        server.wait(Duration::from_millis(5));
+        while server.poll().is_some() {}
+    }
+    let ended = joining.wait_with_output().expect("it ended");
+    let errors = String::from_utf8(ended.stderr).expect("text");
+    assert!(is_harmless(&errors), "{errors:?}");
+
+    // A client, and whom it joins.
+    let mut serving = prescient(&["serve", "--address", "127.0.0.1:0"]);
+    let mut serving = Serving::run({
+        serving.args(["--entities", "1"]);
+        serving
+    });
+    let first = serving.lines.next().expect("a line").expect("text");
+    let address = first.split(' ').nth(2).expect("where it is");
+    let token = local_token(address).expect("on this machine");
+    let mut client = Client::start(token, hostile_schema()).expect("a socket");
+    let left = |event: &ClientEvent| matches!(event, ClientEvent::Left(_));
+    while !std::iter::from_fn(|| client.poll()).any(|event| left(&event)) {
+        client.wait(Duration::from_millis(5));
+    }
+    let mut lines = serving.lines.by_ref().map(|line| line.expect("text"));
+    let line = lines.find(|line| line.contains("was turned away"));
+    let line = line.expect("it says so");
+    assert!(is_harmless(&line), "{line:?}");
 }

@@ -33,6 +33,33 @@ fn nobody_sees_or_hears_what_was_never_so() {
     }
 }
 
+/// Seeds wrap around. Fails if those behind the last are left out (`seed.saturating_add`): then
+/// nothing is played, and that is a success.
+#[test]
+fn the_last_seeds_are_played_and_nothing_is_no_success() {
+    let storm = |seed: u64, seeds: &str| {
+        Command::new(env!("CARGO_BIN_EXE_prescient"))
+            .args(["scenario", "storm", "--seed", &seed.to_string()])
+            .args(["--seeds", seeds, "--json"])
+            .output()
+            .expect("the binary of this package")
+    };
+    for (seed, seeds) in [(u64::MAX, "1"), (u64::MAX, "2"), (u64::MAX - 1, "3")] {
+        let output = storm(seed, seeds);
+        assert!(output.status.success());
+        let report: Value = serde_json::from_slice(&output.stdout).expect("an object");
+        let each = report["packets"].as_u64().expect("a number");
+        assert!(
+            each > 100 * seeds.parse::<u64>().expect("a number"),
+            "{report}"
+        );
+    }
+    let nothing = storm(1, "0");
+    assert!(!nothing.status.success());
+    let error = String::from_utf8_lossy(&nothing.stderr);
+    assert!(error.contains("nothing was played"), "{error}");
+}
+
 /// A seed is the same storm each time. Fails if anything in it is decided by a clock, or by the
 /// order of a hash map.
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use serde_json::Value;
@@ -164,4 +164,38 @@ fn a_port_that_is_taken_is_no_obstacle() {
     assert_ne!(demo.host, format!("127.0.0.1:{port}"));
     let (head, _) = answer(&demo.host, "GET / HTTP/1.1\r\nHost: localhost", "").expect("an answer");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+}
+
+/// Somebody opens all connections that there may be and says nothing: others still see the page.
+///
+/// Fails if one too many is closed without an answer (`enter` without `send_one_away`).
+#[test]
+fn idle_connections_lock_nobody_out() {
+    let demo = Demo::start(0);
+    let idle: Vec<_> = (0..200)
+        .map(|_| TcpStream::connect(&demo.host).expect("somebody listens"))
+        .collect();
+    let request = format!("GET / HTTP/1.1\r\nHost: {}", demo.host);
+    for _ in 0..10 {
+        let (head, page) = answer(&demo.host, &request, "").expect("an answer");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(page.contains("<h1>"), "{page}");
+    }
+    // Those who watch stay while others say nothing.
+    let frames = format!("GET /frames HTTP/1.1\r\nHost: {}", demo.host);
+    let mut watching = ask(&demo.host, &frames, "").expect("somebody listens");
+    let mut line = String::new();
+    while line != "event: frame\n" {
+        line.clear();
+        assert_ne!(watching.read_line(&mut line).expect("text"), 0);
+    }
+    let more: Vec<_> = (0..200)
+        .map(|_| TcpStream::connect(&demo.host).expect("somebody listens"))
+        .collect();
+    answer(&demo.host, &request, "").expect("an answer");
+    for _ in 0..20 {
+        line.clear();
+        assert_ne!(watching.read_line(&mut line).expect("text"), 0, "sent away");
+    }
+    drop((idle, more));
 }

@@ -76,11 +76,16 @@ impl fmt::Display for Side {
     }
 }
 
+/// Names come from whoever is at the other end, and end up in terminals and logs: what they could
+/// do there is escaped (control characters, and those that change the direction of text).
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Class { class, only } => write!(f, "class `{class}`: only {only}"),
+            Self::Class { class, only } => {
+                write!(f, "class `{}`: only {only}", class.escape_debug())
+            }
             Self::Field { class, field, only } => {
+                let (class, field) = (class.escape_debug(), field.escape_debug());
                 write!(f, "class `{class}`, field `{field}`: only {only}")
             }
             Self::Property {
@@ -90,10 +95,11 @@ impl fmt::Display for Difference {
                 here,
                 there,
             } => {
-                write!(f, "class `{class}`")?;
+                write!(f, "class `{}`", class.escape_debug())?;
                 if let Some(field) = field {
-                    write!(f, ", field `{field}`")?;
+                    write!(f, ", field `{}`", field.escape_debug())?;
                 }
+                let (here, there) = (here.escape_debug(), there.escape_debug());
                 write!(f, ": {property} {here} here, {there} there")
             }
         }

@@ -72,7 +72,9 @@ impl fmt::Display for DecodeError {
         match self {
             Self::Version => f.write_str("the schema is in another version of the format"),
             Self::Malformed => f.write_str("the bytes are not a schema"),
-            Self::UnknownContract(name) => write!(f, "no predictive contract `{name}` here"),
+            Self::UnknownContract(name) => {
+                write!(f, "no predictive contract `{}` here", name.escape_debug())
+            }
             Self::Invalid(error) => error.fmt(f),
         }
     }

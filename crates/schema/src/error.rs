@@ -45,12 +45,13 @@ impl SchemaError {
     }
 }
 
+/// Names are escaped, as in a [`Difference`](crate::Difference).
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(class) = &self.class {
-            write!(f, "class `{class}`")?;
+            write!(f, "class `{}`", class.escape_debug())?;
             if let Some(field) = &self.field {
-                write!(f, ", field `{field}`")?;
+                write!(f, ", field `{}`", field.escape_debug())?;
             }
             f.write_str(": ")?;
         }
@@ -138,7 +139,9 @@ impl fmt::Display for Fault {
             }
             Self::LevelsOnExact => "only integers and stepped floats have levels",
             Self::LevelsOnPriorityZero => "priority 0 is never degraded, so it has no levels",
-            Self::NoSuchField(name) => return write!(f, "there is no field `{name}`"),
+            Self::NoSuchField(name) => {
+                return write!(f, "there is no field `{}`", name.escape_debug());
+            }
             Self::BadIndex(index) => return write!(f, "there is no field {index}"),
             Self::SeveralFields => "one number is needed here, this is several fields",
             Self::DeclaredTwice => "declared twice",
@@ -156,8 +159,12 @@ impl fmt::Display for Fault {
             }
             Self::BadKey(columns) => return write!(f, "a key of {columns} columns"),
             Self::DeclaredOnItem => "this cannot be declared inside a container",
-            Self::NoSuchClass(class) => return write!(f, "there is no class `{class}`"),
-            Self::NoSuchTable(table) => return write!(f, "there is no table `{table}`"),
+            Self::NoSuchClass(class) => {
+                return write!(f, "there is no class `{}`", class.escape_debug());
+            }
+            Self::NoSuchTable(table) => {
+                return write!(f, "there is no table `{}`", table.escape_debug());
+            }
         };
         f.write_str(text)
     }

@@ -15,6 +15,9 @@ pub enum Scenario {
 /// Why a scenario did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
+    /// Nobody was sent anything, which shows nothing.
+    #[error("nothing was played: ask for at least one seed")]
+    Nothing,
     /// What went wrong is printed above.
     #[error("{failures} of {seeds} seeds failed")]
     Failed {

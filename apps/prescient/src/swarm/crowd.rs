@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prescient::{
-    Change, Client, ClientEvent, ClientId, ConnectToken, Grant, Object, TokenKey, UnixTime,
-    key_from_text,
+    Change, Client, ClientEvent, ClientId, ClientOptions, ConnectToken, Grant, Object, Reconnect,
+    TokenKey, UnixTime, key_from_text,
 };
 use prescient_net::{Clock, SystemEntropy, resolve};
 use prescient_sim::link::{Conditions, Rate, RecordedLink, UdpConditioner};
@@ -137,9 +137,15 @@ impl Crowd {
 
     /// A client that begins to join, and takes this seat.
     fn newcomer(&mut self, seat: usize) -> Result<Seat, SwarmError> {
-        let token = token(self.count, &self.key, &self.servers)?;
+        let (number, key, servers) = (self.count, self.key.clone(), self.servers.clone());
+        let token = token(number, &key, &servers)?;
         self.count += 1;
-        let client = Client::start(token, schema())?;
+        let again = move || self::token(number, &key, &servers).ok();
+        let options = ClientOptions {
+            reconnect: Some(Reconnect::new(again)),
+            ..ClientOptions::default()
+        };
+        let client = Client::start_with(token, schema(), options)?;
         let watched = self.ready.watch(seat, &client);
         watched.map_err(SwarmError::Sockets)?;
         Ok(Seat {
@@ -156,6 +162,10 @@ impl Crowd {
                 continue;
             };
             while let Some(event) = seat.client.poll() {
+                if event == ClientEvent::Reconnected {
+                    // It is looked at now and then without it, too.
+                    let _ = self.ready.watch(number, &seat.client);
+                }
                 seat.handle(event, self.entities);
             }
         }
@@ -175,7 +185,9 @@ impl Seat {
     fn handle(&mut self, event: ClientEvent, entities: u32) {
         match event {
             ClientEvent::Joined => self.joined = true,
-            ClientEvent::Failed(_) | ClientEvent::Left(_) => self.left = true,
+            ClientEvent::Failed(_) | ClientEvent::Left(_) | ClientEvent::Disconnected(_) => {
+                self.left = true;
+            }
             ClientEvent::Change(Change::Created(object) | Change::Updated(object)) => {
                 self.check(object, entities);
             }

@@ -52,9 +52,12 @@ impl<const MOST: usize> Text<MOST> {
     }
 }
 
+/// For terminals and logs, with everything escaped that would do more there than to be read: control
+/// characters and those that change the direction of text. [`as_str`](Text::as_str) is the text
+/// itself.
 impl<const MOST: usize> fmt::Display for Text<MOST> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        fmt::Display::fmt(&self.0.escape_debug(), formatter)
     }
 }
 

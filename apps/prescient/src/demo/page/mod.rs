@@ -6,16 +6,17 @@
 
 mod frames;
 mod request;
+mod visitors;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use frames::Frames;
 use request::{Refusal, Request};
+use visitors::{Visit, Visitors};
 
 use super::board::Board;
 
@@ -58,31 +59,23 @@ impl Page {
 }
 
 fn serve(listener: &TcpListener, board: &Board) {
-    let connections = AtomicUsize::new(0);
+    let visitors = Visitors::default();
     thread::scope(|scope| {
         for stream in listener.incoming() {
             if board.is_over() {
                 return;
             }
-            let Ok(stream) = stream else {
-                continue;
-            };
-            // One too many is closed without an answer.
-            if connections.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS {
-                let connections = &connections;
-                scope.spawn(move || {
-                    // Whoever does not listen any more need not be told what went wrong.
-                    let _ = answer(stream, board);
-                    connections.fetch_sub(1, Ordering::Relaxed);
-                });
-            } else {
-                connections.fetch_sub(1, Ordering::Relaxed);
+            if let Ok(stream) = stream
+                && let Some(visit) = visitors.enter(&stream)
+            {
+                // Whoever does not listen any more need not be told what went wrong.
+                scope.spawn(move || drop(answer(stream, &visit, board)));
             }
         }
     });
 }
 
-fn answer(mut stream: TcpStream, board: &Board) -> io::Result<()> {
+fn answer(mut stream: TcpStream, visit: &Visit<'_>, board: &Board) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let request = match Request::read(&mut stream, || board.is_over()) {
@@ -93,6 +86,7 @@ fn answer(mut stream: TcpStream, board: &Board) -> io::Result<()> {
             return request::hear_out(&mut stream, || board.is_over());
         }
     };
+    visit.has_asked();
     let file = FILES.iter().find(|(path, ..)| *path == request.path);
     match (file, request.path.as_str()) {
         (Some((_, kind, text)), _) => send(&mut stream, "200 OK", kind, text),
@@ -133,6 +127,4 @@ const FILES: [(&str, &str, &str); 4] = [
     ("/icon.svg", "image/svg+xml", include_str!("icon.svg")),
 ];
 /// How long a browser may take to take something.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Browsers hold up to six for each tab.
-const MOST_CONNECTIONS: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(1);

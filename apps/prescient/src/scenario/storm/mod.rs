@@ -48,7 +48,8 @@ pub struct StormOptions {
 /// Plays storms and says what went wrong.
 pub fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
     let StormOptions { seeds, seed, json } = *options;
-    let all: Vec<u64> = (seed..seed.saturating_add(seeds)).collect();
+    // After the last seed comes the first.
+    let all: Vec<u64> = (0..seeds).map(|number| seed.wrapping_add(number)).collect();
     let verdicts: Vec<(u64, Verdict)> =
         all.into_par_iter().map(|seed| (seed, play(seed))).collect();
     let failed = verdicts.iter().filter(|(_, verdict)| verdict.is_bad());
@@ -79,6 +80,7 @@ pub fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
         }
     }
     match failures {
+        0 if sum.packets == 0 => Err(ScenarioError::Nothing),
         0 => Ok(()),
         failures => Err(ScenarioError::Failed { failures, seeds }),
     }
