@@ -28,7 +28,7 @@ pub(crate) struct Choice {
     pub limit: usize,
     /// Chosen groups of more than one, each ascending.
     groups: Vec<Vec<u32>>,
-    /// Whose turn it is among the new ones and among the known ones.
+    /// EntityKey turn it is among the new ones and among the known ones.
     firsts: Vec<Vec<u32>>,
 }
 

@@ -243,7 +243,9 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             scale,
             signs: [0; N],
         };
-        self.number(&number, &NONE, value as i64) as u64 as usize
+        let count = usize::try_from(self.number(&number, &NONE, value as i64));
+        self.insist(count.is_ok());
+        count.unwrap_or(1)
     }
 
     /// An item that becomes another one: its columns behind the key, as they differ.
@@ -285,7 +287,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 continue;
             }
             let value = match site.shapes[at] {
-                Shape::Symbol { values: 2 } => 1 - old[at],
+                // Contents whose cells collide are taken for each other: the old value may be any.
+                Shape::Symbol { values: 2 } => 1i64.wrapping_sub(old[at]),
                 Shape::Symbol { values } => {
                     let from = hash(old[at] as u64);
                     self.symbol(Topic::Symbol, field, &[from, 0, from, 0, 0], values, actual)
@@ -361,7 +364,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                 continue;
             }
             let value = match site.shapes[at] {
-                Shape::Symbol { values: 2 } => 1 - guess,
+                Shape::Symbol { values: 2 } => 1i64.wrapping_sub(guess),
                 Shape::Symbol { values } => {
                     let from = hash(guess as u64);
                     let contexts = [from, 0, from, 0, 0];

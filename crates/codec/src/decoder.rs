@@ -25,7 +25,7 @@ use crate::{
     prior::{Prior, PriorMismatch},
     range::RangeDecoder,
     session::Session,
-    twin::{HISTORY, Rows, Twin, Views, Whose},
+    twin::{EntityKey, HISTORY, Rows, Twin, Views},
     units::{ClientId, Sequence, Slot, Tick},
 };
 
@@ -48,6 +48,9 @@ pub struct Decoder {
     /// Ids in the last packet; `None` if it was full.
     covered: Option<Vec<ClientId>>,
     refusals: u32,
+    /// Decisions in applied packets, and decisions folded for packets that were then refused.
+    useful: u64,
+    wasted: u64,
     scratch: Scratch,
     readout: Readout,
 }
@@ -123,6 +126,8 @@ impl Decoder {
             unconfirmed: BTreeSet::new(),
             covered: Some(Vec::new()),
             refusals: 0,
+            useful: 0,
+            wasted: 0,
             scratch: Scratch::default(),
             readout: Readout::default(),
         }
@@ -170,6 +175,12 @@ impl Decoder {
         !reference.is_none() && self.shown.entity(reference).is_none()
     }
 
+    /// Entities that this end is willing to hold from now on, in place of [`Config::max_entities`].
+    /// Those that are shown already stay.
+    pub fn set_max_entities(&mut self, most: usize) {
+        self.config.max_entities = most;
+    }
+
     /// The entities that the last packet covered, ascending; all that are shown, if it was full.
     pub fn covered(&self) -> impl Iterator<Item = ClientId> + '_ {
         let some = self.covered.iter().flatten().copied();
@@ -181,6 +192,7 @@ impl Decoder {
     /// entity's recent values say, including the newest one. `None` without enough of them.
     pub fn derivative(&self, id: ClientId, field: u16, order: usize) -> Option<(i64, i64)> {
         let now = self.shown.newest()?;
+        let coefficients = order.checked_add(1)?;
         let slot = Slot(id.0);
         let mut offsets = Vec::new();
         let mut values = Vec::new();
@@ -192,17 +204,14 @@ impl Decoder {
             };
             offsets.push(-(now.since(tick) as i32));
             values.push(*row.get(usize::from(field))?);
-            if values.len() == order + 1 {
+            if values.len() == coefficients {
                 break;
             }
         }
-        let weights = crate::predict::polynomial::fit(&offsets, order + 1, order).ok()?;
-        let sum: i128 = weights
-            .numerators
-            .iter()
-            .zip(&values)
-            .map(|(&weight, &value)| i128::from(weight) * i128::from(value))
-            .sum();
+        let weights = crate::predict::polynomial::fit(&offsets, coefficients, order).ok()?;
+        let terms = weights.numerators.iter().zip(&values);
+        let sum = terms.map(|(&weight, &value)| i128::from(weight) * i128::from(value));
+        let sum = sum.fold(0, i128::saturating_add);
         Some((i64::try_from(sum).ok()?, weights.denominator))
     }
 
@@ -240,13 +249,14 @@ impl Decoder {
             return Err(DecodeError::Malformed);
         }
         let mut fresh = None;
+        let mut folded = 0;
         if header.epoch != self.epoch {
             if header.cursor.0 != 0 {
                 return Err(DecodeError::UnknownModel);
             }
             fresh = Some(Twin::new(self.layout.clone(), &self.config, true));
         } else {
-            self.fold_for::<N>(&header)?;
+            folded = self.fold_for::<N>(&header)?;
         }
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, header.tick, header.cursor, header.full);
@@ -263,6 +273,7 @@ impl Decoder {
                 })
             }
             Err(error) => {
+                self.wasted += folded;
                 self.spare.push(log);
                 self.twin.roll_back();
                 Err(error)
@@ -270,10 +281,11 @@ impl Decoder {
         }
     }
 
-    /// Brings the model to where the sender's was when it wrote the packet.
-    fn fold_for<const N: usize>(&mut self, header: &Header) -> Result<(), DecodeError> {
+    /// Brings the model to where the sender's was when it wrote the packet, and returns how many
+    /// decisions that took.
+    fn fold_for<const N: usize>(&mut self, header: &Header) -> Result<u64, DecodeError> {
         if header.cursor == self.cursor {
-            return Ok(());
+            return Ok(0);
         }
         if self
             .logs
@@ -282,18 +294,25 @@ impl Decoder {
         {
             return Err(DecodeError::UnknownModel);
         }
-        let rows = Shown(&self.shown);
-        for log in &self.logs {
+        let behind = self.cursor;
+        let is_folded = |log: &&Log| {
             let excluded =
                 |(from, to): &(Sequence, Sequence)| (*from..=*to).contains(&log.sequence);
-            if log.sequence > self.cursor
+            log.sequence > behind
                 && log.sequence <= header.cursor
                 && !header.excluded.iter().any(excluded)
-            {
-                self.twin.fold::<N>(log, &rows);
-            }
+        };
+        let folded = self.logs.iter().filter(is_folded);
+        let work: u64 = folded.map(|log| log.decisions.count() as u64).sum();
+        // A refused packet is rolled back and can be sent again, so folding for it must not be free.
+        if self.wasted.saturating_add(work) > FREE_WASTE + WASTE * self.useful {
+            return Err(DecodeError::UnknownModel);
         }
-        Ok(())
+        let rows = Shown(&self.shown);
+        for log in self.logs.iter().filter(is_folded) {
+            self.twin.fold::<N>(log, &rows);
+        }
+        Ok(work)
     }
 
     fn read<const N: usize>(
@@ -348,10 +367,10 @@ impl Decoder {
         let mut unfolded = self.logs.iter().filter(|old| old.sequence > header.cursor);
         let error = match read {
             Err(_) => DecodeError::Malformed,
-            Ok(()) if !is_fresh && !unfolded.all(|old| keeps_classes(&old.spawns, &log.spawns)) => {
+            Ok(()) if !is_fresh && !unfolded.all(|old| classes_agree(&old.spawns, &log.spawns)) => {
                 DecodeError::Malformed
             }
-            Ok(()) if !is_right(finish_check(sum, twin, log, &rows), check) => {
+            Ok(()) if !check_matches(finish_check(sum, twin, log, &rows), check) => {
                 DecodeError::CheckFailed
             }
             Ok(()) => return Ok(()),
@@ -377,6 +396,7 @@ impl Decoder {
             }
         }
         self.twin.commit();
+        self.useful += log.decisions.count() as u64;
         self.show(header, &log);
         let gap = header.sequence.0 - self.newest.0;
         self.applied = self.applied.checked_shl(gap).unwrap_or(0) | 1;
@@ -462,10 +482,10 @@ impl Decoder {
     }
 }
 
-/// Whether entities that appear in two packets, each ascending by id, are of the same class in both.
-/// The model has the class of whichever packet is folded first, and the shown world that of the later
-/// one: a row of one class would be read as if it were of the other.
-fn keeps_classes(earlier: &[(u32, u16)], later: &[(u32, u16)]) -> bool {
+/// Whether the ids that two packets both spawn have the same class in both; spawns are sorted by id.
+/// If not, the model takes the class of whichever packet is folded first and the shown world that of
+/// the later packet, and rows of one class are read as rows of the other.
+fn classes_agree(earlier: &[(u32, u16)], later: &[(u32, u16)]) -> bool {
     let mut earlier = earlier.iter().peekable();
     later.iter().all(|&(id, class)| {
         while earlier.next_if(|&&(other, _)| other < id).is_some() {}
@@ -474,9 +494,9 @@ fn keeps_classes(earlier: &[(u32, u16)], later: &[(u32, u16)]) -> bool {
     })
 }
 
-/// Whether a packet's check is the one that its contents have. Fuzzing takes any: a forger computes
-/// the right one, and random changes of bytes would not get past it.
-fn is_right(computed: u16, received: u16) -> bool {
+/// Compares a packet's check. Fuzzing accepts any: a forger computes the right one, and random
+/// mutations would not get past the comparison.
+fn check_matches(computed: u16, received: u16) -> bool {
     cfg!(fuzzing) || computed == received
 }
 
@@ -487,7 +507,7 @@ impl Rows for Shown<'_> {
     #[inline]
     fn row<'a>(
         &'a self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         tick: Tick,
         _: u8,
         _: &'a mut Vec<i64>,
@@ -498,7 +518,7 @@ impl Rows for Shown<'_> {
     #[inline]
     fn rows<'a, 's: 'a>(
         &'s self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         samples: &Samples,
         _: u8,
         _: &'a mut [Vec<i64>; ROWS],
@@ -514,7 +534,7 @@ impl Rows for Shown<'_> {
     #[inline]
     fn latest<'a>(
         &'a self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         _: u8,
         _: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
@@ -535,6 +555,10 @@ impl Rows for Shown<'_> {
 /// Packets in a row that may be refused before a new epoch is asked for.
 const PATIENCE: u32 = 3;
 const SPARE: usize = 4;
+/// Decisions that may be folded for refused packets: this many per decision of an applied packet, and
+/// a number that is always allowed.
+const WASTE: u64 = 4;
+const FREE_WASTE: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ pub(crate) struct Population {
     seats: Vec<Seat>,
     /// The active ones, in an order that is private to each end.
     entities: Vec<Entity>,
-    /// Whose they are.
+    /// EntityKey they are.
     owners: Vec<u32>,
 }
 

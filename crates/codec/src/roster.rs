@@ -18,7 +18,7 @@ use crate::{
     predict::{ROWS, Samples},
     queue::Queue,
     sighting::Sightings,
-    twin::{Rows, Views, Whose},
+    twin::{EntityKey, Rows, Views},
     units::{Sequence, Slot, Tick, Weight},
 };
 
@@ -239,7 +239,7 @@ impl Rows for Sight<'_> {
     #[inline]
     fn row<'a>(
         &'a self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         tick: Tick,
         level: u8,
         buffer: &'a mut Vec<i64>,
@@ -251,7 +251,7 @@ impl Rows for Sight<'_> {
     #[inline]
     fn rows<'a, 's: 'a>(
         &'s self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         samples: &Samples,
         level: u8,
         buffers: &'a mut [Vec<i64>; ROWS],
@@ -276,7 +276,7 @@ impl Rows for Sight<'_> {
     #[inline]
     fn latest<'a>(
         &'a self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         level: u8,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
@@ -306,7 +306,7 @@ impl Truth for Sight<'_> {
     #[inline]
     fn glance<'s>(
         &'s self,
-        Whose { id, class }: Whose,
+        EntityKey { id, class }: EntityKey,
         samples: &Samples,
         window: &mut Window<'s>,
     ) -> Option<[&'s [i64]; 3]> {

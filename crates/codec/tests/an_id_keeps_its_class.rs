@@ -13,9 +13,9 @@ use prescient_codec::{Ack, Config, DecodeError, Decoder, Policy, Profile};
 use prescient_schema::{Class, Field, Kind, Schema};
 use prescient_tests::seeds::over_seeds;
 
-/// Six packets of 53 bytes made a decoder index a row of one field with a class of many. Fails with
-/// that panic if `Decoder::read` does not ask `keeps_classes` and `Archive::record_of` does not look at the
-/// class; and with an accepted packet if only the former is left out.
+/// Six packets of about 60 bytes together made a decoder index a row of one field by a class of many.
+/// Fails with that panic if `Decoder::read` does not call `classes_agree` and `Archive::record_of` does
+/// not compare the class, and with an accepted packet without the former.
 #[test]
 fn six_packets_do_not_end_a_decoder() {
     over_seeds(20, |seed| {

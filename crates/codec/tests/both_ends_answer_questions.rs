@@ -74,6 +74,7 @@ fn derivatives_of_polynomials_are_exact() {
         }
         assert_eq!(pair.decoder.derivative(ClientId(77), 0, 1), None);
         assert_eq!(pair.decoder.derivative(id, 9, 1), None);
+        assert_eq!(pair.decoder.derivative(id, 0, usize::MAX), None);
         // Ticks need not be evenly spaced.
         let gap = 1 + random.below(3) as u32;
         pair.tick += gap - 1;

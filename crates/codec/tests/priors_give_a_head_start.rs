@@ -234,6 +234,38 @@ fn a_forged_prior_is_an_error_or_a_prior_that_both_ends_agree_on() {
     );
 }
 
+/// Fails with a panic (or, without overflow checks, with an accepted prior) if weights are compared
+/// by their magnitude: the least number has none.
+#[test]
+fn no_weight_is_beyond_its_limit() {
+    let honest = trained(1, 5, Profile::Default).to_bytes();
+    let rest = 10 + honest[10..].iter().take_while(|&&b| b > 0x7F).count() + 1;
+    for weight in [
+        i64::from(i32::MIN),
+        i64::from(i32::MAX),
+        -(1 << 18) - 1,
+        1 << 18,
+    ] {
+        let moved = weight - 42_000;
+        let mut bytes = honest[..10].to_vec();
+        let mut number = (moved << 1 ^ moved >> 63) as u64;
+        while number > 0x7F {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes.extend_from_slice(&honest[rest..honest.len() - 16]);
+        let seal = Fingerprint::of_bytes(&bytes);
+        bytes.extend(seal.to_be_bytes());
+        let read = Prior::from_bytes(&bytes).map(drop);
+        let expected = match weight == 1 << 18 {
+            true => Ok(()),
+            false => Err(PriorError::Malformed),
+        };
+        assert_eq!(read, expected, "{weight}");
+    }
+}
+
 fn int(bits: u8) -> Kind {
     Kind::Int { bits, signed: true }
 }

@@ -71,6 +71,9 @@ pub(crate) struct Intake {
     news: BTreeMap<(Serial, u8), Parcel>,
     /// Something arrived that was not acknowledged.
     pub unanswered: bool,
+    /// The most entities that the client could ever report by: numbers that it used then are given
+    /// back only once it knows that we know.
+    most: usize,
 }
 
 impl Intake {
@@ -80,6 +83,7 @@ impl Intake {
             decoder: Decoder::new(Arc::new(schema), config),
             news: BTreeMap::new(),
             unanswered: false,
+            most: 0,
         }
     }
 
@@ -87,15 +91,19 @@ impl Intake {
         &self.decoder
     }
 
-    /// Takes a packet; `find` says which entity the client called by a number when it showed a tick.
+    /// Takes a packet of a client that reports by `most` entities; `find` says which entity the client
+    /// called by a number when it showed a tick.
     pub fn take(
         &mut self,
         packet: &[u8],
+        most: usize,
         world: &World,
         peer: PeerId,
         find: &Find<'_>,
     ) -> Result<(), DecodeError> {
         self.unanswered = true;
+        self.most = self.most.max(most);
+        self.decoder.set_max_entities(self.most);
         let applied = self.decoder.decode(packet)?;
         let shown = self.decoder.world();
         let Some(changes) = shown.changes(applied.tick) else {

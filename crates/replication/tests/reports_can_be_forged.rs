@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::{Dice, Unit, greet, schema};
 use forger::Forger;
-use prescient_codec::{Ack, DecodeError};
+use prescient_codec::{Ack, ClientId, DecodeError, Encoder, HISTORY, Slot, history::Archive};
 use prescient_replication::{
     Client, ClientError, Config, Everything, PeerId, Server, ServerConfig, Tick,
 };
@@ -20,8 +20,8 @@ const LIAR: PeerId = PeerId(1);
 const WITNESS: PeerId = PeerId(2);
 
 /// A client that is in charge of an object reports it under one class and then another. Fails with a
-/// panic of the server if `Decoder::read` does not ask `keeps_classes` and `Archive::record_of` does
-/// not look at the class.
+/// panic of the server if `Decoder::read` does not call `classes_agree` and `Archive::record_of` does
+/// not compare the class.
 #[test]
 fn a_client_in_charge_does_not_end_its_server() {
     over_seeds(20, |seed| {
@@ -72,7 +72,51 @@ fn a_client_in_charge_does_not_end_its_server() {
     });
 }
 
-/// The same from a hostile server. Fails like the above, but in the client.
+/// Ids of reported entities index a table at the server: one far id would make it large, and every
+/// later report would go through all of it. Fails if `Peer::report` allows `Config::max_entities` ids
+/// to a client that is in charge of one object.
+#[test]
+fn a_client_in_charge_of_little_makes_no_large_table() {
+    over_seeds(20, |seed| {
+        let mut dice = Dice::new(seed);
+        // 64 for the object, and 1024 that may be left of others.
+        let limit = 1088;
+        let far = limit + dice.below(8192 - u64::from(limit)) as u32;
+        for (id, newest) in [(limit - 1, Some(1)), (limit, None), (far, None)] {
+            let mut stage = Stage::new();
+            stage.own(LIAR);
+            let schema = Arc::new(reported(stage.server.world().archive().schema()));
+            let packet = appearance(&schema, id);
+            let taken = stage.server.handle(LIAR, &report(&packet));
+            taken.expect("what cannot be applied heals by itself");
+            let ack = stage.server.acknowledgement(LIAR);
+            let ack = ack.and_then(|ack| Ack::from_bytes(&ack[1..]));
+            assert_eq!(ack.map(|ack| ack.newest.0), newest, "number {id}");
+        }
+    });
+}
+
+/// A first packet in which an entity has this number.
+fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
+    let mut archive = Archive::new(schema.clone(), HISTORY);
+    let mut encoder = Encoder::new(schema.clone(), Config::default());
+    let mut capture = archive.begin(Tick(1)).expect("the first");
+    for _ in 0..=id {
+        capture.spawn(1, &[0, 0, 0]).expect("sound");
+    }
+    capture.finish();
+    for slot in (0..=id).map(Slot) {
+        encoder.show(slot, &archive);
+    }
+    // Nobody was told of the others.
+    for slot in (0..id).map(Slot) {
+        encoder.hide(slot);
+    }
+    assert_eq!(encoder.client_id(Slot(id)), Some(ClientId(id)));
+    encoder.encode(&archive, None).expect("a new tick").bytes
+}
+
+/// The same as the first, from a hostile server. Fails like the above, but in the client.
 #[test]
 fn a_server_does_not_end_its_clients() {
     over_seeds(20, |seed| {

@@ -22,7 +22,7 @@ use crate::{
     predict::{ROWS, Samples},
     range::{RangeDecoder, RangeEncoder},
     session::{List, Session},
-    twin::{Rows, Whose},
+    twin::{EntityKey, Rows},
     units::Tick,
 };
 pub(crate) use bill::Bill;
@@ -82,7 +82,7 @@ pub(crate) trait Truth: Rows {
     /// are at hand.
     fn glance<'s>(
         &'s self,
-        whose: Whose,
+        key: EntityKey,
         samples: &Samples,
         window: &mut Window<'s>,
     ) -> Option<[&'s [i64]; 3]>;

@@ -40,7 +40,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             .last()
             .map_or(0, |&(_, class)| u32::from(class) + 1);
         let contexts = [before, 0, before, 0, 0];
-        // Where the schema has no classes, nothing can appear.
+        // A schema may have no classes; 0 would not be one of them.
         self.insist(count > 0);
         self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
     }

@@ -138,7 +138,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     }
 
     pub(super) fn spawn(&mut self, id: u32) -> Result<(), Malformed> {
-        // A number is given to another entity only after both ends forgot the one that had it.
+        // An encoder reuses an id only after its despawn was folded.
         if self.session.book.phase(id) != Phase::Absent {
             return Err(Malformed);
         }

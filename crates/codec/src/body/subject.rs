@@ -7,7 +7,7 @@ use crate::{
     past::{Past, follow_contract},
     population::Entity,
     predict::{Plan, Samples},
-    twin::{Book, Head, Rows, Whose},
+    twin::{Book, EntityKey, Head, Rows},
 };
 
 pub(super) fn subject<'a>(book: &Book, id: u32, entity: &'a Entity) -> Subject<'a> {
@@ -46,11 +46,11 @@ pub(super) fn past<'a, 's: 'a>(
     window: &mut Window<'s>,
 ) -> Option<(Past<'a>, Option<&'a [i64]>)> {
     let class = &book.layout.classes[usize::from(head.class)];
-    let whose = Whose {
+    let key = EntityKey {
         id,
         class: head.class,
     };
-    let views = side.rows(whose, samples, head.level, &mut buffers.rows, window)?;
+    let views = side.rows(key, samples, head.level, &mut buffers.rows, window)?;
     let mut past = Past {
         class,
         plan,

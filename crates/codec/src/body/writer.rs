@@ -10,7 +10,7 @@ use crate::{
     past::{Motion, Outlook, plain_motion},
     range::RangeEncoder,
     session::{List, Session},
-    twin::Whose,
+    twin::EntityKey,
     units::Tick,
 };
 
@@ -55,7 +55,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         let class = book.population.seat(id).class;
         let (Some(past), Some(truth)) = (
             rest_past(book, id, self.side, pasts),
-            self.side.latest(Whose { id, class }, level, truth),
+            self.side.latest(EntityKey { id, class }, level, truth),
         ) else {
             self.session.invalid = true;
             return;
@@ -123,7 +123,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         };
         let head = &entity.head;
         let class = head.class;
-        let whose = Whose { id, class };
+        let key = EntityKey { id, class };
         let level = self.side.level(id);
         let Scratch {
             pasts,
@@ -146,7 +146,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         if level == 0
             && head.level == 0
             && book.folds_since_surprise(head) > 0
-            && let Some(rows) = self.side.glance(whose, samples, &mut self.window)
+            && let Some(rows) = self.side.glance(key, samples, &mut self.window)
             && let class = &book.layout.classes[usize::from(head.class)]
             && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
         {
@@ -162,7 +162,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
             return false;
         };
         let present = present.filter(|_| level == 0);
-        let Some(truth) = present.or_else(|| self.side.latest(whose, level, truth)) else {
+        let Some(truth) = present.or_else(|| self.side.latest(key, level, truth)) else {
             self.session.invalid = true;
             return false;
         };
@@ -182,7 +182,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     #[cold]
     fn resend(&mut self, id: u32, class: u16) -> bool {
         let Scratch { truth, row, .. } = self.scratch;
-        let Some(truth) = self.side.latest(Whose { id, class }, 0, truth) else {
+        let Some(truth) = self.side.latest(EntityKey { id, class }, 0, truth) else {
             self.session.invalid = true;
             return false;
         };
@@ -201,7 +201,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         self.session.class(spawn.class);
         let Scratch { truth, row, .. } = self.scratch;
         let Spawn { id, class, .. } = spawn;
-        let Some(truth) = self.side.latest(Whose { id, class }, 0, truth) else {
+        let Some(truth) = self.side.latest(EntityKey { id, class }, 0, truth) else {
             self.session.invalid = true;
             return;
         };

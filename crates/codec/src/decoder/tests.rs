@@ -1,4 +1,4 @@
-//! Packets that only a forger writes: correct to the last bit, whatever they say.
+//! Packets that only a forger writes, with a correct check.
 
 use prescient_schema::{Class, Field, Kind};
 
@@ -59,10 +59,10 @@ fn nothing_is_said_in_other_words() {
     assert_eq!(says(true, 0), Err(DecodeError::Malformed));
 }
 
-/// Who is known does not appear: not under another class, not under its own, not while it leaves, and
-/// not at rest. Fails if `Reader::spawn` does not ask for the phase.
+/// A spawn of a known id is refused: under another class, under its own, with a despawn in the same
+/// packet, and at rest. Fails if `Reader::spawn` does not check the phase.
 #[test]
-fn who_is_known_does_not_appear_again() {
+fn a_known_id_is_not_spawned_again() {
     for quiet_packets in [0, 1, 5, 90] {
         let mut decoder = decoder(&[Kind::Bool, Kind::Enum { values: 300 }]);
         let first = forge(&decoder, header(1, 0), |session| spawns(session, [(0, 0)]));
@@ -94,10 +94,10 @@ fn who_is_known_does_not_appear_again() {
     }
 }
 
-/// Until both ends have folded it, a packet may be folded or not: what appeared in it keeps its class
-/// although the model does not know it. Fails if `read` does not ask `keeps_classes`.
+/// A packet that is not folded yet may still be: ids that it spawned keep their class until then. Fails
+/// if `read` does not call `classes_agree`.
 #[test]
-fn who_may_become_known_keeps_its_class() {
+fn an_unfolded_spawn_keeps_its_class() {
     let mut decoder = decoder(&[Kind::Bool, Kind::Enum { values: 300 }]);
     let appear = |decoder: &Decoder, sequence: u32, ids: [(u32, u16); 2]| {
         forge(decoder, header(sequence, 0), |session| spawns(session, ids))
@@ -126,12 +126,65 @@ fn who_may_become_known_keeps_its_class() {
     assert!(decoder.decode(&same).is_ok());
 }
 
-/// In a schema without classes nothing appears. Fails with a panic if `Session::class` does not insist
-/// on one.
+/// A small packet can make a receiver fold up to 64 packets, and then be refused and sent again. Fails
+/// if `decode_with` does not count that work, or `commit` the decisions of applied packets.
 #[test]
-fn what_has_no_class_does_not_appear() {
+fn refused_packets_do_not_fold_without_limit() {
+    let mut decoder = decoder(&[Kind::Enum { values: 300 }]);
+    for sequence in 1..=40 {
+        let ids = (0..400).map(|at| (at, 0));
+        let packet = forge(&decoder, header(sequence, 0), |session| {
+            spawns(session, ids);
+        });
+        decoder.decode(&packet).unwrap();
+    }
+    let mut bad = forge(&decoder, header(41, 40), |session| {
+        silence(session, false);
+        session.end(List::Spawns);
+    });
+    let good = bad.clone();
+    bad[3] ^= 1;
+    let work: u64 = decoder
+        .logs
+        .iter()
+        .map(|log| log.decisions.count() as u64)
+        .sum();
+    assert_eq!(decoder.useful, work);
+    let most = (FREE_WASTE + WASTE * work) / work;
+    for nth in 0..most + 9 {
+        let refused = match nth < most {
+            true => DecodeError::CheckFailed,
+            false => DecodeError::UnknownModel,
+        };
+        assert_eq!(decoder.decode(&bad), Err(refused), "{nth} of {most}");
+    }
+    assert_eq!(decoder.decode(&good), Err(DecodeError::UnknownModel));
+    // Everything works again from the epoch on that this end asks for.
+    assert!(decoder.acknowledgement().is_some_and(|ack| ack.resync));
+    let anew = Header {
+        epoch: 1,
+        ..header(42, 0)
+    };
+    let mut fresh = self::decoder(&[Kind::Enum { values: 300 }]);
+    fresh.epoch = 1;
+    let packet = forge(&fresh, anew, |session| spawns(session, [(0, 0)]));
+    decoder.decode(&packet).unwrap();
+    let next = Header {
+        epoch: 1,
+        ..header(43, 42)
+    };
+    let packet = forge(&decoder, next, |session| {
+        silence(session, false);
+        session.end(List::Spawns);
+    });
+    decoder.decode(&packet).unwrap();
+}
+
+/// Fails with a panic if `Session::class` takes class 0 of a schema that has none.
+#[test]
+fn a_schema_without_classes_spawns_nothing() {
     let mut decoder = decoder(&[]);
-    // The flag that there is one more, its distance, and nothing that could be its class.
+    // One more spawn, and its id, but no bits for a class.
     let packet = forge(&decoder, header(1, 0), |session| {
         session.end(List::Despawns);
         session.end(List::Wakes);
@@ -140,10 +193,27 @@ fn what_has_no_class_does_not_appear() {
     assert_eq!(decoder.decode(&packet), Err(DecodeError::Malformed));
 }
 
+/// Contents can be forged whose cells collide, so a container may be coded against any old content.
+/// Fails with a panic if the other of two symbols is `1 - old`.
+#[test]
+fn a_container_is_coded_against_any_content() {
+    let item = alloc::vec![Field::new("on", Kind::Bool)];
+    let decoder = decoder(&[Kind::List { item, most: 9 }]);
+    forge(&decoder, header(1, 0), |session| {
+        let old = Content::Cells([i64::MIN, i64::MAX, 7].into());
+        for new in [[0, 0, 0], [1, 1, 1]] {
+            let new = Content::Cells(new.into());
+            session.content(0, 0, &old, Some(&new));
+        }
+        let longer = Content::Cells([i64::MIN, i64::MIN, 7, 1, 0].into());
+        session.content(0, 0, &longer, Some(&old));
+    });
+}
+
 /// A decoder that knows nobody, with a class of one field of each of these kinds.
 fn decoder(kinds: &[Kind]) -> Decoder {
     let class = |(at, kind): (usize, &Kind)| {
-        // As many fields as classes before it, so that their rows differ in length.
+        // Rows of different classes differ in length.
         let fields = (0..=at).map(|field| Field::new(alloc::format!("f{field}"), kind.clone()));
         Class::new(alloc::format!("c{at}"), fields.collect())
     };
@@ -162,7 +232,7 @@ fn header(sequence: u32, cursor: u32) -> Header {
     }
 }
 
-/// Says that nobody leaves (or entity 0 does) or wakes, and that all others are as expected.
+/// No despawns (or only that of entity 0), no wakes, and active entities as predicted.
 fn silence(session: &mut Forging<'_>, leaves: bool) {
     if leaves {
         session.list_item(List::Despawns, &mut None, 0);
@@ -179,14 +249,14 @@ fn silence(session: &mut Forging<'_>, leaves: bool) {
     }
 }
 
-/// A body in which nobody is known and these appear.
+/// A whole body for a decoder that knows no entities, with these spawns.
 fn spawns(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     session.end(List::Despawns);
     session.end(List::Wakes);
     list(session, ids);
 }
 
-/// The list of those who appear, with a class each.
+/// The list of spawns: ids and classes.
 fn list(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     let mut previous = None;
     for (id, class) in ids {

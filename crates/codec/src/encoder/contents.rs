@@ -7,7 +7,7 @@ use crate::{
     budget,
     history::Archive,
     roster::Sight,
-    twin::{Rows, Whose},
+    twin::{EntityKey, Rows},
     units::Sequence,
 };
 
@@ -31,7 +31,7 @@ impl Encoder {
             let class = book.population.seat(id).class;
             let same = level == book.level(id)
                 && book.rest_row(id, &sight, &mut rest).is_some_and(|row| {
-                    sight.latest(Whose { id, class }, level, &mut truth) == Some(row)
+                    sight.latest(EntityKey { id, class }, level, &mut truth) == Some(row)
                 });
             if !same {
                 wakes.push(id);

@@ -203,7 +203,7 @@ impl Encoder {
         self.logs.push_back(log);
         while let Some(log) = self
             .logs
-            .pop_front_if(|log| log.sequence.0 + WINDOW <= sequence.0)
+            .pop_front_if(|log| sequence.0 - log.sequence.0 >= WINDOW)
         {
             self.roster.note_unheard(&log);
             self.retire(log);

@@ -27,7 +27,7 @@ impl Encoder {
 
     /// Folds what is now known to be applied.
     pub(super) fn settle(&mut self, newest: Sequence, applied: u64, archive: &Archive) {
-        let next = self.newest.0 + 1;
+        let next = self.newest.0.saturating_add(1);
         let floor = next.saturating_sub(WINDOW).max(newest.0.saturating_sub(63));
         if newest <= self.cursor || newest.0 < floor {
             return;

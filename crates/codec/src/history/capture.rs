@@ -193,7 +193,10 @@ impl Capture<'_> {
         record.alive = false;
         record.place = None;
         record.cold = None;
-        self.archive.vacant.push_back((self.frame.tick, slot));
+        // Only `spawn` takes slots from here, which mirrors do not use.
+        if !self.archive.mirror {
+            self.archive.vacant.push_back((self.frame.tick, slot));
+        }
         self.frame.changes.despawned.push(slot);
         Ok(())
     }

@@ -262,7 +262,8 @@ impl Bank {
             let cells = self.claim(&contexts);
             let page = &mut self.pages[usize::from(contexts.page)];
             let lessons = page.lessons;
-            page.lessons += 1;
+            // A busy page passes 32 bits within a day.
+            page.lessons = page.lessons.wrapping_add(1);
             let is_full = page.lessons == page.limit;
             if lessons < EARLY || lessons.is_multiple_of(WEIGHTY) {
                 self.weigh(&contexts, &cells, bit);
@@ -414,7 +415,8 @@ impl Bank {
         for (at, old, counted) in self.notes.cells.drain(len..).rev() {
             *self.lines.cell_mut(at) = old;
             if let Some(page) = counted {
-                self.pages[page.get() as usize - 1].lessons -= 1;
+                let lessons = &mut self.pages[page.get() as usize - 1].lessons;
+                *lessons = lessons.wrapping_sub(1);
             }
         }
         buffer::ease(&mut self.notes.cells, used);
@@ -549,3 +551,33 @@ const WEIGHT_SUM: i32 = 84000;
 pub const WEIGHT_LIMIT: i32 = 1 << 18;
 /// A context that was met less often learns inside a packet, too.
 const YOUNG: u32 = 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails with a panic if lessons are counted with `+= 1`, and with another digest if undoing does
+    /// not wrap as well.
+    #[test]
+    fn lessons_may_be_more_than_can_be_counted() {
+        let contexts = Contexts::<2> {
+            page: 0,
+            set: 0,
+            cells: [3, 40],
+        };
+        let mut bank = Bank::new(1, Learning::Folds, 2, 14, None);
+        let mut decisions = Decisions::default();
+        for bit in [true, false, true] {
+            let forecast = bank.forecast(&contexts);
+            decisions.push(&contexts, forecast, bit);
+        }
+        bank.replay::<2>(&decisions);
+        bank.pages[0].lessons = u32::MAX - 1;
+        let before = bank.digest(0);
+        let moment = bank.mark();
+        bank.replay::<2>(&decisions);
+        assert_eq!(bank.pages[0].lessons, 1);
+        bank.rewind(moment);
+        assert_eq!(bank.digest(0), before);
+    }
+}

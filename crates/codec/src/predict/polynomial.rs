@@ -20,14 +20,13 @@ impl Weights {
     /// The weighted sum of `samples`, divided and rounded to nearest (ties towards +∞),
     /// saturating at the ends of `i64`.
     pub fn apply(&self, samples: &[i64]) -> i64 {
-        let sum: i128 = self
-            .numerators
-            .iter()
-            .zip(samples)
+        let terms = self.numerators.iter().zip(samples);
+        let sum = terms
             .map(|(&weight, &sample)| i128::from(weight) * i128::from(sample))
-            .sum();
+            .fold(0, i128::saturating_add);
         let denominator = i128::from(self.denominator);
-        let rounded = (2 * sum + denominator).div_euclid(2 * denominator);
+        let twice = sum.saturating_mul(2).saturating_add(denominator);
+        let rounded = twice.div_euclid(2 * denominator);
         rounded.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 }

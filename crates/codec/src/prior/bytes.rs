@@ -149,7 +149,7 @@ impl Reader<'_> {
         {
             let moved = i64::from(*weight).checked_add(self.signed()?)?;
             *weight = i32::try_from(moved).ok()?;
-            if weight.abs() > WEIGHT_LIMIT {
+            if !(-WEIGHT_LIMIT..=WEIGHT_LIMIT).contains(weight) {
                 return None;
             }
         }

@@ -12,7 +12,7 @@ use crate::{
     units::{Sequence, Tick},
 };
 
-use super::{FieldState, HISTORY, Rows, Whose, field::PERIOD_BITS};
+use super::{EntityKey, FieldState, HISTORY, Rows, field::PERIOD_BITS};
 
 /// Everything about a model but its probabilities.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Book {
         let class = seat.class;
         match self.rest_rows.get(&id) {
             Some(row) => row.of(&self.layout.classes[usize::from(class)]),
-            None => rows.latest(Whose { id, class }, seat.level, buffer),
+            None => rows.latest(EntityKey { id, class }, seat.level, buffer),
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{check::Checksum, model::bank::SLICES, population::Phase, units::Tick};
 
-use super::{Book, ClassField, Rows, Twin, Whose};
+use super::{Book, ClassField, EntityKey, Rows, Twin};
 
 impl Twin {
     /// A digest of a part of the model and of the values it rests on: the whole passes within
@@ -43,7 +43,7 @@ impl Twin {
             if vouched(id) && samples.count > 0 {
                 let class = entity.head.class;
                 let (tick, level) = (samples.ticks[0], entity.head.level);
-                let row = rows.row(Whose { id, class }, tick, level, &mut buffer);
+                let row = rows.row(EntityKey { id, class }, tick, level, &mut buffer);
                 sum.add_row(row.unwrap_or_default());
             }
         }

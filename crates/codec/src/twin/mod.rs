@@ -33,7 +33,7 @@ use book::FOLDS;
 pub(crate) use book::{Book, ClassField, ClassState, Head};
 pub(crate) use field::FieldState;
 use journal::{Journal, Undo};
-pub(crate) use rows::{Rows, Views, Whose};
+pub(crate) use rows::{EntityKey, Rows, Views};
 
 /// The shared model of one connection.
 #[derive(Clone, Debug)]

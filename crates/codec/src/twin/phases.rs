@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use crate::buffer;
 use crate::population::{Entity, Phase, Seat};
 
-use super::{Head, Rows, Twin, Undo, Whose};
+use super::{EntityKey, Head, Rows, Twin, Undo};
 
 impl Twin {
     pub(super) fn appear(&mut self, id: u32, class: u16) {
@@ -107,7 +107,7 @@ impl Twin {
                 && rows.changed_after(id, tick)
             {
                 let mut buffer = Vec::new();
-                if let Some(row) = rows.row(Whose { id, class }, tick, level, &mut buffer) {
+                if let Some(row) = rows.row(EntityKey { id, class }, tick, level, &mut buffer) {
                     self.keep_rest_row(id, row, rows);
                 }
             }

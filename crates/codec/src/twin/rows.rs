@@ -10,10 +10,10 @@ use crate::{
     units::Tick,
 };
 
-/// An entity by its number, and the class that the model knows it by. A row of another class is not
-/// its row, even if it has the same number.
+/// An entity's id, and its class in the model. Rows are looked up by both: the same id may name an
+/// entity of another class at another time, whose rows have other fields.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whose {
+pub(crate) struct EntityKey {
     pub id: u32,
     pub class: u16,
 }
@@ -24,7 +24,7 @@ pub(crate) trait Rows {
     /// to be worked out. `None` if this end lost it, which means that the two ends no longer agree.
     fn row<'a>(
         &'a self,
-        whose: Whose,
+        key: EntityKey,
         tick: Tick,
         level: u8,
         buffer: &'a mut Vec<i64>,
@@ -32,7 +32,7 @@ pub(crate) trait Rows {
     /// The rows of an entity at the ticks it is predicted from.
     fn rows<'a, 's: 'a>(
         &'s self,
-        whose: Whose,
+        key: EntityKey,
         samples: &Samples,
         level: u8,
         buffers: &'a mut [Vec<i64>; ROWS],
@@ -41,8 +41,12 @@ pub(crate) trait Rows {
     /// What [`rows`](Self::rows) finds a tick by, for as long as a packet takes.
     fn frame(&self, tick: Tick) -> u32;
     /// The newest row of an entity.
-    fn latest<'a>(&'a self, whose: Whose, level: u8, buffer: &'a mut Vec<i64>)
-    -> Option<&'a [i64]>;
+    fn latest<'a>(
+        &'a self,
+        key: EntityKey,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
     /// What a container with this cell holds in any of its rows.

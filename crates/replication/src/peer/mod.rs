@@ -310,12 +310,13 @@ impl Peer {
             .get_or_insert_with(|| Intake::new(world, config));
         let (encoder, since) = (&self.encoder, &self.since);
         let find = |id, shown| slot(encoder, since, id, shown);
-        intake.take(packet, world, own, &find)
+        let most = most_reported(self.charged.len()).min(config.max_entities);
+        intake.take(packet, most, world, own, &find)
     }
 
     /// Whether the client reports more than it can be in charge of.
     pub fn reports_too_much(&self) -> bool {
-        let most = 2 * self.charged.len() * MOST_TABLES + SLACK;
+        let most = most_reported(self.charged.len());
         self.intake
             .as_ref()
             .is_some_and(|intake| intake.len() > most)
@@ -347,6 +348,13 @@ impl Peer {
 fn slot(encoder: &Encoder, since: &[Tick], id: ClientId, shown: Tick) -> Option<Slot> {
     let since = since.get(id.0 as usize)?;
     (*since <= shown).then(|| encoder.slot(id)).flatten()
+}
+
+/// Entities by which a client can report that is in charge of so many objects, some of which may
+/// just have taken the place of others. It numbers them from 0 and the server has a table of them, so
+/// this bounds the numbers, too.
+fn most_reported(objects: usize) -> usize {
+    2 * objects * MOST_TABLES + SLACK
 }
 
 /// Tables that a type may have.
