@@ -306,24 +306,33 @@ pub fn warm(best: bool) -> (Decoder, Vec<u8>) {
 /// A decoder that is watched: what it refuses must leave no trace.
 pub struct Watched {
     pub decoder: Decoder,
-    seen: State,
+    /// Its state after the last packet, if somebody looked: that takes longer than most packets.
+    seen: Option<State>,
 }
 
 impl Watched {
     pub fn new(decoder: Decoder) -> Self {
-        let seen = state(&decoder);
-        Self { decoder, seen }
+        Self {
+            decoder,
+            seen: None,
+        }
     }
 
     /// Hands it a packet, and says whether that was applied.
     pub fn feed(&mut self, packet: &[u8]) -> bool {
-        let applied = self.decoder.decode(packet).is_ok();
-        let after = state(&self.decoder);
+        let before = self.seen.take().unwrap_or_else(|| state(&self.decoder));
+        let applied = self.feed_unwatched(packet);
         if !applied {
-            assert_eq!(self.seen, after);
+            assert_eq!(before, state(&self.decoder));
+            self.seen = Some(before);
         }
-        self.seen = after;
         applied
+    }
+
+    /// The same for a packet that is most likely applied.
+    pub fn feed_unwatched(&mut self, packet: &[u8]) -> bool {
+        self.seen = None;
+        self.decoder.decode(packet).is_ok()
     }
 }
 

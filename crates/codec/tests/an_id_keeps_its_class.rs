@@ -14,8 +14,8 @@ use prescient_schema::{Class, Field, Kind, Schema};
 use prescient_tests::seeds::over_seeds;
 
 /// Six packets of about 60 bytes together made a decoder index a row of one field by a class of many.
-/// Fails with that panic if `Decoder::read` does not call `classes_agree` and `Archive::record_of` does
-/// not compare the class, and with an accepted packet without the former.
+/// Fails with an accepted second packet if `Decoder::read` does not call `classes_agree`; the sixth
+/// panics then, unless `Archive::record_of` compares the class.
 #[test]
 fn six_packets_do_not_end_a_decoder() {
     over_seeds(20, |seed| {

@@ -19,9 +19,9 @@ use prescient_tests::seeds::over_seeds;
 const LIAR: PeerId = PeerId(1);
 const WITNESS: PeerId = PeerId(2);
 
-/// A client that is in charge of an object reports it under one class and then another. Fails with a
-/// panic of the server if `Decoder::read` does not call `classes_agree` and `Archive::record_of` does
-/// not compare the class.
+/// A client that is in charge of an object reports it under one class and then another. Fails with
+/// more than one packet applied if `Decoder::read` does not call `classes_agree`; the sixth panics
+/// then, unless `Archive::record_of` compares the class.
 #[test]
 fn a_client_in_charge_does_not_end_its_server() {
     over_seeds(20, |seed| {

@@ -581,6 +581,28 @@ mod tests {
         assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
     }
 
+    /// Fails if `record_of` does not compare the class.
+    #[test]
+    fn rows_are_found_by_their_own_class_only() {
+        let mut archive = Archive::new(schema(), 4);
+        let mut capture = archive.begin(Tick(1)).unwrap();
+        let slot = capture.spawn(1, &[7]).unwrap();
+        capture.finish();
+        let samples = Samples::pick(Tick(2), &[Tick(1)]);
+        let found = |class: u16| {
+            let mut window = Window::default();
+            let rows = archive.rows((slot, class), &samples, &mut window);
+            let rows = rows.map(|views| views.rows[0]);
+            [
+                rows,
+                archive.latest_of(slot, class),
+                archive.row_of(slot, class, Tick(1)),
+            ]
+        };
+        assert_eq!(found(1), [Some(&[7][..]); 3]);
+        assert_eq!(found(0), [None; 3]);
+    }
+
     /// A mirror never picks slots itself. Fails if `despawn` remembers vacant slots there: a receiver
     /// would hold eight bytes per despawn for ever.
     #[test]
