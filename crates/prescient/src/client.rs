@@ -118,6 +118,8 @@ impl Client {
         schema: Schema,
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
+        let mut options = options;
+        options.link = share(options.link, &token, options.join_timeout);
         let cancel = options.cancel.clone();
         let mut client = Self::start_with(token, schema, options)?;
         let deadline = client.clock.now().after(client.join_timeout);
@@ -470,11 +472,14 @@ impl Client {
         let now = self.clock.now();
         match lost.tend(how, self.join_timeout, now) {
             Due::Nothing => {}
-            Due::Attempt(token) => match connect(*token, self.link) {
-                Ok(carrier) => self.begin_anew(carrier),
-                // There may be a socket, or another token, in a moment.
-                Err(_) => lost.failed(now),
-            },
+            Due::Attempt(token) => {
+                let link = share(self.link, &token, self.join_timeout);
+                match connect(*token, link) {
+                    Ok(carrier) => self.begin_anew(carrier),
+                    // There may be a socket, or another token, in a moment.
+                    Err(_) => lost.failed(now),
+                }
+            }
             Due::GiveUp => {
                 let reason = lost.reason;
                 self.lost = None;
@@ -516,6 +521,15 @@ impl Client {
                 Ok(()) | Err(_) => {}
             }
         }
+    }
+}
+
+/// Lets all servers of a token have their turn within this time.
+fn share(link: LinkConfig, token: &ConnectToken, within: Duration) -> LinkConfig {
+    let servers = u32::try_from(token.servers().len()).unwrap_or(u32::MAX);
+    LinkConfig {
+        connect_timeout: link.connect_timeout.min(within / servers.max(1)),
+        ..link
     }
 }
 

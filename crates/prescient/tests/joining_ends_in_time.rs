@@ -7,8 +7,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use prescient::{Cancel, Client, ClientOptions, JoinError, Schema, State, TokenKey, local_token};
-use prescient_net::{BlockingServer, Socket};
+use prescient::{
+    Cancel, Client, ClientId, ClientOptions, ConnectToken, Everything, Grant, JoinError, Schema,
+    Server, State, TokenKey, UnixTime, local_token,
+};
+use prescient_net::{BlockingServer, Clock, Socket, SystemEntropy};
 use prescient_transport::ServerConfig;
 
 #[derive(State, Default)]
@@ -29,13 +32,16 @@ fn mute_server() -> BlockingServer {
     BlockingServer::new(socket, config).expect("a server")
 }
 
+fn token(server: &str) -> ConnectToken {
+    local_token(server).expect("it is on this machine")
+}
+
 /// What becomes of joining, while the server goes on.
 fn outcome(
-    server: &str,
+    token: ConnectToken,
     options: ClientOptions,
     mut meanwhile: impl FnMut(),
 ) -> Result<(), JoinError> {
-    let token = local_token(server).expect("it is on this machine");
     let (done, ends) = mpsc::channel();
     thread::spawn(move || {
         let joined = Client::join_with(token, schema(), options);
@@ -65,7 +71,11 @@ fn hasty() -> ClientOptions {
 fn a_server_that_does_not_answer_the_hello_is_given_up() {
     let mut server = mute_server();
     let address = server.address().to_string();
-    let outcome = outcome(&address, hasty(), || while server.poll().is_some() {});
+    let outcome = outcome(
+        token(&address),
+        hasty(),
+        || while server.poll().is_some() {},
+    );
     let error = outcome.expect_err("nobody answered");
     assert!(matches!(error, JoinError::NoAnswer), "{error}");
 }
@@ -78,7 +88,7 @@ fn a_server_that_hangs_is_given_up() {
     let address = hangs.local_addr().expect("bound").to_string();
     let mut options = hasty();
     options.link.connect_timeout = Duration::from_secs(3600);
-    let error = outcome(&address, options, || ()).expect_err("nobody answered");
+    let error = outcome(token(&address), options, || ()).expect_err("nobody answered");
     let text = error.to_string();
     assert!(text.starts_with("no answer from 127.0.0.1"), "{text}");
 }
@@ -105,7 +115,7 @@ fn a_program_can_change_its_mind_at_any_time() {
             cancel.cancel();
         }
     };
-    let error = outcome(&address, patient(&cancel), asked).expect_err("cancelled");
+    let error = outcome(token(&address), patient(&cancel), asked).expect_err("cancelled");
     assert!(matches!(error, JoinError::Cancelled), "{error}");
 
     // While it waits for an answer.
@@ -118,6 +128,39 @@ fn a_program_can_change_its_mind_at_any_time() {
             cancel.cancel();
         }
     };
-    let error = outcome(&address, patient(&cancel), let_in).expect_err("cancelled");
+    let error = outcome(token(&address), patient(&cancel), let_in).expect_err("cancelled");
     assert!(matches!(error, JoinError::Cancelled), "{error}");
+}
+
+/// The first of two servers hangs, and there is time for the second.
+///
+/// Fails if each may take all of the time (`join_with` without `share`).
+#[test]
+fn one_server_that_hangs_leaves_time_for_the_next() {
+    let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let server = Server::local("127.0.0.1:0", schema(), Everything);
+    let mut server = server.expect("a free port");
+    let grant = Grant {
+        client: ClientId(1),
+        protocol: prescient::protocol(),
+        servers: vec![
+            hangs.local_addr().expect("bound"),
+            server.address().expect("a socket"),
+        ],
+        expires: UnixTime(Clock::unix().0 + 60),
+        data: Vec::new(),
+    };
+    let mut entropy = SystemEntropy::new().expect("randomness");
+    let token = grant.issue(&TokenKey::insecure_for_loopback_tests(), &mut entropy);
+    let options = ClientOptions {
+        join_timeout: Duration::from_secs(4),
+        ..ClientOptions::default()
+    };
+    let joined = outcome(token.expect("sound"), options, || {
+        server.wait(Duration::ZERO);
+        while server.poll().is_some() {}
+        server.step().expect("in order").finish();
+        server.send();
+    });
+    joined.expect("the second server let it in");
 }
