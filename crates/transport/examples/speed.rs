@@ -18,7 +18,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() {
-    let mut world = World::new(1, GOOD);
+    let mut config = config();
+    // One client stands for many.
+    config.link.messages_per_second = u32::MAX;
+    let mut world = World::with(1, GOOD, config);
     let peer = world.join();
     world.connect_all();
     let connection = world.connections()[0];

@@ -3,7 +3,8 @@
 use super::Fault;
 use super::fragment::{LONGEST_UNRELIABLE, Position, Scraps};
 use super::frame::{Body, Piece};
-use super::receiver::{Moment, Receiver};
+use super::heard::Heard;
+use super::receiver::Receiver;
 use super::sender::{Burst, Sender, Wrote};
 use super::sent::Cargo;
 use crate::time::Time;
@@ -190,8 +191,16 @@ impl Channel {
         }
     }
 
-    pub(crate) fn is_neglected(&self, moment: Moment) -> bool {
-        matches!(&self.into, Into::Reliable(receiver) if receiver.is_neglected(moment))
+    /// Gaps in what we hold.
+    pub(crate) fn gaps(&self) -> usize {
+        match &self.into {
+            Into::Reliable(receiver) => receiver.gaps(),
+            Into::Unreliable | Into::Sequenced { .. } => 0,
+        }
+    }
+
+    pub(crate) fn is_neglected(&self, heard: &Heard, now: Time) -> bool {
+        matches!(&self.into, Into::Reliable(receiver) if receiver.is_neglected(heard, now))
     }
 
     /// Takes a reliable piece.
@@ -199,11 +208,11 @@ impl Channel {
         &mut self,
         piece: &Piece<'_>,
         room: usize,
-        moment: Moment,
+        heard: &Heard,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
         match &mut self.into {
-            Into::Reliable(receiver) => receiver.handle(piece, room, moment, out),
+            Into::Reliable(receiver) => receiver.handle(piece, room, heard, out),
             Into::Unreliable | Into::Sequenced { .. } => Err(Fault::Violation),
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Fault;
 use super::frame::{Part, Piece};
 use super::ranges::Ranges;
+use super::receiver::{GAP_COST, MESSAGE_COST};
 use crate::time::Time;
 
 /// A message, or a blob, that is being put together.
@@ -45,6 +46,11 @@ impl Assembly {
         self.bytes.len()
     }
 
+    /// How many gaps there are in what was received.
+    pub(crate) fn gaps(&self) -> usize {
+        self.got.len().saturating_sub(1)
+    }
+
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
@@ -65,7 +71,8 @@ pub(crate) type Position = (u64, usize);
 #[derive(Default)]
 pub(crate) struct Scraps {
     scraps: Vec<Scrap>,
-    bytes: usize,
+    /// Bytes of all, [`MESSAGE_COST`] for each and [`GAP_COST`] for each gap.
+    held: usize,
 }
 
 struct Scrap {
@@ -74,6 +81,12 @@ struct Scrap {
     begun: Time,
     position: Option<Position>,
     assembly: Assembly,
+}
+
+impl Scrap {
+    fn cost(&self) -> usize {
+        self.assembly.total() + MESSAGE_COST + self.assembly.gaps() * GAP_COST
+    }
 }
 
 impl Scraps {
@@ -96,38 +109,50 @@ impl Scraps {
         if scrap.assembly.total() != total {
             return Err(Fault::Violation);
         }
-        scrap.assembly.add(part.offset, piece.bytes)?;
+        self.held -= scrap.cost();
+        let added = scrap.assembly.add(part.offset, piece.bytes);
+        self.held += scrap.cost();
+        added?;
         if part.offset == 0 {
             scrap.position = Some(position);
         }
         if !scrap.assembly.is_complete() {
+            self.make_room(0);
             return Ok(None);
         }
         let scrap = self.scraps.remove(place);
-        self.bytes -= total;
+        self.held -= scrap.cost();
         // Where nothing is missing, the part with offset 0 is not, either.
         let position = scrap.position.unwrap_or(position);
         Ok(Some((position, scrap.assembly.into_bytes())))
     }
 
     fn begin(&mut self, piece: &Piece<'_>, total: usize, now: Time) -> usize {
-        while self.scraps.len() >= MOST_SCRAPS || self.bytes + total > MOST_BYTES {
+        while self.scraps.len() >= MOST_SCRAPS {
             self.drop_oldest();
         }
-        self.bytes += total;
-        self.scraps.push(Scrap {
+        self.make_room(total + MESSAGE_COST);
+        let scrap = Scrap {
             channel: piece.channel,
             number: piece.number,
             begun: now,
             position: None,
             assembly: Assembly::new(total),
-        });
+        };
+        self.held += scrap.cost();
+        self.scraps.push(scrap);
         self.scraps.len() - 1
+    }
+
+    fn make_room(&mut self, room: usize) {
+        while self.held + room > MOST_BYTES && !self.scraps.is_empty() {
+            self.drop_oldest();
+        }
     }
 
     fn drop_oldest(&mut self) {
         let scrap = self.scraps.remove(0);
-        self.bytes -= scrap.assembly.total();
+        self.held -= scrap.cost();
     }
 
     /// Frees what has waited for too long.
@@ -142,8 +167,8 @@ impl Scraps {
     }
 
     /// Bytes held.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+    pub(crate) fn held(&self) -> usize {
+        self.held
     }
 }
 
@@ -152,7 +177,7 @@ const LIFETIME: Duration = Duration::from_secs(5);
 /// The longest unreliable message: nearly thirty packets, all of which must arrive.
 pub(crate) const LONGEST_UNRELIABLE: usize = 32 << 10;
 /// What all of them may take together while parts are missing.
-const MOST_BYTES: usize = 64 << 10;
+const MOST_BYTES: usize = 40 << 10;
 const MOST_SCRAPS: usize = 32;
 const MOST_GAPS: usize = 2048;
 
@@ -180,16 +205,16 @@ mod tests {
         let mut now = Time::from_micros(0);
         for number in 0..10_000 {
             add(&mut scraps, number, 0, 20 + number % 30_000, now);
-            assert!(scraps.bytes() <= MOST_BYTES && scraps.scraps.len() <= MOST_SCRAPS);
+            assert!(scraps.held() <= MOST_BYTES && scraps.scraps.len() <= MOST_SCRAPS);
         }
-        assert!(scraps.bytes() > 0);
+        assert!(scraps.held() > 0);
         now = now.after(LIFETIME);
         assert_eq!(scraps.deadline(), Some(now));
         scraps.handle_timeout(now);
-        assert_eq!((scraps.bytes(), scraps.scraps.len()), (0, 0));
+        assert_eq!((scraps.held(), scraps.scraps.len()), (0, 0));
         assert!(!add(&mut scraps, 1, 10, 20, now));
         assert!(add(&mut scraps, 1, 0, 20, now));
-        assert_eq!(scraps.bytes(), 0);
+        assert_eq!(scraps.held(), 0);
     }
 
     /// Fails if a second length of the same message is believed, or gaps are not counted.

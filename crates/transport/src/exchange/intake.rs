@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
 use super::fragment::Position;
 use super::frame::{Frame, Piece, Report, frames};
-use super::receiver::MOST_HELD;
+use super::receiver::{MOST_GAPS, MOST_HELD};
 use super::request::{self, RequestId};
 use super::sent::{Cargo, Packet, Settled};
 use super::{Exchange, Fault, Received};
@@ -162,7 +162,6 @@ impl Exchange {
 
     fn handle_piece(&mut self, piece: &Piece<'_>, at: Position, now: Time) -> Result<(), Fault> {
         let room = MOST_HELD.saturating_sub(self.held_by_channels());
-        let moment = self.moment(now);
         let channel = self
             .channels
             .iter_mut()
@@ -170,8 +169,11 @@ impl Exchange {
         let channel = channel.ok_or(Fault::Violation)?;
         let mut out = Vec::new();
         match piece.reliable {
-            true => channel.handle_reliable(piece, room, moment, &mut out)?,
+            true => channel.handle_reliable(piece, room, &self.heard, &mut out)?,
             false => out.extend(channel.handle_unreliable(piece, at, &mut self.scraps, now)?),
+        }
+        if self.gaps() > MOST_GAPS {
+            return Err(Fault::Violation);
         }
         for message in out {
             self.deliver(piece.channel, message)?;

@@ -10,6 +10,7 @@ pub(crate) mod channel;
 pub(crate) mod events;
 mod fragment;
 mod frame;
+mod heard;
 pub(crate) mod inputs;
 mod intake;
 mod packing;
@@ -33,8 +34,9 @@ use events::Events;
 pub(crate) use events::Received;
 use fragment::Scraps;
 use frame::MOST_FRAMES;
+use heard::Heard;
 use inputs::Inputs;
-use receiver::Moment;
+use receiver::{GAP_COST, Moment};
 use request::{RequestError, Requests};
 use round_trip::RoundTrip;
 use sent::Sent;
@@ -103,8 +105,7 @@ pub(crate) struct Exchange {
     refused: u64,
     /// What was said around the game, until it is looked at.
     lobby: VecDeque<Vec<u8>>,
-    /// How many packets arrived, of all kinds.
-    packets: u64,
+    heard: Heard,
     stall: Stall,
     /// When to look for neglected messages.
     sweep: Time,
@@ -155,7 +156,7 @@ impl Exchange {
             is_paused: false,
             refused: 0,
             lobby: VecDeque::new(),
-            packets: 0,
+            heard: Heard::new(now),
             stall: Stall::new(Moment { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
@@ -164,7 +165,7 @@ impl Exchange {
 
     /// Takes note of a packet; one with a body is noted by [`handle_body`](Self::handle_body).
     pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
-        self.packets += 1;
+        self.heard.note(sequence, now);
         self.arrivals.note(sequence, asks, now);
     }
 
@@ -188,12 +189,8 @@ impl Exchange {
         }
         if now >= self.sweep {
             self.sweep = now.after(SWEEP);
-            let moment = self.moment(now);
-            if self
-                .channels
-                .iter()
-                .any(|channel| channel.is_neglected(moment))
-            {
+            let mut channels = self.channels.iter();
+            if channels.any(|channel| channel.is_neglected(&self.heard, now)) {
                 return Err(Fault::Violation);
             }
         }
@@ -224,7 +221,7 @@ impl Exchange {
     /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
     /// [`poll_probe`](Self::poll_probe) has something to do.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let holds = self.channels.iter().any(|channel| channel.held() > 0);
+        let holds = self.held_by_channels() + self.gaps() > 0;
         let times = [
             self.sent.deadline(),
             self.scraps.deadline(),
@@ -282,7 +279,7 @@ impl Exchange {
     pub(crate) fn held(&self) -> Held {
         Held {
             waiting: self.channels.iter().map(Channel::waiting).sum(),
-            incomplete: self.scraps.bytes() + self.held_by_channels(),
+            incomplete: self.scraps.held() + self.held_by_channels() + self.gaps() * GAP_COST,
             blobs: self.blobs.held(),
         }
     }
@@ -311,11 +308,13 @@ impl Exchange {
         self.channels.iter().map(Channel::held).sum()
     }
 
+    /// Gaps in what reliable channels received.
+    fn gaps(&self) -> usize {
+        self.channels.iter().map(Channel::gaps).sum()
+    }
+
     fn moment(&self, now: Time) -> Moment {
-        Moment {
-            now,
-            packets: self.packets,
-        }
+        self.heard.moment(now)
     }
 
     fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
@@ -347,4 +346,4 @@ fn burst(config: &LinkConfig) -> usize {
 }
 
 /// How often to look for neglected messages.
-const SWEEP: Duration = Duration::from_secs(1);
+const SWEEP: Duration = Duration::from_millis(250);

@@ -1,11 +1,11 @@
 //! Reliable messages of one channel, in: each once, and in order where that is wanted.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::Fault;
 use super::fragment::Assembly;
 use super::frame::{Part, Piece};
+use super::heard::Heard;
 use super::ranges::Ranges;
 use crate::time::Time;
 
@@ -18,14 +18,18 @@ pub(crate) struct Receiver {
     complete: Ranges,
     waiting: BTreeMap<u64, Vec<u8>>,
     partial: BTreeMap<u64, Partial>,
-    /// Bytes of all that wait and all that are partial.
+    /// What was heard when the first that is missing became that, if others are complete.
+    stuck: Option<Heard>,
+    /// Bytes of all that wait and all that are partial, and [`MESSAGE_COST`] for each.
     held: usize,
+    /// Gaps in what was received of partial messages.
+    gaps: usize,
 }
 
 struct Partial {
     assembly: Assembly,
-    /// When something was added last, and how many packets had arrived by then.
-    touched: Moment,
+    /// What was heard when something was added last.
+    touched: Heard,
 }
 
 /// A moment, and how many packets had arrived by then.
@@ -43,7 +47,9 @@ impl Receiver {
             complete: Ranges::default(),
             waiting: BTreeMap::new(),
             partial: BTreeMap::new(),
+            stuck: None,
             held: 0,
+            gaps: 0,
         }
     }
 
@@ -53,7 +59,7 @@ impl Receiver {
         &mut self,
         piece: &Piece<'_>,
         room: usize,
-        moment: Moment,
+        heard: &Heard,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
         let Some(ahead) = piece.number.checked_sub(self.next) else {
@@ -67,10 +73,10 @@ impl Receiver {
         }
         let bytes = match piece.part {
             None => Some(piece.bytes.to_vec()),
-            Some(part) => self.assemble(piece, part, room, moment)?,
+            Some(part) => self.assemble(piece, part, room, heard)?,
         };
         match bytes {
-            Some(bytes) => self.finish(piece.number, bytes, room, out),
+            Some(bytes) => self.finish(piece.number, bytes, room, heard, out),
             None => Ok(()),
         }
     }
@@ -80,7 +86,7 @@ impl Receiver {
         piece: &Piece<'_>,
         part: Part,
         room: usize,
-        moment: Moment,
+        heard: &Heard,
     ) -> Result<Option<Vec<u8>>, Fault> {
         let total = usize::try_from(part.total).unwrap_or(usize::MAX);
         let known = self.partial.get(&piece.number);
@@ -89,24 +95,32 @@ impl Receiver {
             return Err(Fault::Violation);
         }
         if known.is_none() {
-            if total > room {
+            if total + MESSAGE_COST > room {
                 return Err(Fault::Violation);
             }
-            self.held += total;
+            self.held += total + MESSAGE_COST;
         }
         let partial = self.partial.entry(piece.number).or_insert_with(|| Partial {
             assembly: Assembly::new(total),
-            touched: moment,
+            touched: *heard,
         });
-        if partial.assembly.add(part.offset, piece.bytes)? > 0 {
-            partial.touched = moment;
+        self.gaps -= partial.assembly.gaps();
+        let added = partial.assembly.add(part.offset, piece.bytes);
+        self.gaps += partial.assembly.gaps();
+        if added? > 0 {
+            partial.touched = *heard;
         }
         if !partial.assembly.is_complete() {
             return Ok(None);
         }
-        let partial = self.partial.remove(&piece.number);
-        self.held -= total;
-        Ok(partial.map(|partial| partial.assembly.into_bytes()))
+        Ok(self.take_partial(piece.number).map(Assembly::into_bytes))
+    }
+
+    fn take_partial(&mut self, number: u64) -> Option<Assembly> {
+        let assembly = self.partial.remove(&number)?.assembly;
+        self.held -= assembly.total() + MESSAGE_COST;
+        self.gaps -= assembly.gaps();
+        Some(assembly)
     }
 
     fn finish(
@@ -114,16 +128,15 @@ impl Receiver {
         number: u64,
         bytes: Vec<u8>,
         room: usize,
+        heard: &Heard,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
-        if let Some(partial) = self.partial.remove(&number) {
-            self.held -= partial.assembly.total();
-        }
+        self.take_partial(number);
         if self.ordered && number != self.next {
-            if bytes.len() > room {
+            if bytes.len() + MESSAGE_COST > room {
                 return Err(Fault::Violation);
             }
-            self.held += bytes.len();
+            self.held += bytes.len() + MESSAGE_COST;
             self.waiting.insert(number, bytes);
         } else {
             out.push(bytes);
@@ -131,6 +144,10 @@ impl Receiver {
         self.complete.insert(number, number + 1);
         if number == self.next {
             self.go_on(out);
+            self.stuck = None;
+        }
+        if !self.complete.is_empty() {
+            self.stuck.get_or_insert(*heard);
         }
         Ok(())
     }
@@ -146,23 +163,26 @@ impl Receiver {
             && *entry.key() < end
         {
             let bytes = entry.remove();
-            self.held -= bytes.len();
+            self.held -= bytes.len() + MESSAGE_COST;
             out.push(bytes);
         }
     }
 
-    /// Bytes held.
+    /// Bytes held, and [`MESSAGE_COST`] for each message.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// Whether the other end has left a message unfinished although it has said much since. In a
-    /// blackout nothing is said.
-    pub(crate) fn is_neglected(&self, moment: Moment) -> bool {
-        self.partial.values().any(|partial| {
-            let touched = partial.touched;
-            moment.now.since(touched.now) >= PATIENCE && moment.packets - touched.packets >= MANY
-        })
+    /// Gaps in what was received, which take memory, too.
+    pub(crate) fn gaps(&self) -> usize {
+        self.gaps + self.complete.len()
+    }
+
+    /// Whether the other end has left a message unfinished, or out, although it had the time to go on.
+    pub(crate) fn is_neglected(&self, heard: &Heard, now: Time) -> bool {
+        let partial = self.partial.values().map(|partial| &partial.touched);
+        let mut since = partial.chain(&self.stuck);
+        since.any(|then| heard.had_time_since(then, now))
     }
 }
 
@@ -170,13 +190,21 @@ impl Receiver {
 pub(crate) const WINDOW: u64 = 1024;
 /// The longest message, with what requests put before it.
 pub(crate) const LONGEST: usize = (1 << 17) + 16;
-/// How many bytes all reliable channels may have to hold together.
+/// How many bytes all reliable channels may have to hold together. With this, what gaps take and what
+/// unreliable messages may, a connection holds at most 256 KiB of what is not complete.
 pub(crate) const MOST_HELD: usize = 192 << 10;
-const PATIENCE: Duration = Duration::from_secs(5);
-const MANY: u64 = 256;
+/// What a message counts for besides its bytes; no less than it takes to keep track of it.
+pub(crate) const MESSAGE_COST: usize = 256;
+/// How many gaps there may be in what all reliable channels received. An honest sender has too few
+/// packets in flight for more.
+pub(crate) const MOST_GAPS: usize = 768;
+/// Bytes that a gap takes, in a list that grows by doubling.
+pub(crate) const GAP_COST: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn whole(number: u64) -> Piece<'static> {
@@ -189,17 +217,10 @@ mod tests {
         }
     }
 
-    fn moment(seconds: u64, packets: u64) -> Moment {
-        Moment {
-            now: Time::from_micros(seconds * 1_000_000),
-            packets,
-        }
-    }
-
     fn deliver(receiver: &mut Receiver, piece: &Piece<'_>) -> Result<usize, Fault> {
         let mut out = Vec::new();
         let room = MOST_HELD - receiver.held();
-        receiver.handle(piece, room, moment(0, 0), &mut out)?;
+        receiver.handle(piece, room, &Heard::default(), &mut out)?;
         Ok(out.len())
     }
 
@@ -237,9 +258,10 @@ mod tests {
         }
     }
 
-    /// Fails if time alone, or talk alone, counts as neglect.
+    /// Fails if a message counts for its bytes alone (`MESSAGE_COST` left out of `assemble` or
+    /// `finish`), or if what is unfinished, or missing, is not looked for.
     #[test]
-    fn a_blackout_is_no_neglect() {
+    fn a_message_that_is_left_unfinished_is_neglected() {
         let mut receiver = Receiver::new(true);
         let part = Part {
             offset: 0,
@@ -250,13 +272,22 @@ mod tests {
             ..whole(0)
         };
         deliver(&mut receiver, &piece).expect("sound");
-        assert!(!receiver.is_neglected(moment(1000, MANY - 1)));
-        assert!(!receiver.is_neglected(moment(4, 1 << 20)));
-        assert!(receiver.is_neglected(moment(5, MANY)));
-        assert_eq!(receiver.held(), 10);
+        let (mut heard, mut now) = (Heard::default(), Time::default());
+        for sequence in 0..10 {
+            now = now.after(Duration::from_secs(1));
+            heard.note(sequence, now);
+        }
+        assert!(receiver.is_neglected(&heard, now));
+        assert_eq!(receiver.held(), 10 + MESSAGE_COST);
+        assert_eq!(deliver(&mut receiver, &whole(2)), Ok(0));
+        assert_eq!(receiver.held(), 10 + 3 + 2 * MESSAGE_COST);
+        assert_eq!(receiver.gaps(), 1);
         // The whole message does as well as its parts.
         assert_eq!(deliver(&mut receiver, &whole(0)), Ok(1));
-        assert_eq!(receiver.held(), 0);
-        assert!(!receiver.is_neglected(moment(5, MANY)));
+        // The next is missing since nothing was heard.
+        assert!(receiver.is_neglected(&heard, now));
+        assert_eq!(deliver(&mut receiver, &whole(1)), Ok(2));
+        assert_eq!((receiver.held(), receiver.gaps()), (0, 0));
+        assert!(!receiver.is_neglected(&heard, now));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::frame::{Body, Part, Piece};
 use super::ranges::Ranges;
-use super::receiver::WINDOW;
+use super::receiver::{MESSAGE_COST, WINDOW};
 use super::sent::Cargo;
 
 /// What came of an attempt to add something to a packet.
@@ -29,7 +29,8 @@ pub(crate) struct Sender {
     begun: usize,
     /// Messages of which something is to be sent again.
     lost: BTreeSet<u64>,
-    /// Bytes of those that were begun, which is what the other end may have to hold.
+    /// Bytes of those that were begun and [`MESSAGE_COST`] for each, which is what the other end may
+    /// have to hold.
     exposed: usize,
     /// Bytes of all.
     waiting: usize,
@@ -100,7 +101,7 @@ impl Sender {
         }
         if place == self.begun {
             self.begun += 1;
-            self.exposed += message.bytes.len();
+            self.exposed += message.bytes.len() + MESSAGE_COST;
         }
         cargo.push(Cargo::Message {
             channel: self.channel,
@@ -130,7 +131,7 @@ impl Sender {
             }
         }
         let message = self.queue.get(self.begun)?;
-        let allowed = message.bytes.len() <= room && (self.begun as u64) < WINDOW;
+        let allowed = message.bytes.len() + MESSAGE_COST <= room && (self.begun as u64) < WINDOW;
         allowed.then(|| (self.begun, 0, message.places()))
     }
 
@@ -146,7 +147,7 @@ impl Sender {
         while let Some(message) = self.queue.front()
             && message.is_acknowledged()
         {
-            self.exposed -= message.bytes.len();
+            self.exposed -= message.bytes.len() + MESSAGE_COST;
             self.waiting -= cost(&message.bytes);
             self.begun -= 1;
             self.first += 1;
@@ -320,7 +321,7 @@ mod tests {
         let mut packets = Vec::new();
         loop {
             let (mut body, mut cargo) = (Body::new(room), Vec::new());
-            while sender.write(&mut body, 1 << 20, &mut cargo) == Wrote::Something {}
+            while sender.write(&mut body, usize::MAX, &mut cargo) == Wrote::Something {}
             if cargo.is_empty() {
                 return packets;
             }
@@ -388,7 +389,7 @@ mod tests {
             sender.push(vec![2; 10]);
         }
         let packets = all(&mut sender, 1171);
-        assert_eq!(sender.exposed(), WINDOW as usize * 10);
+        assert_eq!(sender.exposed(), WINDOW as usize * (10 + MESSAGE_COST));
         // A later message that arrived makes no room while the first is missing.
         for (_, cargo) in &packets[1..] {
             say(&mut sender, cargo, true);
@@ -399,7 +400,8 @@ mod tests {
         let (mut body, mut cargo) = (Body::new(1171), Vec::new());
         let mut tight = Sender::new(0);
         tight.push(vec![2; 100]);
-        assert_eq!(tight.write(&mut body, 99, &mut cargo), Wrote::Nothing);
-        assert_eq!(tight.write(&mut body, 100, &mut cargo), Wrote::Something);
+        let room = 100 + MESSAGE_COST;
+        assert_eq!(tight.write(&mut body, room - 1, &mut cargo), Wrote::Nothing);
+        assert_eq!(tight.write(&mut body, room, &mut cargo), Wrote::Something);
     }
 }
