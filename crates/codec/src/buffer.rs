@@ -20,6 +20,11 @@ pub(crate) fn ease<T>(buffer: &mut Vec<T>, used: usize) {
     }
 }
 
+/// Bytes that a buffer holds.
+pub(crate) fn bytes<T>(buffer: &Vec<T>) -> usize {
+    buffer.capacity() * size_of::<T>()
+}
+
 /// Bytes that are not worth the trouble: a settled connection shall not allocate.
 const SMALL: usize = 8192;
 

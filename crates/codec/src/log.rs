@@ -48,6 +48,29 @@ pub(crate) struct Surprise {
 }
 
 impl Log {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        let Self {
+            decisions,
+            surprises,
+            moved,
+            spawns,
+            despawns,
+            covered,
+            levels,
+            references,
+            ..
+        } = self;
+        decisions.bytes()
+            + buffer::bytes(surprises)
+            + buffer::bytes(moved)
+            + buffer::bytes(spawns)
+            + buffer::bytes(despawns)
+            + buffer::bytes(covered)
+            + buffer::bytes(levels)
+            + buffer::bytes(references)
+    }
+
     /// Empties it for another packet, keeping the memory that it may need.
     pub fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
         self.sequence = sequence;

@@ -1,6 +1,7 @@
 //! A server: a world, a socket, and everybody who joined.
 
 mod account;
+mod attention;
 mod event;
 mod hearing;
 mod options;
@@ -25,6 +26,7 @@ use crate::protocol::{EVENTS, STATE, protocol};
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
+use attention::Attention;
 pub use event::ServerEvent;
 pub use options::ServerOptions;
 use queue::EventQueue;
@@ -41,6 +43,7 @@ pub struct Server {
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
     /// What connections had no room for.
     backlogs: BTreeMap<PeerId, Backlog>,
+    attention: Attention,
     meters: Meters,
     events: EventQueue,
 }
@@ -109,6 +112,7 @@ impl Server {
             options,
             arriving: BTreeMap::new(),
             backlogs: BTreeMap::new(),
+            attention: Attention::default(),
             meters: Meters::default(),
             events: EventQueue::default(),
         })
@@ -217,7 +221,7 @@ impl Server {
             stages.flat_map(|stage| stage.encode(&budget)).collect()
         };
         // Before the state: who is told that it is elsewhere can make something of it.
-        for peer in peers {
+        for &peer in &peers {
             self.send_messages(peer);
         }
         for (peer, message) in state {
@@ -231,9 +235,28 @@ impl Server {
         for peer in overrun {
             self.close(peer, CloseReason::Stalled);
         }
+        self.close_inattentive(&peers);
         self.carrier.flush();
         self.meters
             .update(&self.worlds, self.carrier.socket_statistics());
+    }
+
+    /// Closes connections whose clients are heard of and apply nothing. Seats are the program's own.
+    fn close_inattentive(&mut self, peers: &[PeerId]) {
+        let now = self.carrier.now();
+        for &peer in peers {
+            if self.carrier.seats().contains_key(&peer) {
+                continue;
+            }
+            let span = match self.worlds.home(peer).unapplied(peer) {
+                _ if self.arriving.contains_key(&peer) => self.attention.note_unready(peer, now),
+                Some(unapplied) => self.attention.note_unapplied(peer, unapplied, now),
+                None => continue,
+            };
+            if span >= self.options.apply_timeout {
+                self.close(peer, CloseReason::NotApplying);
+            }
+        }
     }
 
     /// Sends a peer what has to arrive, as far as there is room.

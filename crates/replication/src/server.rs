@@ -1,6 +1,7 @@
 //! The server: one world and everybody who looks at it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{AckError, Config, Tick, ledger::Ledger};
@@ -35,6 +36,11 @@ pub struct ServerConfig {
     /// Ticks at least between two times that a peer is told everything anew because it asks for it;
     /// about a second.
     pub resync_every: u32,
+    /// Ticks between two packets for a peer that has stopped to apply what it is sent; about a third
+    /// of a second. One of which nothing was acknowledged as applied in three times that is sent less
+    /// and less until it is sent that much, and after 20 seconds, or if it never applied anything,
+    /// only packets that say nothing of the world, once a second.
+    pub probe_every: u32,
     /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
     /// [`PeerStatistics::overrun`].
     pub most_event_bytes: usize,
@@ -48,6 +54,7 @@ impl Default for ServerConfig {
             cell: 32.0,
             tolerance: Tolerance::Exact,
             resync_every: 30,
+            probe_every: 10,
             most_event_bytes: 1 << 20,
         }
     }
@@ -239,7 +246,8 @@ impl Server {
 
     /// What each peer is to be sent about the newest tick, in no more bytes than `budget` says of
     /// it. Nothing for those whose messages were not [polled](Self::poll_message) since they came:
-    /// these say how to read it. May be left out for a tick, for all peers or (with a budget of 0) for some: how often
+    /// these say how to read it. Peers that do not acknowledge what they apply are left out in more
+    /// and more ticks ([`ServerConfig::probe_every`]). May be left out for a tick, for all peers or (with a budget of 0) for some: how often
     /// is sent and how often the world is stepped are two matters.
     pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
         self.look();
@@ -277,7 +285,7 @@ impl Server {
             team.copied().unwrap_or(0)
         };
         let (world, relevance) = (&self.world, &*self.relevance);
-        let every = self.config.look_every.max(1);
+        let config = &self.config;
         let serve = |(&id, peer): (&PeerId, &mut Peer)| {
             let viewer = Viewer {
                 peer: id,
@@ -288,8 +296,16 @@ impl Server {
                     Eye::Object(object) => world.place(object),
                 },
             };
+            // Who is not told of it need not be looked for.
+            let every = match peer.is_thinned(tick) {
+                true => config.look_every.max(config.probe_every),
+                false => config.look_every,
+            };
             // By its own number, so that nobody can tell from it who else is there.
-            let now = tick.0.wrapping_add(id.0 as u32).is_multiple_of(every);
+            let now = tick
+                .0
+                .wrapping_add(id.0 as u32)
+                .is_multiple_of(every.max(1));
             // Who saw an object until now hears of it, and who sees it from now on.
             let told = peer.hear(id, &announced, &[], |_| true);
             peer.look(&viewer, world, relevance, &touched, now, &team_of);
@@ -465,6 +481,20 @@ impl Server {
             self.look_again();
         }
         Some(gone)
+    }
+
+    /// A peer is heard of again after a while of silence: it is sent state at once, without waiting
+    /// for the next probe ([`ServerConfig::probe_every`]).
+    pub fn resume(&mut self, peer: PeerId) -> Result<(), PeerError> {
+        let now = self.world.tick().unwrap_or_default();
+        self.peer(peer)?.resume(now);
+        Ok(())
+    }
+
+    /// Packets that a peer was sent since it last acknowledged another one as applied, by how many it
+    /// was sent before each. Empty where nobody acknowledges ([`Config::policy`]).
+    pub fn unapplied(&self, peer: PeerId) -> Option<Range<u64>> {
+        self.peers.get(&peer).map(Peer::unapplied)
     }
 
     /// Peers that do not take in what they are told, and are to be disconnected; see

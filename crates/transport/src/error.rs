@@ -134,6 +134,9 @@ pub enum CloseReason {
     /// The other end was heard of, but acknowledged nothing reliable for the configured time.
     #[error("the other end takes nothing in")]
     Stalled,
+    /// The other end was heard of, but applied no state for the configured time.
+    #[error("the other end applies no state")]
+    NotApplying,
     /// A reason of the game's own.
     #[error("closed (code {0})")]
     Other(u16),
@@ -149,6 +152,7 @@ impl CloseReason {
             Self::Exhausted => 5,
             Self::Violation => 6,
             Self::Stalled => 7,
+            Self::NotApplying => 8,
             Self::Other(code) => 1 << 16 | u32::from(code),
         }
     }
@@ -162,6 +166,7 @@ impl CloseReason {
             5 => Self::Exhausted,
             6 => Self::Violation,
             7 => Self::Stalled,
+            8 => Self::NotApplying,
             _ if code >> 16 == 1 => Self::Other(code as u16),
             _ => Self::Finished,
         }

@@ -222,7 +222,12 @@ fn relay(options: &SwarmOptions, server: SocketAddr) -> Result<Option<UdpConditi
     relay.map(Some).map_err(SwarmError::Relay)
 }
 
-fn token(number: u64, key: &TokenKey, servers: &[SocketAddr]) -> Result<ConnectToken, SwarmError> {
+/// A token for the client of this number.
+pub fn token(
+    number: u64,
+    key: &TokenKey,
+    servers: &[SocketAddr],
+) -> Result<ConnectToken, SwarmError> {
     let grant = Grant {
         client: ClientId(number),
         protocol: prescient::protocol(),

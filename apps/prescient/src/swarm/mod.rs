@@ -4,6 +4,7 @@
 //! shown; whatever was never true is a desync.
 
 mod crowd;
+mod ghosts;
 mod ready;
 mod server;
 
@@ -12,10 +13,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use prescient_net::{AddressError, OpenError, SystemEntropy, new_key};
+use prescient::key_from_text;
+use prescient_net::{AddressError, OpenError, SystemEntropy, new_key, resolve};
 use serde_json::{Value, json};
 
 use crowd::{Crowd, Seen};
+use ghosts::{GhostKind, Haunted, Hours, haunt};
 pub use server::{ServeError, ServeOptions, serve};
 
 /// Options of `prescient swarm`.
@@ -49,6 +52,13 @@ pub struct SwarmOptions {
     /// the others stay, and only their events are counted.
     #[arg(long, default_value_t = 0)]
     pub churn: u32,
+    /// Clients that join after the others and never apply what they are sent. They come after the
+    /// seconds that were asked for, stay for as many, and go again; each of these spans is measured.
+    #[arg(long, default_value_t = 0)]
+    pub ghosts: u32,
+    /// What these clients do instead.
+    #[arg(long, value_enum, default_value_t = GhostKind::Deaf)]
+    pub ghost: GhostKind,
     /// One JSON line at the end.
     #[arg(long)]
     pub json: bool,
@@ -124,6 +134,7 @@ pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
         .args(["--hz", &options.hz.to_string()])
         .args(["--seconds", &options.seconds.to_string()])
         .args(["--staying", &options.staying().to_string()])
+        .args(["--ghosts", &options.ghosts.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -142,21 +153,36 @@ pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
     writeln!(input, "{}", *key).map_err(SwarmError::Process)?;
     let address = line()?;
     let stop = AtomicBool::new(false);
+    let hours = Hours::new();
+    let secret = key_from_text(&key).map_err(|_| SwarmError::EndedEarly)?;
+    let servers = resolve(&address)?;
     let done = Crowd::gather(options, &key, &address).and_then(|crowd| {
         std::thread::scope(|scope| {
             let watching = scope.spawn(|| crowd.watch(options, &stop));
-            let report = line();
+            let haunting = scope.spawn(|| {
+                let count = options.ghosts as usize;
+                haunt(count, options.ghost, &secret, &servers, &hours)
+            });
+            let report = loop {
+                match line() {
+                    Ok(line) if line == GHOSTS_COME => hours.begin(),
+                    Ok(line) if line == GHOSTS_GO => hours.end(),
+                    report => break report,
+                }
+            };
+            hours.end();
             stop.store(true, Ordering::Relaxed);
             let seen = watching.join().expect("the clients do not panic");
-            Ok((report?, seen?))
+            let haunted = haunting.join().expect("ghosts do not panic");
+            Ok((report?, seen?, haunted?))
         })
     });
     // The end of standard input tells the server that nobody is left.
     drop(input);
     process.wait().map_err(SwarmError::Process)?;
-    let (report, seen) = done?;
+    let (report, seen, haunted) = done?;
     let report = serde_json::from_str(&report).map_err(|_| SwarmError::EndedEarly)?;
-    print(options, &report, &seen);
+    print(options, &report, &seen, haunted);
     Ok(())
 }
 
@@ -174,8 +200,8 @@ fn yield_to_the_server() {
     let _ = run("chrt", &["--idle", "--pid", "0"]) || run("renice", &["-n", "10", "-p"]);
 }
 
-fn print(options: &SwarmOptions, server: &Value, seen: &Seen) {
-    let all = json!({
+fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) {
+    let mut all = json!({
         "clients": options.clients,
         "entities": options.entities,
         "hz": options.hz,
@@ -191,6 +217,15 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen) {
         "rss_mb": server["rss_mb"],
         "rss_growth_percent": server["rss_growth_percent"],
     });
+    if options.ghosts > 0 {
+        all["ghosts"] = json!(options.ghosts);
+        all["players_lost"] = server["players_lost"].clone();
+        all["ghosts_closed_not_applying"] = json!(haunted.not_applying);
+        all["ghosts_closed_otherwise"] = json!(haunted.otherwise);
+        for name in ["before", "after"] {
+            all[name] = server[name].clone();
+        }
+    }
     if options.json {
         println!("{all}");
         return;
@@ -201,6 +236,10 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen) {
         println!("{:<33} {value}", name.replace('_', " "));
     }
 }
+
+/// What the server process says when it is time for ghosts.
+const GHOSTS_COME: &str = "ghosts come";
+const GHOSTS_GO: &str = "ghosts go";
 
 /// So many clients take a core's time from the server; fewer need not care.
 const MANY: u32 = 50;

@@ -1,5 +1,6 @@
 //! The server of a swarm, as a process of its own.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -8,13 +9,16 @@ use std::time::Duration;
 
 use clap::Args;
 use prescient::{
-    Distance, Limits, PeerId, Place, Ref, Server, ServerEvent, ServerOptions, WorldError,
-    key_from_text,
+    CloseReason, Distance, Limits, PeerId, Place, Ref, Server, ServerEvent, ServerOptions,
+    WorldError, key_from_text,
 };
 use prescient_net::Clock;
 use prescient_sim::link::Delays;
+use prescient_transport::Time;
 use serde_json::{Value, json};
 
+use super::ghosts::FIRST_GHOST;
+use super::{GHOSTS_COME, GHOSTS_GO};
 use crate::walkers::{Walker, home, reach, schema, walk};
 
 /// Options of the hidden command that `prescient swarm` starts.
@@ -33,6 +37,8 @@ pub struct ServeOptions {
     /// Clients with lower numbers stay to the end.
     #[arg(long)]
     staying: u32,
+    #[arg(long, default_value_t = 0)]
+    ghosts: u32,
 }
 
 /// Why there is no server.
@@ -58,7 +64,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let sight = reach(options.visible);
     let mut settings = ServerOptions {
         limits: Limits {
-            connections: 2 * options.clients as usize + 8,
+            connections: 2 * (options.clients + options.ghosts) as usize + 8,
             connections_per_address: usize::MAX,
             handshakes_per_address: u32::MAX,
             ..Limits::default()
@@ -83,6 +89,8 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         walkers: Vec::new(),
         staying: Vec::new(),
         joined: 0,
+        ghosts: BTreeSet::new(),
+        lost: 0,
         tick: 0,
         spans: Delays::default(),
     };
@@ -97,6 +105,10 @@ struct Stage {
     /// Peers that stay to the end.
     staying: Vec<PeerId>,
     joined: u32,
+    /// Ghosts that are there.
+    ghosts: BTreeSet<PeerId>,
+    /// Players that the server closed, or no longer heard of.
+    lost: u32,
     tick: u32,
     /// How long ticks took.
     spans: Delays,
@@ -106,47 +118,91 @@ impl Stage {
     fn run(&mut self, left: &AtomicBool) -> Result<(), WorldError> {
         let clock = Clock::start();
         let every = Duration::from_micros(1_000_000 / u64::from(self.options.hz));
-        let over = Duration::from_secs(u64::from(self.options.seconds));
         let mut due = clock.now();
-        let mut start = None;
-        let mut report = None;
-        let mut early_rss = None;
+        let mut part = Part::Gathering;
+        let mut report = json!({});
         while !left.load(Ordering::Relaxed) {
             let begun = clock.now();
-            self.step(report.is_none())?;
+            let is_over = matches!(part, Part::Quiet(_) | Part::Over);
+            self.step(!is_over)?;
             self.spans.push(clock.now().since(begun));
-            match (&start, &report) {
-                (None, _) if self.joined >= self.options.clients => {
-                    start = Some((clock.now(), self.tick, Cost::now(&self.server)));
-                    self.spans = Delays::default();
-                }
-                (Some((since, tick, cost)), None) if clock.now().since(*since) >= over => {
-                    let now = clock.now();
-                    let mut done = self.report(now.since(*since), self.tick - tick, cost);
-                    let growth = |(early, late): (f64, f64)| (late / early - 1.0) * 100.0;
-                    done["rss_growth_percent"] = json!(early_rss.zip(rss_mb()).map(growth));
-                    report = Some((now, Some(done)));
-                }
-                // What it takes to join was taken by then.
-                (Some((since, ..)), None)
-                    if early_rss.is_none() && clock.now().since(*since) >= over / 10 =>
-                {
-                    early_rss = rss_mb();
-                }
-                _ => {}
-            }
-            // Nobody shouts any more, so what was shouted can arrive.
-            if let Some((since, unsaid)) = &mut report
-                && clock.now().since(*since) >= QUIET
-                && let Some(mut report) = unsaid.take()
-            {
-                report["events_sent"] = json!(self.events());
-                println!("{report}");
-            }
+            part = self.advance(part, clock.now(), &mut report);
             due = due.after(every).max(clock.now());
             self.server.wait(due.since(clock.now()));
         }
         Ok(())
+    }
+
+    /// Goes on to the next part when this one is over.
+    fn advance(&mut self, part: Part, now: Time, report: &mut Value) -> Part {
+        let span = Duration::from_secs(u64::from(self.options.seconds));
+        let haunted = self.options.ghosts > 0;
+        match part {
+            Part::Gathering if self.joined >= self.options.clients && haunted => {
+                Part::Before(self.mark(now))
+            }
+            Part::Gathering if self.joined >= self.options.clients => {
+                Part::Measured(self.mark(now))
+            }
+            Part::Before(mark) if now.since(mark.since) >= span => {
+                report["before"] = self.report(&mark, now);
+                println!("{GHOSTS_COME}");
+                Part::Arriving(now)
+            }
+            // Those that are closed come again, so that they need not all be there at once.
+            Part::Arriving(since)
+                if self.ghosts.len() * 10 >= self.options.ghosts as usize * 9
+                    || now.since(since) >= PATIENCE =>
+            {
+                Part::Measured(self.mark(now))
+            }
+            Part::Measured(mut mark) => {
+                let spent = now.since(mark.since);
+                if mark.early_rss.is_none() && spent >= span / 10 {
+                    // What it takes to join was taken by then.
+                    mark.early_rss = rss_mb();
+                }
+                if spent < span {
+                    return Part::Measured(mark);
+                }
+                let mut measured = self.report(&mark, now);
+                let growth = |(early, late): (f64, f64)| (late / early - 1.0) * 100.0;
+                measured["rss_growth_percent"] = json!(mark.early_rss.zip(rss_mb()).map(growth));
+                measured["before"] = report["before"].take();
+                *report = measured;
+                if !haunted {
+                    return Part::Quiet(now);
+                }
+                println!("{GHOSTS_GO}");
+                Part::Leaving(now)
+            }
+            Part::Leaving(since) if self.ghosts.is_empty() || now.since(since) >= PATIENCE => {
+                Part::After(self.mark(now))
+            }
+            Part::After(mark) if now.since(mark.since) >= span => {
+                report["after"] = self.report(&mark, now);
+                Part::Quiet(now)
+            }
+            // Nobody shouts any more, so what was shouted can arrive.
+            Part::Quiet(since) if now.since(since) >= QUIET => {
+                report["events_sent"] = json!(self.events());
+                report["players_lost"] = json!(self.lost);
+                println!("{report}");
+                Part::Over
+            }
+            part => part,
+        }
+    }
+
+    /// Where a span that is measured begins.
+    fn mark(&mut self, now: Time) -> Mark {
+        self.spans = Delays::default();
+        Mark {
+            since: now,
+            tick: self.tick,
+            cost: Cost::now(&self.server),
+            early_rss: None,
+        }
     }
 
     /// Events that those who stay were told, once for each who heard of it.
@@ -159,8 +215,18 @@ impl Stage {
 
     fn step(&mut self, shouting: bool) -> Result<(), WorldError> {
         while let Some(event) = self.server.poll() {
+            if let ServerEvent::Left { peer, reason } = event
+                && !self.ghosts.remove(&peer)
+                && reason != CloseReason::Finished
+            {
+                self.lost += 1;
+            }
             if let ServerEvent::Joined { peer, client, .. } = event {
-                self.joined += 1;
+                if client.0 >= FIRST_GHOST {
+                    self.ghosts.insert(peer);
+                } else {
+                    self.joined += 1;
+                }
                 if client.0 < u64::from(self.options.staying) {
                     self.staying.push(peer);
                 }
@@ -185,8 +251,11 @@ impl Stage {
         Ok(())
     }
 
-    fn report(&mut self, over: Duration, ticks: u32, before: &Cost) -> Value {
+    /// What was spent since then.
+    fn report(&mut self, mark: &Mark, now: Time) -> Value {
+        let (over, before) = (now.since(mark.since), &mark.cost);
         let spent = Cost::now(&self.server);
+        let ticks = self.tick - mark.tick;
         let turns = f64::from(ticks.max(1)) * f64::from(self.options.clients.max(1));
         let p99 = self.spans.percentile(99).unwrap_or_default();
         let cpu = match (before.cpu_nanos, spent.cpu_nanos) {
@@ -201,6 +270,29 @@ impl Stage {
             "rss_mb": rss_mb(),
         })
     }
+}
+
+/// What a server is doing.
+enum Part {
+    Gathering,
+    /// Without ghosts, if there are to be any.
+    Before(Mark),
+    Arriving(Time),
+    Measured(Mark),
+    Leaving(Time),
+    /// Without ghosts again.
+    After(Mark),
+    Quiet(Time),
+    Over,
+}
+
+/// Where a span that is measured began.
+struct Mark {
+    since: Time,
+    tick: u32,
+    cost: Cost,
+    /// Memory when a tenth of it was over.
+    early_rss: Option<f64>,
 }
 
 /// What a server has spent so far.
@@ -243,3 +335,5 @@ fn rss_mb() -> Option<f64> {
 
 /// How long what was told may take to arrive.
 const QUIET: Duration = Duration::from_secs(3);
+/// How long ghosts may take to come or to go.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -160,18 +160,8 @@ impl Encoder {
         archive: &Archive,
         budget: Option<usize>,
     ) -> Result<Packet, EncodeError> {
-        if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
-            return Err(EncodeError::WrongSchema);
-        }
-        let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
-        if self.encoded.is_some_and(|encoded| encoded >= now) {
-            return Err(EncodeError::NothingNew(now));
-        }
-        if self.newest.0 == u32::MAX {
-            return Err(EncodeError::Exhausted);
-        }
+        let now = self.begin(archive)?;
         self.counting = budget.is_some() || self.ledger.is_some();
-        self.follow(archive);
         let mut contents = self.contents(archive, budget);
         let mut packet = self.write(archive, &contents, now);
         if packet.is_none() {
@@ -188,12 +178,53 @@ impl Encoder {
             contents.despawns.truncate(limit / 4);
             packet = self.write_part(archive, &contents, now, limit);
         }
+        self.finish(packet, budget, archive)
+    }
+
+    /// Encodes a packet that covers no entity, which costs next to nothing: its acknowledgement says
+    /// that the receiver still applies what it is sent.
+    pub fn encode_probe(&mut self, archive: &Archive) -> Result<Packet, EncodeError> {
+        let now = self.begin(archive)?;
+        self.counting = self.ledger.is_some();
+        let contents = Contents {
+            partial: Some(Partial::default()),
+            ..Contents::default()
+        };
+        // It shall not hold on to the room that an earlier packet needed.
+        self.spare.clear();
+        let packet = self.write(archive, &contents, now);
+        self.finish(packet, None, archive)
+    }
+
+    /// The tick that a packet is to be about, if there is one to be written.
+    fn begin(&mut self, archive: &Archive) -> Result<Tick, EncodeError> {
+        if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
+            return Err(EncodeError::WrongSchema);
+        }
+        let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
+        if self.encoded.is_some_and(|encoded| encoded >= now) {
+            return Err(EncodeError::NothingNew(now));
+        }
+        if self.newest.0 == u32::MAX {
+            return Err(EncodeError::Exhausted);
+        }
+        self.follow(archive);
+        Ok(now)
+    }
+
+    /// Notes what was written as sent.
+    fn finish(
+        &mut self,
+        packet: Option<(Vec<u8>, Log)>,
+        budget: Option<usize>,
+        archive: &Archive,
+    ) -> Result<Packet, EncodeError> {
         let Some((bytes, log)) = packet else {
             return Err(EncodeError::EmptyArchive);
         };
         let (sequence, full) = (log.sequence, log.full);
         let oversize = budget.is_some_and(|limit| bytes.len() > limit);
-        self.encoded = Some(now);
+        self.encoded = Some(log.tick);
         self.usual_len = (self.usual_len * 7 / 8).max(bytes.len() + 16);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
@@ -278,6 +309,27 @@ impl Encoder {
     /// Bytes that this connection's model holds.
     pub fn model_bytes(&self) -> usize {
         self.twin.bytes()
+    }
+
+    /// Bytes of what is kept of packets until it is known whether they were applied.
+    pub fn unsettled_bytes(&self) -> usize {
+        self.logs.iter().map(Log::bytes).sum()
+    }
+
+    /// Drops the logs of the oldest packets of which nothing is known until those of the others hold
+    /// at most `limit` bytes, or only the newest is left. A dropped packet teaches nothing, whether it was applied or not, and an
+    /// acknowledgement that names no later one is ignored.
+    pub fn drop_unsettled(&mut self, limit: usize) {
+        let mut bytes = self.unsettled_bytes();
+        while bytes > limit
+            && self.logs.len() > 1
+            && let Some(log) = self.logs.pop_front()
+        {
+            bytes -= log.bytes();
+            self.roster.note_unheard(&log);
+            // What was kept for packets to come is as large.
+            self.spare.clear();
+        }
     }
 
     /// A digest of the whole model as of the fold point.

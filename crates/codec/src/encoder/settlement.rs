@@ -28,7 +28,9 @@ impl Encoder {
     /// Folds what is now known to be applied.
     pub(super) fn settle(&mut self, newest: Sequence, applied: u64, archive: &Archive) {
         let next = self.newest.0.saturating_add(1);
-        let floor = next.saturating_sub(WINDOW).max(newest.0.saturating_sub(63));
+        let oldest = self.logs.front().map_or(next, |log| log.sequence.0);
+        let floor = oldest.max(next.saturating_sub(WINDOW));
+        let floor = floor.max(newest.0.saturating_sub(63));
         if newest <= self.cursor || newest.0 < floor {
             return;
         }

@@ -77,6 +77,11 @@ impl Decisions {
         self.taken = len.taken;
     }
 
+    /// Bytes that they hold.
+    pub fn bytes(&self) -> usize {
+        buffer::bytes(&self.words)
+    }
+
     /// Forgets everything and keeps the memory that it may need.
     pub fn clear(&mut self) {
         buffer::empty(&mut self.words);

@@ -27,10 +27,16 @@ impl Server {
                 received: Received::Input { input, .. },
             } => self.feel(PeerId(connection.0), input),
             Net::Silent { connection } => {
-                self.events.push(ServerEvent::Silent(PeerId(connection.0)));
+                let (peer, now) = (PeerId(connection.0), self.carrier.now());
+                self.attention.note_silent(peer, true, now);
+                self.events.push(ServerEvent::Silent(peer));
             }
             Net::Resumed { connection } => {
-                self.events.push(ServerEvent::Resumed(PeerId(connection.0)));
+                let (peer, now) = (PeerId(connection.0), self.carrier.now());
+                self.attention.note_silent(peer, false, now);
+                // Who is not there is about to be forgotten.
+                let _ = self.worlds.home_mut(peer).resume(peer);
+                self.events.push(ServerEvent::Resumed(peer));
             }
             Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
             _ => {}
@@ -133,6 +139,7 @@ impl Server {
         self.meters.forget(self.worlds.home(peer), peer);
         self.worlds.leave(peer);
         self.backlogs.remove(&peer);
+        self.attention.forget(peer);
         // Who never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);

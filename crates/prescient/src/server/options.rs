@@ -1,6 +1,7 @@
 //! What a server does unless it is told otherwise.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use prescient_replication::ServerConfig;
 use prescient_transport::{Limits, LinkConfig};
@@ -18,6 +19,11 @@ pub struct ServerOptions {
     /// Bytes of events that may wait for one client. One for which there are more takes nothing in,
     /// and is thrown out as [`Stalled`](crate::CloseReason::Stalled).
     pub backlog: usize,
+    /// How long a client may be sent state and be heard of without applying any of it; then it is
+    /// closed as [`NotApplying`](crate::CloseReason::NotApplying). Time in which nothing is heard of
+    /// it does not count: that has a limit of its own
+    /// ([`LinkConfig::timeout`](crate::LinkConfig::timeout)).
+    pub apply_timeout: Duration,
     /// How state is coded and looked at.
     pub replication: ServerConfig,
     /// How many may come.
@@ -32,6 +38,7 @@ impl Default for ServerOptions {
             packet: 1100,
             public: Vec::new(),
             backlog: 1 << 20,
+            apply_timeout: Duration::from_secs(20),
             replication: ServerConfig::default(),
             limits: Limits::default(),
             link: LinkConfig::default(),

@@ -2,10 +2,12 @@
 
 mod news;
 mod outlook;
+mod pace;
 mod sent;
 mod sights;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use prescient_codec::history::Archive;
@@ -15,6 +17,7 @@ use prescient_codec::{
 };
 use prescient_schema::{EntityRef, Schema};
 
+use pace::{Pace, Turn};
 use sent::Sent;
 use sights::Sights;
 
@@ -37,6 +40,10 @@ pub struct PeerStatistics {
     pub bytes: u64,
     /// The newest tick that it is known to have applied something of.
     pub applied: Option<Tick>,
+    /// Messages of state since it last acknowledged another one as applied.
+    pub unapplied: u32,
+    /// Bytes of what is kept of messages until it is known whether they were applied.
+    pub unsettled_bytes: usize,
     /// Objects that it is shown.
     pub visible: usize,
     /// Bytes that its model holds.
@@ -77,6 +84,8 @@ pub(crate) struct Peer {
     pub team: u32,
     /// What it was sent.
     sent: Sent,
+    /// How often it is sent something.
+    pace: Pace,
     /// How it sees objects, by its numbers for their first tables.
     sights: Sights,
     /// The number of the next object when it last looked.
@@ -93,6 +102,8 @@ pub(crate) struct Peer {
     /// What it is to be told, and how many events it ever was.
     mail: Mail,
     events: u64,
+    /// When it last said what it applied.
+    heard: Tick,
     /// When it was last given a new epoch that it asked for, and the ticks between two of them.
     resynced: Option<Tick>,
     resync_every: u32,
@@ -124,6 +135,7 @@ impl Peer {
             eye: Eye::Nowhere,
             team: 0,
             sent: Sent::default(),
+            pace: Pace::new(config.probe_every),
             sights: Sights::default(),
             unasked: 0,
             since: Vec::new(),
@@ -132,6 +144,7 @@ impl Peer {
             wanted: Vec::new(),
             mail: Mail::new(config.most_event_bytes),
             events: 0,
+            heard: Tick::default(),
             resynced: None,
             resync_every: config.resync_every,
             charged: BTreeSet::new(),
@@ -176,6 +189,8 @@ impl Peer {
             packets: self.sent.packets,
             bytes: self.sent.bytes,
             applied: self.sent.applied,
+            unapplied: self.sent.unapplied,
+            unsettled_bytes: self.encoder.unsettled_bytes(),
             visible: self.sights.len(),
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
@@ -209,17 +224,31 @@ impl Peer {
         self.since[at] = now;
     }
 
-    /// A packet of the newest tick; `None` if it was encoded already, or cannot be read yet.
+    /// A packet of the newest tick; `None` if it was encoded already, cannot be read yet, or is left
+    /// out because the peer applies nothing.
     pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
         if !self.introduced {
             return None;
         }
-        let budget = budget.map(|bytes| bytes.saturating_sub(1));
-        match self.encoder.encode(archive, budget) {
+        let now = archive.newest().unwrap_or_default();
+        // Only where packets are confirmed does it say anything that none is.
+        let is_paced = self.policy == Policy::Confirmed;
+        let unsettled = || self.encoder.unsettled_bytes();
+        let encoded = match self.pace.turn(now, unsettled) {
+            Turn::Pass if is_paced => return None,
+            Turn::Probe if is_paced => self.encoder.encode_probe(archive),
+            _ => {
+                let budget = budget.map(|bytes| bytes.saturating_sub(1));
+                self.encoder.encode(archive, budget)
+            }
+        };
+        match encoded {
             Ok(packet) => {
                 let message = self.here(Said::State(&packet.bytes));
-                let tick = archive.newest().unwrap_or_default();
-                self.sent.note(packet.sequence, tick, message.len());
+                self.sent.note(packet.sequence, now, message.len());
+                if is_paced && let Some(limit) = self.pace.note_sent(now) {
+                    self.encoder.drop_unsettled(limit);
+                }
                 // Where nobody acknowledges, what was sent is known.
                 self.tell_of_known();
                 Some(message)
@@ -236,18 +265,47 @@ impl Peer {
 
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         let now = world.tick().unwrap_or_default();
+        let before = std::mem::replace(&mut self.heard, now);
+        if now.since(before) > self.pace.second() {
+            self.pace.resume(now);
+        }
         let is_early = |last: Tick| now.since(last) < self.resync_every;
         if ack.resync && self.resynced.is_some_and(is_early) {
             return Ok(());
         }
-        let before = self.encoder.statistics().resyncs;
+        let (before, unsettled) = (self.encoder.statistics(), self.encoder.unsettled_bytes());
         self.encoder.acknowledge(ack, world.archive())?;
-        if ack.resync && self.encoder.statistics().resyncs > before {
+        let after = self.encoder.statistics();
+        if ack.resync && after.resyncs > before.resyncs {
             self.resynced = Some(now);
+        }
+        if after.applied > before.applied {
+            let settled = unsettled.saturating_sub(self.encoder.unsettled_bytes());
+            self.pace.note_applied(settled);
         }
         self.sent.apply(ack.newest);
         self.tell_of_known();
         Ok(())
+    }
+
+    /// The client is heard of again after a while.
+    pub fn resume(&mut self, now: Tick) {
+        self.pace.resume(now);
+    }
+
+    /// Whether it is sent less than others because it applies nothing.
+    pub fn is_thinned(&self, now: Tick) -> bool {
+        self.policy == Policy::Confirmed && self.pace.is_thinned(now)
+    }
+
+    /// Packets since another one was acknowledged as applied, where that is done, by how many were
+    /// sent before each.
+    pub fn unapplied(&self) -> Range<u64> {
+        let sent = self.sent.packets;
+        match self.policy {
+            Policy::Confirmed => sent - u64::from(self.sent.unapplied)..sent,
+            Policy::Immediate | Policy::Stateless => sent..sent,
+        }
     }
 
     /// Keeps an account of what bits are spent on from now on, or no longer.

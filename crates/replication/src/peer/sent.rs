@@ -11,12 +11,17 @@ pub(super) struct Sent {
     /// The ticks of packets of which nothing is known yet.
     ticks: VecDeque<(Sequence, Tick)>,
     pub applied: Option<Tick>,
+    /// The newest packet that was acknowledged as applied, and how many were sent since that one
+    /// became known. It may be too old to be learned from; it still shows that somebody is there.
+    newest: Sequence,
+    pub unapplied: u32,
 }
 
 impl Sent {
     pub fn note(&mut self, sequence: Sequence, tick: Tick, length: usize) {
         self.packets += 1;
         self.bytes += length as u64;
+        self.unapplied = self.unapplied.saturating_add(1);
         if self.ticks.len() == MOST_TICKS {
             self.ticks.pop_front();
         }
@@ -24,6 +29,9 @@ impl Sent {
     }
 
     pub fn apply(&mut self, newest: Sequence) {
+        if newest > self.newest {
+            (self.newest, self.unapplied) = (newest, 0);
+        }
         while let Some(&(sequence, tick)) = self.ticks.front()
             && sequence <= newest
         {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prescient_replication::{PeerId, Tick};
 use prescient_schema::Ref;
 
-use super::{Theatre, Unit};
+use super::{Seat, Theatre, Unit};
 
 /// A battle in which units come, go, walk and refer to each other.
 pub struct Battle {
@@ -66,28 +66,41 @@ impl Battle {
         self.past.insert(Tick(theatre.tick), now.collect());
     }
 
-    /// Whether what a client shows is what was true at the tick that it shows, references included.
+    /// What every client shows is what was true at the tick that it shows, references included.
     pub fn check(&self, theatre: &Theatre) {
         for seat in &theatre.seats {
-            let Some(tick) = seat.client.tick() else {
-                continue;
-            };
-            let there = &self.past[&tick];
-            let was = there.values().map(|unit| {
-                let target = there.get(&unit.target.entity().cell());
-                (looks(unit), target.map(looks))
-            });
-            let shown = seat.objects.values().map(|unit| {
-                let target = seat.client.resolve(unit.target.entity());
-                let target = target.map(|object| looks(&seat.objects[&object]));
-                (looks(unit), target)
-            });
-            assert_eq!(sorted(shown), sorted(was), "at {tick:?}");
+            if let Some((shown, was)) = self.compare(seat) {
+                assert_eq!(shown, was, "at {:?}", seat.client.tick());
+            }
         }
+    }
+
+    /// Whether a client shows all of what was true at the tick that it shows.
+    pub fn agrees(&self, seat: &Seat) -> bool {
+        let compared = self.compare(seat);
+        compared.is_some_and(|(shown, was)| shown == was)
+    }
+
+    fn compare(&self, seat: &Seat) -> Option<(Vec<Pair>, Vec<Pair>)> {
+        let there = &self.past[&seat.client.tick()?];
+        let was = there.values().map(|unit| {
+            let target = there.get(&unit.target.entity().cell());
+            (looks(unit), target.map(looks))
+        });
+        let shown = seat.objects.values().map(|unit| {
+            let target = seat.client.resolve(unit.target.entity());
+            let target = target.map(|object| looks(&seat.objects[&object]));
+            (looks(unit), target)
+        });
+        Some((sorted(shown), sorted(was)))
     }
 }
 
-fn looks(unit: &Unit) -> ([u32; 2], u8) {
+type Looks = ([u32; 2], u8);
+/// A unit and its target.
+type Pair = (Looks, Option<Looks>);
+
+fn looks(unit: &Unit) -> Looks {
     (unit.place.map(f32::to_bits), unit.health)
 }
 

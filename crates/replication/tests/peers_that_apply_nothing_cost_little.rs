@@ -1,0 +1,188 @@
+//! Case 35: what a server holds and does for peers that never apply what they are sent. One test
+//! alone, because memory is counted for the whole process.
+
+mod common;
+
+use std::alloc::System;
+
+use common::{Dice, Unit, greet, schema};
+use prescient_replication::{
+    Client, Everything, PeerId, PeerStatistics, Server, ServerConfig, Tick,
+};
+use prescient_schema::Ref;
+use prescient_tests::seeds::over_seeds;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn held() -> usize {
+    let stats = MEMORY.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// What a peer does with state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Habit {
+    /// Applies it and says so.
+    Honest,
+    /// Says nothing. A peer that acknowledges packets to the transport alone and one that has
+    /// vanished are the same here.
+    Deaf,
+    /// Says that it cannot be decoded.
+    Refusing,
+    /// Applies a few packets, and nothing after that.
+    Fickle,
+}
+
+/// A crowd of units of which most move, and peers that see all of them.
+struct Field {
+    server: Server,
+    units: Vec<(Ref<Unit>, Unit)>,
+    /// With the tick at which each joined.
+    peers: Vec<(Habit, u32, Client)>,
+    dice: Dice,
+    tick: u32,
+}
+
+impl Field {
+    fn new(seed: u64, units: usize) -> Self {
+        let mut field = Self {
+            server: Server::new(schema(), ServerConfig::default(), Everything).expect("sound"),
+            units: Vec::new(),
+            peers: Vec::new(),
+            dice: Dice::new(seed),
+            tick: 0,
+        };
+        field.step(|step, dice, all| {
+            for _ in 0..units {
+                let place = [dice.below(900) as f32, dice.below(900) as f32];
+                let unit = Unit {
+                    place,
+                    health: dice.below(250) as u8,
+                    ..Unit::default()
+                };
+                let object = step.spawn(&unit).expect("sound");
+                all.push((object, unit));
+            }
+        });
+        // What the world itself holds does not grow from here on.
+        (0..130).for_each(|_| field.walk());
+        field
+    }
+
+    fn step(
+        &mut self,
+        act: impl FnOnce(&mut prescient_replication::Step<'_>, &mut Dice, &mut Vec<(Ref<Unit>, Unit)>),
+    ) {
+        self.tick += 1;
+        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        act(&mut step, &mut self.dice, &mut self.units);
+        step.finish();
+    }
+
+    fn walk(&mut self) {
+        self.step(|step, dice, all| {
+            for (at, (object, unit)) in all.iter_mut().enumerate() {
+                if at % 3 > 0 {
+                    unit.place[at % 2] += 0.05 * (1 + at % 7) as f32;
+                    if dice.chance(2) {
+                        unit.place[0] -= 3.0;
+                    }
+                }
+                step.set(*object, unit).expect("sound");
+            }
+        });
+    }
+
+    fn join(&mut self, habit: Habit) -> PeerId {
+        let peer = PeerId(self.peers.len() as u64);
+        let mut client = Client::new(schema(), Default::default()).expect("sound");
+        self.server.connect(peer);
+        greet(&mut self.server, peer, &mut client);
+        self.peers.push((habit, self.tick, client));
+        peer
+    }
+
+    /// A tick of the world, and what peers say to it.
+    fn pass(&mut self) {
+        self.walk();
+        for (peer, mut message) in self.server.encode(&|_| Some(PACKET)) {
+            let (habit, joined, client) = &mut self.peers[peer.0 as usize];
+            match habit {
+                Habit::Honest => client.handle(&message).expect("in order"),
+                Habit::Fickle if client.tick().is_none_or(|tick| tick.0 < *joined + 9) => {
+                    client.handle(&message).expect("in order");
+                }
+                Habit::Deaf | Habit::Fickle => continue,
+                Habit::Refusing => {
+                    // The first byte says what kind of message it is.
+                    message[1..].iter_mut().for_each(|byte| *byte ^= 0x55);
+                    client.handle(&message).expect_err("nonsense");
+                }
+            }
+            while client.poll_change().is_some() {}
+            if let Some(ack) = client.acknowledgement() {
+                self.server.handle(peer, &ack).expect("sound");
+            }
+        }
+    }
+
+    fn statistics(&self, peer: PeerId) -> PeerStatistics {
+        self.server.statistics(peer).expect("it is there")
+    }
+
+    /// What the server held for a peer that is no more.
+    fn part(&mut self, peer: PeerId) -> usize {
+        let before = held();
+        self.server.disconnect(peer);
+        before - held()
+    }
+}
+
+const PACKET: usize = 1100;
+/// At 30 Hz.
+const SECOND: u32 = 30;
+
+/// Fails if `Pace::turn` is always `Whole` (4 MB for a deaf peer of 300 units), if `Pace::note_sent`
+/// says of no logs that they are to be dropped, or if `Peer::acknowledge` takes it for progress that a
+/// peer asks for everything anew.
+#[test]
+fn who_applies_nothing_costs_no_more_than_others() {
+    over_seeds(20, |seed| compare(seed, 300));
+    over_seeds(2, |seed| compare(seed, 3000));
+}
+
+/// An honest peer beside ghosts of all ages up to 20 seconds, when they would be closed.
+fn compare(seed: u64, units: usize) {
+    let mut field = Field::new(seed, units);
+    let honest = field.join(Habit::Honest);
+    let mut ghosts = Vec::new();
+    for age in (0..=20 * SECOND).rev() {
+        if [0, 3, 10, 20, 29, 40, 90, 300, 600].contains(&age) {
+            for habit in [Habit::Deaf, Habit::Refusing, Habit::Fickle] {
+                ghosts.push((habit, age, field.join(habit)));
+            }
+        }
+        field.pass();
+    }
+    let usual = field.statistics(honest);
+    let own = field.part(honest);
+    for (habit, age, ghost) in ghosts {
+        let it = field.statistics(ghost);
+        let cost = field.part(ghost);
+        let what = format!("{habit:?} for {age} ticks beside {units} units");
+        assert!(cost <= 2 * own, "{what}: {cost} bytes, {own} for others");
+        assert!(habit == Habit::Fickle || it.codec.applied == 0, "{what}");
+        if age == 20 * SECOND {
+            assert!(it.unapplied >= 20, "{what}: {} packets", it.unapplied);
+            let most = if habit == Habit::Fickle { 120 } else { 60 };
+            assert!(it.packets <= most, "{what}: {} packets", it.packets);
+            let (work, usual) = (it.codec.coded, usual.codec.coded);
+            assert!(
+                2 * work <= usual,
+                "{what}: {work} coded, {usual} for others"
+            );
+        }
+    }
+}
