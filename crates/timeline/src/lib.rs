@@ -66,6 +66,7 @@
 //! clock, and depends on nothing else of Prescient.
 
 mod curve;
+pub mod protocol;
 mod time;
 mod timeline;
 mod value;

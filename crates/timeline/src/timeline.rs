@@ -153,9 +153,13 @@ impl<V: Value> Timeline<V> {
 
     /// All curves, by ascending property.
     pub fn curves(&self) -> impl Iterator<Item = (PropertyId, &Curve<V>)> {
-        self.curves
-            .iter()
-            .map(|(&property, curve)| (property, curve))
+        self.curves_from(PropertyId(0))
+    }
+
+    /// The curves of a property and those after it, ascending.
+    pub fn curves_from(&self, first: PropertyId) -> impl Iterator<Item = (PropertyId, &Curve<V>)> {
+        let rest = self.curves.range(first..);
+        rest.map(|(&property, curve)| (property, curve))
     }
 
     /// How many keyframes there are in all.
