@@ -11,7 +11,10 @@ fn main() {
 
 const KEYFRAMES: i64 = 1_000_000;
 const SPACING: i64 = 100_000;
-const LOOK_UPS: usize = 1_000_000;
+/// Random times that are drawn, and how many of them are looked up at a time: not all, so that others who use
+/// the machine seldom come in between.
+const TIMES: usize = 200_000;
+const LOOK_UPS: usize = 20_000;
 
 /// Sixty frames a second forwards through a single curve.
 #[divan::bench]
@@ -22,7 +25,7 @@ fn sequential(bencher: Bencher) {
 /// The same backwards.
 #[divan::bench]
 fn backwards(bencher: Bencher) {
-    play(bencher, &curve(), -16_667, KEYFRAMES * SPACING);
+    play(bencher, &curve(), -16_667, KEYFRAMES * SPACING - 1);
 }
 
 /// The same with three components.
@@ -37,11 +40,27 @@ fn sequential_vectors(bencher: Bencher) {
 fn random(bencher: Bencher) {
     let curve = curve();
     let times = random_times();
-    bencher.counter(ItemsCount::new(LOOK_UPS)).bench_local(|| {
-        for &time in &times {
-            black_box(curve.at(time));
-        }
+    look_up(bencher, &times, |time| curve.at(time));
+}
+
+/// The same where keyframes come in bursts, a hundred times as close as in between.
+#[divan::bench]
+fn random_uneven(bencher: Bencher) {
+    let config = CurveConfig::default().memory(KEYFRAMES as usize, WhenFull::Refuse);
+    let mut time = 0;
+    let keyframes = (0..KEYFRAMES).map(|index| {
+        let close = index / 1000 % 3 != 0;
+        time += (1 + index * 7919 % 1000) * if close { 1 } else { 100 };
+        Keyframe::new(Time::from_micros(time), value(index))
     });
+    let curve = Curve::from_keyframes(config.expect("it can hold them"), keyframes)
+        .expect("they are in order");
+    let end = curve.last_time().expect("it has keyframes").as_micros();
+    let times: Vec<Time> = random_times()
+        .into_iter()
+        .map(|time| Time::from_micros(time.as_micros() % end))
+        .collect();
+    look_up(bencher, &times, |time| curve.at(time));
 }
 
 /// Anywhere in any of a thousand properties of a thousand keyframes each.
@@ -57,22 +76,31 @@ fn random_properties(bencher: Bencher) {
             .expect("there is room");
     }
     let times = random_times();
-    bencher.counter(ItemsCount::new(LOOK_UPS)).bench_local(|| {
-        for &time in &times {
-            let micros = time.as_micros();
-            let property = PropertyId((micros % 1000) as u32);
-            black_box(timeline.at(property, Time::from_micros(micros / 1000)));
-        }
+    look_up(bencher, &times, |time| {
+        let micros = time.as_micros();
+        let property = PropertyId((micros % 1000) as u32);
+        timeline.at(property, Time::from_micros(micros / 1000))
     });
 }
 
 fn play<V: Value>(bencher: Bencher, curve: &Curve<V>, step: i64, start: i64) {
+    let (mut cursor, mut time) = (Cursor::default(), start);
     bencher.counter(ItemsCount::new(LOOK_UPS)).bench_local(|| {
-        let mut cursor = Cursor::default();
-        let mut time = start;
         for _ in 0..LOOK_UPS {
             black_box(curve.at_cursor(&mut cursor, Time::from_micros(time)));
             time += step;
+        }
+        if !(0..KEYFRAMES * SPACING).contains(&time) {
+            time = start;
+        }
+    });
+}
+
+fn look_up(bencher: Bencher, times: &[Time], at: impl Fn(Time) -> Option<f64>) {
+    let mut turns = times.chunks(LOOK_UPS).cycle();
+    bencher.counter(ItemsCount::new(LOOK_UPS)).bench_local(|| {
+        for &time in turns.next().expect("there are times") {
+            black_box(at(time));
         }
     });
 }
@@ -101,5 +129,5 @@ fn random_times() -> Vec<Time> {
         state ^= state << 17;
         Time::from_micros((state % (KEYFRAMES * SPACING) as u64) as i64)
     };
-    (0..LOOK_UPS).map(|_| next()).collect()
+    (0..TIMES).map(|_| next()).collect()
 }

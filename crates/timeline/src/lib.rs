@@ -65,7 +65,10 @@
 //! floats agree as far as the same additions, multiplications and sines do. The crate does no IO, reads no
 //! clock, and depends on nothing else of Prescient.
 
+pub mod break_even;
 mod curve;
+mod fit;
+mod plan;
 pub mod protocol;
 mod time;
 mod timeline;
@@ -75,6 +78,8 @@ pub use curve::{
     Cursor, Curve, CurveConfig, CurveConfigError, Edit, EditError, Extrapolation, Interpolation,
     Keyframe, WhenFull,
 };
+pub use fit::{FitError, Fitter, MAX_LOOK_AHEAD};
+pub use plan::{PlanError, plan};
 pub use time::{Span, Time};
 pub use timeline::{Operation, PropertyId, Timeline, TimelineConfig};
 pub use value::{MAX_MAGNITUDE, Rotation, RotationError, Value, ValueError};

@@ -1,6 +1,6 @@
 //! The value at a time.
 
-use super::{Cursor, Curve, Extrapolation, Interpolation};
+use super::{Cursor, Curve, Extrapolation, Interpolation, Keyframe};
 use crate::time::Time;
 use crate::value::{Fraction, Neighbour, Value};
 
@@ -8,12 +8,14 @@ impl<V: Value> Curve<V> {
     /// The value at a time: between keyframes as they are interpolated, outside them as configured.
     /// `None` without keyframes, or where the configuration leaves the curve undefined. Takes time
     /// logarithmic in the number of keyframes.
+    #[inline]
     pub fn at(&self, time: Time) -> Option<V> {
         let time = time.as_micros();
         self.at_count(self.count_until(time), time)
     }
 
     /// The same, in constant time if the last look-up with this cursor was nearby, before or after.
+    #[inline]
     pub fn at_cursor(&self, cursor: &mut Cursor, time: Time) -> Option<V> {
         let time = time.as_micros();
         self.at_count(self.count_until_near(cursor, time), time)
@@ -43,28 +45,32 @@ impl<V: Value> Curve<V> {
     }
 
     /// The value anywhere on the line that a segment is part of.
+    #[inline]
     fn along(&self, index: usize, at: Fraction) -> V {
         let interpolation = self.interpolation(index);
         let from = self.slots[index].value;
         let to = self.slots[index + 1].value;
-        if interpolation == Interpolation::Velocity {
-            return V::value_of(self.integral(index, at));
+        // By itself, because a jump to one of many places waits for the memory that says where to.
+        if interpolation == Interpolation::Linear && !self.is_velocity(index + 1) {
+            return V::linear(from, to, at);
         }
-        // Up to a velocity keyframe nothing says where the value goes.
-        if interpolation == Interpolation::Step || self.is_velocity(index + 1) {
-            return from;
-        }
-        match interpolation {
-            Interpolation::Step | Interpolation::Velocity => from,
+        self.along_other(index, at)
+    }
+
+    fn along_other(&self, index: usize, at: Fraction) -> V {
+        let from = self.slots[index].value;
+        let to = self.slots[index + 1].value;
+        match self.interpolation(index) {
+            Interpolation::Velocity => V::value_of(self.integral(index, at)),
+            Interpolation::Step => from,
+            // Up to a velocity keyframe nothing says where the value goes.
+            _ if self.is_velocity(index + 1) => from,
             Interpolation::Linear => V::linear(from, to, at),
             Interpolation::Spherical => V::spherical(from, to, at),
-            Interpolation::Smooth => V::smooth(
-                self.smooth_before(index),
-                from,
-                to,
-                self.smooth_after(index + 1),
-                at,
-            ),
+            Interpolation::Smooth => {
+                let (before, after) = (self.smooth_before(index), self.smooth_after(index + 1));
+                V::smooth(before, from, to, after, at)
+            }
         }
     }
 
@@ -75,6 +81,54 @@ impl<V: Value> Curve<V> {
         } else {
             self.slots[index].value
         }
+    }
+
+    /// Whether a keyframe is at a time.
+    pub(crate) fn has_keyframe_at(&self, time: Time) -> bool {
+        let index = self.first_at_or_after(time.as_micros());
+        self.times.get(index) == Some(&time.as_micros())
+    }
+
+    /// The keyframe that may be added at a time, where there is none, without changing the curve before
+    /// it; `None` if there is no value, or none such.
+    pub(crate) fn cut(&self, time: Time) -> Option<Keyframe<V>> {
+        let micros = time.as_micros();
+        let value = self.at(time)?;
+        let Some(index) = self.count_until(micros).checked_sub(1) else {
+            return Some(Keyframe::new(time, value).with(Interpolation::Step));
+        };
+        let interpolation = self.slots[index].interpolation;
+        let value = if !self.is_velocity(index) {
+            value
+        } else if index + 1 < self.len() {
+            self.velocity_at(index, micros)
+        } else {
+            let rate = self.slots[index].value;
+            let goes_on = matches!(self.config.after, Extrapolation::Continue { at_most }
+                if micros - self.times[index] <= at_most.as_micros());
+            if !goes_on && rate != V::value_of(V::zero_sum()) {
+                return None;
+            }
+            rate
+        };
+        Some(Keyframe {
+            time,
+            value,
+            interpolation,
+        })
+    }
+
+    fn velocity_at(&self, index: usize, time: i64) -> V {
+        let (from, to) = (self.slots[index].value, self.slots[index + 1].value);
+        if !self.is_velocity(index + 1) {
+            return from;
+        }
+        let start = self.times[index];
+        let at = Fraction {
+            elapsed: time - start,
+            length: self.times[index + 1] - start,
+        };
+        V::linear(from, to, at)
     }
 
     fn before_first(&self, time: i64) -> Option<V> {

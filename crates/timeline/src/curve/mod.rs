@@ -125,6 +125,10 @@ impl<V: Value> Curve<V> {
         keyframes: impl IntoIterator<Item = Keyframe<V>>,
     ) -> Result<Self, EditError> {
         let mut curve = Self::new(config);
+        let keyframes = keyframes.into_iter();
+        let expected = keyframes.size_hint().0.min(curve.config.max_keyframes);
+        curve.times.reserve(expected);
+        curve.slots.reserve(expected);
         for keyframe in keyframes {
             if curve.last_time().is_some_and(|last| keyframe.time < last) {
                 return Err(EditError::Unordered {

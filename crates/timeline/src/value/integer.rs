@@ -19,6 +19,7 @@ impl Arithmetic for i64 {
         interpolation != Interpolation::Spherical
     }
 
+    #[inline]
     fn linear(from: Self, to: Self, at: Fraction) -> Self {
         let rise = (i128::from(to) - i128::from(from)) * i128::from(at.elapsed);
         narrow(i128::from(from) + rounded(rise, i128::from(at.length)))
@@ -130,10 +131,12 @@ fn tangent(rise_beside: i128, length_beside: i64, rise: i128, length: i128) -> i
     rise.signum() * steepest.min(parabola.abs())
 }
 
+#[inline]
 fn rounded(numerator: i128, denominator: i128) -> i128 {
     (2 * numerator + denominator).div_euclid(2 * denominator)
 }
 
+#[inline]
 fn narrow(value: i128) -> i64 {
     value.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }

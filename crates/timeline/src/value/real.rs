@@ -20,6 +20,7 @@ macro_rules! scalar {
                 <[$float; 1]>::supports(interpolation)
             }
 
+            #[inline]
             fn linear(from: Self, to: Self, at: Fraction) -> Self {
                 <[$float; 1]>::linear([from], [to], at)[0]
             }
@@ -103,6 +104,7 @@ macro_rules! scalar {
                 true
             }
 
+            #[inline]
             fn linear(from: Self, to: Self, at: Fraction) -> Self {
                 narrow(linear(from.map(f64::from), to.map(f64::from), at.ratio()))
             }
@@ -177,6 +179,7 @@ macro_rules! scalar {
         }
 
         impl<const N: usize> Narrow<N> for [$float; N] {
+            #[inline]
             fn narrow(numbers: [f64; N]) -> Self {
                 numbers.map(|number| (number as $float).clamp(<$float>::MIN, <$float>::MAX))
             }
@@ -192,10 +195,12 @@ trait Narrow<const N: usize> {
     fn narrow(numbers: [f64; N]) -> Self;
 }
 
+#[inline]
 fn narrow<const N: usize, V: Narrow<N>>(numbers: [f64; N]) -> V {
     V::narrow(numbers)
 }
 
+#[inline]
 pub(super) fn linear<const N: usize>(from: [f64; N], to: [f64; N], ratio: f64) -> [f64; N] {
     std::array::from_fn(|index| {
         let (from, to) = (from[index], to[index]);
@@ -302,6 +307,7 @@ pub(super) fn distance<const N: usize>(one: [f64; N], other: [f64; N]) -> f64 {
 }
 
 /// Takes back what rounding carried over an end.
+#[inline]
 fn between(value: f64, from: f64, to: f64) -> f64 {
     value.clamp(from.min(to), from.max(to))
 }
