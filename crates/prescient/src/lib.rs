@@ -116,6 +116,7 @@ mod worlds;
 
 pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
+pub use prescient_timeline as timeline;
 
 pub use client::{Client, ClientEvent, ClientOptions, local_token};
 pub use error::{JoinError, ServeError};

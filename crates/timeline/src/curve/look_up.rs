@@ -1,0 +1,271 @@
+//! The value at a time.
+
+use super::{Cursor, Curve, Extrapolation, Interpolation, Keyframe};
+use crate::time::Time;
+use crate::value::{Fraction, Neighbour, Value};
+
+impl<V: Value> Curve<V> {
+    /// The value at a time: between keyframes as they are interpolated, outside them as configured.
+    /// `None` without keyframes, or where the configuration leaves the curve undefined. Takes time
+    /// logarithmic in the number of keyframes.
+    #[inline]
+    pub fn at(&self, time: Time) -> Option<V> {
+        let time = time.as_micros();
+        self.at_count(self.count_until(time), time)
+    }
+
+    /// The same, in constant time if the last look-up with this cursor was nearby, before or after.
+    #[inline]
+    pub fn at_cursor(&self, cursor: &mut Cursor, time: Time) -> Option<V> {
+        let time = time.as_micros();
+        self.at_count(self.count_until_near(cursor, time), time)
+    }
+
+    /// The value at a time that `count` keyframes are not after.
+    #[inline]
+    fn at_count(&self, count: usize, time: i64) -> Option<V> {
+        if count == 0 {
+            self.before_first(time)
+        } else if count == self.len() {
+            self.after_last(time)
+        } else {
+            Some(self.between(count - 1, time))
+        }
+    }
+
+    /// The value on the segment that starts at a keyframe and ends at the next, which is later.
+    #[inline]
+    fn between(&self, index: usize, time: i64) -> V {
+        let start = self.times[index];
+        let at = Fraction {
+            elapsed: time - start,
+            length: self.times[index + 1] - start,
+        };
+        self.along(index, at)
+    }
+
+    /// The value anywhere on the line that a segment is part of.
+    #[inline]
+    fn along(&self, index: usize, at: Fraction) -> V {
+        let interpolation = self.interpolation(index);
+        let from = self.slots[index].value;
+        let to = self.slots[index + 1].value;
+        // By itself, because a jump to one of many places waits for the memory that says where to.
+        if interpolation == Interpolation::Linear && !self.is_velocity(index + 1) {
+            return V::linear(from, to, at);
+        }
+        self.along_other(index, at)
+    }
+
+    fn along_other(&self, index: usize, at: Fraction) -> V {
+        let from = self.slots[index].value;
+        let to = self.slots[index + 1].value;
+        match self.interpolation(index) {
+            Interpolation::Velocity => V::value_of(self.integral(index, at)),
+            Interpolation::Step => from,
+            // Up to a velocity keyframe nothing says where the value goes.
+            _ if self.is_velocity(index + 1) => from,
+            Interpolation::Linear => V::linear(from, to, at),
+            Interpolation::Spherical => V::spherical(from, to, at),
+            Interpolation::Smooth => {
+                let (before, after) = (self.smooth_before(index), self.smooth_after(index + 1));
+                V::smooth(before, from, to, after, at)
+            }
+        }
+    }
+
+    /// The value at a keyframe's own time, which for velocities is not the keyframe's.
+    fn value_at(&self, index: usize) -> V {
+        if self.is_velocity(index) {
+            V::value_of(self.reached[index])
+        } else {
+            self.slots[index].value
+        }
+    }
+
+    /// Whether a keyframe is at a time.
+    pub(crate) fn has_keyframe_at(&self, time: Time) -> bool {
+        let index = self.first_at_or_after(time.as_micros());
+        self.times.get(index) == Some(&time.as_micros())
+    }
+
+    /// The keyframe that may be added at a time, where there is none, without changing the curve before
+    /// it; `None` if there is no value, or none such.
+    pub(crate) fn cut(&self, time: Time) -> Option<Keyframe<V>> {
+        let micros = time.as_micros();
+        let value = self.at(time)?;
+        let Some(index) = self.count_until(micros).checked_sub(1) else {
+            return Some(Keyframe::new(time, value).with(Interpolation::Step));
+        };
+        let interpolation = self.slots[index].interpolation;
+        let value = if !self.is_velocity(index) {
+            value
+        } else if index + 1 < self.len() {
+            self.velocity_at(index, micros)
+        } else {
+            let rate = self.slots[index].value;
+            let goes_on = matches!(self.config.after, Extrapolation::Continue { at_most }
+                if micros - self.times[index] <= at_most.as_micros());
+            if !goes_on && rate != V::value_of(V::zero_sum()) {
+                return None;
+            }
+            rate
+        };
+        Some(Keyframe {
+            time,
+            value,
+            interpolation,
+        })
+    }
+
+    fn velocity_at(&self, index: usize, time: i64) -> V {
+        let (from, to) = (self.slots[index].value, self.slots[index + 1].value);
+        if !self.is_velocity(index + 1) {
+            return from;
+        }
+        let start = self.times[index];
+        let at = Fraction {
+            elapsed: time - start,
+            length: self.times[index + 1] - start,
+        };
+        V::linear(from, to, at)
+    }
+
+    fn before_first(&self, time: i64) -> Option<V> {
+        let &first = self.times.front()?;
+        match self.config.before {
+            Extrapolation::Absent => None,
+            Extrapolation::Hold => Some(self.value_at(0)),
+            Extrapolation::Continue { at_most } => {
+                let back = first
+                    .saturating_sub(time)
+                    .min(at_most.as_micros())
+                    .min(FARTHEST);
+                // With several keyframes at the first time, the line starts at the last of them.
+                let index = self.count_until(first) - 1;
+                let at = |length| Fraction {
+                    elapsed: -back,
+                    length,
+                };
+                if self.is_velocity(index) {
+                    let rate = self.slots[index].value;
+                    let sum = V::integrate(self.reached[index], rate, rate, at(1));
+                    return Some(V::value_of(sum));
+                }
+                if index + 1 == self.len() || self.interpolation(index) == Interpolation::Step {
+                    return Some(self.value_at(index));
+                }
+                let length = self.times[index + 1] - first;
+                Some(self.straight(index, at(length)))
+            }
+        }
+    }
+
+    fn after_last(&self, time: i64) -> Option<V> {
+        let last = self.len().checked_sub(1)?;
+        match self.config.after {
+            Extrapolation::Absent if time > self.times[last] => None,
+            Extrapolation::Absent | Extrapolation::Hold => Some(self.value_at(last)),
+            Extrapolation::Continue { at_most } => {
+                let since = time.saturating_sub(self.times[last]);
+                let on = since.min(at_most.as_micros()).min(FARTHEST);
+                if self.is_velocity(last) {
+                    let rate = self.slots[last].value;
+                    let at = Fraction {
+                        elapsed: on,
+                        length: 1,
+                    };
+                    return Some(V::value_of(V::integrate(
+                        self.reached[last],
+                        rate,
+                        rate,
+                        at,
+                    )));
+                }
+                let length = match last.checked_sub(1) {
+                    Some(index) => self.times[last] - self.times[index],
+                    None => 0,
+                };
+                let holds = self.interpolation(last) == Interpolation::Step
+                    || length == 0
+                    || self.is_velocity(last - 1);
+                if holds {
+                    return Some(self.value_at(last));
+                }
+                let elapsed = length + on;
+                Some(self.straight(last - 1, Fraction { elapsed, length }))
+            }
+        }
+    }
+
+    /// As `along`, outside the segment, where a cubic would run away: it goes on in its tangent, which
+    /// at the end of a curve is the straight line's.
+    fn straight(&self, index: usize, at: Fraction) -> V {
+        match self.interpolation(index) {
+            Interpolation::Smooth if !self.is_velocity(index + 1) => {
+                V::linear(self.slots[index].value, self.slots[index + 1].value, at)
+            }
+            Interpolation::Step if at.elapsed > at.length => self.value_at(index + 1),
+            _ => self.along(index, at),
+        }
+    }
+
+    fn smooth_before(&self, index: usize) -> Neighbour<V> {
+        let before = index.checked_sub(1)?;
+        let length = self.times[index] - self.times[before];
+        let smooth = self.interpolation(before) == Interpolation::Smooth && length > 0;
+        smooth.then_some((self.slots[before].value, length))
+    }
+
+    fn smooth_after(&self, index: usize) -> Neighbour<V> {
+        let after = index + 1;
+        if after == self.len() || self.interpolation(index) != Interpolation::Smooth {
+            return None;
+        }
+        let length = self.times[after] - self.times[index];
+        (length > 0 && !self.is_velocity(after)).then_some((self.slots[after].value, length))
+    }
+
+    /// The integral up to a point of a segment that starts with a velocity.
+    fn integral(&self, index: usize, at: Fraction) -> V::Sum {
+        let rate = self.slots[index].value;
+        let next = if self.is_velocity(index + 1) {
+            self.slots[index + 1].value
+        } else {
+            rate
+        };
+        V::integrate(self.reached[index], rate, next, at)
+    }
+
+    /// Brings `reached` up to date from a keyframe on that changed, or in front of which something did.
+    pub(super) fn integrate_from(&mut self, changed: usize) {
+        if self.velocities == 0 {
+            self.reached.clear();
+            return;
+        }
+        let start = changed.min(self.reached.len());
+        self.reached.truncate(start);
+        for index in start..self.len() {
+            let reached = self.reach(index);
+            self.reached.push_back(reached);
+        }
+    }
+
+    fn reach(&self, index: usize) -> V::Sum {
+        if !self.is_velocity(index) {
+            return V::sum_of(self.slots[index].value);
+        }
+        let Some(before) = index.checked_sub(1) else {
+            return self.origin;
+        };
+        let length = self.times[index] - self.times[before];
+        if length == 0 || !self.is_velocity(before) {
+            return self.reached[before];
+        }
+        self.integral(before, Fraction::whole(length))
+    }
+}
+
+/// How far curves are extrapolated, in microseconds: beyond the span of all keyframes, and short of
+/// where integers overflow.
+const FARTHEST: i64 = 1 << 54;

@@ -1,0 +1,85 @@
+//! Values as curves over time.
+//!
+//! A property (a position, a heading, a health) is not a value that is overwritten but a curve, made of
+//! few keyframes: values at times, and how to get from one to the next. Whoever holds the keyframes
+//! knows the value at any time: now, on a slow connection as on a fast one if they came ahead of time;
+//! a minute ago, to rewind or play backwards; or shortly after the last one.
+//!
+//! # Order of calls
+//!
+//! 1. Make a [`Timeline`] for each type of value: `i64`, `f32`, `f64`, vectors as arrays, [`Rotation`].
+//!    [`Timeline::configure`] properties that differ from the rest: in how they are interpolated
+//!    ([`Interpolation`]), what they are outside their keyframes ([`Extrapolation`]), how much they
+//!    remember ([`WhenFull`]).
+//! 2. [`apply`](Timeline::apply) operations, on both ends the same in the same order: [`Edit::Add`],
+//!    [`Edit::Remove`], [`Edit::Move`], [`Edit::MoveWithin`], [`Edit::Clear`]. One that is refused has
+//!    changed nothing, on either end.
+//! 3. Look up values at any time, as often as you draw: [`Timeline::at`], or [`Curve::at_cursor`] with a
+//!    [`Cursor`] for each property that is played.
+//! 4. Let go of the past, if the limits of step 1 do not: [`Timeline::drop_before`],
+//!    [`Curve::thin_before`].
+//!
+//! ```
+//! use prescient_timeline::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let second = |seconds: i64| Time::from_millis(1000 * seconds);
+//! let place = PropertyId(7);
+//! let operation = |edit| Operation { property: place, edit };
+//!
+//! // The server knows the way a unit is going to take, and says so at once.
+//! let mut server = Timeline::<[f32; 2]>::default();
+//! let mut client = server.clone();
+//! let way = [(10, [4.0, 7.0]), (30, [6.0, 12.0]), (40, [6.0, 30.0])];
+//! let way = way.map(|(time, place)| operation(Edit::Add(Keyframe::new(second(time), place))));
+//! for step in way {
+//!     server.apply(&step)?;
+//!     client.apply(&step)?; // over whatever carries operations, in order
+//! }
+//! assert_eq!(client.at(place, second(0)), Some([4.0, 7.0]));
+//! assert_eq!(client.at(place, second(20)), Some([5.0, 9.5]));
+//! assert_eq!(client.at(place, second(60)), Some([6.0, 30.0]));
+//!
+//! // It is held up for five seconds at its first corner.
+//! let held_up = Edit::MoveWithin { from: second(31), to: Time::MAX, by: Span::from_secs(5) };
+//! let waits = Edit::Add(Keyframe::new(second(35), [6.0, 12.0]));
+//! for step in [operation(held_up), operation(waits)] {
+//!     server.apply(&step)?;
+//!     client.apply(&step)?;
+//! }
+//! assert_eq!(client, server);
+//!
+//! // Playing, in either direction, does not search.
+//! let curve = client.curve(place).expect("it has keyframes");
+//! let mut cursor = Cursor::default();
+//! for frame in (0..600).rev() {
+//!     curve.at_cursor(&mut cursor, Time::from_millis(100 * frame));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What both ends agree on
+//!
+//! Times are integers. Look-ups of integers are integer arithmetic, the same on every machine; those of
+//! floats agree as far as the same additions, multiplications and sines do. The crate does no IO, reads no
+//! clock, and depends on nothing else of Prescient.
+
+pub mod break_even;
+mod curve;
+mod fit;
+mod plan;
+pub mod protocol;
+mod time;
+mod timeline;
+mod value;
+
+pub use curve::{
+    Cursor, Curve, CurveConfig, CurveConfigError, Edit, EditError, Extrapolation, Interpolation,
+    Keyframe, WhenFull,
+};
+pub use fit::{FitError, Fitter, MAX_LOOK_AHEAD};
+pub use plan::{PlanError, plan};
+pub use time::{Span, Time};
+pub use timeline::{Operation, PropertyId, Timeline, TimelineConfig};
+pub use value::{MAX_MAGNITUDE, Rotation, RotationError, Value, ValueError};

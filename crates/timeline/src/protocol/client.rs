@@ -1,0 +1,167 @@
+//! The client's machine.
+
+use std::collections::VecDeque;
+
+use super::frame::{FRAME_BYTES, Frame, FrameError, Reassembly};
+use super::server::timeline_config;
+use crate::curve::{Edit, EditError, Keyframe};
+use crate::time::{Span, Time};
+use crate::timeline::{Operation, PropertyId, Timeline};
+
+/// A timeline that follows a server's.
+#[derive(Debug)]
+pub struct Client {
+    timeline: Timeline<f64>,
+    base_time: Option<i64>,
+    incoming: Reassembly,
+    request: Option<[u8; FRAME_BYTES]>,
+    /// Frames that came before the base time did.
+    early: Vec<Frame>,
+    events: VecDeque<ClientEvent>,
+    lost_events: u64,
+}
+
+/// What happened at a client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ClientEvent {
+    /// The server told its base time, in milliseconds since 1970, for the first time or because it moved.
+    Synced {
+        /// The base time.
+        base_time: i64,
+    },
+    /// A change was applied to the timeline.
+    Applied(Operation<f64>),
+    /// A change could not be applied.
+    Refused {
+        /// The change.
+        operation: Operation<f64>,
+        /// Why not.
+        error: EditError,
+    },
+    /// A frame said nothing known, as later versions of the protocol may; it was ignored.
+    Ignored(FrameError),
+    /// A base time that is no time, in milliseconds; it was ignored.
+    BaseTimeOutOfRange {
+        /// The base time.
+        base_time: u128,
+    },
+    /// Too many keyframes came before the base time; this and further ones were ignored.
+    TooEarly,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// For a new connection; the first frame that is polled asks for the base time.
+    pub fn new() -> Self {
+        let request = Frame::Sync { base_time: 0 };
+        Self {
+            timeline: Timeline::new(timeline_config()),
+            base_time: None,
+            incoming: Reassembly::default(),
+            request: Some(request.to_bytes().expect("0 fits")),
+            early: Vec::new(),
+            events: VecDeque::new(),
+            lost_events: 0,
+        }
+    }
+
+    /// Bytes arrived.
+    pub fn handle_bytes(&mut self, mut bytes: &[u8]) {
+        while let Some(frame) = self.incoming.take(&mut bytes) {
+            match Frame::from_bytes(&frame) {
+                Ok(frame) => self.handle_frame(frame),
+                Err(error) => self.note(ClientEvent::Ignored(error)),
+            }
+        }
+    }
+
+    /// The next frame to send, in a write of its own.
+    pub fn poll_transmit(&mut self) -> Option<[u8; FRAME_BYTES]> {
+        self.request.take()
+    }
+
+    /// What happened, oldest first. Who does not ask loses the oldest, not the changes themselves.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// How many events were lost because nobody asked for them.
+    pub fn lost_events(&self) -> u64 {
+        self.lost_events
+    }
+
+    /// The server's base time in milliseconds since 1970, once it is known.
+    pub fn base_time(&self) -> Option<i64> {
+        self.base_time
+    }
+
+    /// All keyframes.
+    pub fn timeline(&self) -> &Timeline<f64> {
+        &self.timeline
+    }
+
+    fn handle_frame(&mut self, frame: Frame) {
+        let (property, edit) = match (frame, self.base_time) {
+            (Frame::Sync { base_time }, _) => return self.sync(base_time),
+            (_, None) => return self.keep(frame),
+            (Frame::Add(place, value), Some(base_time)) => {
+                let keyframe = Keyframe::new(place.after(base_time), f64::from(value));
+                (place.property, Edit::Add(keyframe))
+            }
+            (Frame::Remove(place), Some(base_time)) => {
+                let time = place.after(base_time);
+                (place.property, Edit::Remove { time })
+            }
+            (Frame::Move(place, offset), Some(base_time)) => {
+                let time = place.after(base_time);
+                let by = Span::from_millis(offset.into());
+                (place.property, Edit::Move { time, by })
+            }
+        };
+        let property = PropertyId(property);
+        let operation = Operation { property, edit };
+        let event = match self.timeline.apply(&operation) {
+            Ok(()) => ClientEvent::Applied(operation),
+            Err(error) => ClientEvent::Refused { operation, error },
+        };
+        self.note(event);
+    }
+
+    /// Keyframes are kept by absolute time, so a base time that moves leaves them where they are.
+    fn sync(&mut self, base_time: u128) {
+        let millis = i64::try_from(base_time).ok();
+        let Some(millis) = millis.filter(|&millis| Time::from_millis(millis).is_valid()) else {
+            return self.note(ClientEvent::BaseTimeOutOfRange { base_time });
+        };
+        self.base_time = Some(millis);
+        self.note(ClientEvent::Synced { base_time: millis });
+        for frame in std::mem::take(&mut self.early) {
+            self.handle_frame(frame);
+        }
+    }
+
+    /// Servers of the protocol's own implementation do not wait for the question.
+    fn keep(&mut self, frame: Frame) {
+        if self.early.len() < MAX_EARLY {
+            self.early.push(frame);
+        } else {
+            self.note(ClientEvent::TooEarly);
+        }
+    }
+
+    fn note(&mut self, event: ClientEvent) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.lost_events += 1;
+        }
+        self.events.push_back(event);
+    }
+}
+
+const MAX_EARLY: usize = 1 << 16;
+const MAX_EVENTS: usize = 1 << 16;

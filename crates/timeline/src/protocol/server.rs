@@ -1,0 +1,343 @@
+//! The server's machine.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::frame::{FRAME_BYTES, Frame, FrameError, Place, Range, Reassembly};
+use crate::curve::{CurveConfig, Edit, EditError, Keyframe};
+use crate::time::{Span, Time};
+use crate::timeline::{Operation, PropertyId, Timeline, TimelineConfig};
+
+/// A timeline, and the clients that follow it.
+#[derive(Debug)]
+pub struct Server {
+    /// In milliseconds since 1970.
+    base_time: i64,
+    timeline: Timeline<f64>,
+    streams: BTreeMap<StreamId, Stream>,
+    events: VecDeque<ServerEvent>,
+    next_id: u32,
+    history: bool,
+    max_waiting: usize,
+}
+
+/// A connection of a [`Server`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(u32);
+
+/// What happened at a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A client asked for the base time, and follows from now on.
+    Synced(StreamId),
+    /// A client sent what says nothing to a server; it was ignored.
+    Ignored {
+        /// Which one.
+        stream: StreamId,
+        /// What was wrong; `None` if it was a frame that only servers send.
+        error: Option<FrameError>,
+    },
+    /// A client takes nothing in, and more waits for it than may. Close its connection; nothing more is
+    /// made for it.
+    Stalled(StreamId),
+}
+
+/// Why a server refuses what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// The protocol has no room for it.
+    #[error(transparent)]
+    Range(#[from] Range),
+    /// Before the base time, which the protocol cannot say.
+    #[error("{time} is before the base time")]
+    BeforeBaseTime {
+        /// The time.
+        time: Time,
+    },
+    /// Times are whole milliseconds here.
+    #[error("{micros} µs is no whole number of milliseconds")]
+    NotMilliseconds {
+        /// The time or offset.
+        micros: i64,
+    },
+    /// The timeline refuses it.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    incoming: Reassembly,
+    waiting: VecDeque<[u8; FRAME_BYTES]>,
+    /// The first property whose history it is still to be told. Changes from there on are part of that
+    /// history when its turn comes.
+    history: Option<PropertyId>,
+    synced: bool,
+    stalled: bool,
+}
+
+impl Server {
+    /// With a base time in milliseconds since 1970, usually the present; keyframes lie between it and
+    /// 18.6 hours later.
+    ///
+    /// # Errors
+    ///
+    /// If the base time is negative or after [`Time::MAX`].
+    pub fn new(base_time: i64) -> Result<Self, ServerError> {
+        Ok(Self {
+            base_time: checked_base_time(base_time)?,
+            timeline: Timeline::new(timeline_config()),
+            streams: BTreeMap::new(),
+            events: VecDeque::new(),
+            next_id: 0,
+            history: false,
+            max_waiting: 1 << 16,
+        })
+    }
+
+    /// Whether a client that joins is told all keyframes since the base time, rather than those only that
+    /// come. Not if not set, as in the protocol's own implementation, which may lose frames that follow
+    /// each other closely.
+    pub fn set_history(&mut self, history: bool) {
+        self.history = history;
+    }
+
+    /// How many frames may wait for a client before it counts as stalled; 65,536 if not set.
+    pub fn set_max_waiting(&mut self, max: usize) {
+        self.max_waiting = max;
+    }
+
+    /// Somebody connected.
+    pub fn handle_connected(&mut self) -> StreamId {
+        let id = StreamId(self.next_id);
+        self.next_id += 1;
+        self.streams.insert(id, Stream::default());
+        id
+    }
+
+    /// A connection ended.
+    pub fn handle_disconnected(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+    }
+
+    /// Bytes arrived. Those of unknown connections are ignored.
+    pub fn handle_bytes(&mut self, stream: StreamId, mut bytes: &[u8]) {
+        while let Some(known) = self.streams.get_mut(&stream) {
+            let Some(frame) = known.incoming.take(&mut bytes) else {
+                return;
+            };
+            match Frame::from_bytes(&frame) {
+                Ok(Frame::Sync { .. }) => self.sync(stream),
+                Ok(_) => self.ignore(stream, None),
+                Err(error) => self.ignore(stream, Some(error)),
+            }
+        }
+    }
+
+    /// The next frame for a connection, to be sent in a write of its own.
+    pub fn poll_transmit(&mut self, stream: StreamId) -> Option<[u8; FRAME_BYTES]> {
+        let stream = self.streams.get_mut(&stream)?;
+        while stream.waiting.is_empty()
+            && let Some(next) = stream.history
+        {
+            let base = Time::from_millis(self.base_time);
+            let mut rest = self.timeline.curves_from(next);
+            if let Some((property, curve)) = rest.next() {
+                let keyframes = curve.keyframes_from(base);
+                let frames = keyframes.map(|keyframe| history_frame(property, keyframe, base));
+                stream.waiting.extend(frames);
+            }
+            stream.history = rest.next().map(|(property, _)| property);
+        }
+        stream.waiting.pop_front()
+    }
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Adds a keyframe, here and at all clients.
+    ///
+    /// # Errors
+    ///
+    /// If the protocol cannot say it, or the timeline refuses it; then nobody hears of it.
+    pub fn add(&mut self, property: PropertyId, time: Time, value: u32) -> Result<(), ServerError> {
+        let frame = Frame::Add(self.place(property, time)?, value);
+        let keyframe = Keyframe::new(time, f64::from(value));
+        self.change(property, Edit::Add(keyframe), frame)
+    }
+
+    /// Removes the keyframes at a time, here and at all clients.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add), and if there is none.
+    pub fn remove(&mut self, property: PropertyId, time: Time) -> Result<(), ServerError> {
+        let frame = Frame::Remove(self.place(property, time)?);
+        self.change(property, Edit::Remove { time }, frame)
+    }
+
+    /// Moves a keyframe, here and at all clients.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add), and if there is none.
+    pub fn move_one(
+        &mut self,
+        property: PropertyId,
+        time: Time,
+        by: Span,
+    ) -> Result<(), ServerError> {
+        Frame::Remove(self.place(property, time + by)?).to_bytes()?;
+        let offset = whole_millis(by.as_micros())?;
+        let offset = i32::try_from(offset).map_err(|_| Range::Offset)?;
+        let frame = Frame::Move(self.place(property, time)?, offset);
+        self.change(property, Edit::Move { time, by }, frame)
+    }
+
+    /// Moves the base time forward, for games that last longer than 18.6 hours, and tells all clients.
+    /// Older keyframes stay and can no longer be changed. The protocol's own implementation moves its
+    /// keyframes along with the base time; do not use this with it.
+    ///
+    /// # Errors
+    ///
+    /// If it would go back, or after [`Time::MAX`].
+    pub fn move_base_time(&mut self, base_time: i64) -> Result<(), ServerError> {
+        if base_time < self.base_time {
+            let time = Time::from_millis(base_time);
+            return Err(ServerError::BeforeBaseTime { time });
+        }
+        self.base_time = checked_base_time(base_time)?;
+        self.say(encode(self.sync_frame()), None);
+        Ok(())
+    }
+
+    /// The base time in milliseconds since 1970.
+    pub fn base_time(&self) -> i64 {
+        self.base_time
+    }
+
+    /// All keyframes.
+    pub fn timeline(&self) -> &Timeline<f64> {
+        &self.timeline
+    }
+
+    fn sync(&mut self, id: StreamId) {
+        let answer = encode(self.sync_frame());
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if !stream.push(answer, self.max_waiting) {
+            self.events.push_back(ServerEvent::Stalled(id));
+        }
+        if !stream.synced {
+            stream.synced = true;
+            stream.history = self.history.then_some(PropertyId(0));
+            self.events.push_back(ServerEvent::Synced(id));
+        }
+    }
+
+    fn ignore(&mut self, stream: StreamId, error: Option<FrameError>) {
+        // Nobody can make a server hold more than this by sending nonsense.
+        if self.events.len() < MAX_EVENTS {
+            self.events
+                .push_back(ServerEvent::Ignored { stream, error });
+        }
+    }
+
+    fn change(
+        &mut self,
+        property: PropertyId,
+        edit: Edit<f64>,
+        frame: Frame,
+    ) -> Result<(), ServerError> {
+        let frame = frame.to_bytes()?;
+        self.timeline.apply(&Operation { property, edit })?;
+        self.say(frame, Some(property));
+        Ok(())
+    }
+
+    fn say(&mut self, bytes: [u8; FRAME_BYTES], about: Option<PropertyId>) {
+        for (&id, stream) in &mut self.streams {
+            let untold = |next| about.is_some_and(|property| property >= next);
+            let hears = stream.synced && !stream.history.is_some_and(untold);
+            if hears && !stream.push(bytes, self.max_waiting) {
+                self.events.push_back(ServerEvent::Stalled(id));
+            }
+        }
+    }
+
+    fn sync_frame(&self) -> Frame {
+        Frame::Sync {
+            base_time: self.base_time as u128,
+        }
+    }
+
+    fn place(&self, property: PropertyId, time: Time) -> Result<Place, ServerError> {
+        let since = whole_millis(time.as_micros())? - self.base_time;
+        if since < 0 {
+            return Err(ServerError::BeforeBaseTime { time });
+        }
+        let time = u32::try_from(since).map_err(|_| Range::Time)?;
+        let property = property.0;
+        Ok(Place { time, property })
+    }
+}
+
+impl Stream {
+    /// Whether there was room; says so once.
+    fn push(&mut self, frame: [u8; FRAME_BYTES], max: usize) -> bool {
+        if self.stalled {
+            return true;
+        }
+        if self.waiting.len() >= max {
+            self.stalled = true;
+            self.waiting = VecDeque::new();
+            return false;
+        }
+        self.waiting.push_back(frame);
+        true
+    }
+}
+
+/// Clients of the protocol keep whatever they are told, the same keyframe twice included; who follows it
+/// exactly has to do the same.
+pub(super) fn timeline_config() -> TimelineConfig<f64> {
+    let curve = CurveConfig::default().allow_duplicates(true);
+    let curve = curve.max_at_one_time(64).expect("64 is enough");
+    TimelineConfig::default().curves(curve)
+}
+
+fn history_frame(property: PropertyId, keyframe: Keyframe<f64>, base: Time) -> [u8; FRAME_BYTES] {
+    let place = Place {
+        time: (keyframe.time.since(base).as_micros() / 1000) as u32,
+        property: property.0,
+    };
+    encode(Frame::Add(place, keyframe.value as u32))
+}
+
+fn encode(frame: Frame) -> [u8; FRAME_BYTES] {
+    frame
+        .to_bytes()
+        .expect("numbers were checked when they came in")
+}
+
+fn checked_base_time(millis: i64) -> Result<i64, ServerError> {
+    let time = Time::from_millis(millis);
+    if millis < 0 {
+        return Err(ServerError::BeforeBaseTime { time });
+    }
+    if !time.is_valid() {
+        return Err(EditError::TimeOutOfRange { time }.into());
+    }
+    Ok(millis)
+}
+
+fn whole_millis(micros: i64) -> Result<i64, ServerError> {
+    if micros % 1000 != 0 {
+        return Err(ServerError::NotMilliseconds { micros });
+    }
+    Ok(micros / 1000)
+}
+
+const MAX_EVENTS: usize = 1024;

@@ -1,0 +1,218 @@
+//! Many properties' curves, and what bounds them together.
+
+use std::collections::BTreeMap;
+
+use crate::curve::{Curve, CurveConfig, Edit, EditError};
+use crate::time::{Span, Time};
+use crate::value::Value;
+
+/// Which property of which entity, as the game numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PropertyId(pub u32);
+
+/// A change of one property.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Operation<V> {
+    /// Whose curve changes.
+    pub property: PropertyId,
+    /// How.
+    pub edit: Edit<V>,
+}
+
+/// The curves of all properties with values of one type.
+///
+/// Both ends apply the same [`Operation`]s to the same store; what they then look up is the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline<V: Value> {
+    config: TimelineConfig<V>,
+    curves: BTreeMap<PropertyId, Curve<V>>,
+    keyframes: usize,
+    now: Time,
+}
+
+/// What a timeline may hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimelineConfig<V> {
+    curve: CurveConfig<V>,
+    max_properties: usize,
+    max_keyframes: usize,
+    max_ahead: Option<Span>,
+}
+
+impl<V> Default for TimelineConfig<V> {
+    /// 65,536 properties and 4,194,304 keyframes in all, any time ahead.
+    fn default() -> Self {
+        Self {
+            curve: CurveConfig::default(),
+            max_properties: 1 << 16,
+            max_keyframes: 1 << 22,
+            max_ahead: None,
+        }
+    }
+}
+
+impl<V: Value> TimelineConfig<V> {
+    /// What properties are like that are not configured by themselves.
+    pub fn curves(mut self, curve: CurveConfig<V>) -> Self {
+        self.curve = curve;
+        self
+    }
+
+    /// How many properties there may be; operations on further ones are refused.
+    pub fn max_properties(mut self, max: usize) -> Self {
+        self.max_properties = max;
+        self
+    }
+
+    /// How many keyframes there may be in all; further ones are refused.
+    pub fn max_keyframes(mut self, max: usize) -> Self {
+        self.max_keyframes = max;
+        self
+    }
+
+    /// How far after [`Timeline::set_now`] keyframes may be; later ones are refused.
+    pub fn max_ahead(mut self, max: Span) -> Self {
+        self.max_ahead = Some(max);
+        self
+    }
+}
+
+impl<V: Value> Default for Timeline<V> {
+    fn default() -> Self {
+        Self::new(TimelineConfig::default())
+    }
+}
+
+impl<V: Value> Timeline<V> {
+    /// Without properties, at time zero.
+    pub fn new(config: TimelineConfig<V>) -> Self {
+        Self {
+            config,
+            curves: BTreeMap::new(),
+            keyframes: 0,
+            now: Time::ZERO,
+        }
+    }
+
+    /// Says what time it is, which only matters for [`TimelineConfig::max_ahead`].
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// Gives a property a configuration of its own. Its keyframes go.
+    ///
+    /// # Errors
+    ///
+    /// If it would be one property too many.
+    pub fn configure(
+        &mut self,
+        property: PropertyId,
+        config: CurveConfig<V>,
+    ) -> Result<(), EditError> {
+        self.check_room_for(property)?;
+        let replaced = self.curves.insert(property, Curve::new(config));
+        self.keyframes -= replaced.map_or(0, |curve| curve.len());
+        Ok(())
+    }
+
+    /// Applies a change to a property, which comes into being by the first that is applied to it.
+    ///
+    /// # Errors
+    ///
+    /// If the change cannot be applied; nothing has changed then.
+    pub fn apply(&mut self, operation: &Operation<V>) -> Result<(), EditError> {
+        let Operation { property, edit } = *operation;
+        self.check_room_for(property)?;
+        self.check_time(property, &edit)?;
+        if matches!(edit, Edit::Add(_)) && self.keyframes >= self.config.max_keyframes {
+            let max = self.config.max_keyframes;
+            return Err(EditError::Full { max });
+        }
+        let Some(curve) = self.curves.get_mut(&property) else {
+            let mut curve = Curve::new(self.config.curve.clone());
+            curve.apply(&edit)?;
+            self.keyframes += curve.len();
+            self.curves.insert(property, curve);
+            return Ok(());
+        };
+        let before = curve.len();
+        curve.apply(&edit)?;
+        self.keyframes = self.keyframes - before + curve.len();
+        Ok(())
+    }
+
+    /// The value of a property at a time; `None` if it has none.
+    pub fn at(&self, property: PropertyId, time: Time) -> Option<V> {
+        self.curves.get(&property)?.at(time)
+    }
+
+    /// A property's curve.
+    pub fn curve(&self, property: PropertyId) -> Option<&Curve<V>> {
+        self.curves.get(&property)
+    }
+
+    /// All curves, by ascending property.
+    pub fn curves(&self) -> impl Iterator<Item = (PropertyId, &Curve<V>)> {
+        self.curves_from(PropertyId(0))
+    }
+
+    /// The curves of a property and those after it, ascending.
+    pub fn curves_from(&self, first: PropertyId) -> impl Iterator<Item = (PropertyId, &Curve<V>)> {
+        let rest = self.curves.range(first..);
+        rest.map(|(&property, curve)| (property, curve))
+    }
+
+    /// How many keyframes there are in all.
+    pub fn keyframe_count(&self) -> usize {
+        self.keyframes
+    }
+
+    /// Forgets a property and its configuration; whether there was one.
+    pub fn forget(&mut self, property: PropertyId) -> bool {
+        let gone = self.curves.remove(&property);
+        self.keyframes -= gone.as_ref().map_or(0, Curve::len);
+        gone.is_some()
+    }
+
+    /// Drops from every curve what look-ups at `time` and later do not need
+    /// ([`Curve::drop_before`]), and says how many keyframes that were.
+    pub fn drop_before(&mut self, time: Time) -> usize {
+        let dropped = self
+            .curves
+            .values_mut()
+            .map(|curve| curve.drop_before(time));
+        let dropped = dropped.sum();
+        self.keyframes -= dropped;
+        dropped
+    }
+
+    fn check_room_for(&self, property: PropertyId) -> Result<(), EditError> {
+        let max = self.config.max_properties;
+        if self.curves.len() >= max && !self.curves.contains_key(&property) {
+            return Err(EditError::TooManyProperties { max });
+        }
+        Ok(())
+    }
+
+    fn check_time(&self, property: PropertyId, edit: &Edit<V>) -> Result<(), EditError> {
+        let Some(ahead) = self.config.max_ahead else {
+            return Ok(());
+        };
+        let last_within = |until: Time| {
+            let curve = self.curves.get(&property)?;
+            let last = curve.last_time()?;
+            Some(last.min(until))
+        };
+        let time = match *edit {
+            Edit::Add(keyframe) => Some(keyframe.time),
+            Edit::Move { time, by } => Some(time + by),
+            Edit::MoveWithin { to, by, .. } => last_within(to).map(|time| time + by),
+            Edit::Remove { .. } | Edit::Clear => None,
+        };
+        let latest = self.now + ahead;
+        match time {
+            Some(time) if time > latest => Err(EditError::TooFarAhead { time, latest }),
+            _ => Ok(()),
+        }
+    }
+}

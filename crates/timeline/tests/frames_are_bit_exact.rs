@@ -1,0 +1,121 @@
+//! The keyframe protocol's frames against the packet that its document shows and against frames worked out
+//! by hand from its tables.
+
+use std::fs;
+
+use prescient_tests::repository::root;
+use prescient_timeline::protocol::*;
+use proptest::prelude::*;
+
+/// Fails if any field moves by a bit, or the value goes out as a float.
+#[test]
+fn frames_are_those_of_the_document() {
+    let mut compared = 0;
+    for name in ["captured.txt", "frames.txt"] {
+        let path = root().join("vectors/timeline/keyframe_protocol").join(name);
+        let text = fs::read_to_string(path).expect("vectors are there");
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (frame, bytes) = parse(line);
+            assert_eq!(frame.to_bytes(), Ok(bytes), "{line}");
+            assert_eq!(Frame::from_bytes(&bytes), Ok(frame), "{line}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 13);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let place = |time, property| Place { time, property };
+    let (long, many) = (1 << 26, 1 << 24);
+    for (frame, error) in [
+        (Frame::Sync { base_time: 1 << 96 }, Range::BaseTime),
+        (Frame::Add(place(long, 0), 0), Range::Time),
+        (Frame::Remove(place(0, many)), Range::Property),
+        (Frame::Move(place(0, 0), 1 << 26), Range::Offset),
+        (Frame::Move(place(0, 0), i32::MIN), Range::Offset),
+    ] {
+        assert_eq!(frame.to_bytes(), Err(error));
+    }
+}
+
+#[test]
+fn unknown_types_and_methods_are_named() {
+    let read = |first| Frame::from_bytes(&[first; 14]);
+    assert_eq!(read(0b1000_0000), Err(FrameError::Type(2)));
+    assert_eq!(read(0b1100_0000), Err(FrameError::Type(3)));
+    assert_eq!(
+        read(0b0000_0000),
+        Err(FrameError::Method { kind: 0, method: 0 })
+    );
+    assert_eq!(
+        read(0b0100_1100),
+        Err(FrameError::Method { kind: 1, method: 3 })
+    );
+    assert_eq!(
+        read(0b0111_1100),
+        Err(FrameError::Method {
+            kind: 1,
+            method: 15
+        })
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Fails if the decoder looks at an unused bit: it reads the same from the frame with those cleared.
+    #[test]
+    fn any_bytes_are_a_frame_or_an_error(bytes in any::<[u8; 14]>()) {
+        if let Ok(frame) = Frame::from_bytes(&bytes) {
+            let clean = frame.to_bytes().expect("what was read fits");
+            prop_assert_eq!(Frame::from_bytes(&clean), Ok(frame));
+        }
+    }
+
+    /// Fails if `take` loses bytes at a cut.
+    #[test]
+    fn a_stream_may_be_cut_anywhere(
+        frames in prop::collection::vec(any::<[u8; 14]>(), 0..20),
+        cuts in prop::collection::vec(0usize..40, 0..40),
+    ) {
+        let stream = frames.concat();
+        let mut reassembly = Reassembly::default();
+        let mut found = Vec::new();
+        let mut rest = &stream[..];
+        for cut in cuts.into_iter().chain([usize::MAX]) {
+            let (mut piece, later) = rest.split_at(cut.min(rest.len()));
+            rest = later;
+            while let Some(frame) = reassembly.take(&mut piece) {
+                found.push(frame);
+            }
+        }
+        prop_assert_eq!(found, frames);
+    }
+}
+
+fn parse(line: &str) -> (Frame, [u8; 14]) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |index: usize| words[index].parse::<i128>().expect("a number");
+    let place = || Place {
+        time: number(1) as u32,
+        property: number(2) as u32,
+    };
+    let (frame, used) = match words[0] {
+        "sync" => (
+            Frame::Sync {
+                base_time: number(1) as u128,
+            },
+            2,
+        ),
+        "add" => (Frame::Add(place(), number(3) as u32), 4),
+        "remove" => (Frame::Remove(place()), 3),
+        "move" => (Frame::Move(place(), number(3) as i32), 4),
+        other => panic!("{other}"),
+    };
+    let digits = words[used..].concat();
+    let byte =
+        |index: usize| u8::from_str_radix(&digits[2 * index..][..2], 16).expect("hexadecimal");
+    assert_eq!(digits.len(), 28, "{line}");
+    (frame, std::array::from_fn(byte))
+}

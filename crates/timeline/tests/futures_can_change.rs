@@ -1,0 +1,132 @@
+//! Waypoints ahead of time, and corrections: the past stays, the future is what was planned, and what stays
+//! costs nothing.
+
+use prescient_timeline::*;
+use proptest::prelude::*;
+
+/// Fails if `delay` is never tried.
+#[test]
+fn a_delay_costs_one_move() {
+    let mut curve = curve(&[(0, 0.0), (100, 10.0), (200, 30.0), (300, 0.0)]);
+    let before = curve.clone();
+    let future = keyframes(&[(140, 5.0), (190, 10.0), (290, 30.0), (390, 0.0)]);
+    let edits = plan(&curve, micros(50), &future).unwrap();
+    assert_eq!(
+        edits,
+        [
+            Edit::Add(Keyframe::new(micros(50), 5.0)),
+            Edit::MoveWithin {
+                from: micros(100),
+                to: micros(300),
+                by: Span::from_micros(90),
+            },
+            Edit::Add(Keyframe::new(micros(140), 5.0)),
+        ]
+    );
+    for edit in &edits {
+        curve.apply(edit).unwrap();
+    }
+    for time in 0..=50 {
+        assert_eq!(curve.at(micros(time)), before.at(micros(time)));
+    }
+    assert_eq!(curve.at(micros(100)), Some(5.0));
+    assert_eq!(curve.at(micros(240)), Some(20.0));
+}
+
+#[test]
+fn what_stays_costs_nothing() {
+    let curve = curve(&[(0, 0.0), (100, 10.0), (200, 30.0), (300, 0.0)]);
+    let future = keyframes(&[(100, 10.0), (200, 30.0), (300, 0.0)]);
+    assert_eq!(plan(&curve, micros(50), &future), Ok(vec![]));
+    let future = keyframes(&[(100, 10.0), (250, 30.0), (300, 0.0), (400, 1.0)]);
+    let edits = plan(&curve, micros(50), &future).unwrap();
+    let [gone, new, last] = [200, 250, 400].map(micros);
+    let expected = [
+        Edit::Remove { time: gone },
+        Edit::Add(Keyframe::new(new, 30.0)),
+        Edit::Add(Keyframe::new(last, 1.0)),
+    ];
+    assert_eq!(edits, expected);
+}
+
+#[test]
+fn plans_that_cannot_be_are_refused() {
+    let curve = curve(&[(0, 0.0), (100, 10.0)]);
+    let time = micros(50);
+    let refused = plan(&curve, time, &keyframes(&[(50, 1.0)]));
+    assert_eq!(refused, Err(PlanError::NotInTheFuture { time }));
+    let time = micros(69);
+    let refused = plan(&curve, micros(50), &keyframes(&[(70, 1.0), (69, 1.0)]));
+    assert_eq!(refused, Err(PlanError::Unordered { time }));
+    let refused = plan(&curve, micros(50), &keyframes(&[(70, f64::NAN)]));
+    let error = EditError::Value(ValueError::NotFinite);
+    assert_eq!(refused, Err(PlanError::Edit(error)));
+    let config = CurveConfig::default()
+        .interpolation(Interpolation::Velocity)
+        .unwrap();
+    let moving = Curve::from_keyframes(config, keyframes(&[(0, 1.0)])).unwrap();
+    let refused = plan(&moving, micros(50), &keyframes(&[(70, 0.0)]));
+    assert_eq!(refused, Err(PlanError::EndsInMotion));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Fails if `hold` is left out, or `replace` compares times only.
+    #[test]
+    fn the_past_stays_and_the_future_is_what_was_planned(
+        kind in prop_oneof![Just(Interpolation::Step), Just(Interpolation::Linear), Just(Interpolation::Velocity)],
+        present in points(0..100),
+        future in points(51..100),
+        rest in 0usize..8,
+        delay in 0i64..20,
+    ) {
+        let config = || CurveConfig::default().interpolation(kind).unwrap();
+        let mut curve = Curve::from_keyframes(config(), keyframes(&present)).unwrap();
+        let from = micros(50);
+        // Often nothing but a delay of what was planned, or a part of it.
+        let later = present.iter().filter(|(time, _)| *time > 50);
+        let mut future = if rest > 0 {
+            later.skip(rest - 1).map(|&(time, value)| (time + delay, value)).collect()
+        } else {
+            future
+        };
+        future.sort_by_key(|&(time, _)| time);
+        let planned = plan(&curve, from, &keyframes(&future));
+        let moving = kind == Interpolation::Velocity && planned == Err(PlanError::EndsInMotion);
+        prop_assume!(!moving);
+        let edits = planned.unwrap();
+        prop_assert!(edits.len() <= 1 + present.len() + future.len());
+        let before = curve.clone();
+        for edit in &edits {
+            curve.apply(edit).unwrap();
+        }
+        for time in -10..=50 {
+            // Without keyframes there was no value.
+            let Some(expected) = before.at(micros(time)) else { continue };
+            let found = curve.at(micros(time)).unwrap_or(f64::NAN);
+            prop_assert!((found - expected).abs() < 1e-9, "{} for {} at {}", found, expected, time);
+        }
+        let after: Vec<_> = curve.keyframes_from(micros(51)).collect();
+        prop_assert_eq!(after, keyframes(&future));
+    }
+}
+
+fn points(times: std::ops::Range<i64>) -> impl Strategy<Value = Vec<(i64, f64)>> {
+    let value = (-5i32..5).prop_map(f64::from);
+    let map = prop::collection::btree_map(times, value, 0..12);
+    map.prop_map(|points| points.into_iter().collect())
+}
+
+fn curve(points: &[(i64, f64)]) -> Curve<f64> {
+    Curve::from_keyframes(CurveConfig::default(), keyframes(points)).unwrap()
+}
+
+fn keyframes(points: &[(i64, f64)]) -> Vec<Keyframe<f64>> {
+    let keyframe = |&(time, value): &(i64, f64)| Keyframe::new(micros(time), value);
+    points.iter().map(keyframe).collect()
+}
+
+fn micros(time: i64) -> Time {
+    Time::from_micros(time)
+}
