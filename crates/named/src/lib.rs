@@ -12,6 +12,8 @@
 //!   input makes them panic. [`InterestBuilder`], [`DataBuilder`] and [`LinkHeader`] write them.
 //! - [`Signer`] and [`Verifier`] sign and check: SHA-256 digests, HMAC, Ed25519.
 //! - [`Forwarder`] is a forwarder without sockets and clocks, [`Deframer`] finds packets in streams.
+//! - With the feature `sockets`, which is on by default, `Daemon` is that forwarder on UDP, TCP and Unix
+//!   sockets, and `AppFace` an application's connection to it or to a real NFD.
 //! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
 //!
 //! # A forwarder's calls
@@ -88,6 +90,8 @@ mod interest;
 mod link;
 mod name;
 mod signature;
+#[cfg(feature = "sockets")]
+mod sockets;
 mod stream;
 mod tlv;
 
@@ -108,5 +112,10 @@ pub use link::{
 pub use name::{Component, ComponentKind, Components, MAX_COMPONENTS, Name, NameRef};
 pub use prescient_transport::Time;
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
+#[cfg(feature = "sockets")]
+pub use sockets::{
+    AppFace, DATAGRAM_IDLE, Daemon, FaceClosed, FaceEvent, MAX_DATAGRAM_FACES, OpenError,
+    RequestError, SocketStatistics,
+};
 pub use stream::Deframer;
 pub use tlv::MAX_PACKET;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::*;
 use prescient_named::*;
+use prescient_tests::seeds::over_seeds;
 
 /// A node with a producer of everything and a consumer.
 struct Shop {
@@ -85,12 +86,12 @@ fn fresh_means_fresh() {
     assert_eq!(shop.world.nodes[shop.node].statistics().stored, 2);
 }
 
-/// Fails if a longer name answers who asks for an exact one, if a shorter one answers anybody, or if
-/// among several the last is not taken.
+/// Fails if a longer name answers an exact Interest, if a shorter one answers any, or if the store does
+/// not answer with the newest of several.
 #[test]
 fn longer_names_answer_who_takes_them() {
     let mut shop = Shop::new(ForwarderConfig::default());
-    for version in [9, 300, 70, 255] {
+    for version in [9, 255, 70, 300] {
         let content = version.to_string();
         shop.fill(
             &format!("/anna/sync/v={version}"),
@@ -118,12 +119,24 @@ fn longer_names_answer_who_takes_them() {
         shop.look("/anna/sync", |it| it.can_be_prefix().must_be_fresh()),
         Some(told("/anna/sync/v=80", b"80"))
     );
+    let newest = Some(told("/anna/sync/v=80", b"80"));
+    assert_eq!(shop.look("/anna/sync", |it| it.can_be_prefix()), newest);
+    // What came again is the newest.
+    shop.world.run(20 * MS);
+    shop.nonce += 1;
+    let packet = interest("/anna/sync/v=9", shop.nonce, |it| it.must_be_fresh());
+    shop.world.send(shop.consumer, &packet);
+    shop.world
+        .answer(shop.producer, "/anna/sync/v=9", b"new", 20 * MS);
+    shop.world.heard(shop.consumer);
+    shop.world.heard(shop.producer);
+    let newest = Some(told("/anna/sync/v=9", b"new"));
     assert_eq!(shop.look("/anna/sync", |it| it.can_be_prefix()), newest);
 }
 
-/// Fails if a prefix of bytes that are all 0xff ends the search, or if it goes on behind the prefix.
+/// Fails if a name is compared by bytes rather than by components.
 #[test]
-fn prefixes_end_where_they_end() {
+fn prefixes_end_with_a_component() {
     let mut shop = Shop::new(ForwarderConfig::default());
     shop.fill("/%FF/%FF%FF/1", b"x", MS);
     let found = Some(told("/%FF/%FF%FF/1", b"x"));
@@ -138,7 +151,7 @@ fn prefixes_end_where_they_end() {
 #[test]
 fn what_was_used_least_recently_makes_room() {
     let packet = data("/anna/0", &[0; 100], MS).len();
-    let room = 10 * (packet + 256);
+    let room = 10 * (packet + 192 + 2 * 64);
     let mut shop = Shop::new(ForwarderConfig::default().max_store_bytes(room));
     for number in 0..10 {
         shop.fill(&format!("/anna/{number}"), &[number; 100], MS);
@@ -163,6 +176,65 @@ fn what_was_used_least_recently_makes_room() {
     assert_eq!(shop.look("/anna/c", |it| it), None);
     assert!(shop.look("/anna/9", |it| it).is_some());
     assert!(shop.look("/anna/b", |it| it).is_some());
+}
+
+/// Random inserts, evictions and lookups against a list that is searched from its end.
+///
+/// Fails if an entry stays in the list of a prefix after it was removed (`unlink_below` left out), or
+/// leaves it early.
+#[test]
+fn the_store_agrees_with_a_simple_one() {
+    over_seeds(20, |seed| {
+        let room = 20 * (192 + 3 * 64 + 150);
+        let mut shop = Shop::new(ForwarderConfig::default().max_store_bytes(room));
+        let mut state = seed;
+        let mut below = |bound: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % bound
+        };
+        // Names by their last use, and by their arrival.
+        let (mut used, mut arrived) = (Vec::new(), Vec::<String>::new());
+        let mut hits = 0;
+        for _ in 0..2000 {
+            let text = format!("/{}/{}/{}", below(3), below(3), below(8));
+            let prefix = text
+                .rsplit_once('/')
+                .expect("three components")
+                .0
+                .to_owned();
+            let (asked, found) = if below(2) == 0 {
+                let found = arrived.iter().rev().find(|name| {
+                    name.starts_with(&prefix) && name.as_bytes()[prefix.len()] == b'/'
+                });
+                let found = found.cloned();
+                (shop.look(&prefix, |it| it.can_be_prefix()), found)
+            } else {
+                let found = arrived.iter().find(|name| **name == text).cloned();
+                (shop.look(&text, |it| it), found)
+            };
+            let expected = found.as_ref().map(|name| told(name, &[1; 50]));
+            assert_eq!(asked, expected);
+            match found {
+                Some(name) => {
+                    hits += 1;
+                    used.retain(|other| *other != name);
+                    used.push(name);
+                }
+                None => {
+                    shop.fill(&text, &[1; 50], MS);
+                    used.push(text.clone());
+                    arrived.push(text);
+                    while arrived.len() > shop.world.nodes[shop.node].statistics().stored {
+                        let evicted = used.remove(0);
+                        arrived.retain(|name| *name != evicted);
+                    }
+                }
+            }
+        }
+        assert!(hits > 100 && arrived.len() > 10, "{hits} {}", arrived.len());
+    });
 }
 
 /// Fails if a store of no size keeps something.

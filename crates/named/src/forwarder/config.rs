@@ -68,8 +68,8 @@ impl ForwarderConfig {
         self
     }
 
-    /// How much the content store may take, with 256 bytes for keeping a packet counted besides its
-    /// own; 64 MiB by default, 0 for none.
+    /// How much the content store may take; 64 MiB by default, 0 for none. A packet counts with its
+    /// length, 192 bytes, and 64 bytes for each component of its name.
     pub fn max_store_bytes(mut self, bytes: usize) -> Self {
         self.max_store_bytes = bytes;
         self

@@ -85,7 +85,7 @@ impl Forwarder {
             return Err(NackReason::Duplicate);
         }
         if place.is_none() {
-            if let Some(packet) = self.store.find(now, interest) {
+            if let Some(packet) = self.store.find(now, interest, prefixes) {
                 self.statistics.store_hits += 1;
                 let back = LinkHeader {
                     pit_token: header.pit_token,
@@ -97,13 +97,6 @@ impl Forwarder {
             self.statistics.store_misses += 1;
         }
         let charge = self.charge(from, place, interest)?;
-        let place = match place {
-            Some(place) => place,
-            None => {
-                let packet = self.forwarded(interest, nonce)?;
-                self.pit.insert(now, hash, interest, packet)
-            }
-        };
         let expires = now.after(lifetime(interest, &self.config));
         let record = InRecord {
             face: from,
@@ -112,7 +105,16 @@ impl Forwarder {
             expires,
             charge,
         };
-        self.pit.wait(place, record);
+        let place = match place {
+            Some(place) => {
+                self.pit.wait(place, record);
+                place
+            }
+            None => {
+                let packet = self.forwarded(interest, nonce)?;
+                self.pit.insert(hash, interest, packet, record)
+            }
+        };
         self.pending_bytes += charge;
         if let Some(face) = self.faces.get_mut(&from) {
             face.pending += charge;
@@ -446,7 +448,7 @@ impl Forwarder {
         } else {
             self.statistics.data += 1;
             let packet = data.wire().into();
-            self.store.insert(now, data, &packet);
+            self.store.insert(now, data, &prefixes, &packet);
             for place in places.drain(..) {
                 self.answer(now, from, place, header.congestion_mark, &packet);
             }

@@ -128,13 +128,14 @@ impl Pit {
         self.table.find(hash, is_it).copied()
     }
 
-    /// A new entry, for an Interest that has none. `packet` is the Interest as it is forwarded.
+    /// A new entry, for an Interest that has none. `packet` is the Interest as it is forwarded, `record`
+    /// who waits for it.
     pub(crate) fn insert(
         &mut self,
-        now: Time,
         hash: u64,
         interest: &Interest<'_>,
         packet: Arc<[u8]>,
+        record: InRecord,
     ) -> PitPlace {
         let place = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -148,11 +149,11 @@ impl Pit {
             hint: interest.hint_bytes().into(),
             can_be_prefix: interest.can_be_prefix(),
             must_be_fresh: interest.must_be_fresh(),
-            waiting: Vec::new(),
+            waiting: vec![record],
             asked: Vec::new(),
-            expires: now,
+            expires: record.expires,
         });
-        self.expiries.insert((now, place));
+        self.expiries.insert((record.expires, place));
         let entries = &self.entries;
         let hash_of = |place: &PitPlace| {
             let entry = entries[place.0 as usize].as_ref();
