@@ -1,11 +1,7 @@
 //! Packets in a stream of bytes, as TCP and Unix sockets carry them: one after another.
 
 use crate::error::DecodeError;
-use crate::tlv::{MAX_PACKET, Reader};
-
-/// What a stream may hold of a packet besides an Interest or Data of [`MAX_PACKET`] bytes: the
-/// wrapping of the link protocol.
-const MAX_WRAPPED: usize = MAX_PACKET;
+use crate::tlv::{MAX_PACKET, Reader, kind};
 
 /// Finds the packets in a stream of bytes that come in any portions.
 ///
@@ -63,18 +59,20 @@ fn packet_len(bytes: &[u8]) -> Result<Option<usize>, DecodeError> {
     let Some((kind, _)) = number()? else {
         return Ok(None);
     };
-    if kind == 0 || kind > u32::MAX.into() {
-        return Err(DecodeError::BadType);
+    // Something else is no NDN at all: better to say so at once than to wait for its end.
+    let kind = u32::try_from(kind).map_err(|_| DecodeError::BadType)?;
+    if !matches!(kind, kind::INTEREST | kind::DATA | kind::LP_PACKET) {
+        return Err(DecodeError::Unexpected { kind });
     }
     let Some((length, left)) = number()? else {
         return Ok(None);
     };
     let header = bytes.len() - left;
     let whole = usize::try_from(length).map_or(usize::MAX, |length| length.saturating_add(header));
-    if whole > MAX_WRAPPED {
+    if whole > MAX_PACKET {
         return Err(DecodeError::TooLong {
             length: whole,
-            limit: MAX_WRAPPED,
+            limit: MAX_PACKET,
         });
     }
     Ok(Some(whole))

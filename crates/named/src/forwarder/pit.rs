@@ -64,6 +64,8 @@ pub(crate) struct PitEntry {
     hint: Box<[u8]>,
     pub(crate) can_be_prefix: bool,
     must_be_fresh: bool,
+    /// Whether it asks for Data by its digest.
+    by_digest: bool,
     pub(crate) waiting: Vec<InRecord>,
     pub(crate) asked: Vec<OutRecord>,
     expires: Time,
@@ -141,7 +143,9 @@ impl Pit {
             self.entries.push(None);
             PitPlace(self.entries.len() as u32 - 1)
         });
-        self.by_digest += usize::from(asks_by_digest(interest.name()));
+        let last = interest.name().last();
+        let by_digest = last.is_some_and(|last| last.kind == ComponentKind::IMPLICIT_DIGEST);
+        self.by_digest += usize::from(by_digest);
         self.entries[place.0 as usize] = Some(PitEntry {
             hash,
             name: name_place(&packet),
@@ -149,6 +153,7 @@ impl Pit {
             hint: interest.hint_bytes().into(),
             can_be_prefix: interest.can_be_prefix(),
             must_be_fresh: interest.must_be_fresh(),
+            by_digest,
             waiting: vec![record],
             asked: Vec::new(),
             expires: record.expires,
@@ -190,7 +195,7 @@ impl Pit {
             found.remove();
         }
         self.expiries.remove(&(entry.expires, place));
-        self.by_digest -= usize::from(asks_by_digest(entry.name()));
+        self.by_digest -= usize::from(entry.by_digest);
         self.free.push(place);
         Some(entry)
     }
@@ -220,7 +225,7 @@ impl Pit {
         found.extend(self.table.iter_hash(hash).filter(|place| {
             self.get(**place).is_some_and(|entry| {
                 let full = entry.name().as_bytes();
-                asks_by_digest(entry.name())
+                entry.by_digest
                     && full.len() == name.as_bytes().len() + DIGEST_COMPONENT
                     && full.starts_with(name.as_bytes())
                     && full.ends_with(&digest)
@@ -242,9 +247,4 @@ impl Pit {
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.expiries.first().map(|(due, _)| *due)
     }
-}
-
-fn asks_by_digest(name: NameRef<'_>) -> bool {
-    name.last()
-        .is_some_and(|last| last.kind == ComponentKind::IMPLICIT_DIGEST)
 }

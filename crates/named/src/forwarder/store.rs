@@ -13,7 +13,7 @@ use prescient_transport::Time;
 
 use crate::data::Data;
 use crate::hash::Prefix;
-use crate::interest::{DIGEST_COMPONENT, Interest};
+use crate::interest::Interest;
 use crate::name::{ComponentKind, NameRef};
 use crate::signature::sha256;
 use crate::tlv::name_place;
@@ -215,14 +215,14 @@ impl Store {
 
     /// Data whose name and digest are together a name.
     fn find_by_digest(&self, full: NameRef<'_>, prefixes: &[Prefix]) -> Option<usize> {
-        let last = full.last()?;
-        if last.kind != ComponentKind::IMPLICIT_DIGEST {
-            return None;
-        }
         let [.., without, _] = prefixes else {
             return None;
         };
-        let name = &full.as_bytes()[..full.as_bytes().len() - DIGEST_COMPONENT];
+        let (name, last) = full.as_bytes().split_at(without.end);
+        let last = NameRef::trusted(last).get(0)?;
+        if last.kind != ComponentKind::IMPLICIT_DIGEST {
+            return None;
+        }
         let place = self.find_name(without.hash, name)?;
         let digest = sha256(&[&self.entries[place].packet]);
         (digest == last.value).then_some(place)

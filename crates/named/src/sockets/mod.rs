@@ -541,7 +541,12 @@ impl Daemon {
         if opened.sum::<usize>() >= MAX_DATAGRAM_FACES {
             return None;
         }
-        let config = datagram_face(from).registration(from.ip().is_loopback());
+        // No system lets such an address in from elsewhere.
+        let config = if from.ip().to_canonical().is_loopback() {
+            FaceConfig::local()
+        } else {
+            datagram_face(from)
+        };
         let face = self.forwarder.add_face(&config).ok()?;
         if let Some(Port::Datagram(port)) = self.ports.get_mut(&token) {
             port.add(from, face, Some(now));
@@ -588,7 +593,7 @@ impl Daemon {
     }
 }
 
-/// On this machine datagrams may be as long as packets; elsewhere they shall not be fragmented by IP.
+/// A neighbour. On this machine datagrams may be as long as packets; elsewhere they shall not be fragmented by IP.
 fn datagram_face(address: SocketAddr) -> FaceConfig {
     let face = FaceConfig::remote();
     if address.ip().is_loopback() {

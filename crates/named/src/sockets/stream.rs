@@ -187,3 +187,36 @@ impl StreamFace {
         self.stuck.is_some_and(|since| now.since(since) >= STALL)
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::forwarder::{Forwarder, ForwarderConfig};
+
+    /// Fails if a stream whose other end reads nothing is never stalled, or one that reads again is.
+    #[test]
+    fn a_stream_that_is_not_read_stalls() {
+        let mut forwarder = Forwarder::new(ForwarderConfig::default(), [0; 16]);
+        let face = forwarder.add_face(&FaceConfig::local()).expect("room");
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        let mut stream = StreamFace::new(Stream::Unix(ours), face);
+        let start = Time::from_micros(1);
+        let mut dropped = 0;
+        for _ in 0..1000 {
+            dropped += u32::from(!stream.send(&[6; 8000], start));
+            assert!(stream.unsent.len() <= MAX_UNSENT);
+        }
+        assert!(dropped > 0);
+        let almost = start.after(STALL - Duration::from_micros(1));
+        stream.flush(almost);
+        assert!(!stream.is_stalled(almost));
+        let later = start.after(STALL);
+        assert!(stream.is_stalled(later));
+        let mut buffer = vec![0; 1 << 16];
+        while theirs.read(&mut buffer).is_ok() {
+            stream.flush(later);
+        }
+        assert!(stream.unsent.is_empty());
+        assert!(!stream.is_stalled(later.after(STALL)));
+    }
+}

@@ -5,6 +5,9 @@
     reason = "every test uses a part of it, as a module of its own"
 )]
 
+#[cfg(feature = "sockets")]
+pub mod station;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
