@@ -1,0 +1,410 @@
+//! The forwarder: packets and time in, packets out.
+//!
+//! `mod.rs` has what is called from outside, `pipeline.rs` what becomes of an Interest, of Data and of
+//! a Nack; the tables are leaves that know nothing of each other.
+
+mod config;
+mod face;
+mod fib;
+mod management;
+mod nonces;
+mod pipeline;
+mod pit;
+mod statistics;
+mod store;
+mod strategy;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prescient_transport::Time;
+use thiserror::Error;
+
+pub use config::{CommandTrust, ForwarderConfig};
+pub use face::{FaceConfig, FaceId, FaceStatistics};
+pub use statistics::Statistics;
+pub use strategy::Strategy;
+
+use crate::data::Data;
+use crate::error::DecodeError;
+use crate::hash::{Hasher, Prefix};
+use crate::interest::Interest;
+use crate::link::{self, LinkHeader, LinkPacket};
+use crate::name::NameRef;
+use crate::tlv::kind;
+use face::Face;
+use fib::{Fib, NextHop, Route};
+use nonces::DeadNonces;
+use pit::{Pit, PitPlace};
+use store::Store;
+
+/// An NDN forwarder without sockets and clocks; the [front page](crate) numbers its calls.
+#[derive(Debug)]
+pub struct Forwarder {
+    config: ForwarderConfig,
+    hasher: Hasher,
+    /// How many numbers were drawn.
+    drawn: u64,
+    faces: BTreeMap<FaceId, Face>,
+    next_face: u64,
+    fib: Fib,
+    pit: Pit,
+    /// What pending Interests take.
+    pending_bytes: usize,
+    store: Store,
+    dead_nonces: DeadNonces,
+    queue: VecDeque<Queued>,
+    queued_bytes: usize,
+    /// Pieces of the packet that was taken from the queue last.
+    pieces: VecDeque<(FaceId, Vec<u8>)>,
+    /// No piece of an incomplete packet is to be forgotten earlier.
+    reassembly_due: Option<Time>,
+    /// When the last command under each trusted key was signed.
+    command_times: Vec<u64>,
+    statistics: Statistics,
+    scratch: Scratch,
+}
+
+/// A packet that waits to be sent.
+#[derive(Debug)]
+struct Queued {
+    face: FaceId,
+    header: LinkHeader,
+    packet: Arc<[u8]>,
+}
+
+/// What a packet in the queue takes besides its bytes.
+const QUEUED_OVERHEAD: usize = 128;
+
+/// Room that is used from packet to packet.
+#[derive(Debug, Default)]
+struct Scratch {
+    prefixes: Vec<Prefix>,
+    hops: Vec<NextHop>,
+    chosen: Vec<FaceId>,
+    places: Vec<PitPlace>,
+    bytes: Vec<u8>,
+}
+
+/// Why a packet changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HandleError {
+    /// There is no such face, not yet or no longer.
+    #[error("there is no such face")]
+    NoSuchFace,
+    /// The bytes are no packet. A stream is best closed; a datagram is best forgotten.
+    #[error(transparent)]
+    Malformed(#[from] DecodeError),
+}
+
+/// Why there is no further face.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FaceError {
+    /// There are as many as may be: remove one first.
+    #[error("there are {0} faces, which is all that may be")]
+    Full(usize),
+}
+
+/// Why there is no such route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// There is no such face.
+    #[error("there is no such face")]
+    NoSuchFace,
+    /// There are as many routes as may be, to all faces or to this one.
+    #[error("there are too many routes: remove one first")]
+    Full,
+}
+
+/// The origin of routes that the program itself adds, as in NFD.
+const STATIC_ORIGIN: u64 = 255;
+
+impl Forwarder {
+    /// A forwarder without faces and routes. `key` must come from a source that nobody can predict:
+    /// with it, strangers could choose names that make it slow.
+    pub fn new(config: ForwarderConfig, key: [u8; 16]) -> Self {
+        let hasher = Hasher::new(key);
+        let keys = match &config.commands {
+            CommandTrust::LocalFaces => 0,
+            CommandTrust::Keys(keys) => keys.len(),
+        };
+        Self {
+            hasher,
+            drawn: 0,
+            faces: BTreeMap::new(),
+            // Lower ones mean something special in NFD.
+            next_face: 256,
+            fib: Fib::new(hasher),
+            pit: Pit::default(),
+            pending_bytes: 0,
+            store: Store::new(config.max_store_bytes),
+            dead_nonces: DeadNonces::new(config.max_dead_nonces),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            pieces: VecDeque::new(),
+            reassembly_due: None,
+            command_times: vec![config.commands_after; keys],
+            statistics: Statistics::default(),
+            scratch: Scratch::default(),
+            config,
+        }
+    }
+
+    /// A further neighbour or application.
+    pub fn add_face(&mut self, config: &FaceConfig) -> Result<FaceId, FaceError> {
+        if self.faces.len() >= self.config.max_faces {
+            return Err(FaceError::Full(self.faces.len()));
+        }
+        let id = FaceId(self.next_face);
+        self.next_face += 1;
+        let sequence = self.draw();
+        self.faces.insert(id, Face::new(config, sequence));
+        Ok(id)
+    }
+
+    /// A neighbour or application is gone, with its routes and what waits to be sent to it. What it
+    /// was asked for is asked of others when somebody asks again.
+    pub fn remove_face(&mut self, face: FaceId) {
+        let Some(gone) = self.faces.remove(&face) else {
+            return;
+        };
+        if gone.routes > 0 {
+            self.fib.remove_face(face);
+        }
+    }
+
+    /// Names with this prefix are to be found at a face. Among several faces, the cheapest is taken
+    /// first; saying it again changes the cost.
+    pub fn add_route(
+        &mut self,
+        prefix: NameRef<'_>,
+        face: FaceId,
+        cost: u64,
+    ) -> Result<(), RouteError> {
+        let route = Route {
+            face,
+            origin: STATIC_ORIGIN,
+            cost,
+            inherit: true,
+            capture: false,
+            expires: None,
+        };
+        self.insert_route(prefix, route)
+    }
+
+    /// They are not, any more. False if they were not before.
+    pub fn remove_route(&mut self, prefix: NameRef<'_>, face: FaceId) -> bool {
+        self.delete_route(prefix, face, STATIC_ORIGIN)
+    }
+
+    /// How Interests with this prefix are forwarded; `None` for what a shorter prefix says, and in
+    /// the end [`Strategy::BestRoute`].
+    pub fn set_strategy(&mut self, prefix: NameRef<'_>, strategy: Option<Strategy>) {
+        self.fib.set_strategy(prefix, strategy);
+    }
+
+    /// Takes a packet that came from a face: all of a datagram, or one packet of a stream.
+    pub fn handle_packet(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        bytes: &[u8],
+    ) -> Result<(), HandleError> {
+        let known = self.faces.get_mut(&face).ok_or(HandleError::NoSuchFace)?;
+        known.statistics.bytes_in += bytes.len() as u64;
+        let taken = self.take(now, face, bytes);
+        if taken.is_err()
+            && let Some(known) = self.faces.get_mut(&face)
+        {
+            known.statistics.malformed += 1;
+        }
+        Ok(taken?)
+    }
+
+    /// Forgets what was waited for too long. To be called when [`next_timeout`](Self::next_timeout)
+    /// says so; late is no harm.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(place) = self.pit.next_expired(now) {
+            self.statistics.expired += 1;
+            self.finish(now, place);
+        }
+        let faces = &mut self.faces;
+        self.fib.expire(now, |face| {
+            if let Some(face) = faces.get_mut(&face) {
+                face.routes -= 1;
+            }
+        });
+        if self.reassembly_due.is_some_and(|due| due <= now) {
+            let partial = self.faces.values_mut().filter_map(|face| {
+                face.reassembly.expire(now);
+                face.reassembly.next_timeout()
+            });
+            self.reassembly_due = partial.min();
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    pub fn next_timeout(&self) -> Option<Time> {
+        let timeouts = [
+            self.pit.next_timeout(),
+            self.fib.next_timeout(),
+            self.reassembly_due,
+        ];
+        timeouts.into_iter().flatten().min()
+    }
+
+    /// Puts the next packet that is to be sent into `bytes`, in place of what was there, and says to
+    /// which face. `None` if there is nothing to send.
+    pub fn poll_transmit(&mut self, bytes: &mut Vec<u8>) -> Option<FaceId> {
+        loop {
+            if let Some((face, piece)) = self.pieces.pop_front() {
+                *bytes = piece;
+                if self.count_sent(face, bytes.len()) {
+                    return Some(face);
+                }
+                continue;
+            }
+            let next = self.queue.pop_front()?;
+            self.queued_bytes -= next.packet.len() + QUEUED_OVERHEAD;
+            let Some(face) = self.faces.get_mut(&next.face) else {
+                continue;
+            };
+            bytes.clear();
+            next.header.encode(&next.packet, bytes);
+            if bytes.len() <= face.mtu {
+                face.statistics.bytes_out += bytes.len() as u64;
+                return Some(next.face);
+            }
+            let pieces = &mut self.pieces;
+            let send = |piece| pieces.push_back((next.face, piece));
+            link::fragment(
+                next.header,
+                &next.packet,
+                face.mtu,
+                &mut face.sequence,
+                send,
+            );
+        }
+    }
+
+    /// What it has done so far.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            pending: self.pit.len(),
+            pending_bytes: self.pending_bytes,
+            stored: self.store.len(),
+            stored_bytes: self.store.bytes(),
+            routes: self.fib.len(),
+            faces: self.faces.len(),
+            ..self.statistics
+        }
+    }
+
+    /// What went over a face.
+    pub fn face_statistics(&self, face: FaceId) -> Option<FaceStatistics> {
+        self.faces.get(&face).map(|face| face.statistics)
+    }
+
+    fn take(&mut self, now: Time, face: FaceId, bytes: &[u8]) -> Result<(), DecodeError> {
+        let came = LinkPacket::decode(bytes)?;
+        let Some(piece) = came.header.piece else {
+            return self.take_whole(now, face, came.header, came.packet);
+        };
+        let Some(known) = self.faces.get_mut(&face) else {
+            return Ok(());
+        };
+        let whole = known
+            .reassembly
+            .insert(now, came.header, piece, came.packet);
+        let due = known.reassembly.next_timeout();
+        self.reassembly_due = [self.reassembly_due, due].into_iter().flatten().min();
+        match whole {
+            Some((header, packet)) => self.take_whole(now, face, header, &packet),
+            None => Ok(()),
+        }
+    }
+
+    fn take_whole(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        header: LinkHeader,
+        packet: &[u8],
+    ) -> Result<(), DecodeError> {
+        let Some(&first) = packet.first() else {
+            // Only a header: there are neighbours that show in this way that they are there.
+            return Ok(());
+        };
+        match (u32::from(first), header.nack) {
+            (kind::INTEREST, None) => {
+                self.handle_interest(now, face, &Interest::decode(packet)?, header);
+            }
+            (kind::INTEREST, Some(reason)) => {
+                self.handle_nack(now, face, &Interest::decode(packet)?, reason);
+            }
+            (kind::DATA, None) => self.handle_data(now, face, &Data::decode(packet)?, header),
+            (kind, _) => return Err(DecodeError::Unexpected { kind }),
+        }
+        Ok(())
+    }
+
+    fn insert_route(&mut self, prefix: NameRef<'_>, route: Route) -> Result<(), RouteError> {
+        let is_known = self.fib.contains(prefix, route.face, route.origin);
+        let face = self.faces.get_mut(&route.face);
+        let face = face.ok_or(RouteError::NoSuchFace)?;
+        if !is_known {
+            let is_full = self.fib.len() >= self.config.max_routes;
+            if is_full || face.routes >= self.config.max_routes_per_face {
+                return Err(RouteError::Full);
+            }
+            face.routes += 1;
+        }
+        self.fib.insert(prefix, route);
+        Ok(())
+    }
+
+    fn delete_route(&mut self, prefix: NameRef<'_>, face: FaceId, origin: u64) -> bool {
+        let is_gone = self.fib.remove(prefix, face, origin);
+        if is_gone && let Some(face) = self.faces.get_mut(&face) {
+            face.routes -= 1;
+        }
+        is_gone
+    }
+
+    fn send(&mut self, face: FaceId, header: LinkHeader, packet: &Arc<[u8]>) {
+        let size = packet.len() + QUEUED_OVERHEAD;
+        if self.queued_bytes + size > self.config.max_queued_bytes {
+            self.statistics.dropped += 1;
+            return;
+        }
+        self.queued_bytes += size;
+        self.queue.push_back(Queued {
+            face,
+            header,
+            packet: packet.clone(),
+        });
+    }
+
+    fn count_sent(&mut self, face: FaceId, bytes: usize) -> bool {
+        let Some(face) = self.faces.get_mut(&face) else {
+            return false;
+        };
+        face.statistics.bytes_out += bytes as u64;
+        true
+    }
+
+    /// A number that nobody can guess who does not know the key.
+    fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        self.hasher.hash(&self.drawn.to_be_bytes())
+    }
+}
+
+/// How long an Interest waits here.
+fn lifetime(interest: &Interest<'_>, config: &ForwarderConfig) -> Duration {
+    interest.lifetime().min(config.max_lifetime)
+}

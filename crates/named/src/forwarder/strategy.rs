@@ -1,0 +1,54 @@
+//! Which of the faces that lead to a name an Interest goes to.
+
+use prescient_transport::Time;
+
+use super::face::FaceId;
+use super::fib::NextHop;
+use super::pit::OutRecord;
+
+/// How a forwarder chooses among the faces that lead to a name.
+///
+/// Neither sends an Interest again to a face from which an answer is still due, whoever asks: what
+/// is waited for is waited for once. (Later versions of NFD's best-route do, and that breaks the
+/// aggregation of Interests that wait long for the next version of something.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// The cheapest face that did not refuse.
+    #[default]
+    BestRoute,
+    /// All of them. For names that several neighbours answer, such as the state of a group.
+    Multicast,
+}
+
+impl Strategy {
+    /// Adds the faces to send to now. `hops` are those that lead to the name and may be used, the
+    /// cheapest first; `sent` says what became of the Interest so far. From a face that is gone no
+    /// answer is due.
+    pub(super) fn choose(
+        self,
+        hops: &[NextHop],
+        sent: &[OutRecord],
+        now: Time,
+        is_alive: impl Fn(FaceId) -> bool,
+        chosen: &mut Vec<FaceId>,
+    ) {
+        let record = |hop: &NextHop| sent.iter().find(|record| record.face == hop.face);
+        let is_refused = |hop: &NextHop| record(hop).is_some_and(|record| record.is_refused(now));
+        let is_pending = |record: &OutRecord| record.is_pending(now, &is_alive);
+        match self {
+            Self::BestRoute => {
+                if sent.iter().any(is_pending) {
+                    return;
+                }
+                let best = hops.iter().find(|hop| !is_refused(hop));
+                chosen.extend(best.map(|hop| hop.face));
+            }
+            Self::Multicast => {
+                let is_due =
+                    |hop: &&NextHop| !is_refused(hop) && !record(hop).is_some_and(is_pending);
+                chosen.extend(hops.iter().filter(is_due).map(|hop| hop.face));
+            }
+        }
+    }
+}

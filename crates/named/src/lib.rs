@@ -1,0 +1,121 @@
+//! Named-data networking: ask for a name, get the data, wherever it is.
+//!
+//! Nobody has an address here. An *Interest* asks for a name, *Data* answers it, and forwarders in
+//! between remember who asked: Interests for the same name become one, Data goes to everybody who
+//! waits and is kept for those who ask later. So a thousand spectators of a game cost its server what
+//! one costs.
+//!
+//! The packets are those of NDN, packet format 0.3 with NDNLPv2 on links: other programs that speak
+//! it can be neighbours, producers and consumers, among them NFD, NDNts and python-ndn.
+//!
+//! - [`Interest`], [`Data`] and [`LinkPacket`] are views of bytes that came; nothing is copied, and no
+//!   input makes them panic. [`InterestBuilder`], [`DataBuilder`] and [`LinkHeader`] write them.
+//! - [`Signer`] and [`Verifier`] sign and check: SHA-256 digests, HMAC, Ed25519.
+//! - [`Forwarder`] is a forwarder without sockets and clocks, [`Deframer`] finds packets in streams.
+//! - With the feature `sockets`, which is on by default, `Daemon` is that forwarder on UDP, TCP and Unix
+//!   sockets, and `AppFace` an application's connection to it or to a real NFD.
+//! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
+//!
+//! # A forwarder's calls
+//!
+//! 1. [`Forwarder::new`], with a key from the system's randomness.
+//! 2. [`Forwarder::add_face`] for every neighbour and application, at any time, and
+//!    [`Forwarder::remove_face`] when it is gone. Ways to names are added by
+//!    [`Forwarder::add_route`], or by applications that register prefixes.
+//! 3. [`Forwarder::handle_packet`] with whatever comes from a face; an error says why it changed
+//!    nothing.
+//! 4. [`Forwarder::poll_transmit`] until it returns `None`, after every call of
+//!    [`handle_packet`](Forwarder::handle_packet), or after several.
+//! 5. [`Forwarder::handle_timeout`] when [`Forwarder::next_timeout`] says so.
+//!
+//! ```
+//! use std::time::Duration;
+//! use prescient_named::{
+//!     Data, DataBuilder, FaceConfig, Forwarder, ForwarderConfig, Interest, InterestBuilder, Name,
+//!     Signer, Time,
+//! };
+//!
+//! let mut forwarder = Forwarder::new(ForwarderConfig::default(), *b"from the system!");
+//! let anna = forwarder.add_face(&FaceConfig::local())?;
+//! let spectators = [
+//!     forwarder.add_face(&FaceConfig::local())?,
+//!     forwarder.add_face(&FaceConfig::local())?,
+//! ];
+//! forwarder.add_route("/game/anna".parse::<Name>()?.view(), anna, 0)?;
+//!
+//! let name: Name = "/game/anna/status".parse()?;
+//! let now = Time::from_micros(0);
+//! for (number, spectator) in spectators.iter().enumerate() {
+//!     let mut interest = Vec::new();
+//!     InterestBuilder::new(name.view())
+//!         .nonce([0, 0, 0, number as u8])
+//!         .encode(&mut interest)?;
+//!     forwarder.handle_packet(now, *spectator, &interest)?;
+//! }
+//!
+//! // Two asked, and Anna is asked once.
+//! let mut bytes = Vec::new();
+//! assert_eq!(forwarder.poll_transmit(&mut bytes), Some(anna));
+//! assert_eq!(Interest::decode(&bytes)?.name(), name.view());
+//! assert_eq!(forwarder.poll_transmit(&mut bytes), None);
+//!
+//! let mut data = Vec::new();
+//! DataBuilder::new(name.view())
+//!     .freshness(Duration::from_millis(20))
+//!     .content(b"at the bridge")
+//!     .sign(&Signer::digest(), &mut data)?;
+//! forwarder.handle_packet(now, anna, &data)?;
+//!
+//! // She answers once, and both hear of it.
+//! for spectator in spectators {
+//!     assert_eq!(forwarder.poll_transmit(&mut bytes), Some(spectator));
+//!     assert_eq!(Data::decode(&bytes)?.content(), b"at the bridge");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Limits
+//!
+//! A packet has at most [`MAX_PACKET`] bytes, a name at most [`MAX_COMPONENTS`], a forwarding hint at
+//! most [`MAX_HINTS`] names, a packet on a link at most [`MAX_FRAGMENTS`] pieces; of a neighbour at most
+//! four packets may be incomplete, for half a second. What a forwarder holds is bounded by its
+//! [`ForwarderConfig`].
+
+mod control;
+mod data;
+mod error;
+mod forwarder;
+mod hash;
+mod interest;
+mod link;
+mod name;
+mod signature;
+#[cfg(feature = "sockets")]
+mod sockets;
+mod stream;
+mod tlv;
+
+pub use control::{
+    CAPTURE, CHILD_INHERIT, Command, CommandError, ControlParameters, ControlResponse,
+    LOCAL_COMMANDS, NEIGHBOUR_COMMANDS,
+};
+pub use data::{BLOB, Data, DataBuilder, KEY, LINK, NO_CONTENT};
+pub use error::{DecodeError, EncodeError, NameError, VerifyError};
+pub use forwarder::{
+    CommandTrust, FaceConfig, FaceError, FaceId, FaceStatistics, Forwarder, ForwarderConfig,
+    HandleError, RouteError, Statistics, Strategy,
+};
+pub use interest::{DEFAULT_LIFETIME, Interest, InterestBuilder, MAX_HINTS};
+pub use link::{
+    LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, Piece, PitToken,
+};
+pub use name::{Component, ComponentKind, Components, MAX_COMPONENTS, Name, NameRef};
+pub use prescient_transport::Time;
+pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
+#[cfg(feature = "sockets")]
+pub use sockets::{
+    AppFace, DATAGRAM_IDLE, Daemon, FaceClosed, FaceEvent, MAX_DATAGRAM_FACES, OpenError,
+    RequestError, SocketStatistics,
+};
+pub use stream::Deframer;
+pub use tlv::MAX_PACKET;

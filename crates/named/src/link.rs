@@ -1,0 +1,495 @@
+//! NDNLPv2: what two neighbours say to each other around a packet.
+//!
+//! A bare Interest or Data is legal on every link. It is wrapped where there is more to say: that an
+//! Interest was refused (Nack), by which token its sender will recognise the answer, that there is
+//! congestion, or which piece of a packet this is that was too long for the link.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use prescient_transport::Time;
+
+use crate::error::DecodeError;
+use crate::tlv::{self, MAX_PACKET, Reader, kind};
+
+/// The most pieces that a packet may come in.
+pub const MAX_FRAGMENTS: usize = 64;
+
+/// The most bytes of a token.
+pub const MAX_PIT_TOKEN: usize = 32;
+
+/// The smallest datagrams that packets are cut into: with them [`MAX_FRAGMENTS`] suffice for the
+/// longest packet.
+pub const MIN_MTU: usize = 256;
+
+/// What a fragment takes besides its bytes: the packet's own header, a sequence and two numbers.
+const FRAGMENT_OVERHEAD: usize = 4 + 10 + 3 + 3 + 4;
+
+/// Why an Interest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum NackReason {
+    /// No reason was given.
+    None,
+    /// Too much is going on: ask again later, or ask less.
+    Congestion,
+    /// The Interest came to where it was before.
+    Duplicate,
+    /// Nobody knows a way.
+    NoRoute,
+    /// Any other.
+    Other(u64),
+}
+
+impl NackReason {
+    fn number(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Congestion => 50,
+            Self::Duplicate => 100,
+            Self::NoRoute => 150,
+            Self::Other(number) => number,
+        }
+    }
+
+    fn from_number(number: u64) -> Self {
+        match number {
+            0 => Self::None,
+            50 => Self::Congestion,
+            100 => Self::Duplicate,
+            150 => Self::NoRoute,
+            _ => Self::Other(number),
+        }
+    }
+}
+
+/// Bytes that come back with the answer: 1 to [`MAX_PIT_TOKEN`] of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PitToken {
+    length: u8,
+    bytes: [u8; MAX_PIT_TOKEN],
+}
+
+impl PitToken {
+    /// A token of these bytes, if there are not too few or too many.
+    pub fn new(token: &[u8]) -> Option<Self> {
+        if token.is_empty() || token.len() > MAX_PIT_TOKEN {
+            return None;
+        }
+        let mut bytes = [0; MAX_PIT_TOKEN];
+        bytes[..token.len()].copy_from_slice(token);
+        Some(Self {
+            length: token.len() as u8,
+            bytes,
+        })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl std::fmt::Debug for PitToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PitToken({:02x?})", self.as_bytes())
+    }
+}
+
+/// What is said around a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkHeader {
+    /// Which piece of a packet this is; `None` for a whole one.
+    pub piece: Option<Piece>,
+    /// With an Interest: bring this back with the answer. With Data or a Nack: this is it.
+    pub pit_token: Option<PitToken>,
+    /// The packet is an Interest that was refused.
+    pub nack: Option<NackReason>,
+    /// How congested the way was, 0 if not at all.
+    pub congestion_mark: Option<u64>,
+}
+
+/// Which piece of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Ascends by one from piece to piece.
+    pub sequence: u64,
+    /// Counted from 0.
+    pub index: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl LinkHeader {
+    /// Appends a packet with this header around it, or bare if the header says nothing.
+    pub fn encode(&self, packet: &[u8], bytes: &mut Vec<u8>) {
+        if *self == Self::default() {
+            bytes.extend_from_slice(packet);
+            return;
+        }
+        tlv::write_nested(bytes, kind::LP_PACKET, |bytes| {
+            if let Some(piece) = self.piece {
+                tlv::write_element(bytes, kind::SEQUENCE, &piece.sequence.to_be_bytes());
+                tlv::write_integer(bytes, kind::FRAGMENT_INDEX, piece.index as u64);
+                tlv::write_integer(bytes, kind::FRAGMENT_COUNT, piece.count as u64);
+            }
+            if let Some(token) = &self.pit_token {
+                tlv::write_element(bytes, kind::PIT_TOKEN, token.as_bytes());
+            }
+            if let Some(reason) = self.nack {
+                tlv::write_nested(bytes, kind::NACK, |bytes| {
+                    if reason != NackReason::None {
+                        tlv::write_integer(bytes, kind::NACK_REASON, reason.number());
+                    }
+                });
+            }
+            if let Some(mark) = self.congestion_mark {
+                tlv::write_integer(bytes, kind::CONGESTION_MARK, mark);
+            }
+            tlv::write_element(bytes, kind::FRAGMENT, packet);
+        });
+    }
+}
+
+/// What came over a link, in the bytes that it came in.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkPacket<'a> {
+    /// What is said around the packet.
+    pub header: LinkHeader,
+    /// An Interest or Data, or a piece of one; empty if there is only the header.
+    pub packet: &'a [u8],
+}
+
+impl<'a> LinkPacket<'a> {
+    /// Reads what came over a link, which is all of `wire`: a wrapped packet or a bare one.
+    pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
+        if wire.first() != Some(&(kind::LP_PACKET as u8)) {
+            if wire.len() > MAX_PACKET {
+                return Err(DecodeError::TooLong {
+                    length: wire.len(),
+                    limit: MAX_PACKET,
+                });
+            }
+            return Ok(Self {
+                header: LinkHeader::default(),
+                packet: wire,
+            });
+        }
+        let mut reader = Reader::new(tlv::read_packet(wire, kind::LP_PACKET)?);
+        let mut header = LinkHeader::default();
+        let (mut sequence, mut index, mut count, mut packet) = (None, None, None, None);
+        let mut seen = 0_u8;
+        while let Some(element) = reader.next()? {
+            let (kind, value) = (element.kind, element.value);
+            // The packet comes last.
+            if packet.is_some() {
+                return Err(DecodeError::Unexpected { kind });
+            }
+            let known = KNOWN.iter().position(|&known| known == kind);
+            if let Some(place) = known {
+                if seen & 1 << place != 0 {
+                    return Err(DecodeError::Unexpected { kind });
+                }
+                seen |= 1 << place;
+            }
+            match kind {
+                kind::SEQUENCE => {
+                    sequence = Some(u64::from_be_bytes(tlv::read_array(kind, value)?))
+                }
+                kind::FRAGMENT_INDEX => index = Some(tlv::read_integer(kind, value)?),
+                kind::FRAGMENT_COUNT => count = Some(tlv::read_integer(kind, value)?),
+                kind::PIT_TOKEN => {
+                    let token = PitToken::new(value).ok_or(DecodeError::BadLength {
+                        kind,
+                        length: value.len(),
+                    })?;
+                    header.pit_token = Some(token);
+                }
+                kind::NACK => header.nack = Some(read_nack(value)?),
+                kind::CONGESTION_MARK => {
+                    header.congestion_mark = Some(tlv::read_integer(kind, value)?);
+                }
+                kind::FRAGMENT => packet = Some(value),
+                _ if is_ignorable(kind) => {}
+                _ => return Err(DecodeError::Unexpected { kind }),
+            }
+        }
+        header.piece = read_piece(sequence, index, count)?;
+        Ok(Self {
+            header,
+            packet: packet.unwrap_or_default(),
+        })
+    }
+}
+
+const KNOWN: [u32; 7] = [
+    kind::SEQUENCE,
+    kind::FRAGMENT_INDEX,
+    kind::FRAGMENT_COUNT,
+    kind::PIT_TOKEN,
+    kind::NACK,
+    kind::CONGESTION_MARK,
+    kind::FRAGMENT,
+];
+
+/// Headers that may be ignored by those who do not know them.
+fn is_ignorable(kind: u32) -> bool {
+    (800..=959).contains(&kind) && kind & 3 == 0
+}
+
+fn read_nack(value: &[u8]) -> Result<NackReason, DecodeError> {
+    let mut reader = Reader::new(value);
+    let mut reason = NackReason::None;
+    while let Some(element) = reader.next()? {
+        if element.kind == kind::NACK_REASON {
+            let number = tlv::read_integer(element.kind, element.value)?;
+            reason = NackReason::from_number(number);
+        } else if !is_ignorable(element.kind) {
+            return Err(DecodeError::Unexpected { kind: element.kind });
+        }
+    }
+    Ok(reason)
+}
+
+/// A piece that is the only one is a whole packet.
+fn read_piece(
+    sequence: Option<u64>,
+    index: Option<u64>,
+    count: Option<u64>,
+) -> Result<Option<Piece>, DecodeError> {
+    let (index, count) = (index.unwrap_or(0), count.unwrap_or(1));
+    if !(1..=MAX_FRAGMENTS as u64).contains(&count) {
+        return Err(DecodeError::BadValue {
+            kind: kind::FRAGMENT_COUNT,
+        });
+    }
+    if index >= count {
+        return Err(DecodeError::BadValue {
+            kind: kind::FRAGMENT_INDEX,
+        });
+    }
+    if count == 1 {
+        return Ok(None);
+    }
+    let sequence = sequence.ok_or(DecodeError::Missing {
+        kind: kind::SEQUENCE,
+    })?;
+    Ok(Some(Piece {
+        sequence,
+        index: index as usize,
+        count: count as usize,
+    }))
+}
+
+/// Cuts a packet into pieces for a link whose datagrams have at most `mtu` bytes, which is not less
+/// than [`MIN_MTU`]. The header goes with the first piece; `sequence` is that of the next piece.
+pub(crate) fn fragment(
+    header: LinkHeader,
+    packet: &[u8],
+    mtu: usize,
+    sequence: &mut u64,
+    mut send: impl FnMut(Vec<u8>),
+) {
+    // Token, Nack and mark, at their longest.
+    let first_overhead = FRAGMENT_OVERHEAD + 2 + MAX_PIT_TOKEN + 18 + 12;
+    let room = mtu.max(MIN_MTU) - FRAGMENT_OVERHEAD;
+    let first = packet.len().min(mtu.max(MIN_MTU) - first_overhead);
+    let (first, rest) = packet.split_at(first);
+    let count = 1 + rest.len().div_ceil(room);
+    let pieces = std::iter::once(first).chain(rest.chunks(room));
+    for (index, bytes) in pieces.enumerate() {
+        let mut wrapped = Vec::with_capacity(mtu);
+        let base = if index == 0 {
+            header
+        } else {
+            LinkHeader::default()
+        };
+        let piece = Piece {
+            sequence: *sequence,
+            index,
+            count,
+        };
+        *sequence = sequence.wrapping_add(1);
+        let header = LinkHeader {
+            piece: (count > 1).then_some(piece),
+            ..base
+        };
+        header.encode(bytes, &mut wrapped);
+        send(wrapped);
+    }
+}
+
+/// Packets of one neighbour of which pieces are missing.
+///
+/// Holds at most [`MAX_PARTIAL`] of them; a further one takes the place of the oldest.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    /// The oldest first.
+    partial: VecDeque<Partial>,
+}
+
+#[derive(Debug)]
+struct Partial {
+    /// The sequence of the first piece.
+    first: u64,
+    header: LinkHeader,
+    pieces: Vec<Option<Box<[u8]>>>,
+    missing: usize,
+    bytes: usize,
+    deadline: Time,
+}
+
+/// How many packets may be incomplete, for each neighbour.
+pub(crate) const MAX_PARTIAL: usize = 4;
+
+/// How long the pieces of a packet may take.
+pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
+
+impl Reassembly {
+    /// Takes a piece, and returns the packet that it completes.
+    pub(crate) fn insert(
+        &mut self,
+        now: Time,
+        header: LinkHeader,
+        piece: Piece,
+        bytes: &[u8],
+    ) -> Option<(LinkHeader, Vec<u8>)> {
+        self.expire(now);
+        let first = piece.sequence.wrapping_sub(piece.index as u64);
+        let found = self
+            .partial
+            .iter()
+            .position(|partial| partial.first == first && partial.pieces.len() == piece.count);
+        let place = found.unwrap_or_else(|| {
+            if self.partial.len() == MAX_PARTIAL {
+                self.partial.pop_front();
+            }
+            self.partial.push_back(Partial {
+                first,
+                header: LinkHeader::default(),
+                pieces: vec![None; piece.count],
+                missing: piece.count,
+                bytes: 0,
+                deadline: now.after(REASSEMBLY_TIMEOUT),
+            });
+            self.partial.len() - 1
+        });
+        let partial = &mut self.partial[place];
+        let slot = &mut partial.pieces[piece.index];
+        if slot.is_some() {
+            return None;
+        }
+        *slot = Some(bytes.into());
+        partial.missing -= 1;
+        partial.bytes += bytes.len();
+        if piece.index == 0 {
+            partial.header = header;
+        }
+        if partial.bytes > MAX_PACKET {
+            self.partial.remove(place);
+            return None;
+        }
+        if partial.missing > 0 {
+            return None;
+        }
+        let partial = self.partial.remove(place)?;
+        let whole = partial.pieces.into_iter().flatten();
+        Some((
+            LinkHeader {
+                piece: None,
+                ..partial.header
+            },
+            whole.collect::<Vec<_>>().concat(),
+        ))
+    }
+
+    /// Forgets packets whose pieces took too long.
+    pub(crate) fn expire(&mut self, now: Time) {
+        self.partial.retain(|partial| partial.deadline > now);
+    }
+
+    /// When the next packet is to be forgotten.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.partial.iter().map(|partial| partial.deadline).min()
+    }
+
+    /// Bytes that are held.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.partial.iter().map(|partial| partial.bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_micros(1);
+
+    fn pieces(header: LinkHeader, packet: &[u8], mtu: usize) -> Vec<Vec<u8>> {
+        let mut pieces = Vec::new();
+        fragment(header, packet, mtu, &mut 7, |piece| pieces.push(piece));
+        pieces
+    }
+
+    fn insert(reassembly: &mut Reassembly, wire: &[u8]) -> Option<(LinkHeader, Vec<u8>)> {
+        let came = LinkPacket::decode(wire).expect("our own");
+        let piece = came.header.piece.expect("a piece");
+        reassembly.insert(NOW, came.header, piece, came.packet)
+    }
+
+    /// Fails if pieces are put together in the order of their arrival, if one that came twice counts
+    /// twice, or if a piece is longer than the link takes.
+    #[test]
+    fn pieces_in_any_order_are_a_packet() {
+        let packet: Vec<u8> = (0..MAX_PACKET).map(|byte| byte as u8).collect();
+        let header = LinkHeader {
+            pit_token: PitToken::new(&[9; MAX_PIT_TOKEN]),
+            nack: Some(NackReason::Other(u64::MAX)),
+            congestion_mark: Some(u64::MAX),
+            ..LinkHeader::default()
+        };
+        for mtu in [MIN_MTU, 1200, 1400] {
+            let mut pieces = pieces(header, &packet, mtu);
+            assert!(pieces.iter().all(|piece| piece.len() <= mtu));
+            assert!(pieces.len() <= MAX_FRAGMENTS);
+            let last = pieces.remove(1);
+            pieces.reverse();
+            let mut reassembly = Reassembly::default();
+            for piece in pieces.iter().chain(&pieces) {
+                assert_eq!(insert(&mut reassembly, piece), None);
+            }
+            let (found, whole) = insert(&mut reassembly, &last).expect("complete");
+            assert_eq!(whole, packet);
+            assert_eq!(found, header);
+            assert_eq!(reassembly.bytes(), 0);
+        }
+    }
+
+    /// Fails if pieces that never become a packet are kept for ever (`pop_front` left out), or beyond
+    /// the length of a packet.
+    #[test]
+    fn pieces_without_an_end_take_bounded_room() {
+        let mut reassembly = Reassembly::default();
+        for sequence in 0..10_000 {
+            let piece = Piece {
+                sequence: sequence * 64,
+                index: 0,
+                count: MAX_FRAGMENTS,
+            };
+            reassembly.insert(NOW, LinkHeader::default(), piece, &[0; 1400]);
+            assert!(reassembly.bytes() <= MAX_PARTIAL * MAX_PACKET);
+        }
+        for index in 1..63 {
+            let piece = Piece {
+                sequence: 9_999 * 64 + index as u64,
+                index,
+                count: MAX_FRAGMENTS,
+            };
+            reassembly.insert(NOW, LinkHeader::default(), piece, &[0; 1400]);
+            assert!(reassembly.bytes() <= MAX_PARTIAL * MAX_PACKET);
+        }
+        reassembly.expire(NOW.after(REASSEMBLY_TIMEOUT));
+        assert_eq!(reassembly.bytes(), 0);
+    }
+}

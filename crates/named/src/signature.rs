@@ -1,0 +1,347 @@
+//! Signatures: who says so.
+//!
+//! What is signed is bytes of the packet as it travels, never something that was encoded anew: a
+//! packet that was read keeps its bytes, and [`Verifier`] looks at those.
+
+use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
+use ring::{digest, hmac};
+
+use crate::error::{DecodeError, VerifyError};
+use crate::name::{Name, NameRef};
+use crate::tlv::{self, Reader, kind};
+
+/// SHA-256 of some pieces, one after another.
+pub(crate) fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for piece in pieces {
+        context.update(piece);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(context.finish().as_ref());
+    bytes
+}
+
+/// How a packet is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignatureKind {
+    /// A SHA-256 digest: finds damage, proves nothing about who wrote the packet.
+    Sha256,
+    /// RSA over SHA-256. Known by number only: nothing here makes or checks it.
+    Rsa,
+    /// ECDSA over SHA-256. Known by number only.
+    Ecdsa,
+    /// HMAC over SHA-256, with a key that both ends share.
+    Hmac,
+    /// Ed25519.
+    Ed25519,
+    /// Any other.
+    Other(u64),
+}
+
+impl SignatureKind {
+    fn number(self) -> u64 {
+        match self {
+            Self::Sha256 => 0,
+            Self::Rsa => 1,
+            Self::Ecdsa => 3,
+            Self::Hmac => 4,
+            Self::Ed25519 => 5,
+            Self::Other(number) => number,
+        }
+    }
+
+    fn from_number(number: u64) -> Self {
+        match number {
+            0 => Self::Sha256,
+            1 => Self::Rsa,
+            3 => Self::Ecdsa,
+            4 => Self::Hmac,
+            5 => Self::Ed25519,
+            _ => Self::Other(number),
+        }
+    }
+}
+
+/// What keeps a signed Interest from being sent again by somebody else. All of it is optional;
+/// commands to a forwarder need at least `nonce` and `time`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignatureStamp<'a> {
+    /// Random bytes, at least one.
+    pub nonce: Option<&'a [u8]>,
+    /// Milliseconds since 1970.
+    pub time: Option<u64>,
+    /// A number that grows with every Interest under this key.
+    pub sequence: Option<u64>,
+}
+
+/// Where the key is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLocator<'a> {
+    /// The name of the key or of its certificate.
+    Name(NameRef<'a>),
+    /// A digest of it.
+    Digest(&'a [u8]),
+}
+
+/// What a packet says about its signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignatureInfo<'a> {
+    /// How it was made.
+    pub kind: SignatureKind,
+    /// With which key.
+    pub key: Option<KeyLocator<'a>>,
+    /// For Interests: what keeps it from being sent again.
+    pub stamp: SignatureStamp<'a>,
+}
+
+impl<'a> SignatureInfo<'a> {
+    /// A digest, without a key: what a packet starts from that is being read.
+    pub(crate) const NONE: Self = Self {
+        kind: SignatureKind::Sha256,
+        key: None,
+        stamp: SignatureStamp {
+            nonce: None,
+            time: None,
+            sequence: None,
+        },
+    };
+
+    /// Writes the element, which has one type in Data and another in Interests.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>, element: u32) {
+        tlv::write_nested(bytes, element, |bytes| {
+            tlv::write_integer(bytes, kind::SIGNATURE_TYPE, self.kind.number());
+            if let Some(key) = self.key {
+                tlv::write_nested(bytes, kind::KEY_LOCATOR, |bytes| match key {
+                    KeyLocator::Name(name) => {
+                        tlv::write_element(bytes, kind::NAME, name.as_bytes());
+                    }
+                    KeyLocator::Digest(digest) => {
+                        tlv::write_element(bytes, kind::KEY_DIGEST, digest);
+                    }
+                });
+            }
+            if let Some(nonce) = self.stamp.nonce {
+                tlv::write_element(bytes, kind::SIGNATURE_NONCE, nonce);
+            }
+            if let Some(time) = self.stamp.time {
+                tlv::write_integer(bytes, kind::SIGNATURE_TIME, time);
+            }
+            if let Some(sequence) = self.stamp.sequence {
+                tlv::write_integer(bytes, kind::SIGNATURE_SEQUENCE, sequence);
+            }
+        });
+    }
+
+    /// Reads the value of the element. What it does not know is skipped whatever its type: this is
+    /// where certificates and later kinds of signatures put what they need, and a forwarder that
+    /// refused them would be in their way.
+    pub(crate) fn read(value: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(value);
+        let first = reader.next()?;
+        let first = first.filter(|element| element.kind == kind::SIGNATURE_TYPE);
+        let first = first.ok_or(DecodeError::Missing {
+            kind: kind::SIGNATURE_TYPE,
+        })?;
+        let number = tlv::read_integer(first.kind, first.value)?;
+        let mut info = Self {
+            kind: SignatureKind::from_number(number),
+            key: None,
+            stamp: SignatureStamp::default(),
+        };
+        while let Some(element) = reader.next()? {
+            match element.kind {
+                kind::KEY_LOCATOR => info.key = read_locator(element.value)?,
+                kind::SIGNATURE_NONCE => {
+                    if element.value.is_empty() {
+                        return Err(DecodeError::BadLength {
+                            kind: element.kind,
+                            length: 0,
+                        });
+                    }
+                    info.stamp.nonce = Some(element.value);
+                }
+                kind::SIGNATURE_TIME => {
+                    info.stamp.time = Some(tlv::read_integer(element.kind, element.value)?);
+                }
+                kind::SIGNATURE_SEQUENCE => {
+                    info.stamp.sequence = Some(tlv::read_integer(element.kind, element.value)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(info)
+    }
+}
+
+fn read_locator(value: &[u8]) -> Result<Option<KeyLocator<'_>>, DecodeError> {
+    let Some(element) = Reader::new(value).next()? else {
+        return Ok(None);
+    };
+    Ok(match element.kind {
+        kind::NAME => Some(KeyLocator::Name(NameRef::decode(element.value)?)),
+        kind::KEY_DIGEST => Some(KeyLocator::Digest(element.value)),
+        _ => None,
+    })
+}
+
+/// A key to sign with.
+#[derive(Debug)]
+pub struct Signer {
+    key: SigningKey,
+    locator: Option<Name>,
+}
+
+#[derive(Debug)]
+enum SigningKey {
+    Sha256,
+    Hmac(hmac::Key),
+    Ed25519(Box<Ed25519KeyPair>),
+}
+
+impl Signer {
+    /// No key at all: a digest that anybody can make.
+    pub fn digest() -> Self {
+        Self {
+            key: SigningKey::Sha256,
+            locator: None,
+        }
+    }
+
+    /// A key that both ends share, under the name by which the other end finds it.
+    pub fn hmac(key: &[u8], locator: Option<Name>) -> Self {
+        Self {
+            key: SigningKey::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),
+            locator,
+        }
+    }
+
+    /// The Ed25519 key of a seed, which must come from a source that nobody can predict.
+    pub fn ed25519(seed: &[u8; 32], locator: Option<Name>) -> Self {
+        // Fails for other lengths only.
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).expect("a seed has 32 bytes");
+        Self {
+            key: SigningKey::Ed25519(Box::new(pair)),
+            locator,
+        }
+    }
+
+    /// What checks signatures of this key.
+    pub fn verifier(&self) -> Verifier {
+        let key = match &self.key {
+            SigningKey::Sha256 => VerifyingKey::Sha256,
+            SigningKey::Hmac(key) => VerifyingKey::Hmac(key.clone()),
+            SigningKey::Ed25519(pair) => {
+                use ring::signature::KeyPair;
+                let mut public = [0; 32];
+                public.copy_from_slice(pair.public_key().as_ref());
+                VerifyingKey::Ed25519(public)
+            }
+        };
+        Verifier { key }
+    }
+
+    pub(crate) fn info<'a>(&'a self, stamp: SignatureStamp<'a>) -> SignatureInfo<'a> {
+        SignatureInfo {
+            kind: match &self.key {
+                SigningKey::Sha256 => SignatureKind::Sha256,
+                SigningKey::Hmac(_) => SignatureKind::Hmac,
+                SigningKey::Ed25519(_) => SignatureKind::Ed25519,
+            },
+            key: self
+                .locator
+                .as_ref()
+                .map(|name| KeyLocator::Name(name.view())),
+            stamp,
+        }
+    }
+
+    /// Writes the element with the signature of some pieces, one after another.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>, element: u32, pieces: &[&[u8]]) {
+        match &self.key {
+            SigningKey::Sha256 => tlv::write_element(bytes, element, &sha256(pieces)),
+            SigningKey::Hmac(key) => {
+                let mut context = hmac::Context::with_key(key);
+                pieces.iter().for_each(|piece| context.update(piece));
+                tlv::write_element(bytes, element, context.sign().as_ref());
+            }
+            SigningKey::Ed25519(pair) => {
+                let signature = pair.sign(&pieces.concat());
+                tlv::write_element(bytes, element, signature.as_ref());
+            }
+        }
+    }
+}
+
+/// A key to check signatures with.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    key: VerifyingKey,
+}
+
+#[derive(Clone, Debug)]
+enum VerifyingKey {
+    Sha256,
+    Hmac(hmac::Key),
+    Ed25519([u8; 32]),
+}
+
+impl Verifier {
+    /// Checks digests, which finds damage and no forgery.
+    pub fn digest() -> Self {
+        Self {
+            key: VerifyingKey::Sha256,
+        }
+    }
+
+    /// Checks with a key that both ends share.
+    pub fn hmac(key: &[u8]) -> Self {
+        Self {
+            key: VerifyingKey::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),
+        }
+    }
+
+    /// Checks with a public Ed25519 key.
+    pub fn ed25519(public: [u8; 32]) -> Self {
+        Self {
+            key: VerifyingKey::Ed25519(public),
+        }
+    }
+
+    /// The public key, if it is one of Ed25519.
+    pub fn public_key(&self) -> Option<[u8; 32]> {
+        match self.key {
+            VerifyingKey::Ed25519(public) => Some(public),
+            _ => None,
+        }
+    }
+
+    fn kind(&self) -> SignatureKind {
+        match self.key {
+            VerifyingKey::Sha256 => SignatureKind::Sha256,
+            VerifyingKey::Hmac(_) => SignatureKind::Hmac,
+            VerifyingKey::Ed25519(_) => SignatureKind::Ed25519,
+        }
+    }
+
+    /// Checks a signature of some pieces, one after another.
+    pub(crate) fn check(
+        &self,
+        info: &SignatureInfo<'_>,
+        pieces: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
+        let (found, expected) = (info.kind.number(), self.kind().number());
+        if found != expected {
+            return Err(VerifyError::OtherKind { found, expected });
+        }
+        let is_good = match &self.key {
+            VerifyingKey::Sha256 => sha256(pieces) == signature,
+            VerifyingKey::Hmac(key) => hmac::verify(key, &pieces.concat(), signature).is_ok(),
+            VerifyingKey::Ed25519(public) => UnparsedPublicKey::new(&ED25519, public)
+                .verify(&pieces.concat(), signature)
+                .is_ok(),
+        };
+        is_good.then_some(()).ok_or(VerifyError::Invalid)
+    }
+}

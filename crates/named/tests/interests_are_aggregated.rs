@@ -1,0 +1,222 @@
+//! Interests for the same are asked of a producer once, and its one answer goes to all who wait.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use prescient_named::*;
+
+/// Fails if an Interest that waits already is sent on (`is_pending` in `Strategy::choose` never
+/// looked at), or if the answer goes to the first alone.
+#[test]
+fn many_ask_and_one_is_asked() {
+    let mut world = World::default();
+    let node = world.node();
+    let producer = world.app(node);
+    let consumers: Vec<App> = (0..16).map(|_| world.app(node)).collect();
+    world.route(node, "/game/anna", producer.face, 0);
+    for (number, consumer) in consumers.iter().enumerate() {
+        world.ask(*consumer, "/game/anna/status", number as u32);
+        world.run(MS);
+    }
+    assert_eq!(world.heard(producer), [asked("/game/anna/status", 0)]);
+    world.answer(producer, "/game/anna/status", b"7", MS);
+    for consumer in &consumers {
+        assert_eq!(world.heard(*consumer), [told("/game/anna/status", b"7")]);
+    }
+    assert_eq!(world.heard(producer), []);
+    let statistics = world.nodes[node].statistics();
+    assert_eq!((statistics.aggregated, statistics.forwarded), (15, 1));
+    assert_eq!((statistics.pending, statistics.pending_bytes), (0, 0));
+}
+
+/// A dumbbell: two consumers behind each of two routers, the producer behind one of them.
+///
+/// Fails if routers aggregate among faces of one kind only.
+#[test]
+fn a_long_link_carries_each_interest_once() {
+    let mut world = World::default();
+    let (left, right) = (world.node(), world.node());
+    let link = world.link(left, right, 20 * MS);
+    let producer = world.app(left);
+    let near: Vec<App> = (0..2).map(|_| world.app(left)).collect();
+    let far: Vec<App> = (0..2).map(|_| world.app(right)).collect();
+    world.route(left, "/anna", producer.face, 0);
+    world.route(right, "/anna", link.faces[1], 0);
+    for round in 0..10 {
+        let text = format!("/anna/{round}");
+        for (number, app) in near.iter().chain(&far).enumerate() {
+            world.ask(*app, &text, (round * 10 + number) as u32);
+        }
+        world.run(50 * MS);
+        assert_eq!(world.heard(producer).len(), 1);
+        world.answer(producer, &text, b"x", MS);
+        world.run(50 * MS);
+        for app in near.iter().chain(&far) {
+            assert_eq!(world.heard(*app), [told(&text, b"x")]);
+        }
+    }
+    let over = world.nodes[right].face_statistics(link.faces[1]);
+    let over = over.expect("it is there");
+    assert_eq!((over.interests_out, over.data_in), (10, 10));
+}
+
+/// Best-route, version 1: who asks again while an answer is due is noted and nothing else; after that
+/// the Interest goes out anew, also for those who wait still.
+///
+/// Fails if asking again is sent on at once (later versions of best-route), or never.
+#[test]
+fn asking_again_goes_out_when_the_last_is_over() {
+    let mut world = World::default();
+    let node = world.node();
+    let (producer, first, second) = (world.app(node), world.app(node), world.app(node));
+    world.route(node, "/anna", producer.face, 0);
+    let second_long = |nonce| interest("/anna/1", nonce, |it| it.lifetime(Duration::from_secs(1)));
+    world.send(first, &second_long(1));
+    world.run(900 * MS);
+    world.send(second, &second_long(2));
+    world.send(first, &second_long(3));
+    world.run(99 * MS);
+    assert_eq!(world.heard(producer), [asked("/anna/1", 1)]);
+    world.run(MS);
+    world.send(first, &second_long(4));
+    assert_eq!(world.heard(producer), [asked("/anna/1", 4)]);
+    // The second waits until 1.9 s, and the first until 2 s.
+    world.run(850 * MS);
+    world.answer(producer, "/anna/1", b"late", MS);
+    assert_eq!(world.heard(first), [told("/anna/1", b"late")]);
+    assert_eq!(world.heard(second), [told("/anna/1", b"late")]);
+}
+
+/// Fails if Data is sent to somebody who gave up.
+#[test]
+fn who_gave_up_hears_nothing() {
+    let mut world = World::default();
+    let node = world.node();
+    let (producer, short, long) = (world.app(node), world.app(node), world.app(node));
+    world.route(node, "/anna", producer.face, 0);
+    world.send(long, &interest("/anna/1", 1, |it| it));
+    world.send(short, &interest("/anna/1", 2, |it| it.lifetime(100 * MS)));
+    world.run(101 * MS);
+    world.answer(producer, "/anna/1", b"x", MS);
+    assert_eq!(world.heard(short), []);
+    assert_eq!(world.heard(long), [told("/anna/1", b"x")]);
+    world.ask(short, "/nothing/of/it", 3);
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.nodes[node].next_timeout(), None);
+    assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
+}
+
+/// Fails if Interests that ask for different things become one (`can_be_prefix`, `must_be_fresh` or
+/// the hint left out of `PitEntry::is_for`).
+#[test]
+fn who_asks_for_something_else_is_not_one_of_them() {
+    let mut world = World::default();
+    let node = world.node();
+    let (producer, consumer) = (world.app(node), world.app(node));
+    world.route(node, "/", producer.face, 0);
+    let hint = [name("/isp")];
+    let packets = [
+        interest("/anna", 1, |it| it),
+        interest("/anna", 2, |it| it.can_be_prefix()),
+        interest("/anna", 3, |it| it.must_be_fresh()),
+        interest("/anna", 4, |it| it.can_be_prefix().must_be_fresh()),
+        interest("/anna", 5, |it| it.forwarding_hint(&hint)),
+        interest("/anna/1", 6, |it| it),
+    ];
+    for packet in &packets {
+        world.send(consumer, packet);
+    }
+    assert_eq!(world.heard(producer).len(), packets.len());
+    // One answer serves all whom it answers: two who take a longer name, and who asks for it.
+    world.answer(producer, "/anna/1", b"x", MS);
+    assert_eq!(world.heard(consumer).len(), 3);
+    world.answer(producer, "/anna", b"x", MS);
+    assert_eq!(world.heard(consumer).len(), 3);
+}
+
+/// Fails if the answer comes with another's token, or without one.
+#[test]
+fn each_gets_its_token_back() {
+    let mut world = World::default();
+    let node = world.node();
+    let (producer, first, second) = (world.app(node), world.app(node), world.app(node));
+    world.route(node, "/anna", producer.face, 0);
+    let token = |token: &[u8]| LinkHeader {
+        pit_token: PitToken::new(token),
+        ..LinkHeader::default()
+    };
+    for (app, bytes, nonce) in [(first, &b"one"[..], 1), (second, b"other", 2)] {
+        for text in ["/anna/1", "/nobody"] {
+            let mut packet = Vec::new();
+            token(bytes).encode(&interest(text, nonce, |it| it), &mut packet);
+            world.send(app, &packet);
+        }
+    }
+    let to_producer = world.received(producer);
+    assert!(to_producer.iter().all(|packet| packet[0] == 5), "bare");
+    world.answer(producer, "/anna/1", b"x", MS);
+    for (app, bytes) in [(first, &b"one"[..]), (second, b"other")] {
+        for packet in world.received(app) {
+            let came = LinkPacket::decode(&packet).expect("our own");
+            assert_eq!(came.header.pit_token, PitToken::new(bytes));
+        }
+    }
+    // From the content store as well.
+    let mut packet = Vec::new();
+    token(b"late").encode(&interest("/anna/1", 3, |it| it), &mut packet);
+    world.send(first, &packet);
+    let packet = world.received(first).remove(0);
+    let came = LinkPacket::decode(&packet).expect("our own");
+    assert_eq!(came.header.pit_token, PitToken::new(b"late"));
+}
+
+/// Fails if Data is taken from a face that was not asked: then any neighbour could answer for
+/// anybody.
+#[test]
+fn who_was_not_asked_has_nothing_to_say() {
+    let mut world = World::default();
+    let node = world.node();
+    let (producer, consumer, stranger) = (world.app(node), world.app(node), world.app(node));
+    world.route(node, "/anna", producer.face, 0);
+    world.ask(consumer, "/anna/1", 1);
+    world.answer(stranger, "/anna/1", b"forged", MS);
+    world.answer(consumer, "/anna/1", b"forged", MS);
+    assert_eq!(world.heard(consumer), []);
+    assert_eq!(world.nodes[node].statistics().unsolicited, 2);
+    assert_eq!(world.nodes[node].statistics().stored, 0);
+    world.answer(producer, "/anna/1", b"true", MS);
+    assert_eq!(world.heard(consumer), [told("/anna/1", b"true")]);
+    // Nobody waits any more.
+    world.answer(producer, "/anna/1", b"again", MS);
+    assert_eq!(world.heard(consumer), []);
+}
+
+/// Fails if an Interest for exactly one packet is answered by another of its name, or not at all.
+#[test]
+fn a_digest_asks_for_one_packet() {
+    let mut world = World::default();
+    let node = world.node();
+    let (producer, consumer) = (world.app(node), world.app(node));
+    world.route(node, "/anna", producer.face, 0);
+    let wanted = data("/anna/1", b"wanted", MS);
+    let digest = Data::decode(&wanted).expect("our own").implicit_digest();
+    let mut full = name("/anna/1");
+    full.push(ComponentKind::IMPLICIT_DIGEST, &digest)
+        .expect("it fits");
+    world.ask(consumer, &full.to_string(), 1);
+    world.answer(producer, "/anna/1", b"another", MS);
+    assert_eq!(world.heard(consumer), []);
+    world.send(producer, &wanted);
+    assert_eq!(world.heard(consumer), [told("/anna/1", b"wanted")]);
+    // And from the content store.
+    world.ask(consumer, &full.to_string(), 2);
+    assert_eq!(world.heard(consumer), [told("/anna/1", b"wanted")]);
+    world.ask(
+        consumer,
+        "/anna/1/sha256digest=0000000000000000000000000000000000000000000000000000000000000000",
+        3,
+    );
+    assert_eq!(world.heard(consumer), []);
+}
