@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
+#[cfg(any(feature = "rogue", test))]
 use crate::bytes::Reader;
 
 pub use frame::INPUT;
@@ -64,6 +65,7 @@ pub enum InputError {
 }
 
 /// These bytes are no inputs. An honest client does not send such.
+#[cfg(any(feature = "rogue", test))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not inputs, or more than a packet may have")]
 pub struct MalformedInputs;
@@ -178,8 +180,10 @@ impl InputReceiver {
         Self::default()
     }
 
-    /// Takes what follows the type of a frame. What is new in it is returned, oldest first, each
-    /// input once however often it arrives. Malformed bytes change nothing.
+    /// Takes what follows the type of a frame, for tests of this end alone. What is new in it is
+    /// returned, oldest first, each input once however often it arrives. Malformed bytes change
+    /// nothing.
+    #[cfg(any(feature = "rogue", test))]
     pub fn handle(&mut self, bytes: &[u8]) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
         let mut reader = Reader::new(bytes);
         let groups = frame::read(&mut reader).ok_or(MalformedInputs)?;
