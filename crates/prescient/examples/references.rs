@@ -54,6 +54,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut after = String::new();
     for _ in 0..120 {
+        // Takes in what the client has applied: who is not heard to apply anything is sent less.
+        while server.poll().is_some() {}
         ship.place[0] -= 1.0;
         missile.place[0] += 0.25;
         let mut step = server.step()?;

@@ -60,6 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut shown = vec![String::new(); 3];
     for _ in 0..200 {
+        // Takes in what the clients have applied: who is not heard to apply anything is sent less.
+        while server.poll().is_some() {}
         let (eve, scout) = &mut scouts[2];
         scout.x += 1.0;
         server.step()?.set(*eve, scout)?;

@@ -86,11 +86,14 @@ impl Pace {
     pub fn note_sent(&mut self, now: Tick) -> Option<usize> {
         let first = self.waiting.map_or(now, |(first, _)| first);
         self.waiting = Some((first, now));
-        let is_silent = now.since(first) >= self.second();
-        is_silent.then(|| {
-            self.allowance = NEWCOMER_BYTES;
-            SILENT_BYTES
-        })
+        match now.since(first) {
+            silence if silence >= self.second() => {
+                self.allowance = NEWCOMER_BYTES;
+                Some(SILENT_BYTES)
+            }
+            silence if silence > self.probe_every => Some(NEWCOMER_BYTES),
+            _ => None,
+        }
     }
 
     /// Something was applied, whose logs held so many bytes.
