@@ -22,6 +22,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Returns the memory of clients that left to the system; glibc's allocator keeps nearly all of it.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[derive(Parser)]
 #[command(version, about = "Learned, entropy-coded state replication", long_about = None)]
 struct Arguments {

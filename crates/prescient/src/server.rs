@@ -41,6 +41,8 @@ pub struct Server {
     options: ServerOptions,
     /// Who is connected, but did not say yet by which schema it reads.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
+    /// Peers that broke the rules. Their connections are closing; what they sent before is ignored.
+    refused: BTreeSet<PeerId>,
     /// What connections had no room for.
     backlogs: BTreeMap<PeerId, Backlog>,
     attention: Attention,
@@ -111,6 +113,7 @@ impl Server {
             )?),
             options,
             arriving: BTreeMap::new(),
+            refused: BTreeSet::new(),
             backlogs: BTreeMap::new(),
             attention: Attention::default(),
             meters: Meters::default(),

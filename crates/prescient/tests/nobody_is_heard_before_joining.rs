@@ -99,6 +99,48 @@ fn whoever_says_something_before_its_greeting_is_thrown_out() {
     });
 }
 
+/// A client that says over and over that it has another schema is told of once. Fails if the facade
+/// hears peers that it refused (`refused` not asked in `hear`).
+#[test]
+fn another_schema_is_told_of_once() {
+    let mut server = bind(schema(), ServerOptions::default());
+    let stranger = token(&server);
+    let protocol = server.protocol();
+    let (stranger, mut events) = join(&mut server, move || {
+        BlockingClient::connect(stranger, protocol, LinkConfig::default())
+    });
+    let mut stranger = stranger.expect("its token is good");
+    let other = Schema {
+        classes: Vec::new(),
+    };
+    let unreadable = [&[UNREADABLE][..], &other.to_bytes()].concat();
+    for _ in 0..500 {
+        let said = stranger.with(|client, now| client.send(ChannelId::ORDERED, &unreadable, now));
+        assert_eq!(said, Ok(()));
+    }
+    stranger.flush();
+    let mut closed = false;
+    for _ in 0..10_000 {
+        if closed {
+            break;
+        }
+        server.wait(Duration::from_millis(1));
+        events.extend(std::iter::from_fn(|| server.poll()));
+        server.send();
+        while let Some(event) = stranger.poll() {
+            closed |= matches!(event, prescient_transport::ClientEvent::Closed(_));
+        }
+    }
+    server.wait(Duration::from_millis(1));
+    events.extend(std::iter::from_fn(|| server.poll()));
+    assert!(closed);
+    assert!(
+        matches!(&events[..], [ServerEvent::OtherSchema { .. }]),
+        "{}",
+        events.len()
+    );
+}
+
 /// An honest client learns that it is too early. Fails if `Client::tell` or `Client::act` does not ask
 /// whether it has joined.
 #[test]
@@ -127,3 +169,4 @@ fn an_honest_client_is_told_to_wait() {
 
 const TESTIMONY: u8 = 5;
 const APPLIED: u8 = 2;
+const UNREADABLE: u8 = 0x2f;

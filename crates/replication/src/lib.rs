@@ -81,7 +81,9 @@ pub use peer::{PeerStatistics, Traveller};
 pub use prescient_codec::{Config, Tick, Weight};
 pub use prescient_schema::Tolerance;
 pub use relevance::{Distance, Everything, Owned, Relevance, Sight, Subject, Viewer};
-pub use server::{Budget, FromClient, Messages, PeerError, PeerId, Server, ServerConfig};
+pub use server::{
+    Budget, FromClient, MAX_REPORT_BYTES, Messages, PeerError, PeerId, Server, ServerConfig,
+};
 pub use settings::SettingsMismatch;
 pub use testimony::Divergence;
 pub use views::{Factory, Views};

@@ -421,6 +421,7 @@ impl Server {
                 taken.map_err(PeerError::BadAcknowledgement)?;
                 Ok(FromClient::Applied)
             }
+            Said::State(packet) if packet.len() > MAX_REPORT_BYTES => Err(PeerError::Malformed),
             Said::State(packet) if here => {
                 // What could not be applied is late or damaged, and heals by itself.
                 let _ = from.report(peer, packet, world, codec);
@@ -572,3 +573,7 @@ fn encode(peers: &mut BTreeMap<PeerId, Peer>, archive: &Archive, budget: &Budget
     };
     greeted(peers).into_par_iter().filter_map(serve).collect()
 }
+
+/// The longest report that a server reads. A report is compressed: a byte of it can take a thousand times
+/// as much memory and time to read.
+pub const MAX_REPORT_BYTES: usize = 1200;

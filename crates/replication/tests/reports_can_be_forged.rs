@@ -11,7 +11,8 @@ use common::{Dice, Unit, greet, schema};
 use forger::Forger;
 use prescient_codec::{Ack, ClientId, DecodeError, Encoder, HISTORY, Slot, history::Archive};
 use prescient_replication::{
-    Client, ClientError, Config, Everything, PeerId, Server, ServerConfig, Tick,
+    Client, ClientError, Config, Everything, MAX_REPORT_BYTES, PeerError, PeerId, Server,
+    ServerConfig, Tick,
 };
 use prescient_schema::{Field, Kind, Ref, Schema};
 use prescient_tests::seeds::over_seeds;
@@ -94,6 +95,21 @@ fn a_client_in_charge_of_little_makes_no_large_table() {
             assert_eq!(ack.map(|ack| ack.newest.0), newest, "number {id}");
         }
     });
+}
+
+/// Fails if `Server::hear` does not look at `MAX_REPORT_BYTES`.
+#[test]
+fn a_report_that_no_client_would_send_is_refused_unread() {
+    let mut stage = Stage::new();
+    stage.own(LIAR);
+    let longest = report(&[0; MAX_REPORT_BYTES]);
+    assert!(
+        stage.server.handle(LIAR, &longest).is_ok(),
+        "nonsense heals"
+    );
+    let longer = report(&[0; MAX_REPORT_BYTES + 1]);
+    let taken = stage.server.handle(LIAR, &longer);
+    assert!(matches!(taken, Err(PeerError::Malformed)), "{taken:?}");
 }
 
 /// A first packet in which an entity has this number.

@@ -72,9 +72,12 @@ impl Origins {
         allowed
     }
 
+    /// Whether an origin may have one connection more.
     pub(crate) fn has_room(&self, origin: Origin) -> bool {
-        let connections = self.visits.get(&origin).map_or(0, |v| v.connections);
-        connections < self.limits.connections_per_address
+        match self.visits.get(&origin) {
+            Some(visits) => visits.connections < self.limits.connections_per_address,
+            None => self.visits.len() < self.limits.memory,
+        }
     }
 
     pub(crate) fn enter(&mut self, origin: Origin, now: Time) {
@@ -87,9 +90,17 @@ impl Origins {
         visits.connections += 1;
     }
 
-    pub(crate) fn leave(&mut self, origin: Origin) {
-        if let Some(visits) = self.visits.get_mut(&origin) {
-            visits.connections = visits.connections.saturating_sub(1);
+    /// Ends a connection of an origin. An origin without connections and with its whole allowance is
+    /// forgotten at once: a client may move as often as it likes, and nobody else may knock to sweep.
+    pub(crate) fn leave(&mut self, origin: Origin, now: Time) {
+        let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
+        let Some(visits) = self.visits.get_mut(&origin) else {
+            return;
+        };
+        visits.connections = visits.connections.saturating_sub(1);
+        visits.refill(rate, full, now);
+        if visits.is_idle(full) {
+            self.visits.remove(&origin);
         }
     }
 
@@ -106,7 +117,7 @@ impl Origins {
         let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
         self.visits.retain(|_, visits| {
             visits.refill(rate, full, now);
-            visits.connections > 0 || visits.allowance < full
+            !visits.is_idle(full)
         });
     }
 
@@ -120,6 +131,11 @@ impl Visits {
         let micros = now.as_micros().saturating_sub(self.refilled.as_micros());
         self.allowance = (self.allowance.saturating_add(micros.saturating_mul(rate))).min(full);
         self.refilled = now;
+    }
+
+    /// Whether forgetting it changes nothing.
+    fn is_idle(&self, full: u64) -> bool {
+        self.connections == 0 && self.allowance >= full
     }
 }
 
@@ -208,6 +224,32 @@ mod tests {
         let later = start.after(Duration::from_secs(2));
         assert!(origins.may_knock(origin(200), later));
         assert_eq!(origins.len(), 2);
+    }
+
+    /// Fails if `leave` keeps origins that are idle.
+    #[test]
+    fn moving_on_leaves_nothing_behind() {
+        let now = Time::from_micros(1 << 32);
+        let mut origins = Origins::new(Limits::default(), now);
+        origins.enter(origin(0), now);
+        for last in 1..=255 {
+            origins.leave(origin(last - 1), now);
+            origins.enter(origin(last), now);
+            assert_eq!(origins.len(), 1);
+        }
+    }
+
+    /// Fails if `has_room` does not look at `Limits::memory`.
+    #[test]
+    fn nobody_moves_in_when_the_memory_is_full() {
+        let now = Time::from_micros(1 << 32);
+        let limits = Limits {
+            memory: 3,
+            ..Limits::default()
+        };
+        let mut origins = Origins::new(limits, now);
+        (0..3).for_each(|last| origins.enter(origin(last), now));
+        assert!(origins.has_room(origin(2)) && !origins.has_room(origin(3)));
     }
 
     #[test]

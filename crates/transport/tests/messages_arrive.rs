@@ -501,3 +501,30 @@ fn a_server_knows_whether_something_has_to_wait() {
     assert!(!waits(&world, ChannelId::UNRELIABLE));
     assert_eq!(world.closed(), []);
 }
+
+/// Long messages fill what the other end may hold while it waits for a packet that was lost. Fails if
+/// `Receiver::finish` counts a message that is complete as two, as its parts and as a whole.
+#[test]
+fn long_messages_survive_loss() {
+    over_seeds(20, |seed| {
+        let link = Link { loss: 2, ..GOOD };
+        let mut world = World::new(seed, link);
+        world.join();
+        world.connect_all();
+        let connection = world.connections()[0];
+        let length = [65_536, 48_900, 30_000, 1500][seed as usize % 4];
+        for number in 0..8 {
+            let up = world.client_say(0, ChannelId::ORDERED, &vec![number; length]);
+            let down = world.server_say(connection, ChannelId::ORDERED, &vec![number; length]);
+            assert_eq!((up, down), (Ok(()), Ok(())));
+        }
+        world.run_until(60 * SECOND, |world| {
+            world.received_on(connection, ChannelId::ORDERED).len() == 8
+                && world.peers[0].messages_on(ChannelId::ORDERED).len() == 8
+        });
+        assert_eq!(world.closed(), []);
+        let expected: Vec<_> = (0..8).map(|number| vec![number; length]).collect();
+        assert_eq!(world.received_on(connection, ChannelId::ORDERED), expected);
+        assert_eq!(world.peers[0].messages_on(ChannelId::ORDERED), expected);
+    });
+}

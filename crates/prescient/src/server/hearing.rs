@@ -44,6 +44,9 @@ impl Server {
     }
 
     pub(super) fn hear(&mut self, peer: PeerId, message: &[u8]) {
+        if self.refused.contains(&peer) {
+            return;
+        }
         let heard = self.worlds.home_mut(peer).handle(peer, message);
         if self.arriving.contains_key(&peer) {
             // Who waits at the door does not wait for the next tick.
@@ -93,6 +96,7 @@ impl Server {
                     };
                     self.events.push(event);
                 }
+                self.refused.insert(peer);
                 self.close(peer, CloseReason::Violation);
             }
             Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
@@ -101,6 +105,9 @@ impl Server {
     }
 
     fn feel(&mut self, peer: PeerId, input: Input) {
+        if self.refused.contains(&peer) {
+            return;
+        }
         // A client is told that it joined before it may say anything.
         if self.arriving.contains_key(&peer) {
             return self.refuse(peer, &"an input before its greeting");
@@ -123,6 +130,7 @@ impl Server {
     fn refuse(&mut self, peer: PeerId, error: &dyn std::fmt::Display) {
         watch::event!("refused", peer, error = error);
         watch::count!("prescient_refused", 1);
+        self.refused.insert(peer);
         self.close(peer, CloseReason::Violation);
     }
 
@@ -138,6 +146,7 @@ impl Server {
     fn forget(&mut self, peer: PeerId, reason: CloseReason) {
         self.meters.forget(self.worlds.home(peer), peer);
         self.worlds.leave(peer);
+        self.refused.remove(&peer);
         self.backlogs.remove(&peer);
         self.attention.forget(peer);
         // Who never joined does not leave.

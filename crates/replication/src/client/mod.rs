@@ -14,6 +14,7 @@ use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::event::About;
 use crate::message::{Message, Said};
+use crate::server::MAX_REPORT_BYTES;
 use crate::settings;
 use crate::stay::Stay;
 use crate::testimony;
@@ -312,10 +313,11 @@ impl Client {
     }
 
     /// What to tell the server about everything that this client is in charge of, in no more than
-    /// `budget` bytes, as often as others shall see it move. May get lost. `None` if it is in
-    /// charge of nothing, or was never said to be like anything.
+    /// `budget` bytes and [`MAX_REPORT_BYTES`], as often as others shall see it move. May get lost.
+    /// `None` if it is in charge of nothing, or was never said to be like anything.
     pub fn report(&mut self, budget: Option<usize>) -> Option<Vec<u8>> {
-        let packet = self.author.report(&self.scene, budget)?;
+        let budget = budget.map_or(MAX_REPORT_BYTES, |budget| budget.min(MAX_REPORT_BYTES));
+        let packet = self.author.report(&self.scene, Some(budget))?;
         Some(self.here(Said::State(&packet)))
     }
 

@@ -264,6 +264,7 @@ impl Exchange {
         self.channels.clear();
         self.blobs = Blobs::default();
         self.scraps = Scraps::default();
+        self.lobby.clear();
     }
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {

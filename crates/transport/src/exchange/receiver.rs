@@ -71,12 +71,13 @@ impl Receiver {
         if self.complete.contains(piece.number) {
             return Ok(());
         }
+        let limit = self.held + room;
         let bytes = match piece.part {
             None => Some(piece.bytes.to_vec()),
-            Some(part) => self.assemble(piece, part, room, heard)?,
+            Some(part) => self.assemble(piece, part, limit, heard)?,
         };
         match bytes {
-            Some(bytes) => self.finish(piece.number, bytes, room, heard, out),
+            Some(bytes) => self.finish(piece.number, bytes, limit, heard, out),
             None => Ok(()),
         }
     }
@@ -85,7 +86,7 @@ impl Receiver {
         &mut self,
         piece: &Piece<'_>,
         part: Part,
-        room: usize,
+        limit: usize,
         heard: &Heard,
     ) -> Result<Option<Vec<u8>>, Fault> {
         let total = usize::try_from(part.total).unwrap_or(usize::MAX);
@@ -95,7 +96,7 @@ impl Receiver {
             return Err(Fault::Violation);
         }
         if known.is_none() {
-            if total + MESSAGE_COST > room {
+            if self.held + total + MESSAGE_COST > limit {
                 return Err(Fault::Violation);
             }
             self.held += total + MESSAGE_COST;
@@ -127,13 +128,13 @@ impl Receiver {
         &mut self,
         number: u64,
         bytes: Vec<u8>,
-        room: usize,
+        limit: usize,
         heard: &Heard,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
         self.take_partial(number);
         if self.ordered && number != self.next {
-            if bytes.len() + MESSAGE_COST > room {
+            if self.held + bytes.len() + MESSAGE_COST > limit {
                 return Err(Fault::Violation);
             }
             self.held += bytes.len() + MESSAGE_COST;

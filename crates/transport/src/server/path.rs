@@ -76,7 +76,7 @@ impl Server {
         seat.path = None;
         let now = self.clock.now();
         seat.connection.move_to(from, now);
-        self.origins.leave(old);
+        self.origins.leave(old, now);
         self.origins.enter(new, now);
         self.events.push(ServerEvent::Moved {
             connection: id,

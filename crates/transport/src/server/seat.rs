@@ -248,7 +248,8 @@ impl Server {
         if let Some(mut seat) = self.seats.remove(&id) {
             self.host.leave(&mut seat.guest);
             self.timers.remove(&(seat.timer, id));
-            self.origins.leave(Origin::of(seat.connection.peer));
+            let origin = Origin::of(seat.connection.peer);
+            self.origins.leave(origin, self.clock.now());
         }
     }
 }
