@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::replicon::{Shape, update};
 
 #[derive(Component, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Place(i32, i32);
+struct Position(i32, i32);
 
 #[derive(Component, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Colour(u8, u8, u8);
@@ -16,26 +16,26 @@ pub struct Particle;
 
 impl Shape for Particle {
     fn register(app: &mut App) {
-        app.replicate::<Place>().replicate::<Colour>();
+        app.replicate::<Position>().replicate::<Colour>();
     }
 
     fn spawn(world: &mut World, row: &[i64]) -> Entity {
-        let (place, colour) = components(row);
-        world.spawn((Replicated, place, colour)).id()
+        let (position, colour) = components(row);
+        world.spawn((Replicated, position, colour)).id()
     }
 
     fn write(mut entity: EntityWorldMut, row: &[i64]) {
-        let (place, colour) = components(row);
-        update(&mut entity, place);
+        let (position, colour) = components(row);
+        update(&mut entity, position);
         update(&mut entity, colour);
     }
 
     fn rows(world: &mut World) -> Vec<Vec<i64>> {
-        let mut query = world.query::<(&Place, &Colour)>();
+        let mut query = world.query::<(&Position, &Colour)>();
         let entities = query.iter(world);
-        let row = |(place, colour): (&Place, &Colour)| {
+        let row = |(position, colour): (&Position, &Colour)| {
             let Colour(red, green, blue) = *colour;
-            let mut row = vec![i64::from(place.0), i64::from(place.1)];
+            let mut row = vec![i64::from(position.0), i64::from(position.1)];
             row.extend([red, green, blue].map(i64::from));
             row
         };
@@ -43,9 +43,9 @@ impl Shape for Particle {
     }
 }
 
-fn components(row: &[i64]) -> (Place, Colour) {
+fn components(row: &[i64]) -> (Position, Colour) {
     (
-        Place(row[0] as i32, row[1] as i32),
+        Position(row[0] as i32, row[1] as i32),
         Colour(row[2] as u8, row[3] as u8, row[4] as u8),
     )
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::replicon::{Shape, update};
 
 #[derive(Component, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Kind(u8, u8);
+struct UnitKind(u8, u8);
 
 #[derive(Component, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Place(i32, i32);
+struct Position(i32, i32);
 
 #[derive(Component, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Heading(u16);
@@ -31,8 +31,8 @@ struct Animation(u8);
 struct Flags(u16);
 
 type Parts = (
-    Kind,
-    Place,
+    UnitKind,
+    Position,
     Heading,
     Health,
     Target,
@@ -45,8 +45,8 @@ pub struct Unit;
 
 impl Shape for Unit {
     fn register(app: &mut App) {
-        app.replicate::<Kind>()
-            .replicate::<Place>()
+        app.replicate::<UnitKind>()
+            .replicate::<Position>()
             .replicate::<Heading>()
             .replicate::<Health>()
             .replicate::<Target>()
@@ -60,9 +60,9 @@ impl Shape for Unit {
     }
 
     fn write(mut entity: EntityWorldMut, row: &[i64]) {
-        let (kind, place, heading, health, target, order, animation, flags) = components(row);
+        let (kind, position, heading, health, target, order, animation, flags) = components(row);
         update(&mut entity, kind);
-        update(&mut entity, place);
+        update(&mut entity, position);
         update(&mut entity, heading);
         update(&mut entity, health);
         update(&mut entity, target);
@@ -73,14 +73,14 @@ impl Shape for Unit {
 
     fn rows(world: &mut World) -> Vec<Vec<i64>> {
         let mut query = world.query::<(
-            (&Kind, &Place, &Heading, &Health),
+            (&UnitKind, &Position, &Heading, &Health),
             (&Target, &Order, &Animation, &Flags),
         )>();
         let mut rows = Vec::new();
-        for ((kind, place, heading, health), (target, order, animation, flags)) in query.iter(world)
+        for ((kind, position, heading, health), (target, order, animation, flags)) in query.iter(world)
         {
             let mut row = vec![i64::from(kind.0), i64::from(kind.1)];
-            row.extend([place.0, place.1].map(i64::from));
+            row.extend([position.0, position.1].map(i64::from));
             row.extend([i64::from(heading.0), i64::from(health.0)]);
             row.push(i64::from(target.0));
             row.extend([order.0, animation.0].map(i64::from));
@@ -95,8 +95,8 @@ fn components(row: &[i64]) -> Parts {
     let flags = &row[9..][..FLAGS];
     let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | flag);
     (
-        Kind(row[0] as u8, row[1] as u8),
-        Place(row[2] as i32, row[3] as i32),
+        UnitKind(row[0] as u8, row[1] as u8),
+        Position(row[2] as i32, row[3] as i32),
         Heading(row[4] as u16),
         Health(row[5] as i16),
         Target(row[6] as u32),

@@ -55,7 +55,7 @@ fuzz_target!(|claims: Vec<Claim>| {
     assert!(done.full && done.sequence.0 > newest);
     assert_eq!(decoder.digest(), encoder.digest());
     for slot in world.archive.living_slots() {
-        let id = encoder.client_id(slot).expect("shown");
+        let id = encoder.net_entity_id(slot).expect("shown");
         let row = told(&world.archive, &encoder, slot);
         assert_eq!(decoder.row(id), row.as_deref());
         assert!(holds_contents(&decoder, id));

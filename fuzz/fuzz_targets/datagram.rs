@@ -11,7 +11,7 @@ use prescient_fuzz::pair::{here, mix};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
-enum Step {
+enum Action {
     Wait {
         micros: u32,
     },
@@ -28,16 +28,16 @@ enum Step {
         length: u16,
     },
     Deliver {
-        place: u8,
+        index: u8,
     },
     Repeat {
-        place: u8,
+        index: u8,
     },
     Drop {
-        place: u8,
+        index: u8,
     },
     Damage {
-        place: u8,
+        index: u8,
         at: u16,
         by: u8,
         cut: Option<u8>,
@@ -209,29 +209,29 @@ impl World {
         found.map(|(connection, _)| connection)
     }
 
-    fn take(&mut self, place: u8) -> Option<Flying> {
-        let place = usize::from(place).checked_rem(self.flying.len())?;
-        Some(self.flying.remove(place))
+    fn take(&mut self, index: u8) -> Option<Flying> {
+        let index = usize::from(index).checked_rem(self.flying.len())?;
+        Some(self.flying.remove(index))
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Action) {
         let now = self.now;
         match step {
-            Step::Wait { micros } => {
+            Action::Wait { micros } => {
                 self.now = now.after(std::time::Duration::from_micros(micros.into()))
             }
-            Step::Leap { to, unix } => {
+            Action::Leap { to, unix } => {
                 self.now = Time::from_micros(to);
                 self.unix = UnixTime(unix);
             }
-            Step::Up { peer, length } => {
+            Action::Up { peer, length } => {
                 let message = self.message(peer.into(), length % 2000);
                 let client = &mut self.clients[usize::from(peer)].0;
                 if client.send(channel(length), &message, now).is_ok() {
                     self.sent.insert(message);
                 }
             }
-            Step::Down { peer, length } => {
+            Action::Down { peer, length } => {
                 let message = self.message(10 + u8::from(peer), length % 2000);
                 let connection = self.connection(peer).unwrap_or(ConnectionId(length.into()));
                 let said = self.server.send(connection, channel(length), &message, now);
@@ -239,20 +239,20 @@ impl World {
                     self.sent.insert(message);
                 }
             }
-            Step::Deliver { place } => {
-                if let Some(flying) = self.take(place) {
+            Action::Deliver { index } => {
+                if let Some(flying) = self.take(index) {
                     self.arrive(&flying);
                 }
             }
-            Step::Repeat { place } => {
-                if let Some(flying) = self.take(place) {
+            Action::Repeat { index } => {
+                if let Some(flying) = self.take(index) {
                     self.arrive(&flying);
                     self.flying.push(flying);
                 }
             }
-            Step::Drop { place } => drop(self.take(place)),
-            Step::Damage { place, at, by, cut } => {
-                if let Some(mut flying) = self.take(place) {
+            Action::Drop { index } => drop(self.take(index)),
+            Action::Damage { index, at, by, cut } => {
+                if let Some(mut flying) = self.take(index) {
                     let at = usize::from(at) % flying.bytes.len();
                     flying.bytes[at] ^= by;
                     let cut = cut.map_or(usize::MAX, usize::from);
@@ -260,7 +260,7 @@ impl World {
                     self.arrive(&flying);
                 }
             }
-            Step::Forge {
+            Action::Forge {
                 to_server,
                 mut bytes,
                 padded,
@@ -276,8 +276,8 @@ impl World {
                 };
                 self.arrive(&Flying { from, to, bytes });
             }
-            Step::Move { peer, port } => self.clients[usize::from(peer)].1.set_port(port.into()),
-            Step::Close {
+            Action::Move { peer, port } => self.clients[usize::from(peer)].1.set_port(port.into()),
+            Action::Close {
                 peer,
                 by_server,
                 code,
@@ -294,13 +294,13 @@ impl World {
     }
 }
 
-fuzz_target!(|script: (bool, Vec<Step>)| {
+fuzz_target!(|script: (bool, Vec<Action>)| {
     let (connected, steps) = script;
     let mut world = World::new();
     world.settle();
     if connected {
         for _ in 0..12 {
-            world.step(Step::Deliver { place: 0 });
+            world.step(Action::Deliver { index: 0 });
         }
     }
     for step in steps.into_iter().take(300) {

@@ -12,17 +12,17 @@ use prescient_fuzz::pair::{End, Pair};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
-enum Step {
-    Say { up: bool, channel: u8, length: u16 },
+enum Action {
+    Send { up: bool, channel: u8, length: u16 },
     Ask { up: bool, length: u8, millis: u16 },
-    Answer { up: bool, place: u8 },
+    Answer { up: bool, index: u8 },
     Offer { up: bool, length: u16 },
-    Accept { up: bool, place: u8 },
-    Cancel { up: bool, place: u8 },
-    Deliver { up: bool, place: u8 },
+    Accept { up: bool, index: u8 },
+    Cancel { up: bool, index: u8 },
+    Deliver { up: bool, index: u8 },
     DeliverAll,
-    Repeat { up: bool, place: u8 },
-    Drop { up: bool, place: u8 },
+    Repeat { up: bool, index: u8 },
+    Drop { up: bool, index: u8 },
     Wait { millis: u8 },
 }
 
@@ -62,8 +62,8 @@ fn other(end: End) -> End {
     }
 }
 
-fn pick<T: Copy>(list: &[T], place: u8) -> Option<T> {
-    list.get(usize::from(place).checked_rem(list.len())?)
+fn pick<T: Copy>(list: &[T], index: u8) -> Option<T> {
+    list.get(usize::from(index).checked_rem(list.len())?)
         .copied()
 }
 
@@ -75,10 +75,10 @@ impl Game {
         bytes
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Action) {
         let (now, id) = (self.pair.now, self.pair.connection);
         match step {
-            Step::Say {
+            Action::Send {
                 up,
                 channel,
                 length,
@@ -95,7 +95,7 @@ impl Game {
                     self.sides[side].said[usize::from(channel)].push(message);
                 }
             }
-            Step::Ask { up, length, millis } => {
+            Action::Ask { up, length, millis } => {
                 let (from, side) = end(up);
                 let message = self.bytes(length.into());
                 let span = Duration::from_millis(millis.into());
@@ -105,16 +105,16 @@ impl Game {
                 };
                 self.sides[side].asked.extend(asked.ok());
             }
-            Step::Answer { up, place } => {
+            Action::Answer { up, index } => {
                 let (from, side) = end(up);
-                if let Some(request) = pick(&self.sides[side].requests, place) {
+                if let Some(request) = pick(&self.sides[side].requests, index) {
                     let _ = match from {
                         End::Client => self.pair.client.respond(request, b"yes", now),
                         End::Server => self.pair.server.respond(id, request, b"yes", now),
                     };
                 }
             }
-            Step::Offer { up, length } => {
+            Action::Offer { up, length } => {
                 let (from, side) = end(up);
                 let bytes = self.bytes(usize::from(length) * 4);
                 let copy = bytes.clone();
@@ -125,21 +125,21 @@ impl Game {
                 let offered = offered.ok().map(|blob| (blob, bytes));
                 self.sides[side].offered.extend(offered);
             }
-            Step::Accept { up, place } => {
+            Action::Accept { up, index } => {
                 let (from, side) = end(up);
-                if let Some(blob) = pick(&self.sides[side].offers, place) {
+                if let Some(blob) = pick(&self.sides[side].offers, index) {
                     let _ = match from {
                         End::Client => self.pair.client.accept_blob(blob, now),
                         End::Server => self.pair.server.accept_blob(id, blob, now),
                     };
                 }
             }
-            Step::Cancel { up, place } => {
+            Action::Cancel { up, index } => {
                 let (from, side) = end(up);
                 let ours = self.sides[side].offered.iter().map(|(blob, _)| *blob);
                 let theirs = self.sides[side].offers.iter().copied();
                 let all: Vec<_> = ours.chain(theirs).collect();
-                if let Some(blob) = pick(&all, place) {
+                if let Some(blob) = pick(&all, index) {
                     let cancelled = match from {
                         End::Client => self.pair.client.cancel_blob(blob, now),
                         End::Server => self.pair.server.cancel_blob(id, blob, now),
@@ -149,22 +149,22 @@ impl Game {
                     }
                 }
             }
-            Step::Deliver { up, place } => {
+            Action::Deliver { up, index } => {
                 let to = other(end(up).0);
-                if let Some(bytes) = self.pair.take(to, place) {
+                if let Some(bytes) = self.pair.take(to, index) {
                     self.pair.arrive(to, &bytes);
                 }
             }
-            Step::DeliverAll => self.pair.deliver_all(),
-            Step::Repeat { up, place } => {
+            Action::DeliverAll => self.pair.deliver_all(),
+            Action::Repeat { up, index } => {
                 let to = other(end(up).0);
-                if let Some(bytes) = self.pair.take(to, place) {
+                if let Some(bytes) = self.pair.take(to, index) {
                     self.pair.arrive(to, &bytes);
                     self.pair.arrive(to, &bytes);
                 }
             }
-            Step::Drop { up, place } => drop(self.pair.take(other(end(up).0), place)),
-            Step::Wait { millis } => self.pair.wait(u32::from(millis) * 1000),
+            Action::Drop { up, index } => drop(self.pair.take(other(end(up).0), index)),
+            Action::Wait { millis } => self.pair.wait(u32::from(millis) * 1000),
         }
         self.pair.wait(10);
         self.listen();
@@ -214,13 +214,13 @@ impl Game {
                 let mut places: Vec<_> = heard
                     .iter()
                     .map(|message| said.binary_search_by_key(&key(message), |said| key(said)))
-                    .map(|place| place.expect("somebody said it"))
+                    .map(|index| index.expect("somebody said it"))
                     .collect();
                 assert!(
                     places
                         .iter()
                         .zip(heard)
-                        .all(|(place, heard)| said[*place] == *heard)
+                        .all(|(index, heard)| said[*index] == *heard)
                 );
                 if channel == 1 || channel == 2 {
                     places.sort_unstable();
@@ -245,7 +245,7 @@ fn key(message: &[u8]) -> u32 {
     u32::from_le_bytes(*message.first_chunk().expect("a number"))
 }
 
-fuzz_target!(|steps: Vec<Step>| {
+fuzz_target!(|steps: Vec<Action>| {
     let link = LinkConfig {
         // What the script loses is bad luck, and no reason to part.
         timeout: Duration::from_secs(3600),

@@ -43,7 +43,7 @@ struct Script {
     acts: Vec<Act>,
 }
 
-struct Stage {
+struct Scene {
     worlds: [World; 2],
     tick: u32,
     encoder: Encoder,
@@ -60,14 +60,14 @@ fuzz_target!(|script: Script| {
         },
         ..config(script.best)
     };
-    let mut stage = Stage {
+    let mut scene = Scene {
         worlds: [World::new(schema.clone()), World::new(schema.clone())],
         tick: 0,
         encoder: Encoder::new(schema.clone(), config),
         watched: Watched::new(Decoder::new(schema, config)),
         honest: Vec::new(),
     };
-    let mut fork = stage.encoder.clone();
+    let mut fork = scene.encoder.clone();
     let mut calm = CALM;
     for act in script.acts.into_iter().take(120) {
         match act {
@@ -78,38 +78,38 @@ fuzz_target!(|script: Script| {
                 arrives,
             } => {
                 let budget = budget.map(|bytes| 20 + usize::from(bytes));
-                stage.encode(second, whims, budget);
+                scene.encode(second, whims, budget);
                 if arrives {
-                    stage.deliver();
+                    scene.deliver();
                 }
             }
             Act::Calm(ticks) => {
                 let ticks = (ticks % 80).min(calm);
                 calm -= ticks;
                 for _ in 0..ticks {
-                    stage.encode(false, [0; 2], None);
-                    stage.watched.feed_unwatched(&stage.honest);
-                    stage.acknowledge(None);
+                    scene.encode(false, [0; 2], None);
+                    scene.watched.feed_unwatched(&scene.honest);
+                    scene.acknowledge(None);
                 }
             }
-            Act::Acknowledge { lie } => stage.acknowledge(lie),
-            Act::Hide(slot) => stage.encoder.hide(Slot(u32::from(slot) % 32)),
-            Act::Resync => stage.encoder.resync(),
-            Act::Fork => std::mem::swap(&mut fork, &mut stage.encoder),
+            Act::Acknowledge { lie } => scene.acknowledge(lie),
+            Act::Hide(slot) => scene.encoder.hide(Slot(u32::from(slot) % 32)),
+            Act::Resync => scene.encoder.resync(),
+            Act::Fork => std::mem::swap(&mut fork, &mut scene.encoder),
             Act::Forge(forgery) => {
-                let ack = stage.watched.decoder.acknowledgement();
+                let ack = scene.watched.decoder.acknowledgement();
                 let packet = forgery.to_bytes(Target {
                     epoch: ack.map_or(0, |ack| ack.epoch),
                     newest: ack.map_or(0, |ack| ack.newest.0),
-                    tick: stage
+                    tick: scene
                         .watched
                         .decoder
                         .world()
                         .newest()
                         .map_or(0, |tick| tick.0),
-                    honest: &stage.honest,
+                    honest: &scene.honest,
                 });
-                stage.watched.feed(&packet);
+                scene.watched.feed(&packet);
             }
         }
     }
@@ -118,7 +118,7 @@ fuzz_target!(|script: Script| {
 /// Quiet ticks of a script; more would only take time.
 const CALM: u8 = 200;
 
-impl Stage {
+impl Scene {
     fn encode(&mut self, second: bool, whims: [u8; 2], budget: Option<usize>) {
         // Forged packets may be ahead of what is honest.
         let shown = self

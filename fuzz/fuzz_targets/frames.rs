@@ -8,12 +8,12 @@ use prescient_fuzz::pair::{End, Pair};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
-enum Step {
+enum Action {
     Raw {
         to_server: bool,
         body: Vec<u8>,
     },
-    Talk {
+    Send {
         to_server: bool,
         channel: u8,
         length: u16,
@@ -30,7 +30,7 @@ enum Step {
     },
 }
 
-fuzz_target!(|steps: Vec<Step>| {
+fuzz_target!(|steps: Vec<Action>| {
     let link = LinkConfig::default();
     let mut pair = Pair::connected(link);
     let id = pair.connection;
@@ -50,14 +50,14 @@ fuzz_target!(|steps: Vec<Step>| {
     for step in steps.into_iter().take(100) {
         let now = pair.now;
         match step {
-            Step::Raw { to_server, body } => {
+            Action::Raw { to_server, body } => {
                 let body = &body[..body.len().min(1171)];
                 match to_server {
                     true => pair.client.send_raw(body, now),
                     false => pair.server.send_raw(id, body, now),
                 }
             }
-            Step::Talk {
+            Action::Send {
                 to_server,
                 channel,
                 length,
@@ -68,21 +68,21 @@ fuzz_target!(|steps: Vec<Step>| {
                     false => pair.server.send(id, ChannelId(channel), &message, now),
                 };
             }
-            Step::Offer { to_server, length } => {
+            Action::Offer { to_server, length } => {
                 let bytes = vec![4; length.into()];
                 let _ = match to_server {
                     true => pair.client.offer_blob(b"blob", bytes, now),
                     false => pair.server.offer_blob(id, b"blob", bytes, now),
                 };
             }
-            Step::Ask { to_server } => {
+            Action::Ask { to_server } => {
                 let second = std::time::Duration::from_secs(1);
                 let _ = match to_server {
                     true => pair.client.request(b"?", second, now),
                     false => pair.server.request(id, b"?", second, now),
                 };
             }
-            Step::Wait { millis } => pair.wait(u32::from(millis) * 1000),
+            Action::Wait { millis } => pair.wait(u32::from(millis) * 1000),
         }
         pair.wait(100);
         pair.deliver_all();
@@ -92,10 +92,10 @@ fuzz_target!(|steps: Vec<Step>| {
             assert!(statistics.waiting <= link.backlog + (1 << 19));
             assert!(statistics.blobs <= link.blob_memory);
         }
-        for (place, end) in [End::Server, End::Client].into_iter().enumerate() {
+        for (index, end) in [End::Server, End::Client].into_iter().enumerate() {
             let (received, over) = pair.events(end);
-            closed[place] += u32::from(over);
-            assert!(closed[place] <= 1);
+            closed[index] += u32::from(over);
+            assert!(closed[index] <= 1);
             for received in received {
                 answer(&mut pair, end, received);
             }

@@ -8,10 +8,10 @@ use prescient_transport::parts::*;
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
-enum Step {
+enum Action {
     Push {
         skip: u16,
-        held: Vec<u8>,
+        keys_down: Vec<u8>,
         pressed: Vec<u8>,
         pointer: [i32; 2],
         fields: Vec<u8>,
@@ -23,7 +23,7 @@ enum Step {
         known: bool,
     },
     Late {
-        place: u8,
+        index: u8,
     },
 }
 
@@ -64,11 +64,11 @@ impl World {
         }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Action) {
         match step {
-            Step::Push {
+            Action::Push {
                 skip,
-                held,
+                keys_down,
                 pressed,
                 pointer,
                 mut fields,
@@ -76,7 +76,7 @@ impl World {
                 self.tick += u64::from(skip);
                 fields.truncate(MAX_FIELDS);
                 self.input = Input {
-                    held: held.into_iter().collect(),
+                    keys_down: keys_down.into_iter().collect(),
                     pressed: pressed.into_iter().collect(),
                     pointer,
                     fields,
@@ -84,8 +84,8 @@ impl World {
                 self.push();
                 self.input.pressed = Keys::NONE;
             }
-            Step::Repeat { times } => (0..times % 70).for_each(|_| self.push()),
-            Step::Deliver { known } => {
+            Action::Repeat { times } => (0..times % 70).for_each(|_| self.push()),
+            Action::Deliver { known } => {
                 if let Some((newest, frame)) = self.sender.frame() {
                     let frame = frame.to_vec();
                     self.arrive(&frame);
@@ -96,9 +96,9 @@ impl World {
                     }
                 }
             }
-            Step::Late { place } => {
-                let place = usize::from(place).checked_rem(self.frames.len());
-                if let Some(frame) = place.map(|place| self.frames[place].clone()) {
+            Action::Late { index } => {
+                let index = usize::from(index).checked_rem(self.frames.len());
+                if let Some(frame) = index.map(|index| self.frames[index].clone()) {
                     self.arrive(&frame);
                 }
             }
@@ -106,7 +106,7 @@ impl World {
     }
 }
 
-fuzz_target!(|script: (u16, Vec<Step>, Vec<u8>)| {
+fuzz_target!(|script: (u16, Vec<Action>, Vec<u8>)| {
     let (room, steps, forged) = script;
     let room = usize::from(room) % 300;
     let mut world = World {

@@ -14,7 +14,7 @@ use prescient_schema::{Ref, Schema, SchemaBuilder, State};
 #[state(tables(public, private))]
 struct Thing {
     #[state(step = 0.5, position, tables(public))]
-    place: [f32; 2],
+    position: [f32; 2],
     #[state(tables(public))]
     other: Ref<Thing>,
     #[state(tables(private))]
@@ -24,9 +24,9 @@ struct Thing {
 #[derive(Arbitrary, Debug)]
 enum Act {
     /// A tick, in which a thing appears, moves or leaves, perhaps in the client's hands.
-    Step(u8, u8),
+    Tick(u8, u8),
     /// What the two really say to each other, perhaps with a question.
-    Talk(bool),
+    Exchange(bool),
     /// The client goes to another world, which is coded like this.
     Travel(Coding),
     /// What nobody said, or somebody in other words.
@@ -107,35 +107,35 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
     let mut tick = 0;
     for act in acts {
         match act {
-            Act::Step(what, which) => {
+            Act::Tick(what, which) => {
                 tick += 1;
                 let mut step = server.step(Tick(tick)).expect("in order");
                 let thing = things.get(usize::from(which)).copied();
                 let value = Thing {
-                    place: [f32::from(what), f32::from(which)],
+                    position: [f32::from(what), f32::from(which)],
                     other: thing.unwrap_or_default(),
                     name: "x".repeat(usize::from(what % 9)),
                 };
                 match (what % 4, thing) {
-                    (0, Some(thing)) => step.entrust(thing.entity(), Some(PEER)).expect("there"),
+                    (0, Some(thing)) => step.grant_authority(thing.entity_ref(), PEER).expect("there"),
                     (1, Some(_)) => {
                         let gone = things.remove(usize::from(which));
-                        step.despawn(gone.entity()).expect("there");
+                        step.despawn(gone.entity_ref()).expect("there");
                     }
                     (_, Some(thing)) => step.set(thing, &value).expect("sound"),
                     (_, None) => things.push(step.spawn_for(PEER, &value).expect("sound")),
                 }
             }
             Act::Travel(coding) => {
-                if let Some(traveller) = server.depart(PEER) {
+                if let Some(transfer) = server.transfer_out(PEER) {
                     server = coding.server();
-                    server.welcome(PEER, traveller);
+                    server.transfer_in(PEER, transfer);
                     things.clear();
                 }
             }
-            Act::Talk(asks) => {
+            Act::Exchange(asks) => {
                 if asks {
-                    server.question(PEER).expect("it is here");
+                    server.audit(PEER).expect("it is here");
                 }
                 let state = server
                     .encode(&|_| Some(300))
@@ -148,11 +148,11 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
                 }
                 while client.poll_change().is_some() {}
                 let own: Vec<_> = client
-                    .objects()
-                    .filter(|&o| client.is_in_charge(o))
+                    .entities()
+                    .filter(|&o| client.has_authority(o))
                     .collect();
-                for object in own {
-                    let _ = client.set(object, &Thing::default());
+                for entity in own {
+                    let _ = client.set(entity, &Thing::default());
                 }
                 let told = std::iter::from_fn(|| client.poll_message()).collect::<Vec<_>>();
                 let said = [client.report(Some(300)), client.acknowledgement()];

@@ -1,4 +1,4 @@
-//! A client in charge of objects that reports what it likes: honest reports, changed ones, and
+//! A client in charge of entities that reports what it likes: honest reports, changed ones, and
 //! headers that fit with any body behind them. The server never panics, and whatever it makes of
 //! that, another client is shown exactly what the server's world holds.
 #![no_main]
@@ -18,7 +18,7 @@ use prescient_schema::{EntityRef, Ref, Schema, SchemaBuilder, State};
 #[state(tables(public, private))]
 struct Ship {
     #[state(step = 0.5, position, tables(public))]
-    place: [f32; 2],
+    position: [f32; 2],
     #[state(tables(public))]
     target: Ref<Ship>,
     #[state(tables(public))]
@@ -38,11 +38,11 @@ struct Lamp {
 #[derive(Arbitrary, Debug)]
 enum Act {
     /// A tick, in which something appears, changes hands or leaves.
-    Step {
+    Tick {
         what: u8,
         which: u8,
     },
-    /// The liar sets its objects and reports them, as an honest client would.
+    /// The liar sets its entities and reports them, as an honest client would.
     Honest {
         value: u8,
         budget: u8,
@@ -67,11 +67,11 @@ struct Script {
 const LIAR: PeerId = PeerId(1);
 const WITNESS: PeerId = PeerId(2);
 
-struct Stage {
+struct Scene {
     server: Server,
     liar: Client,
     witness: Client,
-    objects: Vec<EntityRef>,
+    entities: Vec<EntityRef>,
     tick: u32,
     /// The liar's last honest report, and the ticks of its reports.
     report: Vec<u8>,
@@ -81,26 +81,26 @@ struct Stage {
 }
 
 fuzz_target!(|script: Script| {
-    let mut stage = Stage::new(script.best);
+    let mut scene = Scene::new(script.best);
     for _ in 0..3 {
-        stage.step(0, 0);
-        stage.step(1, 0);
+        scene.step(0, 0);
+        scene.step(1, 0);
     }
     for act in script.acts.into_iter().take(120) {
         match act {
-            Act::Step { what, which } => stage.step(what, which),
+            Act::Tick { what, which } => scene.step(what, which),
             Act::Honest {
                 value,
                 budget,
                 arrives,
-            } => stage.honest(value, budget, arrives),
+            } => scene.honest(value, budget, arrives),
             Act::Answer => {
-                if let Some(message) = stage.answer() {
-                    let _ = stage.liar.handle(&message);
+                if let Some(message) = scene.answer() {
+                    let _ = scene.liar.handle(&message);
                 }
             }
             Act::Changed { bytes, more } => {
-                let mut report = stage.report.clone();
+                let mut report = scene.report.clone();
                 for (at, flip) in bytes {
                     let at = usize::from(at).checked_rem(report.len());
                     if let Some(byte) = at.and_then(|at| report.get_mut(at)) {
@@ -108,22 +108,22 @@ fuzz_target!(|script: Script| {
                     }
                 }
                 report.extend(more);
-                let _ = stage.server.handle(LIAR, &report);
+                let _ = scene.server.handle(LIAR, &report);
             }
             Act::Forge(forgery) => {
-                stage.answer();
-                stage.reports += 1;
+                scene.answer();
+                scene.reports += 1;
                 let packet = forgery.to_bytes(Target {
-                    epoch: stage.ack.map_or(0, |ack| ack.epoch),
-                    newest: stage.ack.map_or(0, |ack| ack.newest.0),
-                    tick: stage.reports,
-                    honest: stage.report.get(1..).unwrap_or_default(),
+                    epoch: scene.ack.map_or(0, |ack| ack.epoch),
+                    newest: scene.ack.map_or(0, |ack| ack.newest.0),
+                    tick: scene.reports,
+                    honest: scene.report.get(1..).unwrap_or_default(),
                 });
-                let _ = stage.server.handle(LIAR, &[&[0], &packet[..]].concat());
+                let _ = scene.server.handle(LIAR, &[&[0], &packet[..]].concat());
             }
         }
     }
-    stage.step(2, 0);
+    scene.step(2, 0);
 });
 
 fn schema() -> Schema {
@@ -131,7 +131,7 @@ fn schema() -> Schema {
     schema.expect("a sound schema")
 }
 
-impl Stage {
+impl Scene {
     fn new(best: bool) -> Self {
         let config = ServerConfig {
             codec: config(best),
@@ -153,7 +153,7 @@ impl Stage {
             server,
             liar,
             witness,
-            objects: Vec::new(),
+            entities: Vec::new(),
             tick: 0,
             report: Vec::new(),
             reports: 0,
@@ -164,24 +164,24 @@ impl Stage {
     fn step(&mut self, what: u8, which: u8) {
         self.tick += 1;
         let mut step = self.server.step(Tick(self.tick)).expect("in order");
-        let at = usize::from(which).checked_rem(self.objects.len());
+        let at = usize::from(which).checked_rem(self.entities.len());
         match (what % 6, at) {
-            (0 | 1, _) if self.objects.len() < 12 => {
+            (0 | 1, _) if self.entities.len() < 12 => {
                 let made = match what % 6 {
                     0 => step
                         .spawn_for(WITNESS, &Ship::default())
-                        .map(|to| to.entity()),
+                        .map(|to| to.entity_ref()),
                     _ => step
                         .spawn_for(WITNESS, &Lamp::default())
-                        .map(|to| to.entity()),
+                        .map(|to| to.entity_ref()),
                 };
                 let made = made.expect("sound");
-                step.entrust(made, Some(LIAR)).expect("there");
-                self.objects.push(made);
+                step.grant_authority(made, LIAR).expect("there");
+                self.entities.push(made);
             }
-            (3, Some(at)) => step.entrust(self.objects[at], None).expect("there"),
-            (4, Some(at)) => step.entrust(self.objects[at], Some(LIAR)).expect("there"),
-            (5, Some(at)) => step.despawn(self.objects.remove(at)).expect("there"),
+            (3, Some(at)) => step.revoke_authority(self.entities[at]).expect("there"),
+            (4, Some(at)) => step.grant_authority(self.entities[at], LIAR).expect("there"),
+            (5, Some(at)) => step.despawn(self.entities.remove(at)).expect("there"),
             _ => {}
         }
         step.finish();
@@ -211,34 +211,34 @@ impl Stage {
     /// The witness shows what is true.
     fn compare(&mut self) {
         assert_eq!(self.witness.tick(), self.server.world().tick());
-        assert_eq!(self.witness.objects().count(), self.objects.len());
-        self.server.question(WITNESS).expect("connected");
+        assert_eq!(self.witness.entities().count(), self.entities.len());
+        self.server.audit(WITNESS).expect("connected");
         while let Some(message) = self.server.poll_message(WITNESS) {
             self.witness.handle(&message).expect("honest");
         }
         while let Some(message) = self.witness.poll_message() {
             let found = self.server.handle(WITNESS, &message).expect("honest");
-            if let FromClient::Testified { differences, .. } = found {
+            if let FromClient::AuditReport { differences, .. } = found {
                 assert_eq!(differences, []);
             }
         }
     }
 
     fn honest(&mut self, value: u8, budget: u8, arrives: bool) {
-        let mut own: Vec<_> = self.liar.objects().collect();
-        own.retain(|&object| self.liar.is_in_charge(object));
-        for object in own {
+        let mut own: Vec<_> = self.liar.entities().collect();
+        own.retain(|&entity| self.liar.has_authority(entity));
+        for entity in own {
             let ship = Ship {
-                place: [f32::from(value); 2],
-                target: self.liar.reference(object).map(Ref::to).unwrap_or_default(),
+                position: [f32::from(value); 2],
+                target: self.liar.reference(entity).map(Ref::to).unwrap_or_default(),
                 crew: (0..u16::from(value % 7)).collect(),
                 name: "x".repeat(usize::from(value % 9)),
                 fuel: i64::from(value) << 50,
             };
-            if self.liar.set(object, &ship).is_err() {
+            if self.liar.set(entity, &ship).is_err() {
                 let lamp = Lamp { on: value & 1 == 1 };
                 self.liar
-                    .set(object, &lamp)
+                    .set(entity, &lamp)
                     .expect("it is one or the other");
             }
         }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_codec::{Ack, ClientId, DecodeError, Decoder, Encoder, Slot};
+use prescient_codec::{Ack, NetEntityId, DecodeError, Decoder, Encoder, Slot};
 use prescient_fuzz::{World, config, holds_contents, schema, state, told};
 
 #[derive(Arbitrary, Debug)]
-enum Step {
+enum Action {
     /// A tick passes and is encoded.
     Encode {
         whim: u8,
@@ -42,7 +42,7 @@ enum Step {
 #[derive(Arbitrary, Debug)]
 struct Script {
     best: bool,
-    steps: Vec<Step>,
+    steps: Vec<Action>,
 }
 
 struct Sent {
@@ -50,7 +50,7 @@ struct Sent {
     epoch: u8,
     bytes: Vec<u8>,
     digest: u64,
-    truth: BTreeMap<ClientId, Vec<i64>>,
+    truth: BTreeMap<NetEntityId, Vec<i64>>,
 }
 
 struct Pair {
@@ -82,10 +82,10 @@ fuzz_target!(|script: Script| {
     let mut calm = CALM;
     for step in script.steps.into_iter().take(300) {
         match step {
-            Step::Encode { whim, budget } => {
+            Action::Encode { whim, budget } => {
                 pair.encode(whim, budget.map(|bytes| 20 + usize::from(bytes)))
             }
-            Step::Calm(ticks) => {
+            Action::Calm(ticks) => {
                 let ticks = (ticks % 80).min(calm);
                 calm -= ticks;
                 for _ in 0..ticks {
@@ -95,18 +95,18 @@ fuzz_target!(|script: Script| {
                     pair.acknowledge(0);
                 }
             }
-            Step::Deliver(which) => pair.deliver(which),
-            Step::Drop(which) => drop(pair.take(which)),
-            Step::Corrupt { which, at, flip } => pair.corrupt(which, at, flip),
-            Step::Report => pair.up.extend(pair.decoder.acknowledgement()),
-            Step::Acknowledge(which) => pair.acknowledge(which),
-            Step::Hide(which) => {
+            Action::Deliver(which) => pair.deliver(which),
+            Action::Drop(which) => drop(pair.take(which)),
+            Action::Corrupt { which, at, flip } => pair.corrupt(which, at, flip),
+            Action::Report => pair.up.extend(pair.decoder.acknowledgement()),
+            Action::Acknowledge(which) => pair.acknowledge(which),
+            Action::Hide(which) => {
                 let slot = Slot(u32::from(which) % 32);
                 pair.encoder.hide(slot);
                 pair.hidden.push(slot);
             }
-            Step::Show(which) => pair.hidden.retain(|slot| slot.0 != u32::from(which) % 32),
-            Step::Resync => pair.encoder.resync(),
+            Action::Show(which) => pair.hidden.retain(|slot| slot.0 != u32::from(which) % 32),
+            Action::Resync => pair.encoder.resync(),
         }
     }
 });
@@ -128,7 +128,7 @@ impl Pair {
             .living_slots()
             .filter_map(|slot| {
                 let row = told(archive, &self.encoder, slot)?;
-                Some((self.encoder.client_id(slot)?, row))
+                Some((self.encoder.net_entity_id(slot)?, row))
             })
             .collect();
         self.down.push(Sent {
@@ -176,7 +176,7 @@ impl Pair {
                     let shown = self.decoder.world().living_slots();
                     assert!(
                         shown
-                            .map(|slot| ClientId(slot.0))
+                            .map(|slot| NetEntityId(slot.0))
                             .eq(sent.truth.keys().copied())
                     );
                 }
@@ -193,8 +193,8 @@ impl Pair {
             return;
         };
         let mut bytes = sent.bytes.clone();
-        let place = usize::from(at) % bytes.len();
-        bytes[place] ^= flip;
+        let index = usize::from(at) % bytes.len();
+        bytes[index] ^= flip;
         let before = state(&self.decoder);
         match self.decoder.decode(&bytes) {
             Ok(_) => self.estranged |= flip != 0,

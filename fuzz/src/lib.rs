@@ -6,17 +6,17 @@ pub mod pair;
 use std::sync::Arc;
 
 use prescient_codec::{
-    ClientId, Config, Decoder, Encoder, HISTORY, Profile, Slot, Tick,
+    NetEntityId, Config, Decoder, Encoder, HISTORY, Profile, Slot, Tick,
     history::{Archive, Capture},
 };
 use prescient_schema::{
-    Class, Content, Derivative, EntityRef, Field, Kind, Library, Priority, Schema,
+    Class, Content, Derivative, EntityRef, Field, FieldKind, Library, Priority, Schema,
 };
 
 /// A class with numbers and symbols, one with next to nothing, and one with containers and
 /// references.
 pub fn schema() -> Arc<Schema> {
-    let int = |bits, signed| Kind::Int { bits, signed };
+    let int = |bits, signed| FieldKind::Int { bits, signed };
     let mut fine = Field::new("fine", int(32, true));
     fine.priority = Priority::new(1).expect("1 is a priority");
     fine.coarser = [0, 2, 4, 6];
@@ -31,19 +31,19 @@ pub fn schema() -> Arc<Schema> {
     let mover = vec![
         Field::new("x", int(32, true)),
         rate,
-        Field::new("mode", Kind::Enum { values: 5 }),
+        Field::new("mode", FieldKind::Enum { values: 5 }),
         Field::new("huge", int(64, true)),
         fine,
         born,
     ];
     let lamp = vec![
-        Field::new("on", Kind::Bool),
-        Field::new("colour", Kind::Enum { values: 300 }),
+        Field::new("on", FieldKind::Bool),
+        Field::new("colour", FieldKind::Enum { values: 300 }),
     ];
     let item = vec![
         Field::new("what", int(16, false)),
         Field::new("count", int(32, true)),
-        Field::new("rank", Kind::Enum { values: 3 }),
+        Field::new("rank", FieldKind::Enum { values: 3 }),
     ];
     let skill = vec![
         Field::new("key", int(8, false)),
@@ -51,19 +51,19 @@ pub fn schema() -> Arc<Schema> {
     ];
     let lamp_only = Some("lamp".into());
     let bearer = vec![
-        Field::new("name", Kind::Text { most: 20 }),
-        Field::new("blob", Kind::Bytes { most: 60 }),
-        Field::new("bag", Kind::List { item, most: 12 }),
+        Field::new("name", FieldKind::Text { max_len: 20 }),
+        Field::new("blob", FieldKind::Bytes { max_len: 60 }),
+        Field::new("bag", FieldKind::List { item, max_len: 12 }),
         Field::new(
             "skills",
-            Kind::Map {
+            FieldKind::Map {
                 item: skill,
                 key: 1,
-                most: 12,
+                max_len: 12,
             },
         ),
-        Field::new("target", Kind::Reference { class: None }),
-        Field::new("lamp", Kind::Reference { class: lamp_only }),
+        Field::new("target", FieldKind::Reference { class: None }),
+        Field::new("lamp", FieldKind::Reference { class: lamp_only }),
     ];
     let classes = [("mover", mover), ("lamp", lamp), ("bearer", bearer)];
     Arc::new(Schema {
@@ -253,18 +253,18 @@ pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>
     let class = &archive.schema().classes[usize::from(archive.class(slot)?)];
     let cells = class.fields.iter().zip(archive.latest(slot)?);
     let told = cells.map(|(field, &cell)| {
-        if !matches!(field.kind, Kind::Reference { .. }) {
+        if !matches!(field.kind, FieldKind::Reference { .. }) {
             return cell;
         }
         let target = EntityRef::from_cell(cell).and_then(|target| archive.entity(target));
-        let id = target.and_then(|slot| encoder.client_id(slot));
+        let id = target.and_then(|slot| encoder.net_entity_id(slot));
         id.map_or(0, |id| EntityRef::new(id.0, 0).cell())
     });
     Some(told.collect())
 }
 
 /// Whether everything that the containers of a row hold is there.
-pub fn holds_contents(decoder: &Decoder, id: ClientId) -> bool {
+pub fn holds_contents(decoder: &Decoder, id: NetEntityId) -> bool {
     let world = decoder.world();
     let Some((class, row)) = world.class(Slot(id.0)).zip(decoder.row(id)) else {
         return false;
@@ -337,7 +337,7 @@ impl Watched {
 }
 
 /// Everything a caller can see of a decoder, and its model.
-pub type State = (u64, Option<Tick>, Vec<(Slot, Vec<i64>)>, Vec<ClientId>);
+pub type State = (u64, Option<Tick>, Vec<(Slot, Vec<i64>)>, Vec<NetEntityId>);
 
 /// What is to be seen of a decoder now.
 pub fn state(decoder: &Decoder) -> State {

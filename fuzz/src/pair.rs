@@ -114,10 +114,10 @@ impl Pair {
     }
 
     /// Takes one of the datagrams on their way to an end.
-    pub fn take(&mut self, to: End, place: u8) -> Option<Vec<u8>> {
+    pub fn take(&mut self, to: End, index: u8) -> Option<Vec<u8>> {
         let flying = &mut self.flying[usize::from(to == End::Client)];
-        let place = usize::from(place).checked_rem(flying.len())?;
-        Some(flying.remove(place))
+        let index = usize::from(index).checked_rem(flying.len())?;
+        Some(flying.remove(index))
     }
 
     /// Everything on its way arrives, in order.

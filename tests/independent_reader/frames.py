@@ -79,7 +79,7 @@ def read_frame(to, reader):
     if first == 17:
         return dict(frame="ping", sent=reader.number())
     if first == 18:
-        return dict(frame="pong", sent=reader.number(), came=reader.number(), held=reader.number())
+        return dict(frame="pong", sent=reader.number(), came=reader.number(), delay=reader.number())
     check(first == 19 and to == "server", "unknown frame")
     return dict(frame="input", inputs=read_inputs(reader))
 
@@ -118,7 +118,7 @@ def read_message(first, reader):
 def read_inputs(reader):
     tick, groups, inputs = reader.number(), reader.fixed(1), []
     check(groups, "no groups")
-    held, x, y, fields = set(), 0, 0, b""
+    keys_down, x, y, fields = set(), 0, 0, b""
     for group in range(groups):
         flags = reader.fixed(1)
         check(flags < 128 and not (group == 0 and flags & 1), "flags")
@@ -129,8 +129,8 @@ def read_inputs(reader):
         joined = reader.number() if flags & 2 else 0
         check(joined <= tick, "joined from below 0")
         changed = read_keys(reader) if flags & 4 else set()
-        new = changed - held
-        held = held ^ changed
+        new = changed - keys_down
+        keys_down = keys_down ^ changed
         pressed = (read_keys(reader) if flags & 8 else set()) ^ (new if group else set())
         if flags & 16:
             x, y = read_move(reader, x), read_move(reader, y)
@@ -143,7 +143,7 @@ def read_inputs(reader):
         for repeat in range(1 + repeats):
             some = pressed if repeat == 0 else set()
             start = tick - joined if repeat == 0 else tick + repeat
-            one = dict(tick=tick + repeat, since=start, held=sorted(held), pressed=sorted(some))
+            one = dict(tick=tick + repeat, since=start, keys_down=sorted(keys_down), pressed=sorted(some))
             inputs.append(dict(one, pointer=[x, y], fields=fields.hex()))
         tick += repeats
         check(tick < 1 << 64, "too late a tick")
@@ -243,7 +243,7 @@ def self_test():
     frame = lambda data, to="server": read_frames(to, bytes.fromhex(data))
     assert frame("11 e807", "client") == [dict(frame="ping", sent=1000)]
     assert frame("12 05 8101 07 10 0000") == [
-        dict(frame="pong", sent=5, came=129, held=7),
+        dict(frame="pong", sent=5, came=129, delay=7),
         dict(frame="padding", length=2),
     ]
     gaps = "02 0a 03 01 02 0100 0001"
@@ -258,13 +258,13 @@ def self_test():
     first = "7c 02 01 02 01 02 01 06 01 aa 02"
     second = "1f 02 01 02 01 03 01 07 00 05"
     frames = frame("13 05 02" + first + second)
-    same = dict(held=[1, 2], pointer=[-1, 3], fields="aa")
+    same = dict(keys_down=[1, 2], pointer=[-1, 3], fields="aa")
     expected = [dict(same, tick=tick, since=tick, pressed=[2] if tick == 5 else []) for tick in (5, 6, 7)]
-    last = dict(tick=9, since=8, held=[2, 3], pressed=[3, 7], pointer=[-1, 0], fields="aa")
+    last = dict(tick=9, since=8, keys_down=[2, 3], pressed=[3, 7], pointer=[-1, 0], fields="aa")
     assert frames == [dict(frame="input", inputs=expected + [last])], frames
     many = "20" + "01" + "00" * 30 + "80"
     [keys] = frame("13 00 01 04" + many)[0]["inputs"]
-    assert keys["held"] == [0, 255] and keys["pressed"] == [], keys
+    assert keys["keys_down"] == [0, 255] and keys["pressed"] == [], keys
     refused = ["13 05 00", "13 05 01 80", "13 05 01 01 01", "13 05 02 00 01 00", "13 05 01 04 21", "13 05 01 40 40"]
     for data in refused + ["13 05 01 20 21" + "00" * 33]:
         refuses(lambda: frame(data))

@@ -348,7 +348,7 @@ class End:
         self.newest_input = tick
         self.presses.update((key, tick) for key in pressed)
         rest = {name: one[name] for name in ("pointer", "fields")}
-        return dict(input=tick, held=one["held"], pressed=pressed, **rest)
+        return dict(input=tick, keys_down=one["keys_down"], pressed=pressed, **rest)
 
     def tell(self, say):
         for told in self.told:

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 use prescient::{
-    Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, ConnectToken, Object,
-    Reconnect, local_token, token_from_text,
+    Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, ConnectToken,
+    EntityHandle, Reconnect, local_token, token_from_text,
 };
 use prescient_net::{Clock, TextError};
 use serde_json::json;
@@ -158,8 +158,8 @@ impl Watcher {
     fn listen(&mut self) -> Option<Result<CloseReason, ConnectError>> {
         while let Some(event) = self.client.poll() {
             match event {
-                ClientEvent::Change(Change::Created(object) | Change::Updated(object)) => {
-                    self.check(object);
+                ClientEvent::Change(Change::Created(entity) | Change::Updated(entity)) => {
+                    self.check(entity);
                 }
                 ClientEvent::Change(Change::Event { payload, .. }) => {
                     self.all = payload.try_into().ok().map(u32::from_le_bytes);
@@ -192,8 +192,8 @@ impl Watcher {
         }
     }
 
-    fn check(&mut self, object: Object) {
-        let is_true = self.all.and_then(|all| is_true(&self.client, object, all));
+    fn check(&mut self, entity: EntityHandle) {
+        let is_true = self.all.and_then(|all| is_true(&self.client, entity, all));
         if is_true.is_some() && std::mem::take(&mut self.is_back) {
             self.tell("playing", "what it shows is true again");
         }
@@ -202,7 +202,7 @@ impl Watcher {
     }
 
     fn report(&self, event: &str) {
-        let objects = self.client.objects().count();
+        let entities = self.client.entities().count();
         let tick = self.client.tick().map(|tick| tick.0);
         let link = self.client.statistics().unwrap_or_default();
         let round_trip = link
@@ -214,7 +214,7 @@ impl Watcher {
             let line = json!({
                 "event": event,
                 "tick": tick,
-                "objects": objects,
+                "entities": entities,
                 "bytes_per_second": link.rate_received.0,
                 "round_trip_ms": round_trip,
                 "loss_percent": loss,
@@ -226,7 +226,7 @@ impl Watcher {
         }
         let round_trip = round_trip.map_or("not known yet".into(), |ms| format!("{ms:.1} ms"));
         println!(
-            "tick {}: {objects} objects, {} bytes a second, round trip {round_trip}, {loss:.1} % \
+            "tick {}: {entities} entities, {} bytes a second, round trip {round_trip}, {loss:.1} % \
              lost; {wrong} of {checked} values wrong",
             tick.unwrap_or(0),
             link.rate_received.0,

@@ -28,7 +28,7 @@ pub struct ServeOptions {
     /// Ticks a second.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     hz: u32,
-    /// Objects in the world.
+    /// Entities in the world.
     #[arg(long, default_value_t = 200)]
     entities: u32,
     /// Seconds; without it, until Ctrl-C.
@@ -82,7 +82,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         ..ServerOptions::default()
     };
     let server = Server::bind(&options.address, key, schema(), Everything, settings)?;
-    let mut stage = Stage {
+    let mut serving = Serving {
         server,
         walkers: Vec::new(),
         tick: 0,
@@ -92,13 +92,13 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         longest: Duration::ZERO,
         options,
     };
-    stage.introduce();
-    stage.run(&interrupt)?;
-    stage.server.shut_down();
+    serving.introduce();
+    serving.run(&interrupt)?;
+    serving.server.shut_down();
     Ok(())
 }
 
-struct Stage<'a> {
+struct Serving<'a> {
     server: Server,
     walkers: Vec<Ref<Walker>>,
     tick: u32,
@@ -111,7 +111,7 @@ struct Stage<'a> {
     options: &'a ServeOptions,
 }
 
-impl Stage<'_> {
+impl Serving<'_> {
     fn introduce(&self) {
         let address = self.server.address().map(|address| address.to_string());
         let address = address.unwrap_or_default();
@@ -121,7 +121,7 @@ impl Stage<'_> {
             None => "everybody on this machine: `prescient join ADDRESS`",
             Some(_) => "whoever has a token: `prescient token --key FILE --protocol PROTOCOL …`",
         };
-        self.say(
+        self.print(
             json!({
                 "event": "serving",
                 "address": address,
@@ -158,16 +158,16 @@ impl Stage<'_> {
                     self.clients += 1;
                     // What one has to know to foretell everything that is shown.
                     let all = self.options.entities.to_le_bytes();
-                    let told = self.server.tell(peer, &all);
+                    let told = self.server.send_event(peer, &all);
                     debug_assert!(told.is_ok(), "it has just joined");
-                    self.say(
+                    self.print(
                         json!({"event": "joined", "peer": peer.0, "client": client.0}),
                         format!("client {} joined", client.0),
                     );
                 }
                 ServerEvent::Left { peer, reason } => {
                     self.clients = self.clients.saturating_sub(1);
-                    self.say(
+                    self.print(
                         json!({"event": "left", "peer": peer.0, "reason": reason.to_string()}),
                         format!("a client left: {reason}"),
                     );
@@ -177,7 +177,7 @@ impl Stage<'_> {
                     differences,
                 } => {
                     let what = Difference::list(&differences);
-                    self.say(
+                    self.print(
                         json!({"event": "turned away", "client": client.0, "differences": what}),
                         format!("client {} was turned away: {what}", client.0),
                     );
@@ -200,7 +200,7 @@ impl Stage<'_> {
         let longest = std::mem::take(&mut self.longest).as_secs_f64() * 1e3;
         let (tick, clients) = (self.tick, self.clients);
         let clients_text = if clients == 1 { "client" } else { "clients" };
-        self.say(
+        self.print(
             json!({
                 "event": "second",
                 "tick": tick,
@@ -216,7 +216,7 @@ impl Stage<'_> {
         );
     }
 
-    fn say(&self, json: serde_json::Value, text: String) {
+    fn print(&self, json: serde_json::Value, text: String) {
         if self.options.json {
             println!("{json}");
         } else {

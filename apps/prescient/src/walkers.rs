@@ -1,13 +1,13 @@
 //! A world whose every value at every tick both ends know by heart.
 
-use prescient::{Client, Object, Ref, Schema, State, Step, WorldError};
+use prescient::{Client, EntityHandle, Ref, Schema, State, WorldError, WorldStep};
 
 /// Something that walks to and fro, or stands.
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Walker {
     /// Where it is.
     #[state(step = 0.01, position)]
-    pub place: [f32; 2],
+    pub position: [f32; 2],
     /// Which it is.
     #[state(only_on_spawn)]
     pub number: u32,
@@ -35,7 +35,7 @@ pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
     let across = number.is_multiple_of(2);
     let cents = |at: u32, walks: bool| at * 100 + if walks { walked } else { 0 };
     Walker {
-        place: [cents(x, across), cents(y, !across)].map(|cents| cents as f32 / 100.0),
+        position: [cents(x, across), cents(y, !across)].map(|cents| cents as f32 / 100.0),
         number,
         steps: if stands { 0 } else { (tick / beat) as u16 },
     }
@@ -44,14 +44,14 @@ pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
 /// Moves all walkers to where they are at a tick, and lets those appear who are not there yet.
 pub fn walk(
     walkers: &mut Vec<Ref<Walker>>,
-    mut step: Step<'_>,
+    mut step: WorldStep<'_>,
     tick: u32,
     all: u32,
 ) -> Result<(), WorldError> {
     for number in 0..all {
         let value = walker(number, tick, all);
         match walkers.get(number as usize) {
-            Some(&object) => step.set(object, &value)?,
+            Some(&entity) => step.set(entity, &value)?,
             None => walkers.push(step.spawn(&value)?),
         }
     }
@@ -59,9 +59,9 @@ pub fn walk(
 }
 
 /// Whether what a client shows of a walker was true at the tick that it shows it as of.
-pub fn is_true(client: &Client, object: Object, all: u32) -> Option<bool> {
-    let shown: Walker = client.get(object)?;
-    let tick = client.view().tick_of(object, 0)?;
+pub fn is_true(client: &Client, entity: EntityHandle, all: u32) -> Option<bool> {
+    let shown: Walker = client.get(entity)?;
+    let tick = client.view().tick_of(entity, 0)?;
     Some(walker(shown.number, tick.0, all) == shown)
 }
 

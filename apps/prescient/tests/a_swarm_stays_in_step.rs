@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Fails if the server shows another world than clients expect (`walker` of a later tick in
-/// `Stage::step`), or if `Peer::push` drops an event.
+/// `SwarmServer::step`), or if `Peer::push` drops an event.
 #[test]
 fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
     let report = swarm(&["--clients", "3", "--loss", "5", "--latency", "10"]);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use prescient::schema::{Class, Field, Kind};
+use prescient::schema::{Class, Field, FieldKind};
 use prescient::{Client, ClientEvent, Everything, Schema, SchemaBuilder, Server, local_token};
 
 use serde_json::Value;
@@ -84,7 +84,7 @@ impl Drop for Serving {
 
 /// Everything that is shown was true, and the client says so.
 ///
-/// Fails if the server shows another tick than it says (`walker` of a later one in `Stage::step`),
+/// Fails if the server shows another tick than it says (`walker` of a later one in `Serving::step`),
 /// or if `Watcher::check` compares nothing.
 #[test]
 fn a_client_sees_the_world_and_the_server_sees_the_client() {
@@ -99,7 +99,7 @@ fn a_client_sees_the_world_and_the_server_sees_the_client() {
     let last = text.lines().last().expect("a line");
     let last: Value = serde_json::from_str(last).expect("an object");
     assert_eq!(last["event"], "ended");
-    assert_eq!((&last["objects"], &last["wrong"]), (&40.into(), &0.into()));
+    assert_eq!((&last["entities"], &last["wrong"]), (&40.into(), &0.into()));
     assert!(last["checked"].as_u64() > Some(200), "{last}");
     assert!(last["round_trip_ms"].as_f64() > Some(0.0), "{last}");
     server.line("joined");
@@ -187,7 +187,7 @@ fn a_killed_server_is_joined_again() {
     client.press_ctrl_c();
     let ended = client.line("ended");
     assert_eq!(
-        (&ended["objects"], &ended["wrong"]),
+        (&ended["entities"], &ended["wrong"]),
         (&30.into(), &0.into())
     );
     assert!(client.wait().success());
@@ -219,7 +219,7 @@ fn ctrl_c_ends_a_client_that_is_not_in_yet() {
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}\u{9b}31m\u{202e}evil\r\n\u{2066}";
 
 fn hostile_schema() -> Schema {
-    let kind = Kind::Variant {
+    let kind = FieldKind::Variant {
         names: vec![HOSTILE.to_owned()],
     };
     let class = Class::new(HOSTILE, vec![Field::new(HOSTILE, kind.clone())]);

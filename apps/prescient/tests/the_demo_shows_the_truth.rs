@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use common::{Demo, answer, ask};
 
-/// Fails if clients show something else than the server has (another tick in `Stage::tick`'s
+/// Fails if clients show something else than the server has (another tick in `DemoServer::tick`'s
 /// `Truth::push`), or if nothing is compared (`Bot::look` without `judge`).
 #[test]
 fn every_client_shows_what_is_true() {

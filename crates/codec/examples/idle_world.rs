@@ -11,7 +11,7 @@
 use std::{sync::Arc, time::Instant};
 
 use prescient_codec::{Config, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive};
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 fn main() {
     let alone = run(0);
@@ -31,7 +31,7 @@ fn main() {
 }
 
 fn run(idle: usize) -> [f64; 4] {
-    let int = Kind::Int {
+    let int = FieldKind::Int {
         bits: 32,
         signed: true,
     };

@@ -13,8 +13,8 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use core::cmp::Reverse;
 
 use crate::{
-    body::Bill,
-    roster::Roster,
+    body::PacketCosts,
+    known_entities::KnownEntities,
     units::{Sequence, Tick, Weight},
 };
 
@@ -79,8 +79,8 @@ impl Choice {
 
 /// Chooses from what a full packet would have cost.
 pub(crate) fn choose(
-    bill: &Bill,
-    roster: &Roster,
+    packet_costs: &PacketCosts,
+    known_entities: &KnownEntities,
     (newest, cursor): (Sequence, Sequence),
     limit: usize,
     surcharge: Surcharge,
@@ -88,30 +88,33 @@ pub(crate) fn choose(
 ) -> Choice {
     let age = |sent: Sequence| age(newest, sent);
     let mut known = Vec::new();
-    for (list, items) in [(List::Wakes, &bill.wakes), (List::Active, &bill.active)] {
-        known.extend(items.iter().map(|&(id, cost)| Candidate {
+    for (list, items) in [
+        (List::Wakes, &packet_costs.wakes),
+        (List::Active, &packet_costs.active),
+    ] {
+        known.extend(items.iter().map(|&(id, cost)| WaitingEntity {
             list,
             id,
             cost: surcharge.on(cost),
-            age: age(roster.sent[id as usize]),
-            weight: roster.weights[id as usize],
+            age: age(known_entities.sent[id as usize]),
+            weight: known_entities.weights[id as usize],
             waiting: Tick(0),
         }));
     }
-    let fresh = bill
+    let fresh = packet_costs
         .spawns
         .iter()
-        .map(|&(id, cost)| Candidate {
+        .map(|&(id, cost)| WaitingEntity {
             list: List::Spawns,
             id,
             cost: surcharge.on(cost),
             // What is on its way gets its turn again only after what was never sent.
-            age: match roster.sent[id as usize] {
+            age: match known_entities.sent[id as usize] {
                 sent if sent > cursor => age(sent),
                 _ => NEVER_SENT,
             },
-            weight: roster.weights[id as usize],
-            waiting: roster.waiting.since(id),
+            weight: known_entities.weights[id as usize],
+            waiting: known_entities.waiting.since(id),
         })
         .collect();
     let mut choice = Choice {
@@ -119,10 +122,10 @@ pub(crate) fn choose(
         ..Choice::default()
     };
     let mut groups: BTreeMap<i64, Unit> = BTreeMap::new();
-    for &id in &bill.silent {
+    for &id in &packet_costs.silent {
         match group_of(id) {
             None => choice.active.push(id),
-            Some(group) => groups.entry(group).or_default().join(Candidate {
+            Some(group) => groups.entry(group).or_default().join(WaitingEntity {
                 list: List::Active,
                 id,
                 cost: 0,
@@ -132,12 +135,12 @@ pub(crate) fn choose(
             }),
         }
     }
-    let mut units = |candidates: Vec<Candidate>| -> Vec<Unit> {
+    let mut units = |candidates: Vec<WaitingEntity>| -> Vec<Unit> {
         let mut alone = Vec::new();
-        for candidate in candidates {
-            match group_of(candidate.id) {
-                None => alone.push(Unit::from(candidate)),
-                Some(group) => groups.entry(group).or_default().join(candidate),
+        for waiting_entity in candidates {
+            match group_of(waiting_entity.id) {
+                None => alone.push(Unit::from(waiting_entity)),
+                Some(group) => groups.entry(group).or_default().join(waiting_entity),
             }
         }
         alone
@@ -145,7 +148,7 @@ pub(crate) fn choose(
     let mut fresh = units(fresh);
     let mut known = units(known);
     for unit in groups.into_values() {
-        let is_new = |member: &Candidate| matches!(member.list, List::Spawns);
+        let is_new = |member: &WaitingEntity| matches!(member.list, List::Spawns);
         let list = if unit.members.iter().all(is_new) {
             &mut fresh
         } else {
@@ -157,9 +160,9 @@ pub(crate) fn choose(
     fresh.sort_by_key(Unit::turn);
     let firsts = [fresh.first(), known.first()].into_iter().flatten();
     choice.firsts = firsts.map(Unit::ids).collect();
-    let silent = (bill.silent.len() as u64).saturating_sub(FEW as u64) * surcharge.silent;
+    let silent = (packet_costs.silent.len() as u64).saturating_sub(FEW as u64) * surcharge.silent;
     let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19)
-        .saturating_sub(bill.despawns)
+        .saturating_sub(packet_costs.despawns)
         .saturating_sub(silent);
     // What is on its way already is sent again only if there is room to spare.
     let unsent = fresh.partition_point(Unit::was_never_sent);
@@ -207,15 +210,15 @@ fn age(newest: Sequence, sent: Sequence) -> u32 {
 pub(crate) fn soonest(
     mut ids: Vec<u32>,
     count: usize,
-    roster: &Roster,
+    known_entities: &KnownEntities,
     newest: Sequence,
 ) -> Vec<u32> {
     if count == 0 {
         ids.clear();
     } else if count < ids.len() {
         let due = |id: u32| {
-            let weight = u64::from(roster.weights[id as usize].get());
-            u64::from(age(newest, roster.sent[id as usize])) * weight
+            let weight = u64::from(known_entities.weights[id as usize].get());
+            u64::from(age(newest, known_entities.sent[id as usize])) * weight
         };
         ids.select_nth_unstable_by_key(count - 1, |&id| (Reverse(due(id)), id));
         ids.truncate(count);
@@ -227,28 +230,31 @@ pub(crate) fn soonest(
 /// How many entities packets can hold of those that appear, so that a packet considers no more
 /// than those.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Appetite {
+pub(crate) struct SpawnCapacity {
     /// What one cost lately, in 1/65536 bit.
     cost: u64,
 }
 
-impl Default for Appetite {
+impl Default for SpawnCapacity {
     fn default() -> Self {
         Self { cost: 16 << 16 }
     }
 }
 
-impl Appetite {
+impl SpawnCapacity {
     /// Twice as many as are expected to fit: what is left over costs less than room that is.
-    pub fn most(self, limit: usize) -> usize {
+    pub fn max_entities(self, limit: usize) -> usize {
         let bits = (limit as u64) << 19;
         let fit = bits / self.cost.max(NAMING);
         (2 * fit as usize).max(FEW)
     }
 
-    pub fn learn(&mut self, bill: &Bill) {
-        let costs = bill.spawns.iter().map(|(_, cost)| cost);
-        if let Some(mean) = costs.sum::<u64>().checked_div(bill.spawns.len() as u64) {
+    pub fn learn(&mut self, packet_costs: &PacketCosts) {
+        let costs = packet_costs.spawns.iter().map(|(_, cost)| cost);
+        if let Some(mean) = costs
+            .sum::<u64>()
+            .checked_div(packet_costs.spawns.len() as u64)
+        {
             self.cost = (3 * self.cost + mean) / 4;
         }
     }
@@ -281,13 +287,13 @@ impl Surcharge {
     }
 
     /// The packet had to be cut, or it had room left.
-    pub fn learn(&mut self, cut: bool, bill: &Bill) {
+    pub fn learn(&mut self, cut: bool, packet_costs: &PacketCosts) {
         self.rate = if cut {
             (self.rate + self.rate / 8).min(512)
         } else {
             (self.rate - self.rate / 64).max(64)
         };
-        let (count, cost) = bill.quiet;
+        let (count, cost) = packet_costs.quiet;
         if let Some(mean) = cost.checked_div(count) {
             self.silent = (self.silent + mean) / 2;
         }
@@ -300,12 +306,12 @@ const NAMING: u64 = 4 << 16;
 /// What is chosen as a whole: an entity, or those of a group that have something to say.
 #[derive(Clone, Debug, Default)]
 struct Unit {
-    members: Vec<Candidate>,
+    members: Vec<WaitingEntity>,
 }
 
 impl Unit {
-    fn join(&mut self, candidate: Candidate) {
-        self.members.push(candidate);
+    fn join(&mut self, waiting_entity: WaitingEntity) {
+        self.members.push(waiting_entity);
     }
 
     fn ids(&self) -> Vec<u32> {
@@ -315,7 +321,7 @@ impl Unit {
     }
 
     fn turn(&self) -> Option<Turn> {
-        self.members.iter().map(Candidate::turn).min()
+        self.members.iter().map(WaitingEntity::turn).min()
     }
 
     fn was_never_sent(&self) -> bool {
@@ -323,9 +329,9 @@ impl Unit {
     }
 }
 
-impl From<Candidate> for Unit {
-    fn from(candidate: Candidate) -> Self {
-        let members = [candidate].into();
+impl From<WaitingEntity> for Unit {
+    fn from(waiting_entity: WaitingEntity) -> Self {
+        let members = [waiting_entity].into();
         Self { members }
     }
 }
@@ -338,7 +344,7 @@ enum List {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct WaitingEntity {
     list: List,
     id: u32,
     cost: u64,
@@ -348,7 +354,7 @@ struct Candidate {
     waiting: Tick,
 }
 
-impl Candidate {
+impl WaitingEntity {
     fn turn(&self) -> Turn {
         let weight = u64::from(self.weight.get());
         let due = match self.age {

@@ -9,7 +9,7 @@ use crate::units::{Slot, Tick};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HotSet {
     /// The last one is taken: what is swept each tick is no longer than it has to be.
-    pub places: Vec<Place>,
+    pub hot_rows: Vec<HotRow>,
     /// Lowest first. Those behind the last place are no places any more.
     free: BinaryHeap<Reverse<u32>>,
     pub sweep: usize,
@@ -18,14 +18,14 @@ pub(crate) struct HotSet {
 
 /// Where rows of an entity are, or of nobody.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct HotRow {
     pub owner: Option<Slot>,
     /// When the owner last changed. Kept here because records are shared with snapshots: to write
     /// to one costs more than to write a row.
     pub changed: Tick,
 }
 
-impl Place {
+impl HotRow {
     /// The owner changes: whether for the first time at this tick.
     #[inline]
     pub fn change(&mut self, tick: Tick) -> bool {
@@ -37,39 +37,39 @@ impl Place {
 
 impl HotSet {
     pub fn acquire(&mut self, slot: Slot, changed: Tick) -> u32 {
-        let owned = Place {
+        let owned = HotRow {
             owner: Some(slot),
             changed,
         };
-        let free = self.free.pop().map(|Reverse(place)| place);
-        match free.filter(|&place| (place as usize) < self.places.len()) {
-            Some(place) => {
-                self.places[place as usize] = owned;
-                place
+        let free = self.free.pop().map(|Reverse(row_index)| row_index);
+        match free.filter(|&row_index| (row_index as usize) < self.hot_rows.len()) {
+            Some(row_index) => {
+                self.hot_rows[row_index as usize] = owned;
+                row_index
             }
             None => {
                 self.free.clear();
-                self.places.push(owned);
-                self.places.len() as u32 - 1
+                self.hot_rows.push(owned);
+                self.hot_rows.len() as u32 - 1
             }
         }
     }
 
     /// Gives up a place, and its chunk with the last one.
-    pub fn release(&mut self, place: u32) {
-        self.places[place as usize].owner = None;
-        self.free.push(Reverse(place));
-        let chunk = place as usize / CHUNK;
-        if is_vacant(&self.places, chunk) {
+    pub fn release(&mut self, row_index: u32) {
+        self.hot_rows[row_index as usize].owner = None;
+        self.free.push(Reverse(row_index));
+        let chunk = row_index as usize / CHUNK;
+        if is_vacant(&self.hot_rows, chunk) {
             self.draft.mark(chunk);
         }
-        while self.places.pop_if(|last| last.owner.is_none()).is_some() {}
+        while self.hot_rows.pop_if(|last| last.owner.is_none()).is_some() {}
     }
 
     #[inline]
-    pub fn has_room_well_before(&self, place: u32) -> bool {
+    pub fn has_room_well_before(&self, row_index: u32) -> bool {
         let first = self.free.peek();
-        first.is_some_and(|&Reverse(free)| free < place / 2)
+        first.is_some_and(|&Reverse(free)| free < row_index / 2)
     }
 }
 
@@ -77,9 +77,9 @@ impl HotSet {
 impl HotSet {
     /// A row as it is by now; `shared` are the chunks of the tick before.
     #[inline]
-    pub fn row<'a>(&'a self, shared: &'a Chunks, place: u32, fields: u16) -> &'a [i64] {
+    pub fn row<'a>(&'a self, shared: &'a Chunks, row_index: u32, fields: u16) -> &'a [i64] {
         let fields = usize::from(fields);
-        let (chunk, at) = split(place, fields);
+        let (chunk, at) = split(row_index, fields);
         let rows = match self.draft.copies.get(chunk) {
             Some(&Some(start)) => &self.draft.rows[start..],
             _ => match shared.get(chunk) {
@@ -91,9 +91,9 @@ impl HotSet {
     }
 
     #[inline]
-    pub fn row_mut(&mut self, shared: &Chunks, place: u32, fields: u16) -> &mut [i64] {
+    pub fn row_mut(&mut self, shared: &Chunks, row_index: u32, fields: u16) -> &mut [i64] {
         let fields = usize::from(fields);
-        let (chunk, at) = split(place, fields);
+        let (chunk, at) = split(row_index, fields);
         let start = match self.draft.copies.get(chunk) {
             Some(&Some(start)) => start,
             _ => self.draft.copy(shared, chunk, CHUNK * fields),
@@ -103,9 +103,9 @@ impl HotSet {
 
     /// Writes a row, and says whether that changes it.
     #[inline]
-    pub fn write(&mut self, shared: &Chunks, place: u32, row: &[i64]) -> bool {
+    pub fn write(&mut self, shared: &Chunks, row_index: u32, row: &[i64]) -> bool {
         let fields = row.len();
-        let (chunk, at) = split(place, fields);
+        let (chunk, at) = split(row_index, fields);
         let is_same = |old: &[i64]| old.iter().zip(row).all(|(old, new)| old == new);
         let start = match self.draft.copies.get(chunk) {
             Some(&Some(start)) => start,
@@ -158,7 +158,7 @@ impl HotSet {
             let first = number * PAGE_CHUNKS;
             let copies = draft.copies[first..].iter_mut().map(Option::take);
             let new = copies.take(PAGE_CHUNKS).enumerate().map(|(at, copy)| {
-                if is_vacant(&self.places, first + at) {
+                if is_vacant(&self.hot_rows, first + at) {
                     return None;
                 }
                 match copy {
@@ -223,15 +223,15 @@ impl Draft {
     }
 }
 
-fn is_vacant(places: &[Place], chunk: usize) -> bool {
-    let mut places = places.iter().skip(chunk * CHUNK).take(CHUNK);
-    places.all(|place| place.owner.is_none())
+fn is_vacant(hot_rows: &[HotRow], chunk: usize) -> bool {
+    let mut hot_rows = hot_rows.iter().skip(chunk * CHUNK).take(CHUNK);
+    hot_rows.all(|row_index| row_index.owner.is_none())
 }
 
 /// The chunk of a row and where in it the row starts.
-fn split(place: u32, fields: usize) -> (usize, usize) {
-    let place = place as usize;
-    (place / CHUNK, place % CHUNK * fields)
+fn split(row_index: u32, fields: usize) -> (usize, usize) {
+    let row_index = row_index as usize;
+    (row_index / CHUNK, row_index % CHUNK * fields)
 }
 
 fn chunk(rows: &[i64], spare: &mut Vec<Arc<[i64]>>) -> Arc<[i64]> {
@@ -276,12 +276,12 @@ impl Chunks {
 
 /// A vector in shared pages: a clone shares them until one side writes.
 #[derive(Clone, Debug)]
-pub(crate) struct Pages<T> {
+pub(crate) struct SharedPages<T> {
     pub pages: Vec<Arc<Vec<T>>>,
     pub len: usize,
 }
 
-impl<T> Default for Pages<T> {
+impl<T> Default for SharedPages<T> {
     fn default() -> Self {
         Self {
             pages: Vec::new(),
@@ -290,7 +290,7 @@ impl<T> Default for Pages<T> {
     }
 }
 
-impl<T: Clone + Default> Pages<T> {
+impl<T: Clone + Default> SharedPages<T> {
     pub fn get(&self, at: usize) -> Option<&T> {
         self.pages.get(at / PAGE)?.get(at % PAGE)
     }

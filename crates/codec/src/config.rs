@@ -1,6 +1,6 @@
 //! What both ends must be told alike.
 
-use crate::model::bank::Learning;
+use crate::model::context_model::Learning;
 
 /// How a connection learns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct Config {
 
 impl Config {
     /// When probabilities move.
-    pub(crate) fn bank_learning(&self) -> Learning {
+    pub(crate) fn context_learning(&self) -> Learning {
         match self.policy {
             _ if !self.learning => Learning::Off,
             Policy::Stateless => Learning::Inside,

@@ -9,9 +9,9 @@ use prescient_schema::{Container, Content, Shape};
 
 use crate::{
     model::repeats::NONE,
+    packet_coder::{Coder, NumberSite, PacketCoder, Topic, first, hash},
     predict::{Width, bit_length},
     script::{Edit, Grain, edits},
-    session::{Coder, NumberSite, Session, Topic, first, hash},
 };
 
 /// A container that is being coded.
@@ -46,7 +46,7 @@ const CHANGE: i64 = 0;
 const INSERT: i64 = 1;
 const REMOVE: i64 = 2;
 
-impl<C: Coder, const N: usize> Session<'_, C, N> {
+impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     /// What a container holds now, given what it held. `truth` goes in when encoding.
     pub fn content(
         &mut self,
@@ -55,7 +55,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         base: &Content,
         truth: Option<&Content>,
     ) -> Arc<Content> {
-        let layout = &*self.book.layout;
+        let layout = &*self.entity_states.layout;
         let (class, at) = (usize::from(class), usize::from(field));
         let kind = &layout.schema.classes[class].fields[at].kind;
         let Some(container) = kind.container() else {
@@ -148,7 +148,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
                         Some(Edit::Insert { new, .. }) => new.clone(),
                         _ => 0..0,
                     };
-                    let room = site.container.most.saturating_sub(out.len() / width);
+                    let room = site.container.max_len.saturating_sub(out.len() / width);
                     let run = self.run(site, INSERT, new.len(), room);
                     for step in 0..run {
                         let new = truth(new.start + step);
@@ -222,10 +222,10 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     /// How many items are inserted or removed.
-    fn run(&mut self, site: &Site<'_>, kind: i64, run: usize, most: usize) -> usize {
+    fn run(&mut self, site: &Site<'_>, kind: i64, run: usize, max: usize) -> usize {
         let context = 8 + kind as u32;
         let run = self.count(site, 0, [context; N], run);
-        if run > most {
+        if run > max {
             self.invalid = true;
             return 0;
         }

@@ -20,13 +20,13 @@ use crate::{
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
+    packet_coder::PacketCoder,
     population::Phase,
     predict::{ROWS, Samples},
     prior::{Prior, PriorMismatch},
     range::RangeDecoder,
-    session::Session,
-    twin::{EntityKey, HISTORY, Rows, Twin, Views},
-    units::{ClientId, Sequence, Slot, Tick},
+    shared_model::{EntityKey, HISTORY, Rows, SharedModel, Views},
+    units::{NetEntityId, Sequence, Slot, Tick},
 };
 
 /// Turns packets back into the world they describe.
@@ -34,7 +34,7 @@ use crate::{
 pub struct Decoder {
     config: Config,
     layout: Arc<Layout>,
-    twin: Twin,
+    shared_model: SharedModel,
     /// What is shown; slots are the numbers by which the sender calls the entities.
     shown: Archive,
     epoch: u8,
@@ -46,7 +46,7 @@ pub struct Decoder {
     /// Shown entities that the model does not know yet.
     unconfirmed: BTreeSet<u32>,
     /// Ids in the last packet; `None` if it was full.
-    covered: Option<Vec<ClientId>>,
+    covered: Option<Vec<NetEntityId>>,
     refusals: u32,
     /// Decisions in applied packets, and decisions folded for packets that were then refused.
     useful: u64,
@@ -114,7 +114,7 @@ impl Decoder {
         let layout = Arc::new(layout);
         Self {
             shown: Archive::mirror(layout.schema.clone(), HISTORY),
-            twin: Twin::new(layout.clone(), &config, true),
+            shared_model: SharedModel::new(layout.clone(), &config, true),
             config,
             layout,
             epoch: 0,
@@ -158,13 +158,13 @@ impl Decoder {
         })
     }
 
-    /// Everything that is shown, now and at recent ticks. Slots are the [`ClientId`]s.
+    /// Everything that is shown, now and at recent ticks. Slots are the [`NetEntityId`]s.
     pub fn world(&self) -> &Archive {
         &self.shown
     }
 
     /// The row of an entity that is shown.
-    pub fn row(&self, id: ClientId) -> Option<&[i64]> {
+    pub fn row(&self, id: NetEntityId) -> Option<&[i64]> {
         self.shown.latest(Slot(id.0))
     }
 
@@ -177,20 +177,20 @@ impl Decoder {
 
     /// Entities that this end is willing to hold from now on, in place of [`Config::max_entities`].
     /// Those that are shown already stay.
-    pub fn set_max_entities(&mut self, most: usize) {
-        self.config.max_entities = most;
+    pub fn set_max_entities(&mut self, max_entities: usize) {
+        self.config.max_entities = max_entities;
     }
 
     /// The entities that the last packet covered, ascending; all that are shown, if it was full.
-    pub fn covered(&self) -> impl Iterator<Item = ClientId> + '_ {
+    pub fn covered(&self) -> impl Iterator<Item = NetEntityId> + '_ {
         let some = self.covered.iter().flatten().copied();
         let all = self.covered.is_none().then(|| self.shown.living_slots());
-        some.chain(all.into_iter().flatten().map(|slot| ClientId(slot.0)))
+        some.chain(all.into_iter().flatten().map(|slot| NetEntityId(slot.0)))
     }
 
     /// The `order`-th derivative of a field at the newest tick, per tick, as a fraction: what the
     /// entity's recent values say, including the newest one. `None` without enough of them.
-    pub fn derivative(&self, id: ClientId, field: u16, order: usize) -> Option<(i64, i64)> {
+    pub fn derivative(&self, id: NetEntityId, field: u16, order: usize) -> Option<(i64, i64)> {
         let now = self.shown.newest()?;
         let coefficients = order.checked_add(1)?;
         let slot = Slot(id.0);
@@ -217,7 +217,7 @@ impl Decoder {
 
     /// A digest of the whole model as of the fold point.
     pub fn digest(&self) -> u64 {
-        self.twin.full_digest()
+        self.shared_model.full_digest()
     }
 
     /// The newest packet whose lesson is part of the model.
@@ -227,7 +227,7 @@ impl Decoder {
 
     /// Bytes that this connection's model holds.
     pub fn model_bytes(&self) -> usize {
-        self.twin.bytes()
+        self.shared_model.bytes()
     }
 
     fn decode_with<const N: usize>(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
@@ -254,7 +254,7 @@ impl Decoder {
             if header.cursor.0 != 0 {
                 return Err(DecodeError::UnknownModel);
             }
-            fresh = Some(Twin::new(self.layout.clone(), &self.config, true));
+            fresh = Some(SharedModel::new(self.layout.clone(), &self.config, true));
         } else {
             folded = self.fold_for::<N>(&header)?;
         }
@@ -262,8 +262,8 @@ impl Decoder {
         log.begin(header.sequence, header.tick, header.cursor, header.full);
         match self.read::<N>(&header, check, body, &mut fresh, &mut log) {
             Ok(()) => {
-                if let Some(twin) = fresh {
-                    self.start_epoch(header.epoch, twin);
+                if let Some(shared_model) = fresh {
+                    self.start_epoch(header.epoch, shared_model);
                 }
                 self.commit(&header, log);
                 Ok(Applied {
@@ -275,7 +275,7 @@ impl Decoder {
             Err(error) => {
                 self.wasted += folded;
                 self.spare.push(log);
-                self.twin.roll_back();
+                self.shared_model.roll_back();
                 Err(error)
             }
         }
@@ -310,7 +310,7 @@ impl Decoder {
         }
         let rows = Shown(&self.shown);
         for log in self.logs.iter().filter(is_folded) {
-            self.twin.fold::<N>(log, &rows);
+            self.shared_model.fold::<N>(log, &rows);
         }
         Ok(work)
     }
@@ -320,22 +320,22 @@ impl Decoder {
         header: &Header,
         check: u16,
         body: &[u8],
-        fresh: &mut Option<Twin>,
+        fresh: &mut Option<SharedModel>,
         log: &mut Log,
     ) -> Result<(), DecodeError> {
-        let twin = fresh.as_mut().unwrap_or(&mut self.twin);
+        let shared_model = fresh.as_mut().unwrap_or(&mut self.shared_model);
         let rows = Shown(&self.shown);
-        let moment = twin.bank.mark();
+        let mark = shared_model.context_model.mark();
         let is_fresh = header.epoch != self.epoch;
         self.readout.clear();
         let limits = ReadLimits {
             entities: self.config.max_entities,
-            decisions: body::allowance(body.len(), &twin.book),
+            decisions: body::allowance(body.len(), &shared_model.entity_states),
         };
-        let mut session = Session::<_, N> {
+        let mut packet_coder = PacketCoder::<_, N> {
             coder: RangeDecoder::new(body),
-            bank: &mut twin.bank,
-            book: &twin.book,
+            context_model: &mut shared_model.context_model,
+            entity_states: &shared_model.entity_states,
             rows: &rows,
             log: &mut *log,
             ledger: None,
@@ -353,7 +353,7 @@ impl Decoder {
             invalid: false,
         };
         let read = read_body(
-            &mut session,
+            &mut packet_coder,
             header.full,
             &rows,
             header.tick,
@@ -361,26 +361,26 @@ impl Decoder {
             &limits,
             &mut self.readout,
         );
-        let sum = session.sum;
-        self.readout.contents.append(&mut session.made);
-        twin.bank.rewind(moment);
+        let sum = packet_coder.sum;
+        self.readout.contents.append(&mut packet_coder.made);
+        shared_model.context_model.rewind(mark);
         let mut unfolded = self.logs.iter().filter(|old| old.sequence > header.cursor);
         let error = match read {
             Err(_) => DecodeError::Malformed,
             Ok(()) if !is_fresh && !unfolded.all(|old| classes_agree(&old.spawns, &log.spawns)) => {
                 DecodeError::Malformed
             }
-            Ok(()) if !check_matches(finish_check(sum, twin, log, &rows), check) => {
+            Ok(()) if !check_matches(finish_check(sum, shared_model, log, &rows), check) => {
                 DecodeError::CheckFailed
             }
             Ok(()) => return Ok(()),
         };
-        twin.bank.tidy();
+        shared_model.context_model.tidy();
         Err(error)
     }
 
-    fn start_epoch(&mut self, epoch: u8, twin: Twin) {
-        self.twin = twin;
+    fn start_epoch(&mut self, epoch: u8, shared_model: SharedModel) {
+        self.shared_model = shared_model;
         self.epoch = epoch;
         self.cursor = Sequence(0);
         self.applied = 0;
@@ -390,19 +390,21 @@ impl Decoder {
 
     fn commit(&mut self, header: &Header, log: Log) {
         for &id in &self.readout.wakes {
-            let class = self.twin.book.population.seat(id).class;
+            let class = self.shared_model.entity_states.population.status(id).class;
             if let Some(row) = self.shown.latest_of(Slot(id), class) {
-                self.twin.keep_rest_row(id, row, &Shown(&self.shown));
+                self.shared_model
+                    .keep_rest_row(id, row, &Shown(&self.shown));
             }
         }
-        self.twin.commit();
+        self.shared_model.commit();
         self.useful += log.decisions.count() as u64;
         self.show(header, &log);
         let gap = header.sequence.0 - self.newest.0;
         self.applied = self.applied.checked_shl(gap).unwrap_or(0) | 1;
         self.newest = header.sequence;
         self.cursor = header.cursor;
-        self.covered = (!header.full).then(|| log.covered.iter().map(|&id| ClientId(id)).collect());
+        self.covered =
+            (!header.full).then(|| log.covered.iter().map(|&id| NetEntityId(id)).collect());
         self.logs.push_back(log);
         // The cursor's log stays for the tick it names, however long the sender hears nothing; others
         // that are as old can no longer be asked for.
@@ -420,21 +422,22 @@ impl Decoder {
 
     /// Writes what was read into the world that is shown.
     fn show(&mut self, header: &Header, log: &Log) {
-        let twin = &self.twin;
+        let shared_model = &self.shared_model;
         let mut gone: Vec<u32> = log.despawns.clone();
         let mut restored: Vec<(u32, KeptRow)> = Vec::new();
         if header.full {
             let spawned = |id: &u32| log.spawns.binary_search_by_key(id, |&(id, _)| id).is_ok();
-            let unknown = |id: &u32| twin.book.phase(*id) == Phase::Absent && !spawned(id);
+            let unknown =
+                |id: &u32| shared_model.entity_states.phase(*id) == Phase::Absent && !spawned(id);
             gone.extend(self.unconfirmed.iter().filter(|id| unknown(id)));
-            for (&id, row) in &twin.book.rest_rows {
+            for (&id, row) in &shared_model.entity_states.rest_rows {
                 if self.readout.wakes.binary_search(&id).is_err() {
                     restored.push((id, row.clone()));
                 }
             }
         }
         self.unconfirmed
-            .retain(|&id| twin.book.phase(id) == Phase::Absent);
+            .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
         let Ok(mut capture) = self.shown.begin(header.tick) else {
             return;
         };
@@ -465,7 +468,7 @@ impl Decoder {
                 None => {}
             }
             if capture.spawn_at(slot, row.class, values).is_ok()
-                && twin.book.phase(row.id) == Phase::Absent
+                && shared_model.entity_states.phase(row.id) == Phase::Absent
             {
                 self.unconfirmed.insert(row.id);
             }

@@ -9,15 +9,15 @@ use crate::{
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
+    packet_coder::{Coder, NumberSite, PacketCoder, Topic, first, hash, hash_pair},
     past::Past,
     predict::{CostSample, Dissent, Predictor, bit_length},
-    session::{Coder, NumberSite, Session, Topic, first, hash, hash_pair},
-    twin::{FieldState, Head},
+    shared_model::{FieldState, Head},
 };
 
 /// The entity being coded.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct CodedEntity<'a> {
     pub id: u32,
     pub class: u16,
     /// Its precision until now.
@@ -52,10 +52,10 @@ struct Expected<'a> {
     guess: i64,
 }
 
-impl<C: Coder, const N: usize> Session<'_, C, N> {
+impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     /// Whether an active entity differs from what is expected of it.
     pub fn entity_flag(&mut self, head: &Head, neighbour: bool, differs: bool) -> bool {
-        let history = self.book.surprise_history(head);
+        let history = self.entity_states.surprise_history(head);
         let bucket = usize::from(AGES[history.trailing_zeros() as usize]);
         let recent = (history & 0xFF).count_ones().min(3) as usize;
         let indices = [
@@ -81,13 +81,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     /// `row`; what is true comes out there either way.
     pub fn fields(
         &mut self,
-        entity: &Subject<'_>,
+        entity: &CodedEntity<'_>,
         past: &Past<'_>,
         level: u8,
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
     ) {
-        let Subject { woken, states, .. } = *entity;
+        let CodedEntity { woken, states, .. } = *entity;
         let changes_level = self.level(entity, level);
         if truth.is_none() || woken {
             row.clear();
@@ -97,7 +97,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             ahead: past.plan.ahead.min(15),
             ..Trail::default()
         };
-        let class = &self.book.classes[usize::from(entity.class)];
+        let class = &self.entity_states.classes[usize::from(entity.class)];
         let (common, rare) = class.ranking.split();
         // Some field must differ; if none has when the last one is reached, it does.
         let mut due = !woken && !changes_level;
@@ -140,7 +140,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     #[expect(clippy::too_many_arguments)]
     fn some_fields(
         &mut self,
-        entity: &Subject<'_>,
+        entity: &CodedEntity<'_>,
         past: &Past<'_>,
         fields: &[u16],
         due: bool,
@@ -191,7 +191,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     #[inline]
     fn surprise(
         &mut self,
-        entity: &Subject<'_>,
+        entity: &CodedEntity<'_>,
         past: &Past<'_>,
         expected: &Expected<'_>,
         trail: &mut Trail,
@@ -202,7 +202,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let at = usize::from(field);
         let key = past.class.first_page + u32::from(field);
         let actual = truth.map_or(guess, |truth| truth[at]);
-        let repeats = &self.book.classes[usize::from(entity.class)].fields[at].repeats;
+        let repeats = &self.entity_states.classes[usize::from(entity.class)].fields[at].repeats;
         let mut surprise = Surprise {
             id: entity.id,
             field,
@@ -265,8 +265,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     /// Whether the precision of an entity changes with this update, and to what.
-    fn level(&mut self, entity: &Subject<'_>, level: u8) -> bool {
-        if !self.book.layout.classes[usize::from(entity.class)].has_levels {
+    fn level(&mut self, entity: &CodedEntity<'_>, level: u8) -> bool {
+        if !self.entity_states.layout.classes[usize::from(entity.class)].has_levels {
             return false;
         }
         self.account = Account {
@@ -296,8 +296,8 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         truth: Option<&[i64]>,
         row: &mut Vec<i64>,
     ) {
-        let book = self.book;
-        let layout = &book.layout.classes[usize::from(class)];
+        let entity_states = self.entity_states;
+        let layout = &entity_states.layout.classes[usize::from(class)];
         let before = reference.and_then(|reference| reference.of(layout));
         row.clear();
         row.resize(layout.shapes.len(), 0);
@@ -391,7 +391,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         &mut self,
         key: u32,
         state: &FieldState,
-        entity: &Subject<'_>,
+        entity: &CodedEntity<'_>,
         trail: &Trail,
         predictor: Predictor,
         differs: bool,
@@ -559,7 +559,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 
     fn class_key(&self, class: u16) -> u32 {
-        self.book.layout.classes[usize::from(class)].own_page()
+        self.entity_states.layout.classes[usize::from(class)].own_page()
     }
 }
 

@@ -7,7 +7,7 @@ use prescient_schema::Content;
 
 use crate::{
     layout::{ClassLayout, Layout},
-    twin::Rows,
+    shared_model::Rows,
 };
 
 /// A row together with what its containers hold, which an archive would forget.

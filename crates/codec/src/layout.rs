@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use prescient_schema::{Class, Derivative, Field, Kind, Schema, Shape};
+use prescient_schema::{Class, Derivative, Field, FieldKind, Schema, Shape};
 
 use crate::{
     config::Profile,
@@ -202,6 +202,6 @@ fn rank(class: &Class, field: u16) -> usize {
 }
 
 fn knows_levels(field: &Field) -> bool {
-    let formats = matches!(&field.kind, Kind::Custom(float) if !float.is_uniform());
+    let formats = matches!(&field.kind, FieldKind::Custom(float) if !float.is_uniform());
     !field.only_on_spawn && (field.coarser != [0; 4] || formats && field.priority.get() > 0)
 }

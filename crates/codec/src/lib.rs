@@ -8,10 +8,10 @@
 //! ```
 //! use std::sync::Arc;
 //! use prescient_codec::{Config, Decoder, Encoder, HISTORY, Tick, history::Archive};
-//! use prescient_schema::{Class, Field, Kind, Schema};
+//! use prescient_schema::{Class, Field, FieldKind, Schema};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let x = Field::new("x", Kind::Int { bits: 32, signed: true });
+//! let x = Field::new("x", FieldKind::Int { bits: 32, signed: true });
 //! let schema = Arc::new(Schema { classes: vec![Class::new("cart", vec![x])] });
 //! let mut archive = Archive::new(schema.clone(), HISTORY);
 //! let mut encoder = Encoder::new(schema.clone(), Config::default());
@@ -45,17 +45,19 @@ mod check;
 mod chunks;
 mod config;
 mod container;
+mod content_store;
 mod decoder;
 mod encoder;
 mod entity;
 mod header;
 pub mod history;
 mod kept;
+mod known_entities;
 mod layout;
 pub mod ledger;
 mod log;
 pub mod model;
-mod pages;
+mod packet_coder;
 mod past;
 mod population;
 pub mod predict;
@@ -63,13 +65,11 @@ mod prior;
 mod queue;
 pub mod range;
 mod ranking;
-mod roster;
 mod script;
-mod session;
-mod shelf;
-mod sighting;
-mod twin;
+mod shared_model;
+mod slot_map;
 pub mod units;
+mod visibility_history;
 
 /// The version of the packets: ends of different versions do not understand each other.
 pub const WIRE_VERSION: u8 = 3;
@@ -79,5 +79,5 @@ pub use config::{Config, Policy, Profile};
 pub use decoder::{Applied, DecodeError, Decoder};
 pub use encoder::{AckError, EncodeError, Encoder, Packet, Statistics};
 pub use prior::{Prior, PriorError, PriorMismatch, Trainer};
-pub use twin::HISTORY;
-pub use units::{ClientId, Sequence, Slot, Tick, Weight};
+pub use shared_model::HISTORY;
+pub use units::{NetEntityId, Sequence, Slot, Tick, Weight};

@@ -9,7 +9,7 @@ use crate::{
     predict::{
         BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
     },
-    twin::{Book, FieldState, Head, Rows},
+    shared_model::{EntityStates, FieldState, Head, Rows},
     units::Tick,
 };
 
@@ -72,7 +72,7 @@ impl<'a> Past<'a> {
             Predictor::Bent => between(self.line(at, width), self.bow(at, width)),
             Predictor::Declared => match self.declared(at, now) {
                 Some(Declared::Value(value)) => return value,
-                Some(Declared::Step(step)) => step,
+                Some(Declared::Increment(step)) => step,
                 None => self.bow(at, width),
             },
         };
@@ -101,7 +101,7 @@ impl<'a> Past<'a> {
         }
         match self.declared(at, now) {
             Some(Declared::Value(value)) => values[Predictor::Declared as usize] = value,
-            Some(Declared::Step(step)) => {
+            Some(Declared::Increment(step)) => {
                 values[Predictor::Declared as usize] = newest.wrapping_add(step);
             }
             None => {}
@@ -132,7 +132,7 @@ impl<'a> Past<'a> {
         let twice = i128::from(self.rows[0][rate]) + i128::from(now[rate]);
         let numerator = twice * i128::from(ratio.numerator) * i128::from(self.plan.ahead);
         let step = divide(numerator, 2 * i128::from(ratio.denominator.max(1)));
-        Some(Declared::Step(step as i64))
+        Some(Declared::Increment(step as i64))
     }
 
     /// Whether no field depends on another, and there is more to expect than that all hold.
@@ -233,7 +233,7 @@ pub(crate) fn plain_motion(
 /// What is declared about a field: its value, or how far it goes.
 enum Declared {
     Value(i64),
-    Step(i64),
+    Increment(i64),
 }
 
 #[inline]
@@ -265,7 +265,7 @@ pub(crate) fn follow_contract(
 /// Samples and plans of a packet: most entities share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlanCache {
-    entries: Vec<Outlook>,
+    entries: Vec<CachedPlan>,
     /// The one that was asked for last.
     latest: usize,
     /// How many were worked out.
@@ -274,7 +274,7 @@ pub(crate) struct PlanCache {
 
 /// From which ticks an entity that some folds covered is predicted, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlook {
+pub(crate) struct CachedPlan {
     /// These folds, newest in bit 0, as far as they matter.
     folds: u64,
     pub samples: Samples,
@@ -292,19 +292,19 @@ impl PlanCache {
     #[inline]
     pub fn find(
         &mut self,
-        book: &Book,
+        entity_states: &EntityStates,
         head: &Head,
         now: Tick,
         side: &(impl Rows + ?Sized),
-    ) -> &Outlook {
-        let mut folds = book.folds_known(head);
+    ) -> &CachedPlan {
+        let mut folds = entity_states.folds_known(head);
         if folds & RECENT == RECENT {
             folds = RECENT;
         }
-        let is_it = |outlook: &Outlook| outlook.folds == folds;
+        let is_it = |cached: &CachedPlan| cached.folds == folds;
         if !self.entries.get(self.latest).is_some_and(is_it) {
             let found = self.entries.iter().position(is_it);
-            self.latest = found.unwrap_or_else(|| self.work_out(book, folds, now, side));
+            self.latest = found.unwrap_or_else(|| self.work_out(entity_states, folds, now, side));
         }
         &self.entries[self.latest]
     }
@@ -312,18 +312,18 @@ impl PlanCache {
     #[cold]
     fn work_out(
         &mut self,
-        book: &Book,
+        entity_states: &EntityStates,
         folds: u64,
         now: Tick,
         side: &(impl Rows + ?Sized),
     ) -> usize {
-        let mut samples = book.samples(folds, now);
+        let mut samples = entity_states.samples(folds, now);
         let plan = Plan::new(now, &samples);
         self.made += 1;
         samples.frames = Frames::new(self.made, &samples, plan.known, |tick| side.frame(tick));
         // Under heavy loss every entity may have a past of its own.
-        self.entries.truncate(MOST_PLANS - 1);
-        self.entries.push(Outlook {
+        self.entries.truncate(MAX_PLANS - 1);
+        self.entries.push(CachedPlan {
             folds,
             samples,
             plan,
@@ -335,4 +335,4 @@ impl PlanCache {
 /// The newest folds, as many as are looked at: if all of them covered an entity, older ones do not
 /// matter.
 const RECENT: u64 = (1 << DEPTH) - 1;
-const MOST_PLANS: usize = 16;
+const MAX_PLANS: usize = 16;

@@ -2,12 +2,12 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::twin::{FieldState, Head};
+use crate::shared_model::{FieldState, Head};
 
 /// The entities of the client's world, confirmed by both ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Population {
-    seats: Vec<Seat>,
+    statuses: Vec<EntityStatus>,
     /// The active ones, in an order that is private to each end.
     entities: Vec<Entity>,
     /// EntityKey they are.
@@ -16,12 +16,12 @@ pub(crate) struct Population {
 
 /// What is known of every entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seat {
+pub(crate) struct EntityStatus {
     pub phase: Phase,
     pub level: u8,
     pub class: u16,
     /// Where the record of an active one is.
-    place: u32,
+    record_index: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,79 +42,84 @@ pub(crate) struct Entity {
 impl Population {
     /// One more than the highest id that was ever there.
     pub fn len(&self) -> usize {
-        self.seats.len()
+        self.statuses.len()
     }
 
     /// Makes room for ids below `len`.
     pub fn grow(&mut self, len: usize) {
-        if self.seats.len() < len {
-            self.seats.resize(len, Seat::default());
+        if self.statuses.len() < len {
+            self.statuses.resize(len, EntityStatus::default());
         }
     }
 
     /// Forgets ids from `len` on, who must be absent.
     pub fn truncate(&mut self, len: usize) {
-        self.seats.truncate(len);
+        self.statuses.truncate(len);
     }
 
     #[inline]
-    pub fn seat(&self, id: u32) -> Seat {
-        self.seats.get(id as usize).copied().unwrap_or_default()
+    pub fn status(&self, id: u32) -> EntityStatus {
+        self.statuses.get(id as usize).copied().unwrap_or_default()
     }
 
     #[inline]
     pub fn phase(&self, id: u32) -> Phase {
-        self.seat(id).phase
+        self.status(id).phase
     }
 
     /// The record of an active entity.
     #[inline]
     pub fn active(&self, id: u32) -> Option<&Entity> {
-        let seat = self.seats.get(id as usize)?;
-        match seat.phase {
-            Phase::Active => self.entities.get(seat.place as usize),
+        let status = self.statuses.get(id as usize)?;
+        match status.phase {
+            Phase::Active => self.entities.get(status.record_index as usize),
             _ => None,
         }
     }
 
     #[inline]
     pub fn active_mut(&mut self, id: u32) -> Option<&mut Entity> {
-        let seat = self.seats.get(id as usize)?;
-        match seat.phase {
-            Phase::Active => self.entities.get_mut(seat.place as usize),
+        let status = self.statuses.get(id as usize)?;
+        match status.phase {
+            Phase::Active => self.entities.get_mut(status.record_index as usize),
             _ => None,
         }
     }
 
     /// Gives an entity another level, and returns the one it had.
     pub fn set_level(&mut self, id: u32, level: u8) -> u8 {
-        match self.seats.get_mut(id as usize) {
-            Some(seat) => core::mem::replace(&mut seat.level, level),
+        match self.statuses.get_mut(id as usize) {
+            Some(status) => core::mem::replace(&mut status.level, level),
             None => 0,
         }
     }
 
     /// Puts an entity in another phase and returns what it was; `record` is for an active one.
-    pub fn put(&mut self, id: u32, seat: Seat, record: Option<Entity>) -> (Seat, Option<Entity>) {
+    pub fn put(
+        &mut self,
+        id: u32,
+        status: EntityStatus,
+        record: Option<Entity>,
+    ) -> (EntityStatus, Option<Entity>) {
         self.grow(id as usize + 1);
-        let old = self.seat(id);
-        let before = (old.phase == Phase::Active).then(|| self.take(old.place));
-        let mut seat = seat;
+        let old = self.status(id);
+        let before = (old.phase == Phase::Active).then(|| self.take(old.record_index));
+        let mut status = status;
         if let Some(record) = record {
-            seat.place = self.entities.len() as u32;
+            status.record_index = self.entities.len() as u32;
             self.entities.push(record);
             self.owners.push(id);
         }
-        self.seats[id as usize] = seat;
+        self.statuses[id as usize] = status;
         (old, before)
     }
 
     /// Takes a record out; the last one comes in its place.
-    fn take(&mut self, place: u32) -> Entity {
-        let record = self.entities.swap_remove(place as usize);
-        self.owners.swap_remove(place as usize);
-        if let Some(&moved) = self.owners.get(place as usize) {
-            self.seats[moved as usize].place = place;
+    fn take(&mut self, record_index: u32) -> Entity {
+        let record = self.entities.swap_remove(record_index as usize);
+        self.owners.swap_remove(record_index as usize);
+        if let Some(&moved) = self.owners.get(record_index as usize) {
+            self.statuses[moved as usize].record_index = record_index;
         }
         if self.entities.len() * 4 < self.entities.capacity() {
             self.entities.shrink_to(self.entities.len() * 2);
@@ -129,19 +134,19 @@ impl Population {
             .entities
             .iter()
             .map(|entity| size_of_val(&*entity.fields));
-        self.seats.len() * size_of::<Seat>()
+        self.statuses.len() * size_of::<EntityStatus>()
             + self.entities.len() * (size_of::<Entity>() + size_of::<u32>())
             + fields.sum::<usize>()
     }
 }
 
-impl Seat {
+impl EntityStatus {
     pub fn new(phase: Phase, class: u16, level: u8) -> Self {
         Self {
             phase,
             level,
             class,
-            place: 0,
+            record_index: 0,
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct Sequence(pub u32);
 
 /// An entity as one client knows it: per-client numbers that say nothing about other clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(pub u32);
+pub struct NetEntityId(pub u32);
 
 /// An entity's place in an [`Archive`](crate::history::Archive).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

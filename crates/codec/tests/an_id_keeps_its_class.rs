@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{Random, config, state};
 use forger::{Forger, Which};
 use prescient_codec::{Ack, Config, DecodeError, Decoder, Policy, Profile};
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 use prescient_tests::seeds::over_seeds;
 
 /// Six packets of about 60 bytes together made a decoder index a row of one field by a class of many.
@@ -19,9 +19,9 @@ use prescient_tests::seeds::over_seeds;
 #[test]
 fn six_packets_do_not_end_a_decoder() {
     over_seeds(20, |seed| {
-        let stage = Stage::new(seed);
-        let mut decoder = stage.decoder();
-        let packets = stage.forger().attack(&stage.changed);
+        let ends = Ends::new(seed);
+        let mut decoder = ends.decoder();
+        let packets = ends.forger().attack(&ends.changed);
         decoder
             .decode(&packets[0])
             .expect("an honest packet so far");
@@ -44,9 +44,9 @@ fn six_packets_do_not_end_a_decoder() {
 #[test]
 fn an_honest_sender_goes_on_after_a_forged_packet() {
     over_seeds(20, |seed| {
-        let stage = Stage::new(seed);
-        let (mut honest, mut liar) = (stage.forger(), stage.forger());
-        let (mut decoder, mut other) = (stage.decoder(), stage.decoder());
+        let ends = Ends::new(seed);
+        let (mut honest, mut liar) = (ends.forger(), ends.forger());
+        let (mut decoder, mut other) = (ends.decoder(), ends.decoder());
         liar.packet(Which::First);
         for count in 1..20 {
             let packet = honest.packet(Which::First);
@@ -63,7 +63,7 @@ fn an_honest_sender_goes_on_after_a_forged_packet() {
 }
 
 /// Two classes, an entity that is of either, and what it becomes.
-struct Stage {
+struct Ends {
     schema: Arc<Schema>,
     config: Config,
     classes: [u16; 2],
@@ -71,7 +71,7 @@ struct Stage {
     changed: Vec<i64>,
 }
 
-impl Stage {
+impl Ends {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         // The classes that an id has in turn: wide and narrow, or the other way round.
@@ -114,9 +114,9 @@ impl Stage {
 
 fn class(width: usize, random: &mut Random) -> Class {
     let kind = |random: &mut Random| match random.below(3) {
-        0 => Kind::Bool,
-        1 => Kind::Enum { values: 5 },
-        _ => Kind::Int {
+        0 => FieldKind::Bool,
+        1 => FieldKind::Enum { values: 5 },
+        _ => FieldKind::Int {
             bits: 1 + random.below(64) as u8,
             signed: false,
         },

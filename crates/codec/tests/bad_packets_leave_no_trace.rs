@@ -16,7 +16,7 @@ use common::{Random, State, World, config, is_chance, outcome, setting, state};
 use prescient_codec::{
     Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick, history::Archive,
 };
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 #[test]
 fn no_kind_of_damage_goes_unnoticed() {
@@ -241,9 +241,9 @@ impl Scene {
         let lamp = Class::new(
             "lamp",
             vec![
-                Field::new("on", Kind::Bool),
-                Field::new("also", Kind::Bool),
-                Field::new("colour", Kind::Enum { values: 5 }),
+                Field::new("on", FieldKind::Bool),
+                Field::new("also", FieldKind::Bool),
+                Field::new("colour", FieldKind::Enum { values: 5 }),
             ],
         );
         let schema = Arc::new(Schema {

@@ -6,7 +6,7 @@ mod pair;
 
 use common::{Random, World, config};
 use pair::{Pair, int};
-use prescient_codec::{ClientId, Decoder, Encoder, Policy, Profile, Slot};
+use prescient_codec::{Decoder, Encoder, NetEntityId, Policy, Profile, Slot};
 use prescient_schema::Class;
 
 #[test]
@@ -58,7 +58,7 @@ fn derivatives_of_polynomials_are_exact() {
     let mut time = 1;
     for step in 0..40 {
         pair.exchange(None);
-        let id: ClientId = pair.encoder.client_id(Slot(0)).unwrap();
+        let id: NetEntityId = pair.encoder.net_entity_id(Slot(0)).unwrap();
         let ask = |field, order| {
             let (numerator, denominator) = pair.decoder.derivative(id, field, order)?;
             assert_eq!(numerator % denominator, 0);
@@ -72,7 +72,7 @@ fn derivatives_of_polynomials_are_exact() {
             assert_eq!(ask(1, 2), Some(0));
             assert_eq!(ask(2, 1), Some(0));
         }
-        assert_eq!(pair.decoder.derivative(ClientId(77), 0, 1), None);
+        assert_eq!(pair.decoder.derivative(NetEntityId(77), 0, 1), None);
         assert_eq!(pair.decoder.derivative(id, 9, 1), None);
         assert_eq!(pair.decoder.derivative(id, 0, usize::MAX), None);
         // Ticks need not be evenly spaced.

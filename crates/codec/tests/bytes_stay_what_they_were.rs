@@ -5,7 +5,7 @@
 #[path = "common/scenarios.rs"]
 mod scenarios;
 
-use prescient_codec::{ClientId, DecodeError, Decoder, HISTORY, Policy, Slot, history::Archive};
+use prescient_codec::{DecodeError, Decoder, HISTORY, NetEntityId, Policy, Slot, history::Archive};
 use prescient_schema::{Level, Library};
 use scenarios::{SCENARIOS, Scenario, World, rows_digest, unhex};
 
@@ -106,7 +106,7 @@ fn all_of_a_crew_is_shown(scenario: &Scenario, text: &str) {
             }
         }
         let truth = archive.latest(Slot(3)).unwrap();
-        let shown = decoder.row(ClientId(3)).unwrap();
+        let shown = decoder.row(NetEntityId(3)).unwrap();
         let at = |level: &usize| -> Vec<i64> {
             let level = Level::new(*level as u8).unwrap();
             let cells = rocket.iter().zip(truth);

@@ -14,7 +14,7 @@ use std::{
 
 use common::{Random, config};
 use prescient_codec::{
-    ClientId, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick,
+    Decoder, Encoder, HISTORY, NetEntityId, Policy, Profile, Slot, Tick,
     history::{Archive, CaptureError},
 };
 use prescient_schema::{Content, SchemaBuilder, State};
@@ -193,7 +193,7 @@ impl Ends {
         }
     }
 
-    fn spawn(&mut self, page: &Page) -> (Slot, ClientId) {
+    fn spawn(&mut self, page: &Page) -> (Slot, NetEntityId) {
         self.tick += 1;
         let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
         let slot = capture.spawn_parcel(0, &page.to_parcel("default")).unwrap();
@@ -227,7 +227,7 @@ impl Ends {
         }
     }
 
-    fn read(&self, id: ClientId) -> Page {
+    fn read(&self, id: NetEntityId) -> Page {
         let row = self.decoder.row(id).unwrap();
         Page::from_row_in("default", row, self.decoder.world()).unwrap()
     }
@@ -244,7 +244,7 @@ proptest! {
     ) {
         let mut random = Random::new(seed);
         let mut ends = Ends::new(if best { Profile::Best } else { Profile::Default });
-        let mut pages: Vec<(Slot, ClientId, Page)> = Vec::new();
+        let mut pages: Vec<(Slot, NetEntityId, Page)> = Vec::new();
         for author in ["Ann", "Ben", "Ann"] {
             let page = Page { author: author.into(), ..Page::default() };
             let (slot, id) = ends.spawn(&page);

@@ -25,7 +25,7 @@ use std::{
 };
 
 use common::{Random, config, setting};
-use link::{Fate, Link, fate};
+use link::{Delivery, Link, delivery};
 use motions::{Company, Motion, advance, motion, obey, start};
 use prescient_codec::{Policy, Profile, Slot};
 use prescient_schema::{Level, Schema};
@@ -57,11 +57,11 @@ enum Event {
 }
 
 #[derive(Clone, Debug)]
-struct Moment {
+struct TickState {
     events: Vec<Event>,
     /// Ticks that are left out before this one.
     gap: u32,
-    fate: Fate,
+    delivery: Delivery,
     budget: Option<usize>,
 }
 
@@ -81,17 +81,17 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn moment() -> impl Strategy<Value = Moment> {
+fn tick_state() -> impl Strategy<Value = TickState> {
     let parts = (
         vec(event(), 0..4),
         prop_oneof![9 => Just(0u32), 1 => 0u32..5],
-        fate(),
+        delivery(),
         prop::option::weighted(0.15, 12usize..120),
     );
-    parts.prop_map(|(events, gap, fate, budget)| Moment {
+    parts.prop_map(|(events, gap, delivery, budget)| TickState {
         events,
         gap,
-        fate,
+        delivery,
         budget,
     })
 }
@@ -99,15 +99,19 @@ fn moment() -> impl Strategy<Value = Moment> {
 #[derive(Clone, Debug)]
 struct Case {
     schema: Arc<Schema>,
-    moments: Vec<Moment>,
+    ticks: Vec<TickState>,
     seed: u64,
 }
 
 fn case(bits: u8) -> impl Strategy<Value = Case> {
-    let parts = (schemas::schema(bits), vec(moment(), 1..160), any::<u64>());
-    parts.prop_map(|(schema, moments, seed)| Case {
+    let parts = (
+        schemas::schema(bits),
+        vec(tick_state(), 1..160),
+        any::<u64>(),
+    );
+    parts.prop_map(|(schema, ticks, seed)| Case {
         schema,
-        moments,
+        ticks,
         seed,
     })
 }
@@ -176,8 +180,8 @@ fn play(case: &Case, policy: Policy, profile: Profile) -> usize {
         random: Random::new(case.seed),
         ..World::default()
     };
-    for moment in &case.moments {
-        world.step(moment, &mut link);
+    for tick_state in &case.ticks {
+        world.step(tick_state, &mut link);
         for slot in link.archive.living_slots() {
             if !world.hidden.contains(&slot) {
                 link.encoder.show(slot, &link.archive);
@@ -187,23 +191,23 @@ fn play(case: &Case, policy: Policy, profile: Profile) -> usize {
             link.encoder.set_level(slot, level, &link.archive);
         }
         // Nothing is lost on a stream.
-        let fate = match policy {
-            Policy::Immediate => Fate::SMOOTH,
-            _ => moment.fate,
+        let delivery = match policy {
+            Policy::Immediate => Delivery::SMOOTH,
+            _ => tick_state.delivery,
         };
-        link.pass(fate, moment.budget);
+        link.pass(delivery, tick_state.budget);
     }
-    let calm = Moment {
+    let calm = TickState {
         events: Vec::new(),
         gap: 0,
-        fate: Fate::SMOOTH,
+        delivery: Delivery::SMOOTH,
         budget: None,
     };
     world.motions.clear();
     world.obeying.clear();
     for _ in 0..4 {
         world.step(&calm, &mut link);
-        link.pass(Fate::SMOOTH, None);
+        link.pass(Delivery::SMOOTH, None);
     }
     link.compare_all();
     link.applied
@@ -220,9 +224,9 @@ struct World {
 }
 
 impl World {
-    fn step(&mut self, moment: &Moment, link: &mut Link) {
+    fn step(&mut self, tick_state: &TickState, link: &mut Link) {
         let schema = link.archive.schema().clone();
-        let tick = link.next_tick(moment.gap);
+        let tick = link.next_tick(tick_state.gap);
         let passed = tick.0 - self.tick;
         self.tick = tick.0;
         let slots: Vec<Slot> = link.archive.living_slots().collect();
@@ -234,7 +238,7 @@ impl World {
         let name = |slot: &Slot| schema.classes[rows[slot].0].name.clone();
         self.company.alive = slots.iter().map(|slot| (*slot, name(slot))).collect();
         let mut capture = link.archive.begin(tick).unwrap();
-        for &event in &moment.events {
+        for &event in &tick_state.events {
             let find = |who: u8| slots.get(usize::from(who)).copied();
             match event {
                 Event::Spawn { class, seed } if rows.len() < 12 => {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::config;
 use glam::{DVec2, IVec2, Quat, UVec3, Vec3, Vec4};
-use link::{Fate, Link, fate};
+use link::{Delivery, Link, delivery};
 use prescient_codec::{Policy, Profile, Slot};
 use prescient_schema::{EntityRef, Library, Parcel, Ref, Schema, SchemaBuilder, State};
 use proptest::{
@@ -293,10 +293,10 @@ impl Change {
     }
 }
 
-type Moment = (Vec<(usize, Change)>, Fate, bool);
+type TickState = (Vec<(usize, Change)>, Delivery, bool);
 
 /// Two units and two others as their owner sees them, and a ball that is kicked now and then.
-fn play(moments: &[Moment], policy: Policy, profile: Profile) -> usize {
+fn play(ticks: &[TickState], policy: Policy, profile: Profile) -> usize {
     let mut link = Link::new(schema(), config(policy, profile));
     let mut units: Vec<Unit> = (0..4).map(unit).collect();
     let mut ball = Ball {
@@ -306,10 +306,10 @@ fn play(moments: &[Moment], policy: Policy, profile: Profile) -> usize {
     let class = |at: usize| if at < 2 { PUBLIC } else { PRIVATE };
     let mut slots: Vec<Slot> = Vec::new();
     let calm = [
-        (Vec::new(), Fate::SMOOTH, false),
-        (Vec::new(), Fate::SMOOTH, false),
+        (Vec::new(), Delivery::SMOOTH, false),
+        (Vec::new(), Delivery::SMOOTH, false),
     ];
-    for (changes, fate, kick) in moments.iter().chain(&calm) {
+    for (changes, delivery, kick) in ticks.iter().chain(&calm) {
         let tick = link.next_tick(0);
         let mut capture = link.archive.begin(tick).unwrap();
         if slots.is_empty() {
@@ -348,24 +348,24 @@ fn play(moments: &[Moment], policy: Policy, profile: Profile) -> usize {
         for &slot in &slots {
             link.encoder.show(slot, &link.archive);
         }
-        let fate = match policy {
-            Policy::Immediate => Fate::SMOOTH,
-            _ => *fate,
+        let delivery = match policy {
+            Policy::Immediate => Delivery::SMOOTH,
+            _ => *delivery,
         };
-        link.pass(fate, None);
+        link.pass(delivery, None);
     }
     link.compare_all();
     for (at, unit) in units.iter().enumerate() {
-        let id = link.encoder.client_id(slots[at]).unwrap();
+        let id = link.encoder.net_entity_id(slots[at]).unwrap();
         let row = link.decoder.row(id).unwrap();
         let got = Unit::from_row_in(table(class(at)), row, link.decoder.world()).unwrap();
         assert_eq!(visible(&got, class(at)), visible(unit, class(at)));
         for (theirs, ours) in [
             (got.target, unit.target),
-            (got.friend.entity(), unit.friend.entity()),
+            (got.friend.entity_ref(), unit.friend.entity_ref()),
         ] {
             let meant = link.decoder.world().entity(theirs).map(|slot| slot.0);
-            let meant = meant.and_then(|id| link.encoder.slot(prescient_codec::ClientId(id)));
+            let meant = meant.and_then(|id| link.encoder.slot(prescient_codec::NetEntityId(id)));
             assert_eq!(meant, link.archive.entity(ours));
         }
     }
@@ -427,10 +427,10 @@ fn whatever_is_captured_arrives() {
                 bytes[..8].copy_from_slice(&seed.to_le_bytes());
                 let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
                 let mut runner = TestRunner::new_with_rng(settings, random);
-                let moment = (vec((0usize..4, change()), 0..4), fate(), any::<bool>());
+                let tick_state = (vec((0usize..4, change()), 0..4), delivery(), any::<bool>());
                 let count = std::cell::Cell::new(0);
-                let result = runner.run(&vec(moment, 1..120), |moments| {
-                    count.set(play(&moments, policy, profile));
+                let result = runner.run(&vec(tick_state, 1..120), |ticks| {
+                    count.set(play(&ticks, policy, profile));
                     Ok(())
                 });
                 applied += count.get();

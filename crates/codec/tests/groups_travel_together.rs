@@ -30,7 +30,7 @@ fn a_group_is_covered_whole_or_not_at_all() {
             largest = largest.max(pair.exchange(Some(budget)));
             let covered: Vec<_> = pair.decoder.covered().collect();
             let is_covered = |slot: u32| {
-                let id = pair.encoder.client_id(Slot(slot)).unwrap();
+                let id = pair.encoder.net_entity_id(Slot(slot)).unwrap();
                 covered.binary_search(&id).is_ok()
             };
             for crew in 1..=8 {
@@ -84,7 +84,7 @@ fn a_crowd_of_groups_appears_whole() {
         pair.exchange(Some(90));
         let covered: Vec<_> = pair.decoder.covered().collect();
         for (slot, known) in (0..).zip(&mut known) {
-            let id = pair.encoder.client_id(Slot(slot)).unwrap();
+            let id = pair.encoder.net_entity_id(Slot(slot)).unwrap();
             *known |= covered.binary_search(&id).is_ok();
         }
         let crew = |number: i64| (0..4).map(move |part| (part * CREWS + number) as usize);

@@ -10,7 +10,7 @@ use std::alloc::System;
 
 use common::{Random, World, config, setting};
 use prescient_codec::{
-    ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick,
+    Config, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Policy, Profile, Slot, Tick,
     history::Archive,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -275,7 +275,7 @@ impl Forger {
     fn forge(&self, ids: &[u32]) -> Vec<u8> {
         let mut forger = self.clone();
         for &id in ids {
-            let slot = forger.encoder.slot(ClientId(id)).unwrap();
+            let slot = forger.encoder.slot(NetEntityId(id)).unwrap();
             forger.encoder.hide(slot);
         }
         // Once it is confirmed that they are gone, others can have their ids.
@@ -283,7 +283,7 @@ impl Forger {
         forger.exchange(0);
         let packet = forger.exchange(ids.len());
         for &id in ids {
-            let slot = forger.encoder.slot(ClientId(id)).unwrap();
+            let slot = forger.encoder.slot(NetEntityId(id)).unwrap();
             assert!(slot.0 >= 1 << 16, "{id} was not given anew");
         }
         let mut forged = vec![0, 0];
@@ -365,7 +365,7 @@ fn large_worlds_are_joined_under_loss(config: Config) {
     }
     assert_eq!(decoder.world().living_slots().count() as i64, ENTITIES);
     for slot in 0..ENTITIES as u32 {
-        let id: ClientId = encoder.client_id(Slot(slot)).unwrap();
+        let id: NetEntityId = encoder.net_entity_id(Slot(slot)).unwrap();
         assert_eq!(decoder.row(id), archive.latest(Slot(slot)));
     }
 }

@@ -12,7 +12,7 @@ use common::{Random, config};
 use prescient_codec::{
     DecodeError, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick, history::Archive,
 };
-use prescient_schema::{Class, Content, Field, Kind, Schema};
+use prescient_schema::{Class, Content, Field, FieldKind, Schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -26,13 +26,13 @@ const PER_BYTE: usize = 32 << 10;
 
 #[test]
 fn what_is_copied_is_paid_for() {
-    let int = Kind::Int {
+    let int = FieldKind::Int {
         bits: 32,
         signed: true,
     };
-    let list = Kind::List {
+    let list = FieldKind::List {
         item: vec![Field::new("item", int)],
-        most: 65536,
+        max_len: 65536,
     };
     let schema = Arc::new(Schema {
         classes: vec![Class::new("archive", vec![Field::new("list", list)])],
@@ -92,7 +92,7 @@ fn what_is_copied_is_paid_for() {
     }
     feed(&mut decoder, &honest).unwrap();
     for slot in 0..ENTITIES {
-        let id = encoder.client_id(Slot(slot)).unwrap();
+        let id = encoder.net_entity_id(Slot(slot)).unwrap();
         assert_eq!(decoder.row(id), archive.latest(Slot(slot)));
     }
 }

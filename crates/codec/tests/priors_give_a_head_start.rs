@@ -9,7 +9,7 @@ use prescient_codec::{
     Config, Decoder, Encoder, HISTORY, Policy, Prior, PriorError, PriorMismatch, Profile, Slot,
     Tick, Trainer, history::Archive,
 };
-use prescient_schema::{Class, Field, Fingerprint, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Fingerprint, Schema};
 
 #[test]
 fn the_bytes_say_everything() {
@@ -73,7 +73,7 @@ fn a_changed_field_starts_from_nothing_and_the_others_do_not() {
 
     let mut changed = Schema::clone(&old);
     let class = &mut changed.classes[0];
-    class.fields[1].kind = Kind::Int {
+    class.fields[1].kind = FieldKind::Int {
         bits: 20,
         signed: true,
     };
@@ -266,8 +266,8 @@ fn no_weight_is_beyond_its_limit() {
     }
 }
 
-fn int(bits: u8) -> Kind {
-    Kind::Int { bits, signed: true }
+fn int(bits: u8) -> FieldKind {
+    FieldKind::Int { bits, signed: true }
 }
 
 fn carts(fields: &[&str]) -> Arc<Schema> {
@@ -305,7 +305,7 @@ fn drive(schema: &Arc<Schema>, encoder: &mut Encoder, decoder: &mut Decoder, tic
         bytes += packet.bytes.len();
         decoder.decode(&packet.bytes).unwrap();
         for &slot in &slots {
-            let id = encoder.client_id(slot).unwrap();
+            let id = encoder.net_entity_id(slot).unwrap();
             assert_eq!(decoder.row(id), archive.latest(slot));
         }
         let ack = decoder.acknowledgement().unwrap();

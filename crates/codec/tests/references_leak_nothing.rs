@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use common::{Random, config, told};
 use prescient_codec::{
-    ClientId, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick, history::Archive,
+    Decoder, Encoder, HISTORY, NetEntityId, Policy, Profile, Slot, Tick, history::Archive,
     history::CaptureError,
 };
 use prescient_schema::{EntityRef, Ref, Schema, SchemaBuilder, State};
@@ -76,7 +76,7 @@ impl Ends {
         result
     }
 
-    fn show(&mut self, slot: Slot) -> ClientId {
+    fn show(&mut self, slot: Slot) -> NetEntityId {
         self.encoder.show(slot, &self.archive).unwrap()
     }
 
@@ -107,7 +107,7 @@ impl Ends {
         packet.bytes.len()
     }
 
-    fn read(&self, id: ClientId) -> Unit {
+    fn read(&self, id: NetEntityId) -> Unit {
         let row = self.decoder.row(id).unwrap();
         Unit::from_row_in("default", row, self.decoder.world()).unwrap()
     }
@@ -193,7 +193,7 @@ fn a_target_on_its_way_is_pending() {
     }
     let last = *crowd.last().unwrap();
     ends.set(holder, &aiming_at(ends.reference(last)));
-    let expected = EntityRef::new(ends.encoder.client_id(last).unwrap().0, 0);
+    let expected = EntityRef::new(ends.encoder.net_entity_id(last).unwrap().0, 0);
     let mut pending = 0;
     for _ in 0..200 {
         ends.send(Some(200), true);
@@ -225,7 +225,7 @@ fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
         let (unit, building) = (ends.show(holder), ends.show(base));
         let guard = |ends: &Ends| {
             let row = ends.decoder.row(building).unwrap();
-            Base::from_row("default", row).unwrap().guard.entity()
+            Base::from_row("default", row).unwrap().guard.entity_ref()
         };
         ends.exchange();
         for round in 0..4 {
@@ -477,9 +477,9 @@ fn stale_references_never_mean_somebody_else() {
             let packet = ends.encoder.encode(&ends.archive, budget).unwrap();
             let mut truth = Told::new();
             for (&slot, unit) in &alive {
-                if let Some(id) = ends.encoder.client_id(slot) {
+                if let Some(id) = ends.encoder.net_entity_id(slot) {
                     let meant = ends.archive.entity(unit.target);
-                    let meant = meant.filter(|&to| ends.encoder.client_id(to).is_some());
+                    let meant = meant.filter(|&to| ends.encoder.net_entity_id(to).is_some());
                     truth.insert(
                         id.0,
                         (ends.reference(slot), meant.map(|to| ends.reference(to))),
@@ -497,7 +497,7 @@ fn stale_references_never_mean_somebody_else() {
                 shown.insert(id.0, truths[&done.sequence.0][&id.0]);
             }
             for (&id, (_, meant)) in &shown {
-                let told = ends.read(ClientId(id)).target;
+                let told = ends.read(NetEntityId(id)).target;
                 assert_eq!(told.is_none(), meant.is_none(), "seed {seed}, tick {tick}");
                 if let Some(at) = ends.decoder.world().entity(told) {
                     let is = shown[&at.0].0;

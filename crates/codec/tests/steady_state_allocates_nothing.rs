@@ -9,7 +9,7 @@
 use std::{alloc::System, sync::Arc};
 
 use prescient_codec::{Config, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive};
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -93,7 +93,7 @@ fn allocations(work: impl FnOnce()) -> usize {
 }
 
 fn schema() -> Arc<Schema> {
-    let int = Kind::Int {
+    let int = FieldKind::Int {
         bits: 32,
         signed: true,
     };
@@ -101,7 +101,7 @@ fn schema() -> Arc<Schema> {
         Field::new("x", int.clone()),
         Field::new("y", int.clone()),
         Field::new("health", int),
-        Field::new("mode", Kind::Enum { values: 6 }),
+        Field::new("mode", FieldKind::Enum { values: 6 }),
     ];
     Arc::new(Schema {
         classes: vec![Class::new("mover", fields)],

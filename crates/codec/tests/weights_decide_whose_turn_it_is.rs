@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use prescient_codec::{
-    ClientId, Config, Decoder, Encoder, HISTORY, Slot, Tick, Weight, history::Archive,
+    Config, Decoder, Encoder, HISTORY, NetEntityId, Slot, Tick, Weight, history::Archive,
 };
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 const ENTITIES: usize = 200;
 const BUDGET: usize = 60;
@@ -15,14 +15,14 @@ struct World {
     encoder: Encoder,
     decoder: Decoder,
     slots: Vec<Slot>,
-    ids: Vec<ClientId>,
+    ids: Vec<NetEntityId>,
     tick: u32,
     noise: u64,
 }
 
 /// Every entity jumps about, so all of them want to be in every packet; every fourth weighs more.
 fn world() -> World {
-    let kind = Kind::Int {
+    let kind = FieldKind::Int {
         bits: 32,
         signed: true,
     };
@@ -71,7 +71,7 @@ impl World {
         let ack = self.decoder.acknowledgement().expect("applied");
         let taken = self.encoder.acknowledge(&ack, &self.archive);
         taken.expect("honest");
-        let covered: Vec<ClientId> = self.decoder.covered().collect();
+        let covered: Vec<NetEntityId> = self.decoder.covered().collect();
         let numbered = self.ids.iter().enumerate();
         let inside = numbered.filter(|(_, id)| covered.contains(id));
         inside.map(|(at, _)| at).collect()
@@ -89,7 +89,7 @@ impl World {
     }
 }
 
-/// Fails if `Candidate::turn` does not look at weights.
+/// Fails if `WaitingEntity::turn` does not look at weights.
 #[test]
 fn the_heavy_appear_first() {
     let mut world = world();

@@ -89,9 +89,9 @@ impl Column<'_> {
             let levels = at.value;
             quote!([#(#levels),*])
         }));
-        let most = some(attributes.max_len.as_ref().map(|at| {
-            let most = at.value;
-            quote!(#most)
+        let max_len = some(attributes.max_len.as_ref().map(|at| {
+            let max_len = at.value;
+            quote!(#max_len)
         }));
         let bytes = attributes.bytes.is_some();
         let only_on_spawn = attributes.only_on_spawn.is_some();
@@ -136,7 +136,7 @@ impl Column<'_> {
                 bits: #bits,
                 priority: #priority,
                 levels: #levels,
-                most: #most,
+                max_len: #max_len,
                 bytes: #bytes,
                 only_on_spawn: #only_on_spawn,
                 optional: #optional,

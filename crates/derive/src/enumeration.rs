@@ -37,7 +37,7 @@ pub fn expand(input: &DeriveInput, data: &DataEnum, schema: &TokenStream) -> Res
                 _: &str,
                 class: &mut #schema::ClassBuilder,
             ) {
-                let kind = #schema::Kind::variants(&[#(#texts),*]);
+                let kind = #schema::FieldKind::variants(&[#(#texts),*]);
                 class.field(how.column(name, kind));
             }
 

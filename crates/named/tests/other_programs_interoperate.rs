@@ -27,7 +27,10 @@ fn each_reads_what_the_other_says() {
         return;
     };
     let hub = Hub::start("each_reads");
-    for (producing, consuming) in [(Kind::Python, Kind::Node), (Kind::Node, Kind::Python)] {
+    for (producing, consuming) in [
+        (PeerKind::Python, PeerKind::Node),
+        (PeerKind::Node, PeerKind::Python),
+    ] {
         for (carrier, other) in [("tcp", "udp"), ("udp", "unix"), ("unix", "tcp")] {
             let case = format!("{producing:?}_{consuming:?}_{carrier}").to_lowercase();
             let prefix = format!("/interop/{case}");
@@ -66,9 +69,9 @@ fn they_share_interests_and_the_content_store() {
     };
     let hub = Hub::start("they_share");
     let prefix = "/shared";
-    let mut producer = peers.produce(Kind::Python, &hub.uri("tcp"), prefix, 200);
-    let mut first = peers.consume(Kind::Node, &hub.uri("udp"));
-    let mut second = peers.consume(Kind::Python, &hub.uri("unix"));
+    let mut producer = peers.produce(PeerKind::Python, &hub.uri("tcp"), prefix, 200);
+    let mut first = peers.consume(PeerKind::Node, &hub.uri("udp"));
+    let mut second = peers.consume(PeerKind::Python, &hub.uri("unix"));
     let wish = json!({"name": "/shared/1", "can_be_prefix": true, "must_be_fresh": true,
         "lifetime": 10_000});
     first.say(&wish);
@@ -111,7 +114,7 @@ fn our_applications_talk_to_theirs() {
         return;
     };
     let hub = Hub::start("ours_and_theirs");
-    for kind in [Kind::Python, Kind::Node] {
+    for kind in [PeerKind::Python, PeerKind::Node] {
         let mut ours = hub.connect();
         let signer = Signer::digest();
         ours.register(name("/ours"), &signer).expect("allowed");
@@ -193,7 +196,7 @@ impl Hub {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum PeerKind {
     Python,
     Node,
 }
@@ -219,28 +222,28 @@ impl Peers {
         Some(Self { place })
     }
 
-    fn produce(&self, kind: Kind, uri: &str, prefix: &str, freshness: u32) -> Peer {
+    fn produce(&self, kind: PeerKind, uri: &str, prefix: &str, freshness: u32) -> Peer {
         let freshness = freshness.to_string();
         let mut peer = self.start(kind, &["produce", uri, prefix, &freshness]);
         assert_eq!(peer.hear(), json!({"registered": true}), "{kind:?} {uri}");
         peer
     }
 
-    fn consume(&self, kind: Kind, uri: &str) -> Peer {
+    fn consume(&self, kind: PeerKind, uri: &str) -> Peer {
         let mut peer = self.start(kind, &["consume", uri]);
         assert_eq!(peer.hear(), json!({"connected": true}), "{kind:?} {uri}");
         peer
     }
 
-    fn start(&self, kind: Kind, arguments: &[&str]) -> Peer {
+    fn start(&self, kind: PeerKind, arguments: &[&str]) -> Peer {
         let scripts = root().join("crates/named/tests/peers");
         let mut command = match kind {
-            Kind::Python => {
+            PeerKind::Python => {
                 let mut python = Command::new(self.place.join("python/bin/python"));
                 python.arg(scripts.join("peer.py"));
                 python
             }
-            Kind::Node => {
+            PeerKind::Node => {
                 let mut node = Command::new("node");
                 node.arg(scripts.join("peer.mjs"));
                 node.env("PRESCIENT_PEERS", &self.place);

@@ -8,7 +8,7 @@ use mio::{Events, Interest, Poll, Token};
 use prescient_transport::{Client, Server, Time};
 use quinn_udp::UdpSockRef;
 
-use crate::driver::{Driver, LONGEST_FINISH};
+use crate::driver::{Driver, MAX_FINISH};
 use crate::error::OpenError;
 use crate::machine::Machine;
 use crate::port::Waitable;
@@ -52,7 +52,7 @@ impl<M: Machine> Driver<M, Blocking> {
     /// says the goodbyes of connections that were closed. Ends after a second, whatever arrives and
     /// whoever is still connected. What happens meanwhile is not told.
     pub fn finish(&mut self) {
-        let end = self.now().after(LONGEST_FINISH);
+        let end = self.now().after(MAX_FINISH);
         while self.now() < end
             && let Some(due) = self.machine().next_timeout()
         {

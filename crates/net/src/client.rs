@@ -7,7 +7,7 @@ use prescient_transport::{
 use crate::blocking::BlockingClient;
 use crate::clock::SystemEntropy;
 use crate::driver::Driver;
-use crate::error::{JoinError, OpenError, Trouble};
+use crate::error::{JoinError, OpenError, SendFailure};
 use crate::port::Waitable;
 use crate::socket::Socket;
 
@@ -47,12 +47,12 @@ impl<W: Waitable> Driver<Client, W> {
     /// Why there is no connection, with what the socket knows about it.
     pub fn explain(&self, error: ConnectError) -> JoinError {
         let server = self.destination.address;
-        match (error, self.destination.trouble) {
+        match (error, self.destination.failure) {
             (ConnectError::Denied(denial), _) => JoinError::Denied(denial),
             (ConnectError::Closed, _) => JoinError::Closed,
-            (_, Some(Trouble::NobodyListens)) => JoinError::NobodyListens { server },
-            (_, Some(Trouble::NoRoute)) => JoinError::NoRoute { server },
-            (_, Some(Trouble::Forbidden)) => JoinError::Forbidden { server },
+            (_, Some(SendFailure::NobodyListens)) => JoinError::NobodyListens { server },
+            (_, Some(SendFailure::NoRoute)) => JoinError::NoRoute { server },
+            (_, Some(SendFailure::Forbidden)) => JoinError::Forbidden { server },
             (_, None) => JoinError::TimedOut { server },
         }
     }

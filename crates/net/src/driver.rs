@@ -9,9 +9,9 @@ use std::time::Duration;
 use prescient_transport::{Server, ServerConfig, Time, UnixTime};
 
 use crate::clock::{Clock, SystemEntropy};
-use crate::error::{OpenError, Trouble};
+use crate::error::{OpenError, SendFailure};
 use crate::incoming::Incoming;
-use crate::machine::{Machine, Moment};
+use crate::machine::{ClockReading, Machine};
 use crate::outgoing::{Destination, Outgoing};
 use crate::port::{Port, Receipt, Waitable};
 use crate::socket::Socket;
@@ -55,7 +55,7 @@ struct Turn {
 
 impl Turn {
     fn is_over(&self, since: Duration) -> bool {
-        self.steps >= MOST_STEPS || self.spent + since >= LONGEST_TURN
+        self.steps >= MAX_STEPS || self.spent + since >= MAX_TURN
     }
 }
 
@@ -111,15 +111,15 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
             if let Some((from, bytes)) = self.incoming.next() {
                 self.statistics.received(bytes.len());
                 if from == self.destination.address {
-                    self.destination.trouble = None;
+                    self.destination.failure = None;
                 }
                 now = self.clock.now();
-                let moment = Moment {
+                let clocks = ClockReading {
                     now,
                     unix: self.unix,
                 };
                 self.machine
-                    .handle_datagram(from, bytes, moment, &mut self.entropy);
+                    .handle_datagram(from, bytes, clocks, &mut self.entropy);
                 continue;
             }
             self.flush();
@@ -146,7 +146,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
             self.machine.handle_timeout(now);
         }
         self.is_blocked = !self.outgoing.flush(
-            self.port.most(),
+            self.port.max_segments(),
             || self.machine.poll_transmit(now),
             |batch| self.port.send(batch),
             &mut self.statistics,
@@ -194,7 +194,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
             }
             Receipt::Undelivered(error) => {
                 self.statistics.undeliverable += 1;
-                self.destination.trouble = Trouble::of(&error).or(self.destination.trouble);
+                self.destination.failure = SendFailure::of(&error).or(self.destination.failure);
                 true
             }
         }
@@ -221,12 +221,12 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
 }
 
 /// Goodbyes take a quarter of that.
-pub(crate) const LONGEST_FINISH: Duration = Duration::from_secs(1);
+pub(crate) const MAX_FINISH: Duration = Duration::from_secs(1);
 
 /// More than arrives at a large server in a tick.
-const MOST_STEPS: u32 = 2048;
+const MAX_STEPS: u32 = 2048;
 /// Short beside a tick.
-const LONGEST_TURN: Duration = Duration::from_millis(3);
+const MAX_TURN: Duration = Duration::from_millis(3);
 
 #[cfg(test)]
 mod tests {
@@ -257,7 +257,7 @@ mod tests {
                 socket: socket.inner,
                 sending: sending.map_err(|error| OpenError::new(address, error))?,
                 stranger: stranger.inner,
-                left: Cell::new(10 * MOST_STEPS),
+                left: Cell::new(10 * MAX_STEPS),
             })
         }
 
@@ -305,23 +305,23 @@ mod tests {
         for turn in 1..=3 {
             assert_eq!(server.poll(), None);
             let received = server.statistics().datagrams_received;
-            assert!(received > 0 && received <= turn * u64::from(MOST_STEPS));
+            assert!(received > 0 && received <= turn * u64::from(MAX_STEPS));
             let never = Time::from_micros(u64::MAX);
             assert_eq!(server.pause(never), Some(Duration::ZERO));
         }
     }
 
-    /// Fails if time is not looked at (`LONGEST_TURN` left out of `is_over`), or if it is looked at
+    /// Fails if time is not looked at (`MAX_TURN` left out of `is_over`), or if it is looked at
     /// only when nothing was done.
     #[test]
     fn a_turn_ends_by_count_or_by_time() {
         let mut turn = Turn::default();
-        assert!(!turn.is_over(LONGEST_TURN - Duration::from_micros(1)));
-        assert!(turn.is_over(LONGEST_TURN));
-        turn.spent = LONGEST_TURN / 2;
-        assert!(turn.is_over(LONGEST_TURN / 2));
+        assert!(!turn.is_over(MAX_TURN - Duration::from_micros(1)));
+        assert!(turn.is_over(MAX_TURN));
+        turn.spent = MAX_TURN / 2;
+        assert!(turn.is_over(MAX_TURN / 2));
         turn = Turn {
-            steps: MOST_STEPS,
+            steps: MAX_STEPS,
             ..Turn::default()
         };
         assert!(turn.is_over(Duration::ZERO));

@@ -110,13 +110,13 @@ pub enum JoinError {
 
 /// What stood in the way of datagrams to the present peer, as far as the system told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SendFailure {
     NobodyListens,
     NoRoute,
     Forbidden,
 }
 
-impl Trouble {
+impl SendFailure {
     pub(crate) fn of(error: &io::Error) -> Option<Self> {
         match error.kind() {
             // Windows says that a connection was reset where there is none.

@@ -20,7 +20,7 @@ pub trait Machine: sealed::Sealed {
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        moment: Moment,
+        clocks: ClockReading,
         entropy: &mut dyn Entropy,
     );
 
@@ -39,7 +39,7 @@ pub trait Machine: sealed::Sealed {
 
 /// What the two clocks showed when something arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct ClockReading {
     /// The monotonic one.
     pub now: Time,
     /// The one on the wall.
@@ -53,10 +53,10 @@ impl Machine for Client {
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        moment: Moment,
+        clocks: ClockReading,
         _: &mut dyn Entropy,
     ) {
-        self.handle_datagram(from, bytes, moment.now);
+        self.handle_datagram(from, bytes, clocks.now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -83,10 +83,10 @@ impl Machine for Server {
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        moment: Moment,
+        clocks: ClockReading,
         entropy: &mut dyn Entropy,
     ) {
-        self.handle_datagram(from, bytes, moment.now, moment.unix, entropy);
+        self.handle_datagram(from, bytes, clocks.now, clocks.unix, entropy);
     }
 
     fn handle_timeout(&mut self, now: Time) {

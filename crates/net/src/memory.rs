@@ -8,7 +8,7 @@ use prescient_transport::{
     UnixTime,
 };
 
-use crate::machine::{Machine, Moment};
+use crate::machine::{ClockReading, Machine};
 
 /// One direction of a link between two ends in memory.
 ///
@@ -61,24 +61,24 @@ impl Link for Direct {
 /// let mut network = MemoryNetwork::new(config, SystemEntropy::new()?, clock.now());
 ///
 /// let token = insecure_token("127.0.0.1:1", protocol, ClientId(1))?;
-/// let player = network.join(token, protocol, LinkConfig::default(), clock.now())?;
+/// let client = network.join(token, protocol, LinkConfig::default(), clock.now())?;
 /// network.run(clock.now(), Clock::unix());
-/// assert!(network.client(player).is_connected());
+/// assert!(network.client(client).is_connected());
 /// # Ok(())
 /// # }
 /// ```
 pub struct MemoryNetwork {
     server: Server,
     address: SocketAddr,
-    players: Vec<Player>,
+    clients: Vec<ClientEnd>,
     entropy: Box<dyn Entropy>,
 }
 
 /// A client of a [`MemoryNetwork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlayerId(usize);
+pub struct MemoryClientId(usize);
 
-struct Player {
+struct ClientEnd {
     client: Client,
     address: SocketAddr,
     up: Box<dyn Link>,
@@ -93,7 +93,7 @@ impl MemoryNetwork {
         Self {
             address: config.addresses.first().copied().unwrap_or(nowhere),
             server: Server::new(config, &mut entropy, now),
-            players: Vec::new(),
+            clients: Vec::new(),
             entropy: Box::new(entropy),
         }
     }
@@ -105,7 +105,7 @@ impl MemoryNetwork {
         protocol: ProtocolId,
         config: LinkConfig,
         now: Time,
-    ) -> Result<PlayerId, Denial> {
+    ) -> Result<MemoryClientId, Denial> {
         let links = (Direct::default(), Direct::default());
         self.join_over(links, token, protocol, config, now)
     }
@@ -118,18 +118,18 @@ impl MemoryNetwork {
         protocol: ProtocolId,
         config: LinkConfig,
         now: Time,
-    ) -> Result<PlayerId, Denial> {
-        let number = self.players.len();
+    ) -> Result<MemoryClientId, Denial> {
+        let number = self.clients.len();
         let client = Client::connect(token, protocol, config, &mut *self.entropy, now)?;
         // Loopback addresses, for the sake of the insecure key; each its own, for that of limits.
         let [_, high, middle, low] = (number as u32).to_be_bytes();
-        self.players.push(Player {
+        self.clients.push(ClientEnd {
             client,
             address: SocketAddr::from(([127, high, middle, low], 2)),
             up: Box::new(up),
             down: Box::new(down),
         });
-        Ok(PlayerId(number))
+        Ok(MemoryClientId(number))
     }
 
     /// The server.
@@ -142,8 +142,8 @@ impl MemoryNetwork {
     /// # Panics
     ///
     /// If it is one of another network.
-    pub fn client(&mut self, player: PlayerId) -> &mut Client {
-        &mut self.players[player.0].client
+    pub fn client(&mut self, id: MemoryClientId) -> &mut Client {
+        &mut self.clients[id.0].client
     }
 
     /// Does everything that is due: timers, departures, arrivals. Moments must not go back.
@@ -152,11 +152,11 @@ impl MemoryNetwork {
     pub fn run(&mut self, now: Time, unix: UnixTime) {
         loop {
             wake(&mut self.server, now);
-            for player in &mut self.players {
-                wake(&mut player.client, now);
+            for end in &mut self.clients {
+                wake(&mut end.client, now);
             }
             self.depart(now);
-            if !self.arrive(Moment { now, unix }) {
+            if !self.arrive(ClockReading { now, unix }) {
                 return;
             }
         }
@@ -164,46 +164,43 @@ impl MemoryNetwork {
 
     /// When [`run`](Self::run) has something to do next. `None` while nobody is connected.
     pub fn next_timeout(&self) -> Option<Time> {
-        let players = self.players.iter().flat_map(|player| {
-            let links = [player.up.next_delivery(), player.down.next_delivery()];
-            links
-                .into_iter()
-                .flatten()
-                .chain(player.client.next_timeout())
+        let clients = self.clients.iter().flat_map(|end| {
+            let links = [end.up.next_delivery(), end.down.next_delivery()];
+            links.into_iter().flatten().chain(end.client.next_timeout())
         });
-        players.chain(self.server.next_timeout()).min()
+        clients.chain(self.server.next_timeout()).min()
     }
 
     fn depart(&mut self, now: Time) {
-        for player in &mut self.players {
-            while let Some(transmit) = Machine::poll_transmit(&mut player.client, now) {
+        for end in &mut self.clients {
+            while let Some(transmit) = Machine::poll_transmit(&mut end.client, now) {
                 if transmit.to == self.address {
-                    player.up.send(now, transmit.bytes);
+                    end.up.send(now, transmit.bytes);
                 }
             }
         }
         while let Some(transmit) = Machine::poll_transmit(&mut self.server, now) {
-            let mut players = self.players.iter_mut();
-            if let Some(player) = players.find(|player| player.address == transmit.to) {
-                player.down.send(now, transmit.bytes);
+            let mut clients = self.clients.iter_mut();
+            if let Some(end) = clients.find(|end| end.address == transmit.to) {
+                end.down.send(now, transmit.bytes);
             }
         }
     }
 
     /// Whether anything did.
-    fn arrive(&mut self, moment: Moment) -> bool {
+    fn arrive(&mut self, clocks: ClockReading) -> bool {
         let mut any = false;
         let entropy = &mut *self.entropy;
-        for player in &mut self.players {
-            while let Some(bytes) = player.up.poll(moment.now) {
+        for end in &mut self.clients {
+            while let Some(bytes) = end.up.poll(clocks.now) {
                 any = true;
-                let from = player.address;
-                Machine::handle_datagram(&mut self.server, from, &bytes, moment, entropy);
+                let from = end.address;
+                Machine::handle_datagram(&mut self.server, from, &bytes, clocks, entropy);
             }
-            while let Some(bytes) = player.down.poll(moment.now) {
+            while let Some(bytes) = end.down.poll(clocks.now) {
                 any = true;
                 let from = self.address;
-                Machine::handle_datagram(&mut player.client, from, &bytes, moment, entropy);
+                Machine::handle_datagram(&mut end.client, from, &bytes, clocks, entropy);
             }
         }
         any

@@ -43,7 +43,7 @@ pub fn insecure_token(
 ) -> Result<ConnectToken, AddressError> {
     let mut servers = resolve(server)?;
     servers.retain(|address| address.ip().is_loopback());
-    servers.truncate(MOST_SERVERS);
+    servers.truncate(MAX_SERVERS);
     let grant = Grant {
         client,
         protocol,
@@ -57,4 +57,4 @@ pub fn insecure_token(
 }
 
 /// As many as a token has room for.
-const MOST_SERVERS: usize = 16;
+const MAX_SERVERS: usize = 16;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use prescient_transport::{BASE_DATAGRAM, Transmit};
 
-use crate::error::Trouble;
+use crate::error::SendFailure;
 use crate::port::is_refusal;
 use crate::statistics::SocketStatistics;
 
@@ -32,7 +32,7 @@ pub(crate) struct Batch<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     pub(crate) address: SocketAddr,
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) failure: Option<SendFailure>,
 }
 
 impl Destination {
@@ -42,7 +42,7 @@ impl Destination {
     const fn new(address: SocketAddr) -> Self {
         Self {
             address,
-            trouble: None,
+            failure: None,
         }
     }
 }
@@ -57,11 +57,11 @@ impl Outgoing {
         }
     }
 
-    /// Sends whatever `poll` gives, up to `most` datagrams in a call of `send`. False if the socket
+    /// Sends whatever `poll` gives, up to `max_segments` datagrams in a call of `send`. False if the socket
     /// takes no more for now; what it did not take stays here, and so does everything in `poll`.
     pub(crate) fn flush(
         &mut self,
-        most: usize,
+        max_segments: usize,
         mut poll: impl FnMut() -> Option<Transmit>,
         mut send: impl FnMut(&Batch<'_>) -> io::Result<()>,
         statistics: &mut SocketStatistics,
@@ -69,7 +69,7 @@ impl Outgoing {
     ) -> bool {
         loop {
             if self.bytes.is_empty() {
-                self.gather(most, &mut poll);
+                self.gather(max_segments, &mut poll);
             }
             if self.bytes.is_empty() {
                 return true;
@@ -85,7 +85,7 @@ impl Outgoing {
 
     /// Joins datagrams as long as they go to the same receiver and are equally long; only the last
     /// may be shorter.
-    fn gather(&mut self, most: usize, poll: &mut impl FnMut() -> Option<Transmit>) {
+    fn gather(&mut self, max_segments: usize, poll: &mut impl FnMut() -> Option<Transmit>) {
         while let Some(transmit) = self.next.take().or_else(&mut *poll) {
             if self.bytes.is_empty() {
                 self.to = transmit.to;
@@ -95,8 +95,8 @@ impl Outgoing {
             }
             let length = transmit.bytes.len();
             let is_whole = self.bytes.len().is_multiple_of(self.segment);
-            let is_room = self.bytes.len() < most.saturating_mul(self.segment)
-                && self.bytes.len() + length <= LONGEST_BATCH;
+            let is_room = self.bytes.len() < max_segments.saturating_mul(self.segment)
+                && self.bytes.len() + length <= MAX_BATCH;
             // What is longer than every way carries may be a probe that is not meant to arrive. It
             // goes alone: some systems give up batches for good after one that was too long.
             let fits = length == self.segment
@@ -159,7 +159,7 @@ impl Outgoing {
         destination: &mut Destination,
     ) {
         statistics.not_sent(error);
-        destination.trouble = Trouble::of(error).or(destination.trouble);
+        destination.failure = SendFailure::of(error).or(destination.failure);
     }
 }
 
@@ -173,7 +173,7 @@ fn attempt(
     match send(batch) {
         Err(error) if is_refusal(&error) => {
             statistics.undeliverable += 1;
-            destination.trouble = Some(Trouble::NobodyListens);
+            destination.failure = Some(SendFailure::NobodyListens);
             send(batch)
         }
         sent => sent,
@@ -181,7 +181,7 @@ fn attempt(
 }
 
 /// Headers and all, a batch is to the system one datagram of IP.
-const LONGEST_BATCH: usize = 65_000;
+const MAX_BATCH: usize = 65_000;
 
 #[cfg(test)]
 mod tests {

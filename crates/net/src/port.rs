@@ -70,7 +70,7 @@ impl<W: Waitable> Port<W> {
     }
 
     /// How many datagrams a batch may have.
-    pub(crate) fn most(&self) -> usize {
+    pub(crate) fn max_segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 
@@ -119,7 +119,7 @@ impl<W: Waitable> Port<W> {
     /// first of them was told already, and one is enough.
     #[cfg(unix)]
     fn forget_errors(&self) {
-        for _ in 0..MOST_ERRORS {
+        for _ in 0..MAX_ERRORS {
             let told = self.state.recv_transport_error(self.socket.reference());
             if !matches!(told, Ok(Some(_))) {
                 return;
@@ -152,4 +152,4 @@ fn is_about_sending(error: &io::Error) -> bool {
 }
 
 #[cfg(unix)]
-const MOST_ERRORS: usize = 1000;
+const MAX_ERRORS: usize = 1000;

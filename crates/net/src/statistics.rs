@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::error::Trouble;
+use crate::error::SendFailure;
 
 /// What went through a socket, and what did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,9 +61,9 @@ impl SocketStatistics {
     }
 
     pub(crate) fn not_sent(&mut self, error: &io::Error) {
-        let reason = match Trouble::of(error) {
-            Some(Trouble::NoRoute) => &mut self.not_sent.no_route,
-            Some(Trouble::Forbidden) => &mut self.not_sent.forbidden,
+        let reason = match SendFailure::of(error) {
+            Some(SendFailure::NoRoute) => &mut self.not_sent.no_route,
+            Some(SendFailure::Forbidden) => &mut self.not_sent.forbidden,
             _ if quinn_udp::is_msg_size_err(error) => &mut self.not_sent.too_long,
             _ => &mut self.not_sent.other,
         };

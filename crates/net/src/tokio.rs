@@ -9,7 +9,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
 
-use crate::driver::{Driver, LONGEST_FINISH};
+use crate::driver::{Driver, MAX_FINISH};
 use crate::error::OpenError;
 use crate::machine::Machine;
 use crate::port::Waitable;
@@ -55,7 +55,7 @@ impl<M: Machine> Driver<M, UdpSocket> {
     /// says the goodbyes of connections that were closed. Ends after a second, whatever arrives and
     /// whoever is still connected. What happens meanwhile is not told.
     pub async fn finish(&mut self) {
-        let end = self.now().after(LONGEST_FINISH);
+        let end = self.now().after(MAX_FINISH);
         while self.now() < end
             && let Some(due) = self.machine().next_timeout()
         {

@@ -142,7 +142,7 @@ fn a_server_that_starts_late_and_says_nothing() {
     reading.join().expect("no panic");
 }
 
-/// Fails if `Trouble::of` does not know the error, or the client gives up at the first.
+/// Fails if `SendFailure::of` does not know the error, or the client gives up at the first.
 #[test]
 fn servers_that_cannot_be_reached() {
     let silent = bind("127.0.0.1:0");

@@ -1,5 +1,5 @@
 //! Players who press keys, a server that moves them, and events: one shouts, and whoever sees him
-//! hears it. What a player presses travels with his object (`#[state(keys)]`), so that others know
+//! hears it. What a player presses travels with his entity (`#[state(keys)]`), so that others know
 //! it, too: `cargo run --release -p prescient --example events_and_input`.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use prescient::{
 struct Walker {
     #[state(step = 0.01, position)]
     x: f32,
-    /// The server fills this in: the keys that the object's owner holds down.
+    /// The server fills this in: the keys that the entity's owner holds down.
     #[state(keys)]
     keys: u8,
 }
@@ -48,13 +48,13 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
             let ServerEvent::Input { peer, input } = event else {
                 continue;
             };
-            if let Entry::Vacant(place) = walkers.entry(peer) {
+            if let Entry::Vacant(vacant) = walkers.entry(peer) {
                 let walker = Walker::default();
-                place.insert((server.step()?.spawn_for(peer, &walker)?, walker));
+                vacant.insert((server.step()?.spawn_for(peer, &walker)?, walker));
             }
             // Of keys that went down nothing gets lost, however short it was.
             if input.pressed.bits() & SHOUT != 0 {
-                server.announce(walkers[&peer].0.entity(), b"hey!")?;
+                server.send_entity_event(walkers[&peer].0.entity_ref(), b"hey!")?;
             }
         }
         for (owner, (_, walker)) in &mut walkers {
@@ -64,8 +64,8 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
             }
         }
         let mut step = server.step()?;
-        for (object, walker) in walkers.values() {
-            step.set(*object, walker)?;
+        for (entity, walker) in walkers.values() {
+            step.set(*entity, walker)?;
         }
         step.finish();
         server.send();
@@ -97,14 +97,14 @@ fn watch(mut client: Client) -> Result<(), CloseReason> {
         while let Some(event) = client.poll() {
             match event {
                 ClientEvent::Change(Change::Created(_)) => println!("somebody is there"),
-                ClientEvent::Change(Change::Updated(object)) => {
-                    let keys = client.get(object).map_or(0, |walker: Walker| walker.keys);
+                ClientEvent::Change(Change::Updated(entity)) => {
+                    let keys = client.get(entity).map_or(0, |walker: Walker| walker.keys);
                     if u64::from(keys) & RIGHT != 0 && !std::mem::replace(&mut walks, true) {
                         println!("he holds the key to the right down");
                     }
                 }
                 ClientEvent::Change(Change::Event {
-                    about: About::Object(_),
+                    about: About::Entity(_),
                     payload,
                     ..
                 }) => {

@@ -1,5 +1,5 @@
-//! A tank and its turret are two objects, and a turret that hangs in the air behind its tank looks
-//! wrong. Where a packet is too short for everything, objects of one group travel together.
+//! A tank and its turret are two entities, and a turret that hangs in the air behind its tank looks
+//! wrong. Where a packet is too short for everything, entities of one group travel together.
 //!
 //! The packets of this server have room for a few of sixteen tanks. It runs the same battle with
 //! groups and without: `cargo run --release -p prescient --example groups`.
@@ -22,7 +22,7 @@ struct Hull {
     #[state(only_on_spawn)]
     number: u16,
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
 }
 
 #[derive(State, Clone)]
@@ -32,7 +32,7 @@ struct Turret {
     #[state(only_on_spawn)]
     number: u16,
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -87,17 +87,17 @@ fn serve(mut server: Server, grouped: bool) -> Result<(), WorldError> {
         for number in 1..=16u16 {
             // Nobody could foretell where they go.
             let angle = (tick * u32::from(number)) as f32;
-            let place = [angle.sin() * 10.0, (angle * 1.7).cos() * 10.0];
+            let position = [angle.sin() * 10.0, (angle * 1.7).cos() * 10.0];
             let tank = if grouped { number } else { 0 };
             let hull = Hull {
                 tank,
                 number,
-                place,
+                position,
             };
             let turret = Turret {
                 tank,
                 number,
-                place,
+                position,
             };
             match tanks.get(usize::from(number) - 1) {
                 Some(&(lower, upper)) => {
@@ -115,16 +115,16 @@ fn serve(mut server: Server, grouped: bool) -> Result<(), WorldError> {
 
 /// How many of the tanks that are seen have their turret elsewhere, and how many are seen.
 fn look(client: &Client) -> (u32, u32) {
-    let all = |object| client.get::<Turret>(object);
-    let turrets: Vec<Turret> = client.objects().filter_map(all).collect();
+    let all = |entity| client.get::<Turret>(entity);
+    let turrets: Vec<Turret> = client.entities().filter_map(all).collect();
     let (mut apart, mut looks) = (0, 0);
     for hull in client
-        .objects()
-        .filter_map(|object| client.get::<Hull>(object))
+        .entities()
+        .filter_map(|entity| client.get::<Hull>(entity))
     {
         if let Some(turret) = turrets.iter().find(|turret| turret.number == hull.number) {
             looks += 1;
-            apart += u32::from(turret.place != hull.place);
+            apart += u32::from(turret.position != hull.position);
         }
     }
     (apart, looks)

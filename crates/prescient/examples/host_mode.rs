@@ -1,4 +1,4 @@
-//! A game that one of its players hosts: the host has a seat at the server, a guest comes through
+//! A game that one of its players hosts: the host has a local client at the server, a guest comes through
 //! the network, and both run the very same code: `cargo run --release -p prescient --example host_mode`.
 
 use std::error::Error;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // For friends elsewhere this would be `Server::bind`, and the guest would bring a token.
     let mut server = Server::local("127.0.0.1:0", Schema::of::<Runner>()?, Everything)?;
     let address = server.address().expect("it has a socket").to_string();
-    let host = server.seat_as(ClientId(1), Vec::new());
+    let host = server.local_client_as(ClientId(1), Vec::new());
     let guest = thread::spawn(move || {
         let client = Client::local(&address, Schema::of::<Runner>().expect("as above"));
         play(client.expect("the server runs"), "guest")
@@ -42,11 +42,11 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
         server.wait(Duration::from_millis(10));
         while let Some(event) = server.poll() {
             match event {
-                ServerEvent::Said { peer, payload, .. } => {
+                ServerEvent::Event { peer, payload, .. } => {
                     let name = String::from_utf8_lossy(&payload).into_owned();
                     let runner = Runner { x: 0.0, name };
-                    let object = server.step()?.spawn_for(peer, &runner)?;
-                    runners.push((peer, object, runner));
+                    let entity = server.step()?.spawn_for(peer, &runner)?;
+                    runners.push((peer, entity, runner));
                 }
                 ServerEvent::Left { peer, .. } => runners.retain(|(other, ..)| *other != peer),
                 _ => {}
@@ -57,12 +57,12 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
                 runner.x += if runner.name == "host" { 0.25 } else { 0.2 };
             }
             let mut step = server.step()?;
-            for (_, object, runner) in &runners {
-                step.set(*object, runner)?;
+            for (_, entity, runner) in &runners {
+                step.set(*entity, runner)?;
             }
             step.finish();
             if let Some((_, winner, _)) = runners.iter().find(|(.., runner)| runner.x >= 10.0) {
-                server.announce(winner.entity(), b"wins")?;
+                server.send_entity_event(winner.entity_ref(), b"wins")?;
                 over = true;
             }
         } else {
@@ -76,21 +76,23 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
 
 /// What a player does, with a socket or without.
 fn play(mut client: Client, name: &str) -> Result<(), CloseReason> {
-    client.tell(None, name.as_bytes()).expect("it has joined");
+    client
+        .send_event(None, name.as_bytes())
+        .expect("it has joined");
     loop {
         client.wait(Duration::from_millis(10));
         while let Some(event) = client.poll() {
             match event {
-                ClientEvent::Change(Change::Created(object)) => {
-                    if let Some(runner) = client.get::<Runner>(object) {
+                ClientEvent::Change(Change::Created(entity)) => {
+                    if let Some(runner) = client.get::<Runner>(entity) {
                         println!("{name} sees {}", runner.name);
                     }
                 }
                 ClientEvent::Change(Change::Event {
-                    about: About::Object(object),
+                    about: About::Entity(entity),
                     ..
                 }) => {
-                    if let Some(winner) = client.get::<Runner>(object) {
+                    if let Some(winner) = client.get::<Runner>(entity) {
                         println!("{name} sees that {} wins at {}", winner.name, winner.x);
                     }
                     client.leave();

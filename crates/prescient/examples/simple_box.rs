@@ -11,7 +11,7 @@ use prescient::{Change, Client, ClientEvent, Everything, Schema, Server, ServerE
 #[derive(State)]
 struct Slider {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,13 +24,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
-    let mut sliding = Slider { place: [0.0, 1.0] };
-    let object = server.step()?.spawn(&sliding)?;
+    let mut sliding = Slider {
+        position: [0.0, 1.0],
+    };
+    let entity = server.step()?.spawn(&sliding)?;
     for tick in 0.. {
         server.wait(Duration::from_millis(33));
         while let Some(event) = server.poll() {
             match event {
-                ServerEvent::Joined { peer, .. } => server.tell(peer, b"watch the box")?,
+                ServerEvent::Joined { peer, .. } => server.send_event(peer, b"watch the box")?,
                 ServerEvent::Left { .. } => {
                     server.shut_down();
                     return Ok(());
@@ -38,8 +40,8 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
                 _ => {}
             }
         }
-        sliding.place[0] = (tick as f32 * 0.1).sin() * 5.0;
-        server.step()?.set(object, &sliding)?;
+        sliding.position[0] = (tick as f32 * 0.1).sin() * 5.0;
+        server.step()?.set(entity, &sliding)?;
         server.send();
     }
     Ok(())
@@ -53,9 +55,9 @@ fn watch(server: &str) -> Result<(), Box<dyn Error>> {
         while let Some(event) = client.poll() {
             match event {
                 ClientEvent::Change(Change::Created(_)) => println!("there is a box"),
-                ClientEvent::Change(Change::Updated(object)) => {
+                ClientEvent::Change(Change::Updated(entity)) => {
                     updates += 1;
-                    if let Some(Slider { place: [x, _] }) = client.get(object) {
+                    if let Some(Slider { position: [x, _] }) = client.get(entity) {
                         println!("{:>1$}", "#", (x * 6.0 + 40.0) as usize);
                     }
                 }

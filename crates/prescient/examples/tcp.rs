@@ -18,7 +18,7 @@ use prescient_schema::Schema;
 #[derive(State)]
 struct Planet {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
 }
 
 /// Nothing gets lost in a stream, so what was sent can be learned from at once, without waiting for
@@ -53,14 +53,14 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
 
     let at = |tick: u32| {
         let angle = tick as f32 * 0.02;
-        let place = [angle.cos() * 50.0, angle.sin() * 50.0];
-        Planet { place }
+        let position = [angle.cos() * 50.0, angle.sin() * 50.0];
+        Planet { position }
     };
     let planet = server.step(Tick(1))?.spawn(&at(1))?;
     for tick in 2..=600 {
         server.step(Tick(tick))?.set(planet, &at(tick))?;
         if tick % 200 == 0 {
-            server.tell(peer, format!("{tick} steps around the sun").as_bytes())?;
+            server.send_event(peer, format!("{tick} steps around the sun").as_bytes())?;
         }
         while let Some(message) = server.poll_message(peer) {
             put(&mut stream, &message)?;
@@ -92,8 +92,8 @@ fn watch(mut stream: TcpStream) -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    for object in client.objects() {
-        if let Some(Planet { place: [x, y] }) = client.get(object) {
+    for entity in client.entities() {
+        if let Some(Planet { position: [x, y] }) = client.get(entity) {
             println!("in the end the planet is at {x:.2}, {y:.2}");
         }
     }

@@ -7,11 +7,11 @@
 use std::error::Error;
 
 use prescient::{
-    Client, ClientEvent, Distance, Object, PeerId, Ref, Relevance, Schema, Server, ServerEvent,
-    Sight, State, Subject, Viewer,
+    Candidate, Client, ClientEvent, Distance, EntityHandle, Observer, PeerId, Ref, Relevance,
+    Schema, Server, ServerEvent, State, Visibility,
 };
 
-/// A type may have several tables. Everybody who sees an object sees the first; the others are for
+/// A type may have several tables. Everybody who sees an entity sees the first; the others are for
 /// its owner, unless a `Relevance` says otherwise.
 #[derive(State, Clone)]
 #[state(tables(public, private))]
@@ -28,14 +28,19 @@ struct Scout {
 struct NearOrFriend(Distance);
 
 impl Relevance for NearOrFriend {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
-        let is_friend = viewer.team != 0 && viewer.team == subject.team;
-        let near = self.0.sight(viewer, subject, seen);
-        near.or(is_friend.then_some(Sight::PUBLIC))
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        seen: Option<Visibility>,
+    ) -> Option<Visibility> {
+        let is_friend = observer.team != 0 && observer.team == candidate.team;
+        let near = self.0.visibility(observer, candidate, seen);
+        near.or(is_friend.then_some(Visibility::PUBLIC))
     }
 
-    fn reach(&self, viewer: &Viewer) -> Option<f64> {
-        self.0.reach(viewer)
+    fn reach(&self, observer: &Observer) -> Option<f64> {
+        self.0.reach(observer)
     }
 }
 
@@ -43,19 +48,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Seen from 20 on, and until 25, so that nobody comes and goes at the rim.
     let policy = NearOrFriend(Distance::new(20.0, 25.0));
     let mut server = Server::offline(Schema::of::<Scout>()?, policy)?;
-    let mut clients = [server.seat(), server.seat(), server.seat()];
+    let mut clients = [
+        server.local_client(),
+        server.local_client(),
+        server.local_client(),
+    ];
     let peers = joined(&mut server);
 
     let mut scouts: Vec<(Ref<Scout>, Scout)> = Vec::new();
-    let places = [("ann", 0.0, 1), ("bob", 100.0, 1), ("eve", -50.0, 2)];
-    for (&peer, (name, x, team)) in peers.iter().zip(places) {
+    let positions = [("ann", 0.0, 1), ("bob", 100.0, 1), ("eve", -50.0, 2)];
+    for (&peer, (name, x, team)) in peers.iter().zip(positions) {
         let name = name.into();
         let scout = Scout { x, name, arrows: 7 };
-        let object = server.step()?.spawn_for(peer, &scout)?;
+        let entity = server.step()?.spawn_for(peer, &scout)?;
         // From where a player looks, and whose friend it is.
-        server.stage().look_from_object(peer, object.entity())?;
-        server.stage().set_team(peer, team)?;
-        scouts.push((object, scout));
+        server.follow(peer, entity.entity_ref())?;
+        server.set_team(peer, team)?;
+        scouts.push((entity, scout));
     }
 
     let mut shown = vec![String::new(); 3];
@@ -72,7 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     return Err(reason.into());
                 }
             }
-            let seen = client.objects().map(|object| describe(client, object));
+            let seen = client.entities().map(|entity| describe(client, entity));
             let mut seen: Vec<_> = seen.collect();
             seen.sort();
             let seen = seen.join(", ");
@@ -86,10 +95,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn describe(client: &Client, object: Object) -> String {
-    let name = client.get::<Scout>(object).map(|scout| scout.name);
+fn describe(client: &Client, entity: EntityHandle) -> String {
+    let name = client.get::<Scout>(entity).map(|scout| scout.name);
     // `None` where the table is not shown.
-    let private: Option<Scout> = client.get_table(object, "private");
+    let private: Option<Scout> = client.get_table(entity, "private");
     let arrows = private.map(|scout| format!(" and {} arrows", scout.arrows));
     name.unwrap_or_default() + &arrows.unwrap_or_default()
 }

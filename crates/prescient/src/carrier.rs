@@ -19,17 +19,17 @@ use crate::local::{Arrival, LocalClient, LocalPeer, pair};
 /// What carries a client's messages.
 pub(crate) enum ClientCarrier {
     Socket(Box<BlockingClient>),
-    Seat(Seat),
+    Local(LocalCarrier),
 }
 
 /// A client in the server's process.
-pub(crate) struct Seat {
+pub(crate) struct LocalCarrier {
     line: LocalClient,
     clock: Clock,
-    /// What the server takes from others, it takes from a seat.
-    longest: usize,
+    /// What the server takes from others, it takes from a local client.
+    max_message: usize,
     /// An input for which there was no room.
-    unsaid: Option<Input>,
+    unsent_input: Option<Input>,
 }
 
 impl ClientCarrier {
@@ -37,7 +37,7 @@ impl ClientCarrier {
     pub fn poll(&mut self) -> Option<ClientEvent> {
         match self {
             Self::Socket(net) => net.poll(),
-            Self::Seat(seat) => seat.poll(),
+            Self::Local(local_client) => local_client.poll(),
         }
     }
 
@@ -45,14 +45,14 @@ impl ClientCarrier {
     pub fn wait_until(&mut self, deadline: Time) -> Option<ClientEvent> {
         match self {
             Self::Socket(net) => net.wait_until(deadline),
-            Self::Seat(seat) => seat.wait_until(deadline),
+            Self::Local(local_client) => local_client.wait_until(deadline),
         }
     }
 
     pub fn now(&self) -> Time {
         match self {
             Self::Socket(net) => net.now(),
-            Self::Seat(seat) => seat.clock.now(),
+            Self::Local(local_client) => local_client.clock.now(),
         }
     }
 
@@ -63,9 +63,9 @@ impl ClientCarrier {
                 net.flush();
                 sent
             }
-            Self::Seat(seat) => {
-                check_length(message, seat.longest)?;
-                seat.line.send(letter(channel, message))
+            Self::Local(local_client) => {
+                check_length(message, local_client.max_message)?;
+                local_client.line.send(received_message(channel, message))
             }
         }
     }
@@ -78,7 +78,7 @@ impl ClientCarrier {
                 net.flush();
                 Ok(())
             }
-            Self::Seat(seat) => seat.push_input(tick, input),
+            Self::Local(local_client) => local_client.push_input(tick, input),
         }
     }
 
@@ -89,7 +89,7 @@ impl ClientCarrier {
                 net.with(|client, now| client.close(reason, now));
                 net.finish();
             }
-            Self::Seat(seat) => seat.line.close(reason),
+            Self::Local(local_client) => local_client.line.close(reason),
         }
     }
 
@@ -98,29 +98,29 @@ impl ClientCarrier {
         match self {
             Self::Socket(net) if net.machine().is_connected() => JoinError::NoAnswer,
             Self::Socket(net) => net.explain(error).into(),
-            Self::Seat(_) => JoinError::NoAnswer,
+            Self::Local(_) => JoinError::NoAnswer,
         }
     }
 
-    /// Where the connection's datagrams arrive; a seat has none.
+    /// Where the connection's datagrams arrive; a local client has none.
     #[cfg(unix)]
     pub fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         match self {
             Self::Socket(net) => Some(std::os::fd::AsFd::as_fd(&**net)),
-            Self::Seat(_) => None,
+            Self::Local(_) => None,
         }
     }
 
-    /// What the connection has seen; a seat has none.
+    /// What the connection has seen; a local client has none.
     pub fn statistics(&self) -> Option<Statistics> {
         match self {
             Self::Socket(net) => net.machine().statistics(),
-            Self::Seat(_) => None,
+            Self::Local(_) => None,
         }
     }
 }
 
-impl Seat {
+impl LocalCarrier {
     fn poll(&self) -> Option<ClientEvent> {
         match self.line.poll()? {
             Arrival::Received(received) => Some(ClientEvent::Received(received)),
@@ -132,8 +132,8 @@ impl Seat {
         if input.fields.len() > MAX_FIELDS {
             return Err(InputError::Fields(input.fields.len()));
         }
-        if let Some(unsaid) = self.unsaid.take() {
-            input.pressed = input.pressed.or(unsaid.pressed);
+        if let Some(unsent_input) = self.unsent_input.take() {
+            input.pressed = input.pressed.or(unsent_input.pressed);
         }
         let sent = self.line.send(Received::Input {
             tick,
@@ -142,7 +142,7 @@ impl Seat {
         match sent {
             // What was pressed meanwhile is said with what comes next.
             Err(SendError::Backlogged) => {
-                self.unsaid = Some(input);
+                self.unsent_input = Some(input);
                 Ok(())
             }
             Err(_) => Err(InputError::NotConnected),
@@ -165,52 +165,52 @@ impl Seat {
 pub(crate) struct ServerCarrier {
     /// `None` for a server that nobody else can join.
     net: Option<BlockingServer>,
-    seats: BTreeMap<PeerId, LocalPeer>,
-    /// How many seats there ever were.
-    seated: u64,
+    local_clients: BTreeMap<PeerId, LocalPeer>,
+    /// How many local clients there ever were.
+    local_clients_added: u64,
     clock: Clock,
-    longest: usize,
+    max_message: usize,
 }
 
 impl ServerCarrier {
     pub fn new(net: Option<BlockingServer>, link: &LinkConfig) -> Self {
         Self {
             net,
-            seats: BTreeMap::new(),
-            seated: 0,
+            local_clients: BTreeMap::new(),
+            local_clients_added: 0,
             clock: Clock::start(),
-            longest: link.longest_message,
+            max_message: link.max_message,
         }
     }
 
-    /// A new seat, and what to call who sits there. Connections have random numbers of 64 bits, so
+    /// A new local client, and what to call who sits there. Connections have random numbers of 64 bits, so
     /// the small ones are free.
-    pub fn seat(&mut self) -> (PeerId, ClientCarrier) {
+    pub fn add_local_client(&mut self) -> (PeerId, ClientCarrier) {
         let (line, peer) = pair();
-        self.seated += 1;
-        let id = PeerId(self.seated);
-        self.seats.insert(id, peer);
-        let seat = Seat {
+        self.local_clients_added += 1;
+        let id = PeerId(self.local_clients_added);
+        self.local_clients.insert(id, peer);
+        let local_client = LocalCarrier {
             line,
             clock: Clock::start(),
-            longest: self.longest,
-            unsaid: None,
+            max_message: self.max_message,
+            unsent_input: None,
         };
-        (id, ClientCarrier::Seat(seat))
+        (id, ClientCarrier::Local(local_client))
     }
 
-    pub fn seats(&self) -> &BTreeMap<PeerId, LocalPeer> {
-        &self.seats
+    pub fn local_clients(&self) -> &BTreeMap<PeerId, LocalPeer> {
+        &self.local_clients
     }
 
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<ServerEvent> {
-        // Seats first: every look into the socket may take some time.
-        let inside = self.poll_seats();
+        // Local clients first: every look into the socket may take some time.
+        let inside = self.poll_local_clients();
         inside.or_else(|| self.net.as_mut().and_then(BlockingServer::poll))
     }
 
-    /// The same, but sleeps until something came through the socket, or until then. What seats say
+    /// The same, but sleeps until something came through the socket, or until then. What local clients say
     /// meanwhile waits to be polled.
     pub fn wait_until(&mut self, deadline: Time) -> Option<ServerEvent> {
         let left = deadline.since(self.clock.now());
@@ -236,10 +236,10 @@ impl ServerCarrier {
         channel: ChannelId,
         message: &[u8],
     ) -> Result<(), SendError> {
-        match (self.seats.get(&peer), &mut self.net) {
-            (Some(seat), _) => {
-                check_length(message, self.longest)?;
-                seat.send(letter(channel, message))
+        match (self.local_clients.get(&peer), &mut self.net) {
+            (Some(local_client), _) => {
+                check_length(message, self.max_message)?;
+                local_client.send(received_message(channel, message))
             }
             (None, Some(net)) => {
                 net.with(|server, now| server.send(connection(peer), channel, message, now))
@@ -254,7 +254,7 @@ impl ServerCarrier {
         net.is_some_and(|net| net.machine().is_waiting(connection(peer), channel))
     }
 
-    /// Takes no more messages and inputs of a connection, or takes them again. A seat waits by itself.
+    /// Takes no more messages and inputs of a connection, or takes them again. A local client waits by itself.
     pub fn pause(&mut self, peer: PeerId, is_paused: bool) {
         if let Some(net) = &mut self.net {
             net.with(|server, _| server.pause(connection(peer), is_paused));
@@ -269,8 +269,8 @@ impl ServerCarrier {
 
     /// Ends a connection; that it did is still to be polled.
     pub fn close(&mut self, peer: PeerId, reason: CloseReason) {
-        match (self.seats.get(&peer), &mut self.net) {
-            (Some(seat), _) => seat.close(reason),
+        match (self.local_clients.get(&peer), &mut self.net) {
+            (Some(local_client), _) => local_client.close(reason),
             (None, Some(net)) => {
                 net.with(|server, now| server.close(connection(peer), reason, now));
             }
@@ -295,13 +295,14 @@ impl ServerCarrier {
         net.unwrap_or_default()
     }
 
-    /// What a connection has seen; a seat has none.
+    /// What a connection has seen; a local client has none.
     pub fn statistics(&self, peer: PeerId) -> Option<Statistics> {
         self.net.as_ref()?.machine().statistics(connection(peer))
     }
 
-    fn poll_seats(&mut self) -> Option<ServerEvent> {
-        let mut arrivals = (self.seats.iter()).filter_map(|(id, seat)| Some((*id, seat.poll()?)));
+    fn poll_local_clients(&mut self) -> Option<ServerEvent> {
+        let mut arrivals = (self.local_clients.iter())
+            .filter_map(|(id, local_client)| Some((*id, local_client.poll()?)));
         let (peer, arrival) = arrivals.next()?;
         let connection = connection(peer);
         match arrival {
@@ -310,7 +311,7 @@ impl ServerCarrier {
                 received,
             }),
             Arrival::Closed(reason) => {
-                self.seats.remove(&peer);
+                self.local_clients.remove(&peer);
                 Some(ServerEvent::Closed { connection, reason })
             }
         }
@@ -321,7 +322,7 @@ fn connection(peer: PeerId) -> ConnectionId {
     ConnectionId(peer.0)
 }
 
-fn letter(channel: ChannelId, message: &[u8]) -> Received {
+fn received_message(channel: ChannelId, message: &[u8]) -> Received {
     Received::Message {
         channel,
         message: message.to_vec(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prescient_codec::DecodeError;
 use prescient_net::{AddressError, BlockingClient, Clock, insecure_token};
 use prescient_replication::{
-    Change, ClientConfig, ClientError, Object, Place, SetError, SettingsMismatch, Tick,
+    Change, ClientConfig, ClientError, EntityHandle, Position, SetError, SettingsMismatch, Tick,
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
 use prescient_transport::{
@@ -94,7 +94,7 @@ pub struct Client {
     /// What has to arrive and there was no room for.
     unsent: Option<Vec<u8>>,
     /// The keys that were down when last asked, and the number of that input.
-    held: Keys,
+    keys_down: Keys,
     pushed: InputTick,
     events: VecDeque<ClientEvent>,
     statistics: ViewStatistics,
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// A client that has joined already.
-    pub(crate) fn seated(view: prescient_replication::Client, carrier: ClientCarrier) -> Self {
+    pub(crate) fn from_local(view: prescient_replication::Client, carrier: ClientCarrier) -> Self {
         let mut client = Self::new(view, carrier, ClientOptions::default());
         client.joined = true;
         client
@@ -197,7 +197,7 @@ impl Client {
             lost: None,
             unanswered: false,
             unsent: None,
-            held: Keys::NONE,
+            keys_down: Keys::NONE,
             pushed: InputTick(0),
             events: VecDeque::new(),
             statistics: ViewStatistics::default(),
@@ -239,7 +239,7 @@ impl Client {
     }
 
     /// Its socket, to wait for several clients at once; `None` for a
-    /// [`seat`](crate::Server::seat). It is another one after a
+    /// [`local_client`](crate::Server::local_client). It is another one after a
     /// [`Reconnected`](ClientEvent::Reconnected). Read from it with [`poll`](Self::poll) alone, and do so every
     /// few milliseconds also if nothing arrives: there may be something to send.
     #[cfg(unix)]
@@ -272,45 +272,45 @@ impl Client {
     }
 
     /// Everything that is shown.
-    pub fn objects(&self) -> impl Iterator<Item = Object> {
-        self.view.objects()
+    pub fn entities(&self) -> impl Iterator<Item = EntityHandle> {
+        self.view.entities()
     }
 
-    /// An object as its first table has it; `None` if it is of another type or gone.
-    pub fn get<T: State>(&self, object: Object) -> Option<T> {
-        self.view.get(object)
+    /// An entity as its first table has it; `None` if it is of another type or gone.
+    pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
+        self.view.get(entity)
     }
 
-    /// An object as a table has it; `None` if that table is not shown.
-    pub fn get_table<T: State>(&self, object: Object, table: &str) -> Option<T> {
-        self.view.get_table(object, table)
+    /// An entity as a table has it; `None` if that table is not shown.
+    pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
+        self.view.get_table(entity, table)
     }
 
-    /// The object that a reference in a value refers to; `None` if it is not there, or not yet.
-    pub fn resolve(&self, reference: EntityRef) -> Option<Object> {
+    /// The entity that a reference in a value refers to; `None` if it is not there, or not yet.
+    pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
         self.view.resolve(reference)
     }
 
-    /// What a reference to an object is, to be put into a value that the server is sent.
-    pub fn reference(&self, object: Object) -> Option<EntityRef> {
-        self.view.reference(object)
+    /// What a reference to an entity is, to be put into a value that the server is sent.
+    pub fn reference(&self, entity: EntityHandle) -> Option<EntityRef> {
+        self.view.reference(entity)
     }
 
-    /// Where an object is as seen from another, exact however far both are from the origin.
-    pub fn offset(&self, object: Object, from: Object) -> Option<Place> {
-        self.view.offset(object, from)
+    /// Where an entity is as seen from another, exact however far both are from the origin.
+    pub fn offset(&self, entity: EntityHandle, from: EntityHandle) -> Option<Position> {
+        self.view.offset(entity, from)
     }
 
     /// Whether this client is in charge of an object: the server let it
-    /// ([`Step::entrust`](crate::Step::entrust)), and what it [`set`](Self::set)s is what everybody
+    /// ([`WorldStep::grant_authority`](crate::WorldStep::grant_authority)), and what it [`set`](Self::set)s is what everybody
     /// sees.
-    pub fn is_in_charge(&self, object: Object) -> bool {
-        self.view.is_in_charge(object)
+    pub fn has_authority(&self, entity: EntityHandle) -> bool {
+        self.view.has_authority(entity)
     }
 
-    /// An object that this client is in charge of is like this now; [`report`](Self::report) says so.
-    pub fn set<T: State>(&mut self, object: Object, value: &T) -> Result<(), SetError> {
-        self.view.set(object, value)
+    /// An entity that this client is in charge of is like this now; [`report`](Self::report) says so.
+    pub fn set<T: State>(&mut self, entity: EntityHandle, value: &T) -> Result<(), SetError> {
+        self.view.set(entity, value)
     }
 
     /// Tells the server what this client has [`set`](Self::set), once per tick of the game.
@@ -318,7 +318,7 @@ impl Client {
         if self.lost.is_some() {
             return;
         }
-        if let Some(message) = self.view.report(Some(LONGEST_REPORT)) {
+        if let Some(message) = self.view.report(Some(MAX_REPORT_BYTES)) {
             // What a connection has no room for is lost, as it might be on the way.
             let _ = self.carrier.send(STATE, &message);
         }
@@ -334,13 +334,17 @@ impl Client {
         self.view.tick()
     }
 
-    /// Tells the server something, perhaps about an object; if that is gone, nothing is said. Not
+    /// Tells the server something, perhaps about an entity; if that is gone, nothing is said. Not
     /// before the server let us in.
-    pub fn tell(&mut self, about: Option<Object>, payload: &[u8]) -> Result<(), SendError> {
+    pub fn send_event(
+        &mut self,
+        about: Option<EntityHandle>,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
         if !self.is_connected() {
             return Err(SendError::NotConnected);
         }
-        let Some(message) = self.view.tell(about, payload) else {
+        let Some(message) = self.view.send_event(about, payload) else {
             return Ok(());
         };
         self.send_messages();
@@ -354,13 +358,13 @@ impl Client {
     /// key press gets lost on the way, and ticks in which nothing changes are next to free.
     ///
     /// The server hears of them ([`Input`](crate::ServerEvent::Input),
-    /// [`keys`](crate::Server::keys)), and so does everybody who sees the player's objects, if their
+    /// [`keys`](crate::Server::keys)), and so does everybody who sees the player's entities, if their
     /// type has a field for them: `#[state(keys)] keys: u32`.
     pub fn press(&mut self, keys: u64) -> Result<(), InputError> {
-        let held = Keys::from_bits(keys);
+        let keys_down = Keys::from_bits(keys);
         self.act(Input {
-            held,
-            pressed: held.without(self.held),
+            keys_down,
+            pressed: keys_down.without(self.keys_down),
             ..Input::default()
         })
     }
@@ -371,9 +375,9 @@ impl Client {
         if !self.is_connected() {
             return Err(InputError::NotConnected);
         }
-        let (tick, held) = (InputTick(self.pushed.0 + 1), input.held);
+        let (tick, keys_down) = (InputTick(self.pushed.0 + 1), input.keys_down);
         self.carrier.push_input(tick, input)?;
-        (self.pushed, self.held) = (tick, held);
+        (self.pushed, self.keys_down) = (tick, keys_down);
         Ok(())
     }
 
@@ -383,7 +387,7 @@ impl Client {
     }
 
     /// What the connection has seen so far; `None` without one, as for a client that
-    /// [sits](crate::Server::seat) beside its server.
+    /// [sits](crate::Server::local_client) beside its server.
     pub fn statistics(&self) -> Option<Statistics> {
         self.carrier.statistics()
     }
@@ -493,7 +497,7 @@ impl Client {
         self.carrier = carrier;
         self.view.reconnect();
         (self.unanswered, self.unsent) = (false, None);
-        (self.held, self.pushed) = (Keys::NONE, InputTick(0));
+        (self.keys_down, self.pushed) = (Keys::NONE, InputTick(0));
     }
 
     /// Tells the server what was applied.
@@ -547,4 +551,4 @@ pub fn local_token(server: &str) -> Result<ConnectToken, AddressError> {
 const TURN: Duration = Duration::from_millis(50);
 
 /// Bytes of a report at most, so that it fits into a packet.
-const LONGEST_REPORT: usize = 1100;
+const MAX_REPORT_BYTES: usize = 1100;

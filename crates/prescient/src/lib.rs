@@ -13,22 +13,22 @@
 //! #[derive(State)]
 //! struct Crate {
 //!     #[state(step = 0.01, position)]
-//!     place: [f32; 3],
+//!     position: [f32; 3],
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut server = Server::local("127.0.0.1:4000", Schema::of::<Crate>()?, Everything)?;
-//! let mut falling = Crate { place: [0.0, 100.0, 0.0] };
-//! let object = server.step()?.spawn(&falling)?;
+//! let mut falling = Crate { position: [0.0, 100.0, 0.0] };
+//! let entity = server.step()?.spawn(&falling)?;
 //! loop {
 //!     server.wait(Duration::from_millis(33));
 //!     while let Some(event) = server.poll() {
 //!         if let ServerEvent::Joined { peer, .. } = event {
-//!             server.tell(peer, b"welcome")?;
+//!             server.send_event(peer, b"welcome")?;
 //!         }
 //!     }
-//!     falling.place[1] = (falling.place[1] - 0.3).max(0.0);
-//!     server.step()?.set(object, &falling)?;
+//!     falling.position[1] = (falling.position[1] - 0.3).max(0.0);
+//!     server.step()?.set(entity, &falling)?;
 //!     server.send();
 //! }
 //! # }
@@ -41,7 +41,7 @@
 //! # #[derive(State)]
 //! # struct Crate {
 //! #     #[state(step = 0.01, position)]
-//! #     place: [f32; 3],
+//! #     position: [f32; 3],
 //! # }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,9 +50,9 @@
 //!     client.wait(std::time::Duration::from_millis(16));
 //!     while let Some(event) = client.poll() {
 //!         match event {
-//!             ClientEvent::Change(Change::Updated(object)) => {
-//!                 let seen: Option<Crate> = client.get(object);
-//!                 println!("{:?}", seen.map(|seen| seen.place));
+//!             ClientEvent::Change(Change::Updated(entity)) => {
+//!                 let seen: Option<Crate> = client.get(entity);
+//!                 println!("{:?}", seen.map(|seen| seen.position));
 //!             }
 //!             ClientEvent::Left(reason) => return Err(reason.into()),
 //!             _ => {}
@@ -64,7 +64,7 @@
 //!
 //! [`Server::local`] and [`Client::local`] share a key that everybody knows and therefore stay on one
 //! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]). A player at the
-//! server's own machine takes a [`Server::seat`], and a game that is played alone is a
+//! server's own machine takes a [`Server::local_client`], and a game that is played alone is a
 //! [`Server::offline`] with a seat: the same two loops, on one thread or two.
 //!
 //! How state is coded is the server's to decide ([`ServerOptions::replication`]), and clients do as they
@@ -98,8 +98,8 @@
 //! | gauge | of what |
 //! |---|---|
 //! | `prescient_peers` | clients that are there |
-//! | `prescient_objects` | objects in the world |
-//! | `prescient_objects_visible` | objects that clients are shown, summed over all of them |
+//! | `prescient_entities` | entities in the world |
+//! | `prescient_entities_visible` | entities that clients are shown, summed over all of them |
 
 mod backlog;
 mod carrier;

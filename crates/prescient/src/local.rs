@@ -119,7 +119,7 @@ impl Line {
         if state.end.is_some() {
             return Err(SendError::NotConnected);
         }
-        if state.bytes + cost > MOST_WAITING {
+        if state.bytes + cost > MAX_WAITING_BYTES {
             return Err(SendError::Backlogged);
         }
         state.bytes += cost;
@@ -134,8 +134,8 @@ impl Line {
             state.bytes -= cost(&what);
             return Some(Arrival::Received(what));
         }
-        let (reason, is_said) = state.end.as_mut()?;
-        (!std::mem::replace(is_said, true)).then_some(Arrival::Closed(*reason))
+        let (reason, is_reported) = state.end.as_mut()?;
+        (!std::mem::replace(is_reported, true)).then_some(Arrival::Closed(*reason))
     }
 
     /// The first reason counts.
@@ -175,7 +175,7 @@ fn cost(what: &Received) -> usize {
 }
 
 /// Bytes that may wait in either direction, as many as for a connection.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_WAITING_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

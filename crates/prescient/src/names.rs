@@ -6,9 +6,10 @@
 pub use prescient_codec::{Policy, Profile};
 pub use prescient_net::{key_from_text, token_from_text};
 pub use prescient_replication::{
-    About, Change, ClientConfig, Config, Distance, Divergence, Everything, Factory, Object, Owned,
-    PeerError, PeerId, PeerStatistics, Place, Relevance, ServerConfig, SetError, SettingsMismatch,
-    Sight, Step, Subject, Tick, Tolerance, Viewer, Views, Weight, World, WorldError,
+    About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, Everything,
+    Factory, Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Relevance, ServerConfig,
+    SetError, SettingsMismatch, Tick, Tolerance, Views, Visibility, Weight, World, WorldError,
+    WorldStep,
 };
 pub use prescient_schema::{Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State};
 pub use prescient_transport::{

@@ -124,8 +124,8 @@ impl Lost {
         })
     }
 
-    /// What time demands. An attempt may take `longest`.
-    pub(crate) fn tend(&mut self, how: &Reconnect, longest: Duration, now: Time) -> Due {
+    /// What time demands. An attempt may take `attempt_timeout`.
+    pub(crate) fn tend(&mut self, how: &Reconnect, attempt_timeout: Duration, now: Time) -> Due {
         let (Attempt::Waits(due) | Attempt::Runs(due)) = self.attempt;
         if now < due {
             return Due::Nothing;
@@ -137,7 +137,7 @@ impl Lost {
             self.attempt = Attempt::Waits(now.after(PAUSE));
             return Due::Nothing;
         };
-        self.attempt = Attempt::Runs(now.after(longest));
+        self.attempt = Attempt::Runs(now.after(attempt_timeout));
         Due::Attempt(Box::new(token))
     }
 

@@ -1,11 +1,11 @@
 //! A server: a world, a socket, and everybody who joined.
 
 mod account;
-mod attention;
+mod apply_monitor;
 mod event;
-mod hearing;
 mod options;
 mod queue;
+mod receive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use prescient_net::{BlockingServer, Socket, resolve};
 use prescient_replication::{
-    ClientConfig, PeerError, PeerId, Relevance, Step, Tick, World, WorldError,
+    ClientConfig, PeerError, PeerId, Position, Relevance, Tick, World, WorldError, WorldStep,
 };
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{ClientId, CloseReason, ProtocolId, TokenKey};
@@ -26,7 +26,7 @@ use crate::protocol::{EVENTS, STATE, protocol};
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
-use attention::Attention;
+use apply_monitor::ApplyMonitor;
 pub use event::ServerEvent;
 pub use options::ServerOptions;
 use queue::EventQueue;
@@ -45,7 +45,7 @@ pub struct Server {
     refused: BTreeSet<PeerId>,
     /// What connections had no room for.
     backlogs: BTreeMap<PeerId, Backlog>,
-    attention: Attention,
+    apply_monitor: ApplyMonitor,
     meters: Meters,
     events: EventQueue,
 }
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// A server without a socket, for a game that is played alone: only its own
-    /// [`seat`](Self::seat)s can join.
+    /// [`local_client`](Self::local_client)s can join.
     pub fn offline(
         schema: Schema,
         relevance: impl Relevance + 'static,
@@ -115,7 +115,7 @@ impl Server {
             arriving: BTreeMap::new(),
             refused: BTreeSet::new(),
             backlogs: BTreeMap::new(),
-            attention: Attention::default(),
+            apply_monitor: ApplyMonitor::default(),
             meters: Meters::default(),
             events: EventQueue::default(),
         })
@@ -126,26 +126,26 @@ impl Server {
     /// it is dropped.
     ///
     /// [`Joined`](ServerEvent::Joined) says that it is client 0, as whom
-    /// [`Client::local`] joins, too; [`seat_as`](Self::seat_as) has it be somebody else.
-    pub fn seat(&mut self) -> Client {
-        self.seat_as(ClientId(0), Vec::new())
+    /// [`Client::local`] joins, too; [`local_client_as`](Self::local_client_as) has it be somebody else.
+    pub fn local_client(&mut self) -> Client {
+        self.local_client_as(ClientId(0), Vec::new())
     }
 
     /// The same for a player of whom [`Joined`](ServerEvent::Joined) says what the token of others
     /// would say.
-    pub fn seat_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
+    pub fn local_client_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
         let config = ClientConfig {
             max_entities: self.options.replication.codec.max_entities,
             ..ClientConfig::default()
         };
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
-        let (peer, carrier) = self.carrier.seat();
+        let (peer, carrier) = self.carrier.add_local_client();
         self.welcome(peer, client, data);
         while let Some(message) = view.poll_message() {
-            self.hear(peer, &message);
+            self.handle_message(peer, &message);
         }
-        Client::seated(view, carrier)
+        Client::from_local(view, carrier)
     }
 
     /// What tokens for it have to name.
@@ -159,10 +159,10 @@ impl Server {
     }
 
     /// Begins the next tick, in which things happen to the world until this is dropped.
-    pub fn step(&mut self) -> Result<Step<'_>, WorldError> {
+    pub fn step(&mut self) -> Result<WorldStep<'_>, WorldError> {
         watch::span!("step");
-        let stage = self.stage();
-        stage.step(next_tick(stage))
+        let world_server = self.worlds.first_mut();
+        world_server.step(next_tick(world_server))
     }
 
     /// The world, or the first of several.
@@ -171,14 +171,14 @@ impl Server {
     }
 
     /// Opens another world of the same schema: another map, match or room. It has ticks of its own,
-    /// and things happen in it through its [`stage_of`](Self::stage_of).
+    /// and things happen in it through [`step_in`](Self::step_in).
     pub fn open_world(
         &mut self,
         relevance: impl Relevance + 'static,
     ) -> Result<WorldId, WorldError> {
         let (schema, config) = (self.world().schema().clone(), self.options.replication);
-        let stage = prescient_replication::Server::new(schema, config, relevance)?;
-        Ok(self.worlds.open(stage))
+        let world_server = prescient_replication::Server::new(schema, config, relevance)?;
+        Ok(self.worlds.open(world_server))
     }
 
     /// Closes a world that nobody is in.
@@ -189,7 +189,7 @@ impl Server {
     /// Moves a peer to another world, from where it is shown that one; it has no eye and no team
     /// there yet. Its client hears that it [`Entered`](prescient_replication::Change::Entered).
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
-        self.meters.forget(self.worlds.home(peer), peer);
+        self.meters.forget(self.worlds.world_of(peer), peer);
         self.worlds.move_to(peer, world)?;
         // Who is told where it is can make something of what it is shown by the next tick.
         self.send_messages(peer);
@@ -197,22 +197,25 @@ impl Server {
     }
 
     /// Begins the next tick of a world; `None` if there is none.
-    pub fn step_in(&mut self, world: WorldId) -> Option<Result<Step<'_>, WorldError>> {
+    pub fn step_in(&mut self, world: WorldId) -> Option<Result<WorldStep<'_>, WorldError>> {
         watch::span!("step");
-        let stage = self.worlds.get_mut(world)?;
-        Some(stage.step(next_tick(stage)))
+        let world_server = self.worlds.get_mut(world)?;
+        Some(world_server.step(next_tick(world_server)))
     }
 
     /// Sends everybody what is new since the last time.
     pub fn send(&mut self) {
         watch::span!("send");
-        let peers = self.worlds.iter().flat_map(|stage| stage.peers());
+        let peers = self
+            .worlds
+            .iter()
+            .flat_map(|world_server| world_server.peers());
         let peers: Vec<PeerId> = peers.collect();
         let waits = |peer: &PeerId| self.carrier.is_waiting(*peer, STATE);
         let waiting: BTreeSet<PeerId> = peers.iter().copied().filter(waits).collect();
-        let (seats, packet) = (self.carrier.seats(), self.options.packet);
-        let budget = |peer| match seats.contains_key(&peer) {
-            // Nothing is too long for a seat.
+        let (local_clients, packet) = (self.carrier.local_clients(), self.options.packet);
+        let budget = |peer| match local_clients.contains_key(&peer) {
+            // Nothing is too long for a local client.
             true => None,
             // What would only wait behind older state is not worth making.
             false if waiting.contains(&peer) => Some(0),
@@ -220,8 +223,10 @@ impl Server {
         };
         let state: Vec<_> = {
             watch::span!("encode");
-            let stages = self.worlds.iter_mut();
-            stages.flat_map(|stage| stage.encode(&budget)).collect()
+            let world_servers = self.worlds.iter_mut();
+            world_servers
+                .flat_map(|world_server| world_server.encode(&budget))
+                .collect()
         };
         // Before the state: who is told that it is elsewhere can make something of it.
         for &peer in &peers {
@@ -233,27 +238,31 @@ impl Server {
                 self.backlogs.entry(peer).or_default().dropped += 1;
             }
         }
-        let stages = self.worlds.iter();
-        let overrun: Vec<PeerId> = stages.flat_map(|stage| stage.overrun()).collect();
+        let world_servers = self.worlds.iter();
+        let overrun: Vec<PeerId> = world_servers
+            .flat_map(|world_server| world_server.overrun())
+            .collect();
         for peer in overrun {
             self.close(peer, CloseReason::Stalled);
         }
-        self.close_inattentive(&peers);
+        self.close_not_applying(&peers);
         self.carrier.flush();
         self.meters
             .update(&self.worlds, self.carrier.socket_statistics());
     }
 
-    /// Closes connections whose clients are heard of and apply nothing. Seats are the program's own.
-    fn close_inattentive(&mut self, peers: &[PeerId]) {
+    /// Closes connections whose clients are heard of and apply nothing. Local clients are the program's own.
+    fn close_not_applying(&mut self, peers: &[PeerId]) {
         let now = self.carrier.now();
         for &peer in peers {
-            if self.carrier.seats().contains_key(&peer) {
+            if self.carrier.local_clients().contains_key(&peer) {
                 continue;
             }
-            let span = match self.worlds.home(peer).unapplied(peer) {
-                _ if self.arriving.contains_key(&peer) => self.attention.note_unready(peer, now),
-                Some(unapplied) => self.attention.note_unapplied(peer, unapplied, now),
+            let span = match self.worlds.world_of(peer).unapplied(peer) {
+                _ if self.arriving.contains_key(&peer) => {
+                    self.apply_monitor.note_unready(peer, now)
+                }
+                Some(unapplied) => self.apply_monitor.note_unapplied(peer, unapplied, now),
                 None => continue,
             };
             if span >= self.options.apply_timeout {
@@ -265,7 +274,7 @@ impl Server {
     /// Sends a peer what has to arrive, as far as there is room.
     fn send_messages(&mut self, peer: PeerId) {
         let backlog = self.backlogs.entry(peer).or_default();
-        while let Some(message) = self.worlds.home_mut(peer).poll_message(peer) {
+        while let Some(message) = self.worlds.world_of_mut(peer).poll_message(peer) {
             backlog.push(message);
         }
         let carrier = &mut self.carrier;
@@ -305,22 +314,26 @@ impl Server {
         }
     }
 
-    /// Tells a peer something that is about no object. What is longer than
-    /// [`longest_message`](crate::LinkConfig::longest_message) is not sent, and
+    /// Tells a peer something that is about no entity. What is longer than
+    /// [`max_message`](crate::LinkConfig::max_message) is not sent, and
     /// [counted](crate::PeerReport::too_long).
-    pub fn tell(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
-        self.worlds.home_mut(peer).tell(peer, payload)
+    pub fn send_event(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).send_event(peer, payload)
     }
 
-    /// Tells everybody who sees an object, or will when this tick is [`send`](Self::send)ed, what
+    /// Tells everybody who sees an entity, or will when this tick is [`send`](Self::send)ed, what
     /// happened to it.
-    pub fn announce(&mut self, object: EntityRef, payload: &[u8]) -> Result<(), WorldError> {
-        self.stage().announce(object, payload)
+    pub fn send_entity_event(
+        &mut self,
+        entity: EntityRef,
+        payload: &[u8],
+    ) -> Result<(), WorldError> {
+        self.worlds.first_mut().send_entity_event(entity, payload)
     }
 
     /// The keys that a player holds down, as far as we know: a bit each.
     pub fn keys(&self, peer: PeerId) -> u64 {
-        self.worlds.home(peer).keys(peer).unwrap_or(0)
+        self.worlds.world_of(peer).keys(peer).unwrap_or(0)
     }
 
     /// Throws a peer out.
@@ -333,18 +346,64 @@ impl Server {
         self.carrier.shut_down();
     }
 
-    /// Who sees what in the world, or in the first of several: eyes, teams and statistics of peers.
-    pub fn stage(&mut self) -> &mut prescient_replication::Server {
-        self.worlds.first_mut()
+    /// Like [`send_entity_event`](Self::send_entity_event), for an entity of another world; `None` if there is
+    /// no such world.
+    pub fn send_entity_event_in(
+        &mut self,
+        world: WorldId,
+        entity: EntityRef,
+        payload: &[u8],
+    ) -> Option<Result<(), WorldError>> {
+        Some(
+            self.worlds
+                .get_mut(world)?
+                .send_entity_event(entity, payload),
+        )
     }
 
-    /// The same of another world.
-    pub fn stage_of(&mut self, world: WorldId) -> Option<&mut prescient_replication::Server> {
-        self.worlds.get_mut(world)
+    /// All peers that joined, of all worlds.
+    pub fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.worlds
+            .iter()
+            .flat_map(|world_server| world_server.peers())
+    }
+
+    /// Sets the position from which a peer looks.
+    pub fn set_view_position(&mut self, peer: PeerId, position: Position) -> Result<(), PeerError> {
+        self.worlds
+            .world_of_mut(peer)
+            .set_view_position(peer, position)
+    }
+
+    /// Lets the view position of a peer follow an entity.
+    pub fn follow(&mut self, peer: PeerId, entity: EntityRef) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).follow(peer, entity)
+    }
+
+    /// Sets the team of a peer; 0 for none.
+    pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).set_team(peer, team)
+    }
+
+    /// Asks the relevance policies of all worlds about everything again.
+    pub fn reevaluate_relevance(&mut self) {
+        self.worlds
+            .iter_mut()
+            .for_each(prescient_replication::Server::reevaluate_relevance);
+    }
+
+    /// Requests a state audit; its reports come as [`ServerEvent::AuditReport`].
+    pub fn audit(&mut self, peer: PeerId) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).audit(peer)
+    }
+
+    /// Starts a new epoch with a peer: forgets what was learned and sends everything again.
+    pub fn resync(&mut self, peer: PeerId) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).resync(peer)
     }
 }
 
-fn next_tick(stage: &prescient_replication::Server) -> Tick {
-    let now = stage.world().tick();
+fn next_tick(world_server: &prescient_replication::Server) -> Tick {
+    let now = world_server.world().tick();
     Tick(now.map_or(1, |now| now.0.saturating_add(1)))
 }

@@ -12,7 +12,7 @@ use crate::backlog::Backlog;
 /// What happened between a server and one of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerReport {
-    /// What its connection has seen; `None` for a [seat](crate::Server::seat), which has none.
+    /// What its connection has seen; `None` for a [local client](crate::Server::local_client), which has none.
     pub link: Option<Statistics>,
     /// What was made of the world for it.
     pub state: PeerStatistics,
@@ -22,7 +22,7 @@ pub struct PeerReport {
     /// Messages of state that its connection had no room for. The next ones make up for them.
     pub dropped: u64,
     /// Events that were not sent because they are longer than messages may be
-    /// ([`LinkConfig::longest_message`](crate::LinkConfig::longest_message)).
+    /// ([`LinkConfig::max_message`](crate::LinkConfig::max_message)).
     pub too_long: u64,
     /// Bytes of events that wait for room in its connection. Too many of them, and it is thrown
     /// out ([`ServerOptions::backlog`](crate::ServerOptions::backlog)).
@@ -89,7 +89,7 @@ pub struct Expense {
     /// The type, with its table behind a dot if it is not the first; empty for what concerns the
     /// whole packet.
     pub class: String,
-    /// The field; empty for what concerns the whole object.
+    /// The field; empty for what concerns the whole entity.
     pub field: String,
     /// Why: one of `header`, `presence`, `flag`, `surprise`, `spawn` and `resend`.
     pub cause: &'static str,

@@ -63,17 +63,17 @@ impl Meters {
         if !WATCHED {
             return;
         }
-        let (mut peers, mut objects, mut visible) = (0, 0, 0);
-        for stage in worlds.iter() {
-            objects += stage.world().len();
-            for peer in stage.peers() {
+        let (mut peers, mut entities, mut visible) = (0, 0, 0);
+        for server in worlds.iter() {
+            entities += server.world().len();
+            for peer in server.peers() {
                 peers += 1;
-                visible += self.peer(stage, peer);
+                visible += self.peer(server, peer);
             }
         }
         level!("prescient_peers", peers);
-        level!("prescient_objects", objects);
-        level!("prescient_objects_visible", visible);
+        level!("prescient_entities", entities);
+        level!("prescient_entities_visible", visible);
         let before = std::mem::replace(&mut self.socket, socket);
         let more = |part: fn(&SocketStatistics) -> u64| part(&socket) - part(&before);
         count!(
@@ -92,16 +92,16 @@ impl Meters {
     }
 
     /// Counts what happened to somebody who is about to be forgotten.
-    pub fn forget(&mut self, stage: &Server, peer: PeerId) {
+    pub fn forget(&mut self, server: &Server, peer: PeerId) {
         if WATCHED {
-            self.peer(stage, peer);
+            self.peer(server, peer);
             self.peers.remove(&peer);
         }
     }
 
     /// Counts what is new about a peer, and says how much it is shown.
-    fn peer(&mut self, stage: &Server, peer: PeerId) -> usize {
-        let Some(now) = stage.statistics(peer) else {
+    fn peer(&mut self, server: &Server, peer: PeerId) -> usize {
+        let Some(now) = server.statistics(peer) else {
             return 0;
         };
         let before = self.peers.insert(peer, now).unwrap_or_default();

@@ -31,95 +31,95 @@ pub enum MoveError {
 
 pub(crate) struct Worlds {
     /// Never empty: the first is always there.
-    stages: BTreeMap<WorldId, Server>,
+    servers: BTreeMap<WorldId, Server>,
     opened: u32,
-    homes: BTreeMap<PeerId, WorldId>,
+    world_ids: BTreeMap<PeerId, WorldId>,
 }
 
 impl Worlds {
     pub fn new(first: Server) -> Self {
         Self {
-            stages: BTreeMap::from([(WorldId::FIRST, first)]),
+            servers: BTreeMap::from([(WorldId::FIRST, first)]),
             opened: 1,
-            homes: BTreeMap::new(),
+            world_ids: BTreeMap::new(),
         }
     }
 
-    pub fn open(&mut self, stage: Server) -> WorldId {
+    pub fn open(&mut self, server: Server) -> WorldId {
         let id = WorldId(self.opened);
         self.opened += 1;
-        self.stages.insert(id, stage);
+        self.servers.insert(id, server);
         id
     }
 
     pub fn close(&mut self, world: WorldId) -> Result<(), MoveError> {
-        let stage = self.stages.get(&world);
-        let stage = stage.ok_or(MoveError::NoSuchWorld(world))?;
-        if world == WorldId::FIRST || stage.peers().next().is_some() {
+        let server = self.servers.get(&world);
+        let server = server.ok_or(MoveError::NoSuchWorld(world))?;
+        if world == WorldId::FIRST || server.peers().next().is_some() {
             return Err(MoveError::InUse(world));
         }
-        self.stages.remove(&world);
+        self.servers.remove(&world);
         Ok(())
     }
 
     pub fn first(&self) -> &Server {
-        &self.stages[&WorldId::FIRST]
+        &self.servers[&WorldId::FIRST]
     }
 
     pub fn first_mut(&mut self) -> &mut Server {
-        let first = self.stages.get_mut(&WorldId::FIRST);
+        let first = self.servers.get_mut(&WorldId::FIRST);
         first.expect("the first stays open")
     }
 
     pub fn get_mut(&mut self, world: WorldId) -> Option<&mut Server> {
-        self.stages.get_mut(&world)
+        self.servers.get_mut(&world)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Server> {
-        self.stages.values()
+        self.servers.values()
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Server> {
-        self.stages.values_mut()
+        self.servers.values_mut()
     }
 
     /// Where a peer is; where it would arrive, if it is nowhere.
-    pub fn home(&self, peer: PeerId) -> &Server {
-        &self.stages[&self.home_id(peer)]
+    pub fn world_of(&self, peer: PeerId) -> &Server {
+        &self.servers[&self.world_id_of(peer)]
     }
 
-    pub fn home_mut(&mut self, peer: PeerId) -> &mut Server {
-        let home = self.home_id(peer);
-        let stage = self.stages.get_mut(&home);
-        stage.expect("nobody is in a world that is closed")
+    pub fn world_of_mut(&mut self, peer: PeerId) -> &mut Server {
+        let world_id = self.world_id_of(peer);
+        let server = self.servers.get_mut(&world_id);
+        server.expect("nobody is in a world that is closed")
     }
 
     pub fn arrive(&mut self, peer: PeerId) {
-        self.homes.insert(peer, WorldId::FIRST);
-        self.home_mut(peer).connect(peer);
+        self.world_ids.insert(peer, WorldId::FIRST);
+        self.world_of_mut(peer).connect(peer);
     }
 
     pub fn leave(&mut self, peer: PeerId) {
-        self.home_mut(peer).disconnect(peer);
-        self.homes.remove(&peer);
+        self.world_of_mut(peer).disconnect(peer);
+        self.world_ids.remove(&peer);
     }
 
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
-        if !self.stages.contains_key(&world) {
+        if !self.servers.contains_key(&world) {
             return Err(MoveError::NoSuchWorld(world));
         }
-        if !self.homes.contains_key(&peer) {
+        if !self.world_ids.contains_key(&peer) {
             return Err(MoveError::NoSuchPeer(peer));
         }
-        let Some(traveller) = self.home_mut(peer).depart(peer) else {
+        let Some(transfer) = self.world_of_mut(peer).transfer_out(peer) else {
             return Err(MoveError::NoSuchPeer(peer));
         };
-        self.homes.insert(peer, world);
-        self.home_mut(peer).welcome(peer, traveller);
+        self.world_ids.insert(peer, world);
+        self.world_of_mut(peer).transfer_in(peer, transfer);
         Ok(())
     }
 
-    fn home_id(&self, peer: PeerId) -> WorldId {
-        self.homes.get(&peer).copied().unwrap_or(WorldId::FIRST)
+    fn world_id_of(&self, peer: PeerId) -> WorldId {
+        self.world_ids.get(&peer).copied().unwrap_or(WorldId::FIRST)
     }
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prescient::{
-    Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, Everything, InputError,
-    Object, Reconnect, Schema, SendError, Server, ServerEvent, ServerOptions, State, TokenKey,
-    local_token,
+    Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, EntityHandle,
+    Everything, InputError, Reconnect, Schema, SendError, Server, ServerEvent, ServerOptions,
+    State, TokenKey, local_token,
 };
 use prescient_transport::Denial;
 
@@ -37,9 +37,9 @@ fn serve(address: &str, balls: usize, bounces: u8) -> Server {
 /// A client, and the picture that a program has of what it shows.
 struct Player {
     client: Client,
-    shown: BTreeSet<Object>,
+    shown: BTreeSet<EntityHandle>,
     /// All that ever were.
-    known: BTreeSet<Object>,
+    known: BTreeSet<EntityHandle>,
     story: Vec<ClientEvent>,
 }
 
@@ -63,12 +63,12 @@ impl Player {
         self.client.wait(Duration::from_millis(1));
         while let Some(event) = self.client.poll() {
             match event {
-                ClientEvent::Change(Change::Created(object)) => {
-                    assert!(self.known.insert(object), "{object:?} was another one");
-                    self.shown.insert(object);
+                ClientEvent::Change(Change::Created(entity)) => {
+                    assert!(self.known.insert(entity), "{entity:?} was another one");
+                    self.shown.insert(entity);
                 }
-                ClientEvent::Change(Change::Removed(object)) => {
-                    assert!(self.shown.remove(&object), "{object:?} was not there");
+                ClientEvent::Change(Change::Removed(entity)) => {
+                    assert!(self.shown.remove(&entity), "{entity:?} was not there");
                 }
                 ClientEvent::Change(_) => {}
                 event => self.story.push(event),
@@ -78,8 +78,8 @@ impl Player {
 
     /// How often every ball that is shown has bounced.
     fn bounces(&self) -> Vec<u8> {
-        let balls = self.client.objects().map(|object| {
-            let ball: Option<Ball> = self.client.get(object);
+        let balls = self.client.entities().map(|entity| {
+            let ball: Option<Ball> = self.client.get(entity);
             ball.expect("it is shown").bounces
         });
         balls.collect()
@@ -101,7 +101,7 @@ fn run(server: &mut Server, player: &mut Player, done: impl Fn(&Player) -> bool)
     panic!("it never comes: {:?}", player.story);
 }
 
-/// What was shown stays until the new server's welcome; then everything is another object, and
+/// What was shown stays until the new server's welcome; then everything is another entity, and
 /// nothing of the old world is left.
 ///
 /// Fails without `answer_unknown` in the transport's server (it takes a minute, which is more than
@@ -130,7 +130,10 @@ fn what_is_shown_stays_until_the_new_world_appears() {
     });
     if !player.client.is_connected() {
         assert_eq!(player.bounces(), [1; 3], "of the past");
-        assert_eq!(player.client.tell(None, b"?"), Err(SendError::NotConnected));
+        assert_eq!(
+            player.client.send_event(None, b"?"),
+            Err(SendError::NotConnected)
+        );
         assert_eq!(player.client.press(1), Err(InputError::NotConnected));
     }
     run(&mut server, &mut player, |player| {
@@ -141,21 +144,21 @@ fn what_is_shown_stays_until_the_new_world_appears() {
         [ClientEvent::Joined, reset, ClientEvent::Reconnected]
     );
     assert!(player.client.is_connected());
-    let objects: BTreeSet<_> = player.client.objects().collect();
+    let entities: BTreeSet<_> = player.client.entities().collect();
     assert_eq!(
-        player.shown, objects,
+        player.shown, entities,
         "what it was told of is what is there"
     );
     // Everything works as with the first.
-    player.client.tell(None, b"hello").expect("connected");
+    player.client.send_event(None, b"hello").expect("connected");
     player.client.press(7).expect("connected");
     let mut heard = Vec::new();
     for _ in 0..10_000 {
         player.look();
         server.wait(Duration::from_millis(1));
         heard.extend(std::iter::from_fn(|| server.poll()));
-        let said = |event: &ServerEvent| matches!(event, ServerEvent::Said { payload, .. } if payload == b"hello");
-        let pressed = |event: &ServerEvent| matches!(event, ServerEvent::Input { input, .. } if input.held.bits() == 7);
+        let said = |event: &ServerEvent| matches!(event, ServerEvent::Event { payload, .. } if payload == b"hello");
+        let pressed = |event: &ServerEvent| matches!(event, ServerEvent::Input { input, .. } if input.keys_down.bits() == 7);
         if heard.iter().any(said) && heard.iter().any(pressed) {
             return;
         }

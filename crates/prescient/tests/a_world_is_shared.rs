@@ -13,8 +13,8 @@ use prescient_sim::link::{Conditions, UdpConditioner};
 #[derive(State, Clone, Debug, PartialEq)]
 struct Ball {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
-    #[state(step = 0.01, velocity_of = "place", per_tick)]
+    position: [f32; 2],
+    #[state(step = 0.01, velocity_of = "position", per_tick)]
     speed: [f32; 2],
 }
 
@@ -48,9 +48,9 @@ fn everybody_sees_and_hears_the_same() {
         }
         peers.len() == 3
     });
-    let mut seats: Vec<Seat> = joining
+    let mut players: Vec<TestPlayer> = joining
         .into_iter()
-        .map(|client| Seat::new(client.join().expect("no panic")))
+        .map(|client| TestPlayer::new(client.join().expect("no panic")))
         .collect();
 
     let mut balls: Vec<(Ref<Ball>, Ball)> = Vec::new();
@@ -58,55 +58,55 @@ fn everybody_sees_and_hears_the_same() {
         let mut step = server.step().expect("in order");
         if tick % 5 == 0 {
             let ball = Ball {
-                place: [tick as f32, 0.0],
+                position: [tick as f32, 0.0],
                 speed: [0.1, 0.25],
             };
             balls.push((step.spawn(&ball).expect("sound"), ball));
         }
-        for (object, ball) in &mut balls {
-            ball.place[0] += ball.speed[0];
-            ball.place[1] += ball.speed[1];
-            step.set(*object, ball).expect("sound");
+        for (entity, ball) in &mut balls {
+            ball.position[0] += ball.speed[0];
+            ball.position[1] += ball.speed[1];
+            step.set(*entity, ball).expect("sound");
         }
         step.finish();
-        let newest = balls[balls.len() - 1].0.entity();
-        let announced = server.announce(newest, &tick.to_le_bytes());
+        let newest = balls[balls.len() - 1].0.entity_ref();
+        let announced = server.send_entity_event(newest, &tick.to_le_bytes());
         announced.expect("it is there");
         server.send();
         server.wait(Duration::from_millis(10));
-        for seat in &mut seats {
-            seat.listen();
+        for player in &mut players {
+            player.listen();
         }
     }
-    for seat in &mut seats {
-        let object = seat.client.objects().next().expect("something is shown");
-        let told = seat.client.tell(Some(object), b"mine");
+    for player in &mut players {
+        let entity = player.client.entities().next().expect("something is shown");
+        let told = player.client.send_event(Some(entity), b"mine");
         told.expect("connected");
     }
     let mut said = BTreeSet::new();
-    run(&mut server, &mut seats, |server, seats| {
+    run(&mut server, &mut players, |server, players| {
         while let Some(event) = server.poll() {
-            if let ServerEvent::Said {
+            if let ServerEvent::Event {
                 peer,
                 about,
                 payload,
             } = event
             {
-                assert!(matches!(about, About::Object(_)) && payload == b"mine");
+                assert!(matches!(about, About::Entity(_)) && payload == b"mine");
                 assert!(said.insert(peer), "said twice");
             }
         }
         let truth = rows(balls.iter().map(|(_, ball)| ball));
-        let same = |seat: &Seat| {
-            let shown: Vec<Ball> = seat.objects().collect();
-            rows(shown.iter()) == truth && seat.heard.len() == 90
+        let same = |player: &TestPlayer| {
+            let shown: Vec<Ball> = player.entities().collect();
+            rows(shown.iter()) == truth && player.heard.len() == 90
         };
-        said.len() == 3 && seats.iter().all(same)
+        said.len() == 3 && players.iter().all(same)
     });
-    for seat in seats {
-        let once: BTreeSet<_> = seat.heard.iter().collect();
+    for player in players {
+        let once: BTreeSet<_> = player.heard.iter().collect();
         assert_eq!(once.len(), 90, "each once");
-        seat.client.leave();
+        player.client.leave();
     }
     let mut gone: BTreeSet<PeerId> = peers.into_iter().collect();
     run(&mut server, &mut [], |server, _| {
@@ -120,12 +120,12 @@ fn everybody_sees_and_hears_the_same() {
     server.shut_down();
 }
 
-struct Seat {
+struct TestPlayer {
     client: Client,
     heard: Vec<Vec<u8>>,
 }
 
-impl Seat {
+impl TestPlayer {
     fn new(client: Client) -> Self {
         Self {
             client,
@@ -143,9 +143,9 @@ impl Seat {
         }
     }
 
-    fn objects(&self) -> impl Iterator<Item = Ball> {
-        let seen = self.client.objects();
-        seen.map(|object| self.client.get(object).expect("a ball"))
+    fn entities(&self) -> impl Iterator<Item = Ball> {
+        let seen = self.client.entities();
+        seen.map(|entity| self.client.get(entity).expect("a ball"))
     }
 }
 
@@ -158,17 +158,17 @@ fn rows<'a>(balls: impl Iterator<Item = &'a Ball>) -> Vec<Vec<i64>> {
 /// Goes on, tick by tick, until something is so.
 fn run(
     server: &mut Server,
-    seats: &mut [Seat],
-    mut done: impl FnMut(&mut Server, &[Seat]) -> bool,
+    players: &mut [TestPlayer],
+    mut done: impl FnMut(&mut Server, &[TestPlayer]) -> bool,
 ) {
     let clock = Clock::start();
-    while !done(server, seats) {
+    while !done(server, players) {
         assert!(clock.now().as_micros() < 20_000_000, "it takes too long");
         server.step().expect("in order").finish();
         server.send();
         server.wait(Duration::from_millis(5));
-        for seat in seats.iter_mut() {
-            seat.listen();
+        for player in players.iter_mut() {
+            player.listen();
         }
     }
 }

@@ -105,7 +105,7 @@ fn left(server: &mut Server) -> Vec<(PeerId, CloseReason)> {
     left.collect()
 }
 
-/// Fails if `Server::close_inattentive` closes nobody, or looks at those alone who have greeted.
+/// Fails if `Server::close_not_applying` closes nobody, or looks at those alone who have greeted.
 #[test]
 fn both_ends_are_told_that_nothing_was_applied() {
     let (mut server, mut players) = game(Duration::from_secs(1));
@@ -127,12 +127,11 @@ fn both_ends_are_told_that_nothing_was_applied() {
         };
         assert_eq!(said, expected);
     }
-    let stage = server.stage();
-    assert_eq!(stage.peers().count(), 3, "who plays stays");
+    assert_eq!(server.peers().count(), 3, "who plays stays");
 }
 
 /// Who is not heard of is not closed for applying nothing, for as long as the transport waits for it,
-/// and plays on when it is back. Fails if `Attention::note_unapplied` does not look at `silent`.
+/// and plays on when it is back. Fails if `ApplyMonitor::note_unapplied` does not look at `silent`.
 #[test]
 fn who_is_silent_may_come_back() {
     let (mut server, mut players) = game(Duration::from_secs(1));

@@ -97,8 +97,8 @@ fn the_server_alone_decides_how_state_is_coded() {
             clients.push(client.expect("it understands"));
         }
         let shown = |client: &Client| {
-            let object = client.objects().next()?;
-            client.get::<old::Car>(object)
+            let entity = client.entities().next()?;
+            client.get::<old::Car>(entity)
         };
         run(&mut server, &mut clients, |_, clients| {
             clients.iter().all(|client| shown(client).is_some())
@@ -126,8 +126,8 @@ fn an_old_client_reads_what_a_new_server_shows() {
     let mut clients = [client.expect("both are tolerant")];
     let mut speed = speed;
     run(&mut server, &mut clients, |server, clients| {
-        let object = clients[0].objects().next();
-        let shown: Option<old::Car> = object.and_then(|object| clients[0].get(object));
+        let entity = clients[0].entities().next();
+        let shown: Option<old::Car> = entity.and_then(|entity| clients[0].get(entity));
         if shown == Some(old::Car { speed: 4.5, fuel }) {
             return true;
         }
@@ -212,10 +212,10 @@ fn what_a_client_cannot_take_over_has_a_name() {
         while server.poll().is_some() {}
         clients[0].poll() == Some(ClientEvent::OtherSettings(mismatch))
     });
-    assert_eq!(clients[0].objects().count(), 0);
+    assert_eq!(clients[0].entities().count(), 0);
     run(&mut server, &mut [], |server, _| {
         while server.poll().is_some() {}
-        server.stage().peers().next().is_none()
+        server.peers().next().is_none()
     });
 }
 
@@ -243,14 +243,14 @@ fn a_client_that_shows_much_can_say_so() {
     run(&mut server, &mut clients, |server, clients| {
         while server.poll().is_some() {}
         while clients[0].poll().is_some() {}
-        clients[0].objects().count() == 8000
+        clients[0].entities().count() == 8000
     });
-    server.stage().question(peer).expect("it is here");
+    server.audit(peer).expect("it is here");
     let mut parts = Vec::new();
     run(&mut server, &mut clients, |server, clients| {
         while clients[0].poll().is_some() {}
         while let Some(event) = server.poll() {
-            if let ServerEvent::Testified {
+            if let ServerEvent::AuditReport {
                 differences, last, ..
             } = event
             {

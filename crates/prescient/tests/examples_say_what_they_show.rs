@@ -24,13 +24,13 @@ fn simple_box_shows_a_box_that_moves() {
     let lines = run("simple_box");
     assert!(lines.contains(&"there is a box".into()));
     assert!(lines.contains(&"the server says: watch the box".into()));
-    let mut places: Vec<_> = lines.iter().filter(|line| line.ends_with('#')).collect();
-    places.sort();
-    places.dedup();
-    assert!(places.len() > 10, "it hardly moved: {lines:?}");
+    let mut positions: Vec<_> = lines.iter().filter(|line| line.ends_with('#')).collect();
+    positions.sort();
+    positions.dedup();
+    assert!(positions.len() > 10, "it hardly moved: {lines:?}");
 }
 
-/// Fails if `Server::feel` says nothing of inputs (then nobody ever walks), or does not tell the
+/// Fails if `Server::handle_input` says nothing of inputs (then nobody ever walks), or does not tell the
 /// stage of the keys.
 #[test]
 fn events_and_input_reach_who_watches() {
@@ -42,7 +42,7 @@ fn events_and_input_reach_who_watches() {
     assert_eq!(run("events_and_input"), said);
 }
 
-/// Fails if `Sight::usual` shows owners no more than others, or if `Distance` has no rim
+/// Fails if `Visibility::default_for` shows owners no more than others, or if `Distance` has no rim
 /// (`leave: enter` in `Distance::new`).
 #[test]
 fn visibility_shows_friends_neighbours_and_own_arrows() {
@@ -66,7 +66,7 @@ fn visibility_shows_friends_neighbours_and_own_arrows() {
 /// Fails if `Client::resolve` of the replication takes the server's number for the client's
 /// (`Some(id + 1)`).
 #[test]
-fn references_resolve_when_their_object_is_shown() {
+fn references_resolve_when_their_entity_is_shown() {
     let said = [
         "a missile at 0.25 is after something unknown",
         "the Beagle comes into sight at 50",
@@ -92,7 +92,7 @@ fn groups_are_seen_together() {
     assert!(!alone.ends_with(" 0 saw its turret elsewhere"), "{alone}");
 }
 
-/// Fails if a seat or a connection is not told of events (`Server::send` leaves them out): then it
+/// Fails if a local client or a connection is not told of events (`Server::send` leaves them out): then it
 /// does not end.
 #[test]
 fn host_mode_is_the_same_for_host_and_guest() {

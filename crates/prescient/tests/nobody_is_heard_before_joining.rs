@@ -18,7 +18,7 @@ use prescient_transport::{ChannelId, InputTick, LinkConfig};
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Ball {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
 }
 
 fn schema() -> Schema {
@@ -31,13 +31,13 @@ fn say(client: &mut BlockingClient, which: u64) {
     let view = prescient_replication::Client::new(schema(), ClientConfig::default());
     let mut view = view.expect("a sound schema");
     let hello = view.poll_message().expect("the first");
-    let told = view.tell(None, b"before").expect("about nothing");
+    let told = view.send_event(None, b"before").expect("about nothing");
     assert_ne!(hello[0], told[0]);
     // The bits above the kind name the world.
     let world = told[0] & 0xf0;
     let message = match which {
         0 => told,
-        1 => vec![world | TESTIMONY, 1],
+        1 => vec![world | AUDIT_REPORT, 1],
         2 => [&[world | APPLIED][..], &[0; 14]].concat(),
         _ => Vec::new(),
     };
@@ -54,7 +54,7 @@ fn say(client: &mut BlockingClient, which: u64) {
 }
 
 /// Fails if `Server::handle` of the replication takes what is said before the greeting (the arm of
-/// `PeerError::NotGreeted` left out), or the facade takes inputs (`arriving` not asked in `feel`).
+/// `PeerError::NotGreeted` left out), or the facade takes inputs (`arriving` not asked in `handle_input`).
 #[test]
 fn whoever_says_something_before_its_greeting_is_thrown_out() {
     over_seeds(20, |seed| {
@@ -70,14 +70,14 @@ fn whoever_says_something_before_its_greeting_is_thrown_out() {
         let mut stranger = stranger.expect("its token is good");
         events.extend(more);
         say(&mut stranger, seed % 4);
-        honest.tell(None, b"after").expect("it has joined");
+        honest.send_event(None, b"after").expect("it has joined");
         let (mut heard, mut thrown_out) = (0, None);
         for _ in 0..10_000 {
             server.wait(Duration::from_millis(1));
             for event in std::iter::from_fn(|| server.poll()).chain(events.drain(..)) {
                 match event {
                     ServerEvent::Joined { .. } => {}
-                    ServerEvent::Said { payload, .. } => {
+                    ServerEvent::Event { payload, .. } => {
                         assert_eq!(payload, b"after");
                         heard += 1;
                     }
@@ -141,7 +141,7 @@ fn another_schema_is_told_of_once() {
     );
 }
 
-/// An honest client learns that it is too early. Fails if `Client::tell` or `Client::act` does not ask
+/// An honest client learns that it is too early. Fails if `Client::send_event` or `Client::act` does not ask
 /// whether it has joined.
 #[test]
 fn an_honest_client_is_told_to_wait() {
@@ -154,19 +154,22 @@ fn an_honest_client_is_told_to_wait() {
         if joined {
             break;
         }
-        assert_eq!(client.tell(None, b"early"), Err(SendError::NotConnected));
+        assert_eq!(
+            client.send_event(None, b"early"),
+            Err(SendError::NotConnected)
+        );
         assert_eq!(client.press(1), Err(InputError::NotConnected));
         server.wait(Duration::from_millis(1));
         let too_early =
-            |event| matches!(event, ServerEvent::Said { .. } | ServerEvent::Input { .. });
+            |event| matches!(event, ServerEvent::Event { .. } | ServerEvent::Input { .. });
         assert!(!std::iter::from_fn(|| server.poll()).any(too_early));
         joined = std::iter::from_fn(|| client.poll()).any(|event| event == ClientEvent::Joined);
     }
     assert!(joined);
-    client.tell(None, b"now").expect("it has joined");
+    client.send_event(None, b"now").expect("it has joined");
     client.press(1).expect("it has joined");
 }
 
-const TESTIMONY: u8 = 5;
+const AUDIT_REPORT: u8 = 5;
 const APPLIED: u8 = 2;
 const UNREADABLE: u8 = 0x2f;

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use common::bind;
 use prescient::{
-    Change, Client, ClientConfig, ClientEvent, ClientOptions, Everything, Input, InputError,
-    JoinError, LinkConfig, MoveError, Object, PeerError, PeerId, Place, Ref, Schema, SendError,
-    ServeError, Server, ServerConfig, ServerEvent, ServerOptions, SetError, State, TokenKey,
-    WorldError, WorldId, local_token,
+    Change, Client, ClientConfig, ClientEvent, ClientOptions, EntityHandle, Everything, Input,
+    InputError, JoinError, LinkConfig, MoveError, PeerError, PeerId, Position, Ref, Schema,
+    SendError, ServeError, Server, ServerConfig, ServerEvent, ServerOptions, SetError, State,
+    TokenKey, WorldError, WorldId, local_token,
 };
-use prescient_schema::{Class, EntityRef, Field, Kind};
+use prescient_schema::{Class, EntityRef, Field, FieldKind};
 use prescient_sim::world::Random;
 use prescient_tests::seeds::over_seeds;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Ball {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
     bounces: u8,
 }
 
@@ -44,9 +44,9 @@ struct Game {
     clients: Vec<Client>,
     peers: Vec<PeerId>,
     ball: Ref<Ball>,
-    /// An object that is there no longer, as the server and the clients call it.
+    /// An entity that is there no longer, as the server and the clients call it.
     gone: Ref<Ball>,
-    gone_objects: Vec<Object>,
+    gone_entities: Vec<EntityHandle>,
     told: u32,
     heard: [u32; 3],
     said: u32,
@@ -56,7 +56,7 @@ struct Game {
 impl Game {
     fn new() -> Self {
         let mut server = Server::offline(schema(), Everything).expect("a server");
-        let clients: Vec<_> = (0..3).map(|_| server.seat()).collect();
+        let clients: Vec<_> = (0..3).map(|_| server.local_client()).collect();
         let peers = events(&mut server).into_iter().map(|event| match event {
             ServerEvent::Joined { peer, .. } => peer,
             other => panic!("not joined: {other:?}"),
@@ -71,17 +71,17 @@ impl Game {
             peers,
             ball: gone,
             gone,
-            gone_objects: Vec::new(),
+            gone_entities: Vec::new(),
             told: 0,
             heard: [0; 3],
             said: 0,
             overheard: 0,
         };
         game.pass();
-        let objects = game.clients.iter().map(|client| client.objects().next());
-        game.gone_objects = objects.map(|object| object.expect("shown")).collect();
+        let entities = game.clients.iter().map(|client| client.entities().next());
+        game.gone_entities = entities.map(|entity| entity.expect("shown")).collect();
         let mut step = game.server.step().expect("in order");
-        step.despawn(gone.entity()).expect("there");
+        step.despawn(gone.entity_ref()).expect("there");
         game.ball = step.spawn(&Ball::default()).expect("sound");
         step.finish();
         game.pass();
@@ -100,7 +100,7 @@ impl Game {
             }
         }
         for event in events(&mut self.server) {
-            if let ServerEvent::Said { payload, .. } = event {
+            if let ServerEvent::Event { payload, .. } = event {
                 assert_eq!(payload, b"sense");
                 self.overheard += 1;
             }
@@ -109,25 +109,25 @@ impl Game {
 
     /// A tick in which everything is as it should be.
     fn play(&mut self, tick: u32) {
-        let place = [tick as f32, -(tick as f32)];
+        let position = [tick as f32, -(tick as f32)];
         let bounces = tick as u8;
-        let value = Ball { place, bounces };
+        let value = Ball { position, bounces };
         let mut step = self.server.step().expect("in order");
         step.set(self.ball, &value).expect("there");
         step.finish();
         for &peer in &self.peers {
-            let told = self.server.tell(peer, &self.told.to_le_bytes());
+            let told = self.server.send_event(peer, &self.told.to_le_bytes());
             told.expect("it is here");
         }
         self.told += 1;
         for client in &mut self.clients {
-            client.tell(None, b"sense").expect("there is room");
+            client.send_event(None, b"sense").expect("there is room");
             self.said += 1;
         }
         self.pass();
         self.pass();
         for client in &self.clients {
-            let shown: Vec<_> = client.objects().map(|object| client.get(object)).collect();
+            let shown: Vec<_> = client.entities().map(|entity| client.get(entity)).collect();
             assert_eq!(shown, [Some(value.clone())]);
         }
         assert_eq!(self.heard, [self.told; 3]);
@@ -136,15 +136,15 @@ impl Game {
 
     /// Something that makes no sense to a server.
     fn bother_server(&mut self, which: i64) {
-        let (server, ball, gone) = (&mut self.server, self.ball, self.gone.entity());
+        let (server, ball, gone) = (&mut self.server, self.ball, self.gone.entity_ref());
         let missing = Err(PeerError::NoSuchPeer(NOBODY));
-        let no_object = WorldError::NoSuchObject(gone);
+        let no_entity = WorldError::NoSuchEntity(gone);
         // Opened, left and closed, so that there is none.
         let world = server.open_world(Everything).expect("sound");
         server.close_world(world).expect("nobody is there");
         let no_world = MoveError::NoSuchWorld(world);
         match which {
-            0 => assert_eq!(server.tell(NOBODY, b"?"), missing),
+            0 => assert_eq!(server.send_event(NOBODY, b"?"), missing),
             1 => server.kick(NOBODY),
             2 => assert_eq!(server.move_to(self.peers[0], world), Err(no_world)),
             3 => {
@@ -159,11 +159,14 @@ impl Game {
                 let mut empty = Server::offline(schema(), Everything).expect("a server");
                 assert_eq!(empty.close_world(WorldId::FIRST), Err(in_use));
             }
-            5 => assert!(server.step_in(world).is_none() && server.stage_of(world).is_none()),
+            5 => assert!(server.step_in(world).is_none()),
             6 => {
-                assert_eq!(server.announce(gone, b"?"), Err(no_object));
-                let nothing = WorldError::NoSuchObject(EntityRef::NONE);
-                assert_eq!(server.announce(EntityRef::NONE, b"?"), Err(nothing));
+                assert_eq!(server.send_entity_event(gone, b"?"), Err(no_entity));
+                let nothing = WorldError::NoSuchEntity(EntityRef::NONE);
+                assert_eq!(
+                    server.send_entity_event(EntityRef::NONE, b"?"),
+                    Err(nothing)
+                );
             }
             7 => {
                 assert_eq!(server.keep_ledger(NOBODY, true), missing);
@@ -172,15 +175,16 @@ impl Game {
                 assert_eq!(server.keys(NOBODY), 0);
             }
             8 => {
-                let stage = server.stage();
-                assert_eq!(stage.question(NOBODY), missing);
-                assert_eq!(stage.resync(NOBODY), missing);
-                assert_eq!(stage.set_keys(NOBODY, u64::MAX), missing);
-                assert_eq!(stage.look_from(NOBODY, Place([f64::NAN; 3])), missing);
+                assert_eq!(server.audit(NOBODY), missing);
+                assert_eq!(server.resync(NOBODY), missing);
+                assert_eq!(
+                    server.set_view_position(NOBODY, Position([f64::NAN; 3])),
+                    missing
+                );
             }
             9 => {
-                let nowhere = Place([f64::NAN, f64::INFINITY, -1e300]);
-                let looked = server.stage().look_from(self.peers[1], nowhere);
+                let nowhere = Position([f64::NAN, f64::INFINITY, -1e300]);
+                let looked = server.set_view_position(self.peers[1], nowhere);
                 looked.expect("it is here");
             }
             10 => {
@@ -188,16 +192,22 @@ impl Game {
                 let stranger = Stranger::default();
                 let unknown = WorldError::UnknownType(Stranger::NAME.into());
                 assert_eq!(step.spawn(&stranger).map(drop), Err(unknown.clone()));
-                assert_eq!(step.set(Ref::to(ball.entity()), &stranger), Err(unknown));
+                assert_eq!(
+                    step.set(Ref::to(ball.entity_ref()), &stranger),
+                    Err(unknown)
+                );
                 let value = Ball::default();
-                assert_eq!(step.set(Ref::to(gone), &value), Err(no_object.clone()));
-                assert_eq!(step.despawn(gone), Err(no_object.clone()));
-                assert_eq!(step.entrust(gone, Some(NOBODY)), Err(no_object.clone()));
-                assert_eq!(step.give(gone, Some(NOBODY)), Err(no_object));
+                assert_eq!(step.set(Ref::to(gone), &value), Err(no_entity.clone()));
+                assert_eq!(step.despawn(gone), Err(no_entity.clone()));
+                assert_eq!(step.grant_authority(gone, NOBODY), Err(no_entity.clone()));
+                assert_eq!(step.set_owner(gone, Some(NOBODY)), Err(no_entity));
             }
             11 => {
-                let place = [f32::NAN, f32::NEG_INFINITY];
-                let broken = Ball { place, bounces: 0 };
+                let position = [f32::NAN, f32::NEG_INFINITY];
+                let broken = Ball {
+                    position,
+                    bounces: 0,
+                };
                 let mut step = server.step().expect("in order");
                 step.set(ball, &broken).expect("numbers saturate");
             }
@@ -206,7 +216,9 @@ impl Game {
                 let report =
                     |server: &Server, peer| server.statistics(peer).expect("here").too_long;
                 let before = report(server, self.peers[2]);
-                server.tell(self.peers[2], &[7; 200_000]).expect("here");
+                server
+                    .send_event(self.peers[2], &[7; 200_000])
+                    .expect("here");
                 server.send();
                 assert_eq!(report(server, self.peers[2]), before + 1);
             }
@@ -220,8 +232,8 @@ impl Game {
 
     /// Something that makes no sense to a client.
     fn bother_client(&mut self, at: usize, which: i64) {
-        let (client, gone) = (&mut self.clients[at], self.gone_objects[at]);
-        let here = client.objects().next().expect("shown");
+        let (client, gone) = (&mut self.clients[at], self.gone_entities[at]);
+        let here = client.entities().next().expect("shown");
         match which {
             0 => {
                 assert_eq!(client.get::<Ball>(gone), None);
@@ -236,18 +248,18 @@ impl Game {
                 assert_eq!(client.offset(here, gone), None);
             }
             2 => {
-                let refused = Err(SetError::NotInCharge);
+                let refused = Err(SetError::NoAuthority);
                 assert_eq!(client.set(here, &Ball::default()), refused);
                 assert_eq!(client.set(gone, &Ball::default()), refused);
                 assert_eq!(client.set(here, &Stranger::default()), refused);
-                assert!(!client.is_in_charge(gone));
+                assert!(!client.has_authority(gone));
                 client.report();
             }
             3 => {
-                let long = client.tell(None, &[0; 200_000]);
+                let long = client.send_event(None, &[0; 200_000]);
                 assert!(matches!(long, Err(SendError::TooLong { .. })), "{long:?}");
                 assert_eq!(
-                    client.tell(Some(gone), b"nonsense"),
+                    client.send_event(Some(gone), b"nonsense"),
                     Ok(()),
                     "nothing is said"
                 );
@@ -267,7 +279,7 @@ impl Game {
 }
 
 /// Fails if `Worlds::close` closes the first, `Worlds::move_to` looks for the peer last and panics,
-/// `Backlog::send` says nothing of what is too long, or `Seat::push_input` takes fields of any length.
+/// `Backlog::send` says nothing of what is too long, or `LocalCarrier::push_input` takes fields of any length.
 #[test]
 fn nothing_is_lost_in_a_game_of_nonsense() {
     over_seeds(20, |seed| {
@@ -292,16 +304,16 @@ fn after_the_end_there_are_still_answers() {
     game.server.kick(game.peers[0]);
     game.pass();
     assert_eq!(
-        game.server.tell(game.peers[0], b"?"),
+        game.server.send_event(game.peers[0], b"?"),
         Err(PeerError::NoSuchPeer(game.peers[0]))
     );
     let client = &mut game.clients[0];
-    assert_eq!(client.tell(None, b"?"), Err(SendError::NotConnected));
+    assert_eq!(client.send_event(None, b"?"), Err(SendError::NotConnected));
     assert_eq!(client.press(1), Err(InputError::NotConnected));
     client.report();
     client.wait(Duration::ZERO);
     assert_eq!(client.poll(), None);
-    assert_eq!(client.objects().count(), 1, "what was shown stays");
+    assert_eq!(client.entities().count(), 1, "what was shown stays");
     (game.clients.remove(0)).leave();
     (game.peers, game.heard) = (game.peers[1..].to_vec(), [0; 3]);
     game.told = 0;
@@ -314,8 +326,8 @@ fn after_the_end_there_are_still_answers() {
     step.finish();
     game.pass();
     for client in &game.clients {
-        let object = client.objects().next().expect("shown");
-        assert_eq!(client.get(object), Some(value.clone()));
+        let entity = client.entities().next().expect("shown");
+        assert_eq!(client.get(entity), Some(value.clone()));
     }
     game.server.shut_down();
 }
@@ -323,7 +335,7 @@ fn after_the_end_there_are_still_answers() {
 /// Fails if `Schema::validate` is not asked, or if an address is taken for granted.
 #[test]
 fn what_cannot_begin_says_why() {
-    let twice = Field::new("a", Kind::Bool);
+    let twice = Field::new("a", FieldKind::Bool);
     let broken = || Schema {
         classes: vec![Class::new("broken", vec![twice.clone(), twice.clone()])],
     };
@@ -359,7 +371,7 @@ fn options_may_make_no_sense() {
             outbox: extreme,
             inbox: extreme,
             inbox_bytes: extreme,
-            longest_message: extreme,
+            max_message: extreme,
             backlog: extreme,
             timeout: Duration::from_secs(extreme.min(9) as u64),
             stalled: Duration::ZERO,
@@ -370,17 +382,17 @@ fn options_may_make_no_sense() {
             backlog: extreme,
             public: vec![([0, 0, 0, 0], 0).into()],
             replication: ServerConfig {
-                look_every: extreme as u32,
-                cell: f64::NAN,
+                relevance_interval: extreme as u32,
+                grid_cell: f64::NAN,
                 resync_every: extreme as u32,
-                most_event_bytes: extreme,
+                max_event_bytes: extreme,
                 ..ServerConfig::default()
             },
             link,
             ..ServerOptions::default()
         };
         let mut server = bind(schema(), options);
-        let mut seat = server.seat();
+        let mut local_client = server.local_client();
         let address = server.address().expect("it has a socket").to_string();
         let options = ClientOptions {
             replication: ClientConfig {
@@ -402,16 +414,16 @@ fn options_may_make_no_sense() {
             step.finish();
             server.send();
             server.wait(Duration::from_millis(1));
-            for client in [&mut seat, &mut client] {
+            for client in [&mut local_client, &mut client] {
                 client.wait(Duration::ZERO);
                 while client.poll().is_some() {}
-                let _ = client.tell(None, &[1; 1000]);
+                let _ = client.send_event(None, &[1; 1000]);
                 let _ = client.press(7);
             }
             events(&mut server);
         }
-        // The seat has nothing between it and its server but what the options forbid.
-        let shown = seat.objects().count();
+        // The local client has nothing between it and its server but what the options forbid.
+        let shown = local_client.entities().count();
         assert_eq!(shown, if extreme > 1 { 20 } else { 0 });
         server.shut_down();
     }

@@ -20,7 +20,7 @@ use prescient_transport::{ChannelId, ClientEvent, LinkConfig, Received};
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Ball {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
 }
 
 fn schema() -> Schema {
@@ -42,7 +42,7 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
             let _ = view.handle(&message);
         }
     }
-    let told = view.tell(None, b"flood").expect("about nothing");
+    let told = view.send_event(None, b"flood").expect("about nothing");
     let message = [&[0x82, told.len() as u8][..], &told].concat();
     let mut tick = 0u64;
     while !stop.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
     }
 }
 
-/// Fails if `wait` takes in whatever comes (`push_said` of `EventQueue` never true), or if whoever
+/// Fails if `wait` takes in whatever comes (`push_from_client` of `EventQueue` never true), or if whoever
 /// was paused stays so (`take_paused` left out of `poll`).
 #[test]
 fn the_others_are_heard_as_before() {
@@ -81,18 +81,18 @@ fn the_others_are_heard_as_before() {
         let known = token(&server);
         let (honest, _) = join(&mut server, move || Client::join(known, schema()));
         let mut honest = honest.expect("it is let in");
-        let (rogue, protocol) = (token(&server), server.protocol());
+        let (attacker, protocol) = (token(&server), server.protocol());
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
-        let flooding = thread::spawn(move || flood(rogue, protocol, inputs, &told));
-        let (mut rogue, mut said, mut heard) = (None::<PeerId>, 0u32, 0u32);
-        let (mut from_rogue, mut refused) = (0, 0);
+        let flooding = thread::spawn(move || flood(attacker, protocol, inputs, &told));
+        let (mut attacker, mut said, mut heard) = (None::<PeerId>, 0u32, 0u32);
+        let (mut from_attacker, mut refused) = (0, 0);
         for _ in 0..2000 {
-            if heard == ENOUGH && from_rogue > 4 * MOST_WAITING && refused > 0 {
+            if heard == ENOUGH && from_attacker > 4 * MAX_WAITING_EVENTS && refused > 0 {
                 break;
             }
             if said < ENOUGH {
-                let told = honest.tell(None, &said.to_le_bytes());
+                let told = honest.send_event(None, &said.to_le_bytes());
                 told.expect("there is room");
                 said += 1;
             }
@@ -101,31 +101,34 @@ fn the_others_are_heard_as_before() {
             server.wait(Duration::from_millis(20));
             while let Some(event) = server.poll() {
                 match event {
-                    ServerEvent::Joined { peer, .. } => rogue = Some(peer),
-                    ServerEvent::Said { peer, payload, .. } if Some(peer) != rogue => {
+                    ServerEvent::Joined { peer, .. } => attacker = Some(peer),
+                    ServerEvent::Event { peer, payload, .. } if Some(peer) != attacker => {
                         assert_eq!(payload, heard.to_le_bytes(), "in order, each once");
                         heard += 1;
                     }
-                    ServerEvent::Said { .. } | ServerEvent::Input { .. } => from_rogue += 1,
+                    ServerEvent::Event { .. } | ServerEvent::Input { .. } => from_attacker += 1,
                     ServerEvent::Left { reason, .. } => panic!("{reason}"),
                     _ => {}
                 }
             }
             server.send();
-            let report = rogue.and_then(|peer| server.statistics(peer)?.link);
+            let report = attacker.and_then(|peer| server.statistics(peer)?.link);
             refused = report.map_or(0, |link| link.refused + link.joined_inputs);
         }
         stop.store(true, Ordering::Relaxed);
         flooding.join().expect("no panic");
-        assert_eq!(heard, ENOUGH, "and the rogue was heard {from_rogue} times");
+        assert_eq!(
+            heard, ENOUGH,
+            "and the rogue was heard {from_attacker} times"
+        );
         assert!(refused > 0, "nothing was too much");
         assert!(
-            from_rogue > 4 * MOST_WAITING,
-            "{from_rogue}: it was not heard again"
+            from_attacker > 4 * MAX_WAITING_EVENTS,
+            "{from_attacker}: it was not heard again"
         );
     }
 }
 
 /// What may wait of one client: 1024 events, and what was in the packet that brought the last.
-const MOST_WAITING: usize = 1024 + 64;
+const MAX_WAITING_EVENTS: usize = 1024 + 64;
 const ENOUGH: u32 = 40;

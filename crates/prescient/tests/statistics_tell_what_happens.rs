@@ -25,7 +25,7 @@ fn schema() -> Schema {
 /// A server without a socket, somebody who sits there, and a ball.
 fn game() -> (Server, Client, PeerId, Ref<Ball>) {
     let mut server = Server::offline(schema(), Everything).expect("a server");
-    let client = server.seat();
+    let client = server.local_client();
     let Some(ServerEvent::Joined { peer, .. }) = server.poll() else {
         panic!("nobody joined");
     };
@@ -98,19 +98,19 @@ fn whoever_does_not_look_lags_behind() {
 #[test]
 fn whoever_takes_nothing_in_is_thrown_out() {
     let (mut server, mut client, peer, _) = game();
-    let mut most = 0;
+    let mut max = 0;
     let left = (0..100).find_map(|_| {
         for _ in 0..50 {
-            let _ = server.tell(peer, &[7; 1000]);
+            let _ = server.send_event(peer, &[7; 1000]);
         }
         server.send();
         let waits = server.statistics(peer).map_or(0, |report| report.backlog);
-        most = most.max(waits);
+        max = max.max(waits);
         server.poll()
     });
     let reason = CloseReason::Stalled;
     assert_eq!(left, Some(ServerEvent::Left { peer, reason }));
-    assert!(most <= ServerOptions::default().backlog, "{most} bytes");
+    assert!(max <= ServerOptions::default().backlog, "{max} bytes");
     let happened = std::iter::from_fn(|| client.poll());
     assert_eq!(happened.last(), Some(ClientEvent::Left(reason)));
 }
@@ -120,7 +120,9 @@ fn whoever_takes_nothing_in_is_thrown_out() {
 fn what_is_too_long_to_be_said_is_counted() {
     let (mut server, mut client, peer, _) = game();
     for length in [70_000, 10] {
-        server.tell(peer, &vec![7; length]).expect("he is there");
+        server
+            .send_event(peer, &vec![7; length])
+            .expect("he is there");
     }
     server.send();
     let report = server.statistics(peer).expect("he is there");
@@ -137,11 +139,11 @@ fn a_server_takes_in_what_is_polled() {
     let (mut server, mut client, ..) = game();
     let fill = |client: &mut Client| {
         (0..)
-            .take_while(|_| client.tell(None, b"hey").is_ok())
+            .take_while(|_| client.send_event(None, b"hey").is_ok())
             .count()
     };
     assert!(fill(&mut client) > 1000);
-    assert!(matches!(server.poll(), Some(ServerEvent::Said { .. })));
+    assert!(matches!(server.poll(), Some(ServerEvent::Event { .. })));
     assert_eq!(fill(&mut client), 1);
 }
 
@@ -170,7 +172,7 @@ fn what_is_not_understood_is_counted() {
         while client.poll().is_some() {}
     }
     assert_eq!(client.view_statistics().refused, 1);
-    assert_eq!(client.objects().count(), 0);
+    assert_eq!(client.entities().count(), 0);
 }
 
 /// A server that is bound to all addresses cannot know by which of them it is called.

@@ -129,7 +129,7 @@ fn numbers_are_those_of_the_statistics() {
 fn play(ledger: &Ledger) {
     let schema = Schema::of::<Ball>().expect("a sound schema");
     let mut server = Server::offline(schema, Everything).expect("a server");
-    let (mut staying, leaving) = (server.seat(), server.seat());
+    let (mut staying, leaving) = (server.local_client(), server.local_client());
     let mut leaving = Some(leaving);
     let mut step = server.step().expect("in order");
     let ball = step.spawn(&Ball::default()).expect("sound");
@@ -141,7 +141,7 @@ fn play(ledger: &Ledger) {
         step.set(ball, &Ball { x }).expect("sound");
         step.finish();
         server
-            .announce(ball.entity(), b"rolls")
+            .send_entity_event(ball.entity_ref(), b"rolls")
             .expect("it is there");
         server.send();
         for client in [Some(&mut staying), leaving.as_mut()].into_iter().flatten() {
@@ -149,13 +149,13 @@ fn play(ledger: &Ledger) {
         }
         if tick == 20 {
             // The last that happens to it, after the last send.
-            server.tell(PeerId(2), b"bye").expect("it sits there");
+            server.send_event(PeerId(2), b"bye").expect("it sits there");
             let state = server.statistics(PeerId(2)).expect("it sits there").state;
             gone = (state.bytes, state.events);
             leaving = None;
         }
         while let Some(event) = server.poll() {
-            assert!(!matches!(event, ServerEvent::Said { .. }));
+            assert!(!matches!(event, ServerEvent::Event { .. }));
         }
     }
     // What became of acknowledgements since the last send is counted by the next.
@@ -172,8 +172,8 @@ fn play(ledger: &Ledger) {
     assert_eq!(ledger.counter("prescient_joined"), 2);
     assert_eq!(ledger.counter("prescient_left"), 1);
     assert_eq!(ledger.gauge("prescient_peers"), 1.0);
-    assert_eq!(ledger.gauge("prescient_objects"), 1.0);
-    assert_eq!(ledger.gauge("prescient_objects_visible"), 1.0);
+    assert_eq!(ledger.gauge("prescient_entities"), 1.0);
+    assert_eq!(ledger.gauge("prescient_entities_visible"), 1.0);
 }
 
 /// Fails if any counter of the socket is fed from another number.

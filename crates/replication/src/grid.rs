@@ -1,4 +1,4 @@
-//! Where objects are, so that those near a place are found without asking all.
+//! Where entities are, so that those near a place are found without asking all.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use crate::world::Serial;
 
 /// A point in the world; what a type has no coordinate for is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place(pub [f64; 3]);
+pub struct Position(pub [f64; 3]);
 
-impl Place {
-    /// Where an object with these values is, if its type has a position of up to three numbers.
+impl Position {
+    /// Where an entity with these values is, if its type has a position of up to three numbers.
     pub(crate) fn of(class: &Class, row: &[i64]) -> Option<Self> {
-        let mut place = Self::default();
+        let mut position = Self::default();
         if class.position.is_empty() {
             return None;
         }
-        for (axis, &field) in place.0.iter_mut().zip(&class.position) {
+        for (axis, &field) in position.0.iter_mut().zip(&class.position) {
             let unit = class.fields.get(usize::from(field))?.kind.unit()?;
             *axis = unit.value(*row.get(usize::from(field))?);
         }
-        Some(place)
+        Some(position)
     }
 
     /// How far two places are apart.
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-/// Objects by the cell they are in.
+/// Entities by the cell they are in.
 #[derive(Debug)]
 pub(crate) struct Grid {
     size: f64,
@@ -57,10 +57,10 @@ impl Grid {
         }
     }
 
-    /// An object is there now, or nowhere.
-    pub fn put(&mut self, object: Serial, place: Option<Place>) {
-        let cell = place.map(|place| self.cell(place));
-        let at = object.first.0 as usize;
+    /// An entity is there now, or nowhere.
+    pub fn put(&mut self, entity: Serial, position: Option<Position>) {
+        let cell = position.map(|position| self.cell(position));
+        let at = entity.first.0 as usize;
         if self.homes.len() <= at {
             self.homes.resize(at + 1, None);
         }
@@ -71,7 +71,7 @@ impl Grid {
         if let Some(old) = old
             && let Some(inside) = self.cells.get_mut(&old)
         {
-            if let Ok(at) = inside.binary_search(&object) {
+            if let Ok(at) = inside.binary_search(&entity) {
                 inside.remove(at);
             }
             if inside.is_empty() {
@@ -80,18 +80,18 @@ impl Grid {
         }
         if let Some(cell) = cell {
             let inside = self.cells.entry(cell).or_default();
-            if let Err(at) = inside.binary_search(&object) {
-                inside.insert(at, object);
+            if let Err(at) = inside.binary_search(&entity) {
+                inside.insert(at, entity);
             }
         }
     }
 
     /// Everything in cells that a ball touches.
-    pub fn near(&self, center: Place, radius: f64) -> impl Iterator<Item = Serial> {
-        let reach = Place([radius.max(0.0); 3]);
+    pub fn near(&self, center: Position, radius: f64) -> impl Iterator<Item = Serial> {
+        let reach = Position([radius.max(0.0); 3]);
         let corner = |sign: f64| {
             let at = std::array::from_fn(|axis| center.0[axis] + sign * reach.0[axis]);
-            self.cell(Place(at))
+            self.cell(Position(at))
         };
         let (low, high): (Cell, Cell) = (corner(-1.0), corner(1.0));
         let span = |axis: usize| (i64::from(high[axis]) - i64::from(low[axis]) + 1) as u64;
@@ -105,12 +105,12 @@ impl Grid {
         let rows = xs.flat_map(move |x| (low[1]..=high[1]).map(move |y| [x, y]));
         let rows = rows.flat_map(move |[x, y]| self.cells.range([x, y, low[2]]..=[x, y, high[2]]));
         let cells = every.into_iter().flatten().chain(rows);
-        cells.flat_map(|(_, objects)| objects).copied()
+        cells.flat_map(|(_, entities)| entities).copied()
     }
 
-    fn cell(&self, place: Place) -> Cell {
+    fn cell(&self, position: Position) -> Cell {
         // `as` saturates, and turns what is no number into 0.
-        place.0.map(|at| (at / self.size).floor() as i32)
+        position.0.map(|at| (at / self.size).floor() as i32)
     }
 }
 
@@ -120,13 +120,13 @@ mod tests {
 
     use super::*;
 
-    fn serial(number: u64) -> Serial {
-        let first = prescient_codec::Slot(number as u32);
-        Serial { number, first }
+    fn serial(order: u64) -> Serial {
+        let first = prescient_codec::Slot(order as u32);
+        Serial { order, first }
     }
 
     proptest! {
-        /// Fails if a cell at the rim is left out (`low[0]..high[0]`), or if `put` leaves an object
+        /// Fails if a cell at the rim is left out (`low[0]..high[0]`), or if `put` leaves an entity
         /// in the cell it came from.
         #[test]
         fn what_is_near_is_found(
@@ -136,23 +136,23 @@ mod tests {
             size in 1f64..200.0,
         ) {
             let mut grid = Grid::new(size);
-            let mut places = BTreeMap::new();
-            for (object, at) in moves {
+            let mut positions = BTreeMap::new();
+            for (entity, at) in moves {
                 if at[0] > 250.0 {
-                    grid.put(serial(object), None);
-                    places.remove(&object);
+                    grid.put(serial(entity), None);
+                    positions.remove(&entity);
                 } else {
-                    grid.put(serial(object), Some(Place(at)));
-                    places.insert(object, Place(at));
+                    grid.put(serial(entity), Some(Position(at)));
+                    positions.insert(entity, Position(at));
                 }
             }
-            let found: Vec<_> = grid.near(Place(center), radius).collect();
-            for (object, place) in &places {
-                if place.distance(Place(center)) <= radius {
-                    prop_assert!(found.contains(&serial(*object)));
+            let found: Vec<_> = grid.near(Position(center), radius).collect();
+            for (entity, position) in &positions {
+                if position.distance(Position(center)) <= radius {
+                    prop_assert!(found.contains(&serial(*entity)));
                 }
             }
-            prop_assert!(found.iter().all(|object| places.contains_key(&object.number)));
+            prop_assert!(found.iter().all(|entity| positions.contains_key(&entity.order)));
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn nonsense_is_taken_for_something() {
         for size in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let mut grid = Grid::new(size);
-            let far = Place([f64::INFINITY, f64::NAN, -1e300]);
+            let far = Position([f64::INFINITY, f64::NAN, -1e300]);
             grid.put(serial(1), Some(far));
             assert_eq!(grid.near(far, f64::INFINITY).count(), 1);
             assert!(grid.near(far, f64::NAN).count() <= 1);

@@ -11,7 +11,7 @@
 //! #[derive(State, Clone, Debug, PartialEq)]
 //! struct Crate {
 //!     #[state(step = 0.01, position)]
-//!     place: [f32; 2],
+//!     position: [f32; 2],
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,9 +25,9 @@
 //! }
 //!
 //! let mut step = server.step(Tick(1))?;
-//! let crate_: Ref<Crate> = step.spawn(&Crate { place: [1.0, 2.5] })?;
+//! let crate_: Ref<Crate> = step.spawn(&Crate { position: [1.0, 2.5] })?;
 //! step.finish();
-//! server.announce(crate_.entity(), b"it fell from the sky")?;
+//! server.send_entity_event(crate_.entity_ref(), b"it fell from the sky")?;
 //!
 //! for tick in 2..10 {
 //!     // Where this passes messages on, a program sends them.
@@ -45,8 +45,8 @@
 //! let mut heard = Vec::new();
 //! while let Some(change) = client.poll_change() {
 //!     match change {
-//!         Change::Created(object) => assert!(client.get::<Crate>(object).is_some()),
-//!         Change::Event { about: About::Object(_), payload, .. } => heard = payload,
+//!         Change::Created(entity) => assert!(client.get::<Crate>(entity).is_some()),
+//!         Change::Event { about: About::Entity(_), payload, .. } => heard = payload,
 //!         _ => {}
 //!     }
 //! }
@@ -55,36 +55,36 @@
 //! # }
 //! ```
 
-mod charge;
+mod audit;
+mod authority;
 mod client;
+mod entity_types;
 mod event;
 mod grid;
-mod held;
-mod kinds;
-mod mail;
+mod hierarchy;
+mod input_state;
 mod message;
+mod outbox;
 mod peer;
 mod records;
 mod relevance;
 mod server;
 mod settings;
-mod stay;
-mod testimony;
 mod views;
-mod whole;
 mod world;
+mod world_generation;
 
-pub use client::{Change, Client, ClientConfig, ClientError, Object, SetError};
+pub use audit::Divergence;
+pub use client::{Change, Client, ClientConfig, ClientError, EntityHandle, SetError};
 pub use event::About;
-pub use grid::Place;
-pub use peer::{PeerStatistics, Traveller};
+pub use grid::Position;
+pub use peer::{PeerStatistics, PeerTransfer};
 pub use prescient_codec::{Config, Tick, Weight};
 pub use prescient_schema::Tolerance;
-pub use relevance::{Distance, Everything, Owned, Relevance, Sight, Subject, Viewer};
+pub use relevance::{Candidate, Distance, Everything, Observer, Owned, Relevance, Visibility};
 pub use server::{
     Budget, FromClient, MAX_REPORT_BYTES, Messages, PeerError, PeerId, Server, ServerConfig,
 };
 pub use settings::SettingsMismatch;
-pub use testimony::Divergence;
 pub use views::{Factory, Views};
-pub use world::{Step, World, WorldError};
+pub use world::{World, WorldError, WorldStep};

@@ -1,6 +1,6 @@
 //! The messages, byte by byte; WIRE.md has the same as tables.
 
-use prescient_codec::{Ack, ClientId, Config, Tick};
+use prescient_codec::{Ack, Config, NetEntityId, Tick};
 use prescient_schema::{Fingerprint, Tolerance};
 
 use crate::settings;
@@ -8,8 +8,11 @@ use crate::settings;
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    /// Of one world. `stay` has the last bits of a [`Stay`](crate::stay::Stay).
-    Here { stay: u8, said: Said<'a> },
+    /// Of one world. `world_generation` has the last bits of a [`WorldGeneration`](crate::world_generation::WorldGeneration).
+    World {
+        world_generation: u8,
+        body: WorldMessage<'a>,
+    },
     /// The fingerprint of the schema by which a client reads; to the server.
     Hello { fingerprint: Fingerprint },
     /// The server's schema, since the client's is another.
@@ -22,12 +25,12 @@ pub(crate) enum Message<'a> {
     /// The client reads by the right schema, and is shown the world, coded like this.
     Welcome { config: Config },
     /// The client is to say what it shows.
-    Question,
+    AuditRequest,
 }
 
 /// What a message about a world says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said<'a> {
+pub(crate) enum WorldMessage<'a> {
     /// A packet of the codec: of the world to a client, of what it is in charge of to the server.
     State(&'a [u8]),
     /// Which packets were applied.
@@ -35,33 +38,36 @@ pub(crate) enum Said<'a> {
     /// Something happened, to the client.
     Event {
         tick: Tick,
-        about: Option<ClientId>,
+        about: Option<NetEntityId>,
         payload: &'a [u8],
     },
     /// Something happened while this tick was shown, to the server.
-    Told {
+    ClientEvent {
         tick: Tick,
-        about: Option<ClientId>,
+        about: Option<NetEntityId>,
         payload: &'a [u8],
     },
-    /// Whether a client is in charge of an object, to the client.
-    Charge {
+    /// Whether a client is in charge of an entity, to the client.
+    Authority {
         tick: Tick,
-        about: ClientId,
-        yours: bool,
+        about: NetEntityId,
+        granted: bool,
     },
     /// The client is in this world from now on, which is coded like this.
     Entered { config: Config },
-    /// A part of what a client shows, in words of [`testimony`](crate::testimony), and whether it is
+    /// A part of what a client shows, in words of [`audit`](crate::audit), and whether it is
     /// the last.
-    Testimony { last: bool, rows: &'a [u8] },
+    AuditReport { last: bool, rows: &'a [u8] },
 }
 
 impl<'a> Message<'a> {
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
-            Self::Here { stay, said } => said.write(stay, &mut bytes),
+            Self::World {
+                world_generation,
+                body,
+            } => body.write(world_generation, &mut bytes),
             Self::Hello { fingerprint } => {
                 bytes.push(HELLO);
                 bytes.extend_from_slice(&fingerprint.to_be_bytes());
@@ -78,7 +84,7 @@ impl<'a> Message<'a> {
                 bytes.push(WELCOME);
                 settings::write(&config, &mut bytes);
             }
-            Self::Question => bytes.push(QUESTION),
+            Self::AuditRequest => bytes.push(AUDIT_REQUEST),
         }
         bytes
     }
@@ -102,18 +108,18 @@ impl<'a> Message<'a> {
             WELCOME => Some(Self::Welcome {
                 config: settings::read(rest)?,
             }),
-            QUESTION => rest.is_empty().then_some(Self::Question),
-            _ => Some(Self::Here {
-                stay: first >> 4,
-                said: Said::read(first & 15, rest)?,
+            AUDIT_REQUEST => rest.is_empty().then_some(Self::AuditRequest),
+            _ => Some(Self::World {
+                world_generation: first >> 4,
+                body: WorldMessage::read(first & 15, rest)?,
             }),
         }
     }
 }
 
-impl<'a> Said<'a> {
-    fn write(self, stay: u8, bytes: &mut Vec<u8>) {
-        let first = |kind: u8| stay << 4 | kind;
+impl<'a> WorldMessage<'a> {
+    fn write(self, world_generation: u8, bytes: &mut Vec<u8>) {
+        let first = |kind: u8| world_generation << 4 | kind;
         match self {
             Self::State(packet) => {
                 bytes.reserve_exact(1 + packet.len());
@@ -134,28 +140,32 @@ impl<'a> Said<'a> {
                 put_about(bytes, about);
                 bytes.extend_from_slice(payload);
             }
-            Self::Told {
+            Self::ClientEvent {
                 tick,
                 about,
                 payload,
             } => {
-                bytes.push(first(TOLD));
+                bytes.push(first(CLIENT_EVENT));
                 bytes.extend_from_slice(&tick.0.to_le_bytes());
                 put_about(bytes, about);
                 bytes.extend_from_slice(payload);
             }
-            Self::Charge { tick, about, yours } => {
-                bytes.push(first(CHARGE));
+            Self::Authority {
+                tick,
+                about,
+                granted,
+            } => {
+                bytes.push(first(AUTHORITY));
                 bytes.extend_from_slice(&tick.0.to_le_bytes());
                 bytes.extend_from_slice(&about.0.to_le_bytes());
-                bytes.push(u8::from(yours));
+                bytes.push(u8::from(granted));
             }
             Self::Entered { config } => {
                 bytes.push(first(ENTERED));
                 settings::write(&config, bytes);
             }
-            Self::Testimony { last, rows } => {
-                bytes.extend([first(TESTIMONY), u8::from(last)]);
+            Self::AuditReport { last, rows } => {
+                bytes.extend([first(AUDIT_REPORT), u8::from(last)]);
                 bytes.extend_from_slice(rows);
             }
         }
@@ -174,31 +184,31 @@ impl<'a> Said<'a> {
                     payload,
                 })
             }
-            TOLD => {
+            CLIENT_EVENT => {
                 let (tick, rest) = take_u32(rest)?;
                 let (about, payload) = take_about(rest)?;
-                Some(Self::Told {
+                Some(Self::ClientEvent {
                     tick: Tick(tick),
                     about,
                     payload,
                 })
             }
-            CHARGE => {
+            AUTHORITY => {
                 let (tick, rest) = take_u32(rest)?;
                 let (about, rest) = take_u32(rest)?;
-                let (yours, rest) = take_flag(rest)?;
-                rest.is_empty().then_some(Self::Charge {
+                let (granted, rest) = take_flag(rest)?;
+                rest.is_empty().then_some(Self::Authority {
                     tick: Tick(tick),
-                    about: ClientId(about),
-                    yours,
+                    about: NetEntityId(about),
+                    granted,
                 })
             }
             ENTERED => Some(Self::Entered {
                 config: settings::read(rest)?,
             }),
-            TESTIMONY => {
+            AUDIT_REPORT => {
                 let (last, rows) = take_flag(rest)?;
-                Some(Self::Testimony { last, rows })
+                Some(Self::AuditReport { last, rows })
             }
             _ => None,
         }
@@ -206,14 +216,14 @@ impl<'a> Said<'a> {
 }
 
 /// One more than the number, 0 for none.
-fn put_about(bytes: &mut Vec<u8>, about: Option<ClientId>) {
+fn put_about(bytes: &mut Vec<u8>, about: Option<NetEntityId>) {
     let number = about.map_or(0, |id| id.0.saturating_add(1));
     bytes.extend_from_slice(&number.to_le_bytes());
 }
 
-fn take_about(bytes: &[u8]) -> Option<(Option<ClientId>, &[u8])> {
+fn take_about(bytes: &[u8]) -> Option<(Option<NetEntityId>, &[u8])> {
     let (number, rest) = take_u32(bytes)?;
-    Some((number.checked_sub(1).map(ClientId), rest))
+    Some((number.checked_sub(1).map(NetEntityId), rest))
 }
 
 fn take_flag(bytes: &[u8]) -> Option<(bool, &[u8])> {
@@ -233,16 +243,16 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
 const STATE: u8 = 0;
 const EVENT: u8 = 1;
 const APPLIED: u8 = 2;
-const TOLD: u8 = 3;
-const CHARGE: u8 = 4;
-const TESTIMONY: u8 = 5;
+const CLIENT_EVENT: u8 = 3;
+const AUTHORITY: u8 = 4;
+const AUDIT_REPORT: u8 = 5;
 const ENTERED: u8 = 6;
 /// The whole first byte.
 const HELLO: u8 = 0x0f;
 const SCHEMA: u8 = 0x1f;
 const UNREADABLE: u8 = 0x2f;
 const WELCOME: u8 = 0x3f;
-const QUESTION: u8 = 0x4f;
+const AUDIT_REQUEST: u8 = 0x4f;
 
 #[cfg(test)]
 mod tests {
@@ -255,10 +265,10 @@ mod tests {
         /// Fails if any part is written in one order and read in another.
         #[test]
         fn what_is_written_is_read(
-            stay in 0u8..16,
+            world_generation in 0u8..16,
             tick in any::<u32>(),
             about in prop::option::of(0u32..u32::MAX),
-            yours in any::<bool>(),
+            granted in any::<bool>(),
             fingerprint in any::<[u8; 16]>(),
             payload in prop::collection::vec(any::<u8>(), 0..40),
             policy in prop::sample::select(vec![
@@ -271,29 +281,29 @@ mod tests {
             let config = Config {
                 policy,
                 profile,
-                learning: yours,
+                learning: granted,
                 max_entities: tick as usize,
             };
             let tick = Tick(tick);
-            let of = ClientId(about.unwrap_or_default());
-            let about = about.map(ClientId);
+            let of = NetEntityId(about.unwrap_or_default());
+            let about = about.map(NetEntityId);
             let payload = &payload[..];
-            let said = [
-                Said::State(payload),
-                Said::Event { tick, about, payload },
-                Said::Told { tick, about, payload },
-                Said::Charge { tick, about: of, yours },
-                Said::Testimony { last: yours, rows: payload },
-                Said::Entered { config },
+            let body = [
+                WorldMessage::State(payload),
+                WorldMessage::Event { tick, about, payload },
+                WorldMessage::ClientEvent { tick, about, payload },
+                WorldMessage::Authority { tick, about: of, granted },
+                WorldMessage::AuditReport { last: granted, rows: payload },
+                WorldMessage::Entered { config },
             ];
-            let here = said.map(|said| Message::Here { stay, said });
-            let tolerance = if yours { Tolerance::Additive } else { Tolerance::Exact };
+            let here = body.map(|body| Message::World { world_generation, body });
+            let tolerance = if granted { Tolerance::Additive } else { Tolerance::Exact };
             let others = [
                 Message::Hello { fingerprint: Fingerprint::from_be_bytes(fingerprint) },
                 Message::Schema { tolerance, schema: payload },
                 Message::Unreadable { schema: payload },
                 Message::Welcome { config },
-                Message::Question,
+                Message::AuditRequest,
             ];
             for message in here.into_iter().chain(others) {
                 let bytes = message.to_bytes();

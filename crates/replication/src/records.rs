@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use prescient_codec::Slot;
 
-use crate::world::{Record, Serial};
+use crate::world::{EntityRecord, Serial};
 
 /// The records of a world's objects.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct EntityRecords {
     /// By the entity of their first table.
-    rows: Vec<Option<Record>>,
+    rows: Vec<Option<EntityRecord>>,
     /// All in the order in which they appeared.
     serials: BTreeSet<Serial>,
 }
 
-impl Records {
+impl EntityRecords {
     pub fn len(&self) -> usize {
         self.serials.len()
     }
@@ -26,21 +26,21 @@ impl Records {
     }
 
     /// The object of which an entity is the first table's.
-    pub fn at(&self, first: Slot) -> Option<&Record> {
+    pub fn at(&self, first: Slot) -> Option<&EntityRecord> {
         self.rows.get(first.0 as usize)?.as_ref()
     }
 
-    pub fn get(&self, serial: Serial) -> Option<&Record> {
+    pub fn get(&self, serial: Serial) -> Option<&EntityRecord> {
         self.at(serial.first)
             .filter(|record| record.serial == serial)
     }
 
-    pub fn get_mut(&mut self, serial: Serial) -> Option<&mut Record> {
+    pub fn get_mut(&mut self, serial: Serial) -> Option<&mut EntityRecord> {
         let record = self.rows.get_mut(serial.first.0 as usize)?.as_mut();
         record.filter(|record| record.serial == serial)
     }
 
-    pub fn insert(&mut self, record: Record) {
+    pub fn insert(&mut self, record: EntityRecord) {
         let at = record.serial.first.0 as usize;
         if self.rows.len() <= at {
             self.rows.resize(at + 1, None);
@@ -49,7 +49,7 @@ impl Records {
         self.rows[at] = Some(record);
     }
 
-    pub fn remove(&mut self, serial: Serial) -> Option<Record> {
+    pub fn remove(&mut self, serial: Serial) -> Option<EntityRecord> {
         self.get(serial)?;
         self.serials.remove(&serial);
         self.rows.get_mut(serial.first.0 as usize)?.take()

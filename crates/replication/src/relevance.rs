@@ -3,12 +3,12 @@
 use prescient_codec::Weight;
 use prescient_schema::{EntityRef, Level};
 
-use crate::grid::Place;
+use crate::grid::Position;
 use crate::server::PeerId;
 
 /// What a viewer sees of an object: always its first table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct Visibility {
     /// Bit `k` says whether table `k` is shown.
     tables: u32,
     /// How precisely; without effect on types whose fields know no coarser levels.
@@ -17,25 +17,25 @@ pub struct Sight {
     pub weight: Weight,
 }
 
-impl Sight {
+impl Visibility {
     /// What everybody may see: the first table at full precision.
     pub const PUBLIC: Self = Self {
         tables: 1,
         level: Level::EXACT,
-        weight: USUAL,
+        weight: DEFAULT_WEIGHT,
     };
 
     /// Every table at full precision.
-    pub const WHOLE: Self = Self {
+    pub const FULL: Self = Self {
         tables: u32::MAX,
         level: Level::EXACT,
-        weight: USUAL,
+        weight: DEFAULT_WEIGHT,
     };
 
     /// All tables to the owner, the first to everybody else.
-    pub fn usual(viewer: &Viewer, subject: &Subject) -> Self {
-        match subject.owner {
-            Some(owner) if owner == viewer.peer => Self::WHOLE,
+    pub fn default_for(observer: &Observer, candidate: &Candidate) -> Self {
+        match candidate.owner {
+            Some(owner) if owner == observer.peer => Self::FULL,
             _ => Self::PUBLIC,
         }
     }
@@ -66,51 +66,61 @@ impl Sight {
 
 /// Who looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Viewer {
+pub struct Observer {
     /// The peer.
     pub peer: PeerId,
     /// Its team; 0 without one.
     pub team: u32,
     /// From where, if it has a place.
-    pub eye: Option<Place>,
+    pub view_position: Option<Position>,
 }
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Subject {
-    /// The object.
-    pub object: EntityRef,
+pub struct Candidate {
+    /// The entity.
+    pub entity: EntityRef,
     /// Whose it is.
     pub owner: Option<PeerId>,
     /// The team of its owner; 0 without one.
     pub team: u32,
     /// Where it is, if its type has a position.
-    pub place: Option<Place>,
+    pub position: Option<Position>,
 }
 
-/// A policy of who sees what. A closure over the same arguments as [`sight`](Self::sight) is one.
+/// A policy of who sees what. A closure over the same arguments as [`visibility`](Self::visibility) is one.
 ///
-/// It is asked about an object when the object appears or changes hands and when the viewer's team
-/// changes, and, if it has a [`reach`](Self::reach), when the viewer or the object has moved. If it
+/// It is asked about an entity when the entity appears or changes hands and when the viewer's team
+/// changes, and, if it has a [`reach`](Self::reach), when the viewer or the entity has moved. If it
 /// goes by anything else that changes, say so with
-/// [`Server::look_again`](crate::Server::look_again).
+/// [`Server::reevaluate_relevance`](crate::Server::reevaluate_relevance).
 pub trait Relevance: Send + Sync {
     /// What a viewer sees of a subject from now on; `seen` is what it saw until now.
-    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight>;
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        seen: Option<Visibility>,
+    ) -> Option<Visibility>;
 
     /// How far a viewer may see at most. `None` if places do not matter.
-    fn reach(&self, viewer: &Viewer) -> Option<f64> {
-        let _ = viewer;
+    fn reach(&self, observer: &Observer) -> Option<f64> {
+        let _ = observer;
         None
     }
 }
 
 impl<F> Relevance for F
 where
-    F: Fn(&Viewer, &Subject, Option<Sight>) -> Option<Sight> + Send + Sync,
+    F: Fn(&Observer, &Candidate, Option<Visibility>) -> Option<Visibility> + Send + Sync,
 {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
-        self(viewer, subject, seen)
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        seen: Option<Visibility>,
+    ) -> Option<Visibility> {
+        self(observer, candidate, seen)
     }
 }
 
@@ -119,8 +129,13 @@ where
 pub struct Everything;
 
 impl Relevance for Everything {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, _: Option<Sight>) -> Option<Sight> {
-        Some(Sight::usual(viewer, subject))
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        _: Option<Visibility>,
+    ) -> Option<Visibility> {
+        Some(Visibility::default_for(observer, candidate))
     }
 }
 
@@ -129,10 +144,15 @@ impl Relevance for Everything {
 pub struct Owned;
 
 impl Relevance for Owned {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, _: Option<Sight>) -> Option<Sight> {
-        let own = subject.owner.is_none_or(|owner| owner == viewer.peer);
-        let team = viewer.team != 0 && viewer.team == subject.team;
-        (own || team).then(|| Sight::usual(viewer, subject))
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        _: Option<Visibility>,
+    ) -> Option<Visibility> {
+        let own = candidate.owner.is_none_or(|owner| owner == observer.peer);
+        let team = observer.team != 0 && observer.team == candidate.team;
+        (own || team).then(|| Visibility::default_for(observer, candidate))
     }
 }
 
@@ -159,18 +179,23 @@ impl Distance {
 }
 
 impl Relevance for Distance {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        seen: Option<Visibility>,
+    ) -> Option<Visibility> {
         let limit = if seen.is_some() {
             self.leave
         } else {
             self.enter
         };
-        let distance = match (viewer.eye, subject.place) {
+        let distance = match (observer.view_position, candidate.position) {
             (_, None) => 0.0,
             (None, Some(_)) => f64::INFINITY,
-            (Some(eye), Some(place)) => eye.distance(place),
+            (Some(view_position), Some(position)) => view_position.distance(position),
         };
-        let own = subject.owner == Some(viewer.peer);
+        let own = candidate.owner == Some(observer.peer);
         let weight = match distance / self.enter {
             _ if own => WEIGHTS[0],
             near if near <= 0.125 => WEIGHTS[0],
@@ -178,10 +203,11 @@ impl Relevance for Distance {
             near if near <= 0.5 => WEIGHTS[2],
             _ => WEIGHTS[3],
         };
-        (own || distance <= limit).then(|| Sight::usual(viewer, subject).weighing(weight))
+        (own || distance <= limit)
+            .then(|| Visibility::default_for(observer, candidate).weighing(weight))
     }
 
-    fn reach(&self, _: &Viewer) -> Option<f64> {
+    fn reach(&self, _: &Observer) -> Option<f64> {
         Some(self.enter)
     }
 }
@@ -193,6 +219,6 @@ const fn weight(number: u8) -> Weight {
     }
 }
 
-const USUAL: Weight = weight(4);
+const DEFAULT_WEIGHT: Weight = weight(4);
 /// From near to far.
 const WEIGHTS: [Weight; 4] = [weight(16), weight(8), weight(4), weight(2)];

@@ -9,13 +9,13 @@ use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::audit::{self, Divergence};
 use crate::event::About;
-use crate::grid::Place;
-use crate::message::{Message, Said};
-use crate::peer::{Eye, Peer, PeerStatistics, Traveller};
-use crate::relevance::{Relevance, Viewer};
-use crate::testimony::{self, Divergence};
-use crate::world::{Serial, Step, World, WorldError};
+use crate::grid::Position;
+use crate::message::{Message, WorldMessage};
+use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
+use crate::relevance::{Observer, Relevance};
+use crate::world::{Serial, World, WorldError, WorldStep};
 
 /// A client, as the program calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,10 +27,10 @@ pub struct ServerConfig {
     /// How values are coded. Clients are told, and do the same.
     pub codec: Config,
     /// Every how many ticks places are looked at. Peers take turns.
-    pub look_every: u32,
-    /// The size of the cells by which near objects are found, in the units of positions; about
+    pub relevance_interval: u32,
+    /// The size of the cells by which near entities are found, in the units of positions; about
     /// half of how far one can see.
-    pub cell: f64,
+    pub grid_cell: f64,
     /// Whether clients with other schemas may read, as far as that is possible.
     pub tolerance: Tolerance,
     /// Ticks at least between two times that a peer is told everything anew because it asks for it;
@@ -43,19 +43,19 @@ pub struct ServerConfig {
     pub probe_every: u32,
     /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
     /// [`PeerStatistics::overrun`].
-    pub most_event_bytes: usize,
+    pub max_event_bytes: usize,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             codec: Config::default(),
-            look_every: 4,
-            cell: 32.0,
+            relevance_interval: 4,
+            grid_cell: 32.0,
             tolerance: Tolerance::Exact,
             resync_every: 30,
             probe_every: 10,
-            most_event_bytes: 1 << 20,
+            max_event_bytes: 1 << 20,
         }
     }
 }
@@ -73,9 +73,9 @@ pub enum PeerError {
     /// It said something before its greeting, which nothing may precede.
     #[error("the peer said something before its greeting")]
     NotGreeted,
-    /// It reported what it shows although nobody [asked](Server::question).
+    /// It reported what it shows although nobody [asked](Server::audit).
     #[error("the peer reports what it shows although nobody asked")]
-    NotAsked,
+    AuditNotRequested,
     /// It reads by another schema. *Here* is the server.
     #[error("the peer's schema is another: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
@@ -91,8 +91,8 @@ pub enum FromClient {
     Greeted,
     /// Something about connections; nothing to do.
     Applied,
-    /// A part of the answer, as it was [asked](Server::question).
-    Testified {
+    /// A part of the answer, as it was [asked](Server::audit).
+    AuditReport {
         /// What it shows that was not true; empty if all is well.
         differences: Vec<Divergence>,
         /// Whether that was all.
@@ -100,7 +100,7 @@ pub enum FromClient {
     },
     /// Something happened there.
     Event {
-        /// To what: one of the objects that it is shown.
+        /// To what: one of the entities that it is shown.
         about: About<EntityRef>,
         /// What, in the program's own words.
         payload: Vec<u8>,
@@ -118,7 +118,7 @@ pub struct Server {
     relevance: Box<dyn Relevance>,
     peers: BTreeMap<PeerId, Peer>,
     /// What happened since the last [`encode`](Self::encode), which says who sees what.
-    announced: Vec<Announcement>,
+    entity_events: Vec<EntityEvent>,
 }
 
 /// How many bytes a peer may be sent at most; `None` without a limit.
@@ -127,8 +127,8 @@ pub type Budget<'a> = dyn Fn(PeerId) -> Option<usize> + Sync + 'a;
 /// What to send, and to whom.
 pub type Messages = Vec<(PeerId, Vec<u8>)>;
 
-/// Something that happened to an object.
-pub(crate) struct Announcement {
+/// Something that happened to an entity.
+pub(crate) struct EntityEvent {
     pub tick: Tick,
     pub about: Serial,
     /// `None` for everybody who sees it.
@@ -144,17 +144,17 @@ impl Server {
         relevance: impl Relevance + 'static,
     ) -> Result<Self, WorldError> {
         Ok(Self {
-            world: World::new(schema, config.cell)?,
+            world: World::new(schema, config.grid_cell)?,
             config,
             relevance: Box::new(relevance),
             peers: BTreeMap::new(),
-            announced: Vec::new(),
+            entity_events: Vec::new(),
         })
     }
 
     /// Begins the next tick; what happens in it is said to what this returns. What clients
-    /// reported of objects that they are in charge of has happened by then.
-    pub fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
+    /// reported of entities that they are in charge of has happened by then.
+    pub fn step(&mut self, tick: Tick) -> Result<WorldStep<'_>, WorldError> {
         begin(&mut self.world, &mut self.peers, tick)
     }
 
@@ -168,24 +168,24 @@ impl Server {
     pub fn connect(&mut self, peer: PeerId) {
         let schema = self.world.archive().schema().clone();
         let new = Peer::new(schema, &self.config);
-        self.take_in(peer, new);
+        self.insert_peer(peer, new);
     }
 
     /// Somebody looks who looked at another world until now; that must have the same schema.
-    pub fn welcome(&mut self, peer: PeerId, traveller: Traveller) {
+    pub fn transfer_in(&mut self, peer: PeerId, transfer: PeerTransfer) {
         let schema = self.world.archive().schema().clone();
-        let new = Peer::arrived(traveller, schema, &self.config);
-        self.take_in(peer, new);
+        let new = Peer::transferred(transfer, schema, &self.config);
+        self.insert_peer(peer, new);
     }
 
     /// Somebody no longer looks.
     pub fn disconnect(&mut self, peer: PeerId) {
-        self.part_with(peer);
+        self.remove_peer(peer);
     }
 
-    /// Somebody looks at another world from now on, which is to [`welcome`](Self::welcome) it.
-    pub fn depart(&mut self, peer: PeerId) -> Option<Traveller> {
-        self.part_with(peer).map(Peer::depart)
+    /// Somebody looks at another world from now on, which is to [`transfer_in`](Self::transfer_in) it.
+    pub fn transfer_out(&mut self, peer: PeerId) -> Option<PeerTransfer> {
+        self.remove_peer(peer).map(Peer::transfer_out)
     }
 
     /// Everybody who looks.
@@ -194,14 +194,14 @@ impl Server {
     }
 
     /// A peer looks from a place.
-    pub fn look_from(&mut self, peer: PeerId, place: Place) -> Result<(), PeerError> {
-        self.peer(peer)?.eye = Eye::At(place);
+    pub fn set_view_position(&mut self, peer: PeerId, position: Position) -> Result<(), PeerError> {
+        self.peer(peer)?.view_position = ViewPosition::Fixed(position);
         Ok(())
     }
 
-    /// A peer looks from wherever an object is.
-    pub fn look_from_object(&mut self, peer: PeerId, object: EntityRef) -> Result<(), PeerError> {
-        self.peer(peer)?.eye = Eye::Object(object);
+    /// A peer looks from wherever an entity is.
+    pub fn follow(&mut self, peer: PeerId, entity: EntityRef) -> Result<(), PeerError> {
+        self.peer(peer)?.view_position = ViewPosition::Follow(entity);
         Ok(())
     }
 
@@ -209,36 +209,36 @@ impl Server {
     pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
         let old = std::mem::replace(&mut self.peer(peer)?.team, team);
         if old != team {
-            self.look_again();
+            self.reevaluate_relevance();
         }
         Ok(())
     }
 
     /// A peer holds these keys down, a bit each. From the next [`step`](Self::step) on they stand in
-    /// the objects that belong to it and have a field for them (`#[state(keys)]`), whatever the
+    /// the entities that belong to it and have a field for them (`#[state(keys)]`), whatever the
     /// program itself writes there.
     pub fn set_keys(&mut self, peer: PeerId, keys: u64) -> Result<(), PeerError> {
         self.peer(peer)?;
-        self.world.held_mut().set(peer, keys);
+        self.world.input_state_mut().set(peer, keys);
         Ok(())
     }
 
     /// The keys that a peer holds down; `None` if it never said.
     pub fn keys(&self, peer: PeerId) -> Option<u64> {
-        self.world.held().keys(peer)
+        self.world.input_state().keys(peer)
     }
 
     /// Asks the policy about everything anew, because what it goes by has changed: fog has lifted, or
     /// somebody has learned to see in the dark. Teams, owners and places are noticed without it.
-    pub fn look_again(&mut self) {
+    pub fn reevaluate_relevance(&mut self) {
         for peer in self.peers.values_mut() {
-            peer.unsettled = true;
+            peer.needs_evaluation = true;
         }
     }
 
-    /// Whether a peer is shown an object.
-    pub fn sees(&self, peer: PeerId, object: EntityRef) -> bool {
-        let record = self.world.record(object);
+    /// Whether a peer is shown an entity.
+    pub fn sees(&self, peer: PeerId, entity: EntityRef) -> bool {
+        let record = self.world.record(entity);
         let peer = self.peers.get(&peer);
         peer.zip(record)
             .is_some_and(|(peer, record)| peer.sees(record.serial))
@@ -250,7 +250,7 @@ impl Server {
     /// and more ticks ([`ServerConfig::probe_every`]). May be left out for a tick, for all peers or (with a budget of 0) for some: how often
     /// is sent and how often the world is stepped are two matters.
     pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
-        self.look();
+        self.update_visibility();
         encode(&mut self.peers, self.world.archive(), budget)
     }
 
@@ -260,9 +260,9 @@ impl Server {
         &mut self,
         budget: &Budget<'_>,
         next: Tick,
-        happen: impl FnOnce(&mut Step<'_>) -> R + Send,
+        happen: impl FnOnce(&mut WorldStep<'_>) -> R + Send,
     ) -> Result<(Messages, R), WorldError> {
-        self.look();
+        self.update_visibility();
         let before = self.world.archive().clone();
         let mut step = begin(&mut self.world, &mut self.peers, next)?;
         let peers = &mut self.peers;
@@ -273,9 +273,9 @@ impl Server {
     }
 
     /// Brings up to date who sees what, and tells of what happened.
-    fn look(&mut self) {
+    fn update_visibility(&mut self) {
         let touched = self.world.take_touched();
-        let announced = std::mem::take(&mut self.announced);
+        let entity_events = std::mem::take(&mut self.entity_events);
         let tick = self.world.tick().unwrap_or_default();
         let teams: BTreeMap<_, _> = (self.peers.iter())
             .map(|(&id, peer)| (id, peer.team))
@@ -287,55 +287,59 @@ impl Server {
         let (world, relevance) = (&self.world, &*self.relevance);
         let config = &self.config;
         let serve = |(&id, peer): (&PeerId, &mut Peer)| {
-            let viewer = Viewer {
+            let observer = Observer {
                 peer: id,
                 team: peer.team,
-                eye: match peer.eye {
-                    Eye::Nowhere => None,
-                    Eye::At(place) => Some(place),
-                    Eye::Object(object) => world.place(object),
+                view_position: match peer.view_position {
+                    ViewPosition::Unset => None,
+                    ViewPosition::Fixed(position) => Some(position),
+                    ViewPosition::Follow(entity) => world.position(entity),
                 },
             };
             // Who is not told of it need not be looked for.
-            let every = match peer.is_thinned(tick) {
-                true => config.look_every.max(config.probe_every),
-                false => config.look_every,
+            let every = match peer.is_throttled(tick) {
+                true => config.relevance_interval.max(config.probe_every),
+                false => config.relevance_interval,
             };
             // By its own number, so that nobody can tell from it who else is there.
             let now = tick
                 .0
                 .wrapping_add(id.0 as u32)
                 .is_multiple_of(every.max(1));
-            // Who saw an object until now hears of it, and who sees it from now on.
-            let told = peer.hear(id, &announced, &[], |_| true);
-            peer.look(&viewer, world, relevance, &touched, now, &team_of);
+            // Who saw an entity until now hears of it, and who sees it from now on.
+            let told = peer.queue_events(id, &entity_events, &[], |_| true);
+            peer.update_visibility(&observer, world, relevance, &touched, now, &team_of);
             let there = |serial| world.record_of(serial).is_some();
-            peer.hear(id, &announced, &told, there);
+            peer.queue_events(id, &entity_events, &told, there);
         };
         greeted(&mut self.peers).into_par_iter().for_each(serve);
     }
 
-    /// Tells everybody who is shown an object, or will be by the next [`encode`](Self::encode), what
-    /// happened to it in this tick. They hear of it once they know the object, and if that does
+    /// Tells everybody who is shown an entity, or will be by the next [`encode`](Self::encode), what
+    /// happened to it in this tick. They hear of it once they know the entity, and if that does
     /// not come about, as being about something gone.
-    pub fn announce(&mut self, object: EntityRef, payload: &[u8]) -> Result<(), WorldError> {
-        self.note(object, None, payload)
-    }
-
-    /// Tells one peer what happened to an object, if it is shown to it.
-    pub fn announce_to(
+    pub fn send_entity_event(
         &mut self,
-        peer: PeerId,
-        object: EntityRef,
+        entity: EntityRef,
         payload: &[u8],
     ) -> Result<(), WorldError> {
-        self.note(object, Some(peer), payload)
+        self.note(entity, None, payload)
+    }
+
+    /// Tells one peer what happened to an entity, if it is shown to it.
+    pub fn send_entity_event_to(
+        &mut self,
+        peer: PeerId,
+        entity: EntityRef,
+        payload: &[u8],
+    ) -> Result<(), WorldError> {
+        self.note(entity, Some(peer), payload)
     }
 
     /// Tells one peer what happened in this tick.
-    pub fn tell(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
+    pub fn send_event(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         let tick = self.world.tick().unwrap_or_default();
-        self.peer(peer)?.tell(tick, payload);
+        self.peer(peer)?.queue_event(tick, payload);
         Ok(())
     }
 
@@ -358,12 +362,12 @@ impl Server {
     }
 
     /// Asks a peer what it shows, to compare it with the truth; what comes of it is
-    /// [`FromClient::Testified`]. The answer is about as long as everything that is shown, and comes
+    /// [`FromClient::AuditReport`]. The answer is about as long as everything that is shown, and comes
     /// in parts. Who is asked again before it has answered answers once.
-    pub fn question(&mut self, peer: PeerId) -> Result<(), PeerError> {
+    pub fn audit(&mut self, peer: PeerId) -> Result<(), PeerError> {
         let peer = self.peer(peer)?;
-        peer.questions = peer.questions.saturating_add(1);
-        peer.say(Message::Question);
+        peer.open_audits = peer.open_audits.saturating_add(1);
+        peer.push_message(Message::AuditRequest);
         Ok(())
     }
 
@@ -374,10 +378,13 @@ impl Server {
             .get_mut(&peer)
             .ok_or(PeerError::NoSuchPeer(peer))?;
         match Message::read(message).ok_or(PeerError::Malformed)? {
-            Message::Here { .. } if !from.greeted => Err(PeerError::NotGreeted),
-            Message::Here { stay, said } => {
-                let here = from.is_here(stay);
-                self.hear(peer, here, said)
+            Message::World { .. } if !from.greeted => Err(PeerError::NotGreeted),
+            Message::World {
+                world_generation,
+                body,
+            } => {
+                let here = from.is_current_world(world_generation);
+                self.handle_world_message(peer, here, body)
             }
             Message::Hello { fingerprint } => self.greet(peer, fingerprint),
             Message::Unreadable { schema } if !from.greeted => {
@@ -388,18 +395,23 @@ impl Server {
             Message::Unreadable { .. }
             | Message::Schema { .. }
             | Message::Welcome { .. }
-            | Message::Question => Err(PeerError::Malformed),
+            | Message::AuditRequest => Err(PeerError::Malformed),
         }
     }
 
     /// Takes what a client said about this world, if it is `here`, or about the one before.
-    fn hear(&mut self, peer: PeerId, here: bool, said: Said<'_>) -> Result<FromClient, PeerError> {
+    fn handle_world_message(
+        &mut self,
+        peer: PeerId,
+        here: bool,
+        body: WorldMessage<'_>,
+    ) -> Result<FromClient, PeerError> {
         let codec = self.config.codec;
         let world = &self.world;
         let from = self.peers.get_mut(&peer);
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
-        match said {
-            Said::Told {
+        match body {
+            WorldMessage::ClientEvent {
                 tick,
                 about,
                 payload,
@@ -409,20 +421,22 @@ impl Server {
                     // What it cannot see, or made up, is the same to us as what just went.
                     Some(id) => {
                         let slot = from.slot(id, tick).filter(|_| here);
-                        let object = slot.and_then(|slot| world.object_of(slot));
-                        object.map_or(About::Gone, About::Object)
+                        let entity = slot.and_then(|slot| world.entity_of(slot));
+                        entity.map_or(About::Gone, About::Entity)
                     }
                 };
                 let payload = payload.to_vec();
                 Ok(FromClient::Event { about, payload })
             }
-            Said::Applied(ack) if here => {
+            WorldMessage::Applied(ack) if here => {
                 let taken = from.acknowledge(&ack, world);
                 taken.map_err(PeerError::BadAcknowledgement)?;
                 Ok(FromClient::Applied)
             }
-            Said::State(packet) if packet.len() > MAX_REPORT_BYTES => Err(PeerError::Malformed),
-            Said::State(packet) if here => {
+            WorldMessage::State(packet) if packet.len() > MAX_REPORT_BYTES => {
+                Err(PeerError::Malformed)
+            }
+            WorldMessage::State(packet) if here => {
                 // What could not be applied is late or damaged, and heals by itself.
                 let _ = from.report(peer, packet, world, codec);
                 match from.reports_too_much() {
@@ -430,18 +444,22 @@ impl Server {
                     false => Ok(FromClient::Applied),
                 }
             }
-            Said::Testimony { .. } if here && from.questions == 0 => Err(PeerError::NotAsked),
-            Said::Testimony { last, rows } if here => {
-                from.questions -= u32::from(last);
+            WorldMessage::AuditReport { .. } if here && from.open_audits == 0 => {
+                Err(PeerError::AuditNotRequested)
+            }
+            WorldMessage::AuditReport { last, rows } if here => {
+                from.open_audits -= u32::from(last);
                 let find = |id, shown| from.slot(id, shown);
-                let found = testimony::examine(rows, world.archive(), &find);
+                let found = audit::examine(rows, world.archive(), &find);
                 let differences = found.ok_or(PeerError::Malformed)?;
-                Ok(FromClient::Testified { differences, last })
+                Ok(FromClient::AuditReport { differences, last })
             }
-            Said::Applied(_) | Said::State(_) | Said::Testimony { .. } => Ok(FromClient::Applied),
-            Said::Event { .. } | Said::Charge { .. } | Said::Entered { .. } => {
-                Err(PeerError::Malformed)
-            }
+            WorldMessage::Applied(_)
+            | WorldMessage::State(_)
+            | WorldMessage::AuditReport { .. } => Ok(FromClient::Applied),
+            WorldMessage::Event { .. }
+            | WorldMessage::Authority { .. }
+            | WorldMessage::Entered { .. } => Err(PeerError::Malformed),
         }
     }
 
@@ -451,35 +469,35 @@ impl Server {
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
         let own = self.world.schema();
         let same = own.fingerprint() == theirs;
-        if from.greeted || from.corrected && !same {
+        if from.greeted || from.schema_sent && !same {
             return Err(PeerError::Malformed);
         }
         if same {
             from.greeted = true;
-            from.say(Message::Welcome {
+            from.push_message(Message::Welcome {
                 config: self.config.codec,
             });
             return Ok(FromClient::Greeted);
         }
-        from.corrected = true;
-        from.say(Message::Schema {
+        from.schema_sent = true;
+        from.push_message(Message::Schema {
             tolerance: self.config.tolerance,
             schema: &own.to_bytes(),
         });
         Ok(FromClient::Applied)
     }
 
-    fn take_in(&mut self, peer: PeerId, new: Peer) {
-        self.part_with(peer);
+    fn insert_peer(&mut self, peer: PeerId, new: Peer) {
+        self.remove_peer(peer);
         self.peers.insert(peer, new);
     }
 
-    fn part_with(&mut self, peer: PeerId) -> Option<Peer> {
+    fn remove_peer(&mut self, peer: PeerId) -> Option<Peer> {
         let gone = self.peers.remove(&peer)?;
-        self.world.dismiss(peer);
-        self.world.held_mut().release(peer);
+        self.world.revoke_all(peer);
+        self.world.input_state_mut().release(peer);
         if gone.team != 0 {
-            self.look_again();
+            self.reevaluate_relevance();
         }
         Some(gone)
     }
@@ -525,13 +543,13 @@ impl Server {
 
     fn note(
         &mut self,
-        object: EntityRef,
+        entity: EntityRef,
         to: Option<PeerId>,
         payload: &[u8],
     ) -> Result<(), WorldError> {
-        let record = self.world.record(object);
-        let record = record.ok_or(WorldError::NoSuchObject(object))?;
-        self.announced.push(Announcement {
+        let record = self.world.record(entity);
+        let record = record.ok_or(WorldError::NoSuchEntity(entity))?;
+        self.entity_events.push(EntityEvent {
             tick: self.world.tick().unwrap_or_default(),
             about: record.serial,
             to,
@@ -550,7 +568,7 @@ fn begin<'a>(
     world: &'a mut World,
     peers: &mut BTreeMap<PeerId, Peer>,
     tick: Tick,
-) -> Result<Step<'a>, WorldError> {
+) -> Result<WorldStep<'a>, WorldError> {
     let mut step = world.step(tick)?;
     for peer in peers.values_mut() {
         peer.relay(&mut step);

@@ -46,8 +46,8 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Config> {
 }
 
 /// Numbers of entities have 32 bits, so more than that is no limit.
-fn entities(most: usize) -> u32 {
-    u32::try_from(most).unwrap_or(u32::MAX)
+fn entities(max_entities: usize) -> u32 {
+    u32::try_from(max_entities).unwrap_or(u32::MAX)
 }
 
 /// A setting of a server that a client cannot take over.
@@ -66,8 +66,8 @@ pub enum SettingsMismatch {
 }
 
 /// The settings by which a client reads that is willing to hold this many entities.
-pub(crate) fn adopt(server: Config, most: usize) -> Result<Config, SettingsMismatch> {
-    let client = entities(most) as usize;
+pub(crate) fn adopt(server: Config, max_entities: usize) -> Result<Config, SettingsMismatch> {
+    let client = entities(max_entities) as usize;
     if server.max_entities > client {
         let server = server.max_entities;
         return Err(SettingsMismatch::MaxEntities { server, client });

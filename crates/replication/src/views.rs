@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use prescient_schema::State;
 
-use crate::client::{Change, Client, Object};
+use crate::client::{Change, Client, EntityHandle};
 
-/// Makes a program's own thing for every object of a type: a sprite, a sound, an entity of an
+/// Makes a program's own thing for every entity of a type: a sprite, a sound, an entity of an
 /// engine.
 pub trait Factory {
-    /// What objects are.
+    /// What entities are.
     type State: State;
     /// What the program has for each.
     type View;
 
-    /// An object appeared.
-    fn create(&mut self, object: Object, state: Self::State) -> Self::View;
+    /// An entity appeared.
+    fn create(&mut self, entity: EntityHandle, state: Self::State) -> Self::View;
 
-    /// An object changed.
+    /// An entity changed.
     fn update(&mut self, view: &mut Self::View, state: Self::State);
 
-    /// An object left.
+    /// An entity left.
     fn remove(&mut self, view: Self::View) {
         drop(view);
     }
 }
 
-/// What a [`Factory`] made, by object.
+/// What a [`Factory`] made, by entity.
 ///
 /// ```
 /// # use prescient_replication::*;
@@ -39,7 +39,7 @@ pub trait Factory {
 ///     type State = Car;
 ///     type View = f32;
 ///
-///     fn create(&mut self, _: Object, car: Car) -> f32 {
+///     fn create(&mut self, _: EntityHandle, car: Car) -> f32 {
 ///         car.speed
 ///     }
 ///
@@ -57,7 +57,7 @@ pub trait Factory {
 #[derive(Debug, Default)]
 pub struct Views<F: Factory> {
     factory: F,
-    views: BTreeMap<Object, F::View>,
+    views: BTreeMap<EntityHandle, F::View>,
 }
 
 impl<F: Factory> Views<F> {
@@ -69,43 +69,43 @@ impl<F: Factory> Views<F> {
         }
     }
 
-    /// Does what a change asks for; what is about objects of other types is passed over.
+    /// Does what a change asks for; what is about entities of other types is passed over.
     pub fn follow(&mut self, change: &Change, client: &Client) {
         match *change {
-            Change::Created(object) | Change::Updated(object) => {
-                let Some(state) = client.get(object) else {
+            Change::Created(entity) | Change::Updated(entity) => {
+                let Some(state) = client.get(entity) else {
                     return;
                 };
-                match self.views.get_mut(&object) {
+                match self.views.get_mut(&entity) {
                     Some(view) => self.factory.update(view, state),
                     None => {
-                        let view = self.factory.create(object, state);
-                        self.views.insert(object, view);
+                        let view = self.factory.create(entity, state);
+                        self.views.insert(entity, view);
                     }
                 }
             }
-            Change::Removed(object) => {
-                if let Some(view) = self.views.remove(&object) {
+            Change::Removed(entity) => {
+                if let Some(view) = self.views.remove(&entity) {
                     self.factory.remove(view);
                 }
             }
-            Change::Entered | Change::Charged { .. } | Change::Event { .. } => {}
+            Change::Entered | Change::AuthorityChanged { .. } | Change::Event { .. } => {}
         }
     }
 
-    /// What was made for an object.
-    pub fn get(&self, object: Object) -> Option<&F::View> {
-        self.views.get(&object)
+    /// What was made for an entity.
+    pub fn get(&self, entity: EntityHandle) -> Option<&F::View> {
+        self.views.get(&entity)
     }
 
-    /// What was made for an object.
-    pub fn get_mut(&mut self, object: Object) -> Option<&mut F::View> {
-        self.views.get_mut(&object)
+    /// What was made for an entity.
+    pub fn get_mut(&mut self, entity: EntityHandle) -> Option<&mut F::View> {
+        self.views.get_mut(&entity)
     }
 
-    /// Everything, in the order of the objects' numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (Object, &F::View)> {
-        self.views.iter().map(|(&object, view)| (object, view))
+    /// Everything, in the order of the entities' numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (EntityHandle, &F::View)> {
+        self.views.iter().map(|(&entity, view)| (entity, view))
     }
 
     /// What makes them.

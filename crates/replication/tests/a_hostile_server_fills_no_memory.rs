@@ -11,7 +11,7 @@ use common::{Dice, greet, schema};
 
 const HELD: usize = 256 << 10;
 const DUE: usize = 1 << 20;
-const LONGEST: usize = 128 << 10;
+const MAX_MESSAGE: usize = 128 << 10;
 
 fn welcome_client() -> Client {
     let server = Server::new(schema(), ServerConfig::default(), Everything);
@@ -43,14 +43,14 @@ fn polled(client: &mut Client) -> Vec<usize> {
 
 /// What waits for its tick is a quarter of a megabyte at most, and nothing gets lost.
 ///
-/// Fails if only the number of events counts (`self.held.len() > MAX_HELD` alone in `release`).
+/// Fails if only the number of events counts (`self.waiting.len() > MAX_WAITING` alone in `release`).
 #[test]
 fn few_bytes_wait_for_their_tick() {
     over_seeds(20, |seed| {
         let (mut client, mut dice) = (welcome_client(), Dice::new(seed));
         let (mut sent, mut got) = (0, 0);
         for _ in 0..500 {
-            let length = dice.below(LONGEST as u64) as usize;
+            let length = dice.below(MAX_MESSAGE as u64) as usize;
             let tick = u32::MAX - dice.below(1000) as u32;
             client.handle(&event(tick, length)).expect("a sound event");
             sent += length;
@@ -63,13 +63,13 @@ fn few_bytes_wait_for_their_tick() {
 
 /// Whoever does not poll holds a megabyte and what waits for its tick, and then is told to.
 ///
-/// Fails if `hear` does not ask whether the inbox is full.
+/// Fails if `handle_world_message` does not ask whether the inbox is full.
 #[test]
 fn what_is_not_polled_is_refused_and_can_be_had_later() {
     over_seeds(20, |seed| {
         let (mut client, mut dice) = (welcome_client(), Dice::new(seed));
         let events: Vec<_> = (0..300)
-            .map(|_| event(u32::MAX, dice.below(LONGEST as u64) as usize))
+            .map(|_| event(u32::MAX, dice.below(MAX_MESSAGE as u64) as usize))
             .collect();
         let (mut taken, mut got, mut refused) = (0, Vec::new(), 0);
         for message in &events {
@@ -77,7 +77,7 @@ fn what_is_not_polled_is_refused_and_can_be_had_later() {
                 assert_eq!(error, ClientError::Full);
                 assert!(client.is_full());
                 refused += 1;
-                assert!(taken <= HELD + DUE + 2 * LONGEST, "{taken} bytes");
+                assert!(taken <= HELD + DUE + 2 * MAX_MESSAGE, "{taken} bytes");
                 got.extend(polled(&mut client));
                 taken = 0;
             }

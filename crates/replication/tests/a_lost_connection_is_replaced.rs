@@ -2,75 +2,88 @@
 
 mod common;
 
-use common::{Seat, Theatre, Unit, bad, greet};
+use common::{TestClient, TestWorld, Unit, bad, greet};
 use prescient_replication::{About, ClientError, Everything, Tick};
 use prescient_tests::seeds::over_seeds;
 
 /// Fails if `begin` keeps what was shown, if `acknowledgement` speaks about packets of the old
 /// server (then the new one refuses an honest answer), if ticks of the old world release events of
-/// the new (`self.tick()` in `hear`), or if `cut_off` leaves notices to the new world's objects.
+/// the new (`self.tick()` in `handle_world_message`), or if `cut_off` leaves notices to the new world's entities.
 #[test]
 fn nothing_of_the_old_world_is_taken_for_the_new() {
     over_seeds(20, |seed| {
-        let mut old = Theatre::new(seed, 3, bad(), Everything);
+        let mut old = TestWorld::new(seed, 3, bad(), Everything);
         play(&mut old, 200, 1, 8);
-        let mut new = Theatre::new(seed + 1, 3, bad(), Everything);
-        for (seat, was) in new.seats.iter_mut().zip(old.seats) {
-            let Seat {
+        let mut new = TestWorld::new(seed + 1, 3, bad(), Everything);
+        for (test_client, was) in new.clients.iter_mut().zip(old.clients) {
+            let TestClient {
                 peer,
                 client,
-                objects,
+                entities,
                 ..
             } = was;
-            assert!(objects.values().all(|unit| unit.health == 1));
-            let picture = objects.clone();
-            (seat.client, seat.objects) = (client, objects);
+            assert!(entities.values().all(|unit| unit.health == 1));
+            let picture = entities.clone();
+            (test_client.client, test_client.entities) = (client, entities);
             // An event that waits for its tick, about a number that will be somebody else's.
             let ahead = event(Tick(1_000_000), 0);
-            seat.client.handle(&ahead).expect("a sound event");
-            seat.client.reconnect();
-            assert!(!seat.client.is_welcome());
-            assert_eq!(seat.client.acknowledgement(), None);
-            assert_eq!(seat.client.handle(&[0, 0]), Err(ClientError::Early));
-            seat.poll();
-            assert_eq!(seat.objects, picture, "it stays");
-            assert_eq!(seat.client.objects().count(), picture.len());
-            let heard = seat.events.pop().expect("handed out");
+            test_client.client.handle(&ahead).expect("a sound event");
+            test_client.client.reconnect();
+            assert!(!test_client.client.is_welcome());
+            assert_eq!(test_client.client.acknowledgement(), None);
+            assert_eq!(test_client.client.handle(&[0, 0]), Err(ClientError::Early));
+            test_client.poll();
+            assert_eq!(test_client.entities, picture, "it stays");
+            assert_eq!(test_client.client.entities().count(), picture.len());
+            let heard = test_client.events.pop().expect("handed out");
             assert_eq!((heard.about, heard.tick), (About::Gone, Tick(1_000_000)));
             // The server that the theatre was made with has seen a client in this place.
             new.server.disconnect(peer);
             new.server.connect(peer);
-            greet(&mut new.server, peer, &mut seat.client);
-            assert!(seat.client.is_welcome());
+            greet(&mut new.server, peer, &mut test_client.client);
+            assert!(test_client.client.is_welcome());
             // An event of the new world waits for a tick of the new world.
-            seat.client.handle(&event(Tick(150), 0)).expect("sound");
-            seat.poll();
-            assert!(seat.events.is_empty());
-            assert!(seat.objects.is_empty(), "it is gone");
+            test_client
+                .client
+                .handle(&event(Tick(150), 0))
+                .expect("sound");
+            test_client.poll();
+            assert!(test_client.events.is_empty());
+            assert!(test_client.entities.is_empty(), "it is gone");
         }
         play(&mut new, 300, 2, 5);
-        for seat in &new.seats {
-            let healths: Vec<_> = seat.objects.values().map(|unit| unit.health).collect();
+        for test_client in &new.clients {
+            let healths: Vec<_> = test_client
+                .entities
+                .values()
+                .map(|unit| unit.health)
+                .collect();
             assert_eq!(healths, [2; 5]);
-            let waited = seat.events.iter().find(|heard| heard.payload == b"!");
+            let waited = test_client
+                .events
+                .iter()
+                .find(|heard| heard.payload == b"!");
             assert!(waited.is_some_and(|heard| heard.unit.is_some()));
         }
     });
 }
 
 /// So many ticks with so many units, over bad links at first and then good ones.
-fn play(theatre: &mut Theatre, ticks: u32, health: u8, units: usize) {
+fn play(test_world: &mut TestWorld, ticks: u32, health: u8, units: usize) {
     for number in 0..ticks {
         if number == ticks / 2 {
-            theatre.heal();
+            test_world.heal();
         }
-        theatre.tick += 1;
-        let mut step = theatre.server.step(Tick(theatre.tick)).expect("ascending");
+        test_world.tick += 1;
+        let mut step = test_world
+            .server
+            .step(Tick(test_world.tick))
+            .expect("ascending");
         if number == 0 {
             for at in 0..units {
-                let place = [at as f32, 0.0];
+                let position = [at as f32, 0.0];
                 let unit = Unit {
-                    place,
+                    position,
                     health,
                     ..Unit::default()
                 };
@@ -78,7 +91,7 @@ fn play(theatre: &mut Theatre, ticks: u32, health: u8, units: usize) {
             }
         }
         step.finish();
-        theatre.exchange();
+        test_world.exchange();
     }
 }
 

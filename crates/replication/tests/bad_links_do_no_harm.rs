@@ -4,7 +4,7 @@
 mod common;
 
 use common::battle::Battle;
-use common::{TICK, Theatre, good};
+use common::{TICK, TestWorld, good};
 use prescient_replication::{Everything, PeerId, Tick};
 use prescient_sim::link::{Conditions, LinkConditioner, Time};
 use prescient_tests::seeds::over_seeds;
@@ -14,20 +14,20 @@ const HZ: u32 = 10;
 
 struct Case {
     battle: Battle,
-    theatre: Theatre,
+    test_world: TestWorld,
 }
 
 impl Case {
     fn new(seed: u64, link: Conditions) -> Self {
-        let mut theatre = Theatre::new(seed, 3, link, Everything);
-        for seat in &mut theatre.seats {
+        let mut test_world = TestWorld::new(seed, 3, link, Everything);
+        for test_client in &mut test_world.clients {
             // Events have a carrier that delivers them late, once, and in order.
             let late = good().with_jitter(11 * TICK);
-            seat.events_down = LinkConditioner::new(seed, late);
+            test_client.events_down = LinkConditioner::new(seed, late);
         }
         Self {
             battle: Battle::new(),
-            theatre,
+            test_world,
         }
     }
 
@@ -35,15 +35,15 @@ impl Case {
     /// compared with what was; time never runs backwards.
     fn run(&mut self, ticks: u32) {
         for _ in 0..ticks {
-            self.battle.step(&mut self.theatre);
-            let payload = self.theatre.tick.to_le_bytes();
+            self.battle.step(&mut self.test_world);
+            let payload = self.test_world.tick.to_le_bytes();
             for peer in 1..=3 {
-                let told = self.theatre.server.tell(PeerId(peer), &payload);
+                let told = self.test_world.server.send_event(PeerId(peer), &payload);
                 told.expect("connected");
             }
             let before = self.shown();
-            self.theatre.exchange();
-            self.battle.check(&self.theatre);
+            self.test_world.exchange();
+            self.battle.check(&self.test_world);
             let back = before.iter().zip(self.shown()).any(|(&was, is)| is < was);
             assert!(!back, "a tick was shown after a later one");
         }
@@ -51,34 +51,36 @@ impl Case {
 
     /// Other links, to the clients and to the server.
     fn change(&mut self, down: &Conditions, up: &Conditions) {
-        let now = Time::from_micros(u64::from(self.theatre.tick) * TICK.as_micros() as u64);
-        for seat in &mut self.theatre.seats {
-            seat.down.change(now, down.clone());
-            seat.up.change(now, up.clone());
+        let now = Time::from_micros(u64::from(self.test_world.tick) * TICK.as_micros() as u64);
+        for test_client in &mut self.test_world.clients {
+            test_client.down.change(now, down.clone());
+            test_client.up.change(now, up.clone());
         }
     }
 
     fn shown(&self) -> Vec<Option<Tick>> {
-        let seats = self.theatre.seats.iter();
-        seats.map(|seat| seat.client.tick()).collect()
+        let clients = self.test_world.clients.iter();
+        clients
+            .map(|test_client| test_client.client.tick())
+            .collect()
     }
 
     /// When the link is good, everybody shows everything within so many ticks.
     fn recovers_in(&mut self, ticks: u32) {
         self.run(ticks);
-        let last = Tick(self.theatre.tick - 1);
-        for seat in &self.theatre.seats {
-            assert_eq!(seat.client.complete_tick(), Some(last));
-            assert_eq!(seat.objects.len(), self.battle.past[&last].len());
+        let last = Tick(self.test_world.tick - 1);
+        for test_client in &self.test_world.clients {
+            assert_eq!(test_client.client.complete_tick(), Some(last));
+            assert_eq!(test_client.entities.len(), self.battle.past[&last].len());
         }
     }
 
     /// Everybody heard everything exactly once, and in order.
     fn all_heard(&mut self) {
-        let last = self.theatre.tick;
+        let last = self.test_world.tick;
         self.run(12);
-        for seat in &self.theatre.seats {
-            let heard = seat.events.iter().map(|heard| {
+        for test_client in &self.test_world.clients {
+            let heard = test_client.events.iter().map(|heard| {
                 let number = heard.payload[..].try_into().expect("four bytes");
                 u32::from_le_bytes(number)
             });
@@ -134,11 +136,11 @@ fn what_comes_late_or_again_is_not_shown() {
         case.change(&good(), &good());
         case.recovers_in(8);
         case.all_heard();
-        for seat in &case.theatre.seats {
+        for test_client in &case.test_world.clients {
             let peer = case
-                .theatre
+                .test_world
                 .server
-                .statistics(seat.peer)
+                .statistics(test_client.peer)
                 .expect("connected");
             assert_eq!(peer.codec.resyncs, 0);
             assert!(peer.codec.folded > 10, "nothing was learned");
@@ -153,7 +155,7 @@ fn what_comes_late_or_again_is_not_shown() {
 fn damaged_packets_are_not_shown() {
     over_seeds(20, |seed| {
         let mut case = Case::new(seed, good());
-        case.theatre.damaged = true;
+        case.test_world.damaged = true;
         case.run(HZ);
         case.change(&good().with_corruption(300_000), &good());
         case.run(10 * HZ);

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Theatre, Unit, good};
-use prescient_replication::{PeerId, Sight, Subject, Tick, Viewer};
+use common::{TestWorld, Unit, good};
+use prescient_replication::{Candidate, Observer, PeerId, Tick, Visibility};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -23,18 +23,19 @@ fn packets_are_the_same_with_and_without_a_hidden_neighbour() {
 }
 
 fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
-    let own = |viewer: &Viewer, subject: &Subject, _: Option<Sight>| {
-        (subject.owner == Some(viewer.peer)).then(|| Sight::usual(viewer, subject))
+    let own = |observer: &Observer, candidate: &Candidate, _: Option<Visibility>| {
+        (candidate.owner == Some(observer.peer))
+            .then(|| Visibility::default_for(observer, candidate))
     };
-    let mut theatre = Theatre::new(seed, 2, good(), own);
+    let mut test_world = TestWorld::new(seed, 2, good(), own);
     // What the neighbour does has dice of its own, so that it does not disturb the others'.
     let mut others = common::Dice::new(!seed);
     let mut mine: Vec<(Ref<Unit>, Unit)> = Vec::new();
     let mut theirs: Vec<Ref<Unit>> = Vec::new();
     let mut all = Vec::new();
     for tick in 1..250 {
-        let dice = &mut theatre.dice;
-        let mut step = theatre.server.step(Tick(tick)).expect("in order");
+        let dice = &mut test_world.dice;
+        let mut step = test_world.server.step(Tick(tick)).expect("in order");
         for _ in 0..others.below(3) {
             if neighbour {
                 let target = mine.first().map_or(Ref::NONE, |(unit, _)| *unit);
@@ -48,7 +49,7 @@ fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
         while theirs.len() > 8 {
             let at = others.below(theirs.len() as u64) as usize;
             let gone = theirs.swap_remove(at);
-            step.despawn(gone.entity()).expect("it was there");
+            step.despawn(gone.entity_ref()).expect("it was there");
         }
         for _ in 0..dice.below(3) {
             let unit = Unit {
@@ -61,24 +62,27 @@ fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
         while mine.len() > 12 {
             let at = dice.below(mine.len() as u64) as usize;
             let (gone, _) = mine.swap_remove(at);
-            step.despawn(gone.entity()).expect("it was there");
+            step.despawn(gone.entity_ref()).expect("it was there");
         }
-        for (object, unit) in &mut mine {
-            unit.place[0] += dice.below(3) as f32;
-            step.set(*object, unit).expect("sound");
+        for (entity, unit) in &mut mine {
+            unit.position[0] += dice.below(3) as f32;
+            step.set(*entity, unit).expect("sound");
         }
         step.finish();
         if tick == 200 {
             // Who joins late is shown everything at once.
-            theatre.server.connect(PeerId(1));
-            theatre.seats[0] = common::Seat::new(PeerId(1), seed, &good());
-            theatre.listen();
+            test_world.server.connect(PeerId(1));
+            test_world.clients[0] = common::TestClient::new(PeerId(1), seed, &good());
+            test_world.listen();
         }
-        for (peer, message) in theatre.server.encode(&|_| None) {
-            let seat = &mut theatre.seats[peer.0 as usize - 1];
-            seat.client.handle(&message).expect("in order");
-            let ack = seat.client.acknowledgement().expect("something arrived");
-            theatre.server.handle(peer, &ack).expect("honest");
+        for (peer, message) in test_world.server.encode(&|_| None) {
+            let test_client = &mut test_world.clients[peer.0 as usize - 1];
+            test_client.client.handle(&message).expect("in order");
+            let ack = test_client
+                .client
+                .acknowledgement()
+                .expect("something arrived");
+            test_world.server.handle(peer, &ack).expect("honest");
             if peer == PeerId(1) {
                 all.push(message);
             }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prescient_replication::{
-    Change, Client, Distance, Object, PeerId, Place, Relevance, Server, ServerConfig, Sight,
-    Subject, Tick, Viewer,
+    Candidate, Change, Client, Distance, EntityHandle, Observer, PeerId, Position, Relevance,
+    Server, ServerConfig, Tick, Visibility,
 };
 use prescient_schema::{Ref, Schema, State};
 use prescient_sim::world::Random;
@@ -19,7 +19,7 @@ use prescient_tests::seeds::over_seeds;
 #[state(rename = "thing")]
 struct Thing {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
     #[state(only_on_spawn)]
     number: u32,
     colour: u8,
@@ -28,7 +28,8 @@ struct Thing {
 impl Thing {
     /// Where it is to the client, too.
     fn cents(&self) -> [i64; 2] {
-        self.place.map(|at| (f64::from(at) * 100.0).round() as i64)
+        self.position
+            .map(|at| (f64::from(at) * 100.0).round() as i64)
     }
 }
 
@@ -47,7 +48,7 @@ struct Country {
     down: VecDeque<(u32, Vec<u8>)>,
     up: VecDeque<(u32, Vec<u8>)>,
     /// What the client calls each thing, in the order in which they appeared.
-    shown: BTreeMap<u32, Object>,
+    shown: BTreeMap<u32, EntityHandle>,
     appeared: Vec<u32>,
     /// Where each walker was at recent ticks, newest last.
     trails: BTreeMap<u32, VecDeque<[i64; 2]>>,
@@ -69,7 +70,7 @@ impl Country {
         for number in 0..count {
             let mut at = || random.range(0, SIDE as i64 * 100) as f32 / 100.0;
             let thing = Thing {
-                place: [at(), at()],
+                position: [at(), at()],
                 number,
                 colour: number as u8,
             };
@@ -79,7 +80,7 @@ impl Country {
         server.connect(PEER);
         let mut client = Client::new(schema(), Default::default()).expect("a sound schema");
         common::greet(&mut server, PEER, &mut client);
-        let looks = server.look_from(PEER, Place([EYE, EYE, 0.0]));
+        let looks = server.set_view_position(PEER, Position([VIEW_POSITION, VIEW_POSITION, 0.0]));
         looks.expect("it has just come");
         Self {
             server,
@@ -100,10 +101,10 @@ impl Country {
     fn step(&mut self) {
         self.tick += 1;
         let mut step = self.server.step(Tick(self.tick)).expect("in order");
-        for (object, thing) in self.things.iter_mut().step_by(100) {
+        for (entity, thing) in self.things.iter_mut().step_by(100) {
             // Each turns at times of its own.
-            thing.place[0] += ((self.tick + thing.number * 7) / 24 % 3) as f32 - 1.0;
-            step.set(*object, thing).expect("sound values");
+            thing.position[0] += ((self.tick + thing.number * 7) / 24 % 3) as f32 - 1.0;
+            step.set(*entity, thing).expect("sound values");
             let trail = self.trails.entry(thing.number).or_default();
             trail.push_back(thing.cents());
             if trail.len() > 64 {
@@ -135,9 +136,9 @@ impl Country {
             self.server.handle(PEER, &ack).expect("an honest answer");
         }
         while let Some(change) = self.client.poll_change() {
-            if let Change::Created(object) = change {
-                let thing: Thing = self.client.get(object).expect("it was just created");
-                self.shown.insert(thing.number, object);
+            if let Change::Created(entity) = change {
+                let thing: Thing = self.client.get(entity).expect("it was just created");
+                self.shown.insert(thing.number, entity);
                 self.appeared.push(thing.number);
             }
         }
@@ -149,7 +150,10 @@ impl Country {
     fn stalest(&self) -> usize {
         let ages = self.trails.iter().filter_map(|(number, trail)| {
             let thing: Thing = self.client.get(*self.shown.get(number)?)?;
-            let newest = trail.iter().rev().position(|&place| place == thing.cents());
+            let newest = trail
+                .iter()
+                .rev()
+                .position(|&position| position == thing.cents());
             Some(newest.expect("it was there not long ago"))
         });
         ages.max().unwrap_or(0)
@@ -162,21 +166,21 @@ impl Country {
     }
 
     fn distance(&self, number: u32) -> f64 {
-        let [x, y] = self.things[number as usize].1.place.map(f64::from);
-        Place([x, y, 0.0]).distance(Place([EYE, EYE, 0.0]))
+        let [x, y] = self.things[number as usize].1.position.map(f64::from);
+        Position([x, y, 0.0]).distance(Position([VIEW_POSITION, VIEW_POSITION, 0.0]))
     }
 
     /// Runs until everything is shown, and returns the most that any tick coded.
     fn join(&mut self) -> u64 {
-        let mut most = 0;
+        let mut max = 0;
         while self.shown.len() < self.things.len() {
             assert!(self.tick < 60 * HZ, "not complete within a minute");
             self.step();
             let before = self.coded();
             self.exchange();
-            most = most.max(self.coded() - before);
+            max = max.max(self.coded() - before);
         }
-        most
+        max
     }
 }
 
@@ -184,20 +188,25 @@ impl Country {
 struct Counted(Distance, Arc<AtomicU64>);
 
 impl Relevance for Counted {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        seen: Option<Visibility>,
+    ) -> Option<Visibility> {
         self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.sight(viewer, subject, seen)
+        self.0.visibility(observer, candidate, seen)
     }
 
-    fn reach(&self, viewer: &Viewer) -> Option<f64> {
-        self.0.reach(viewer)
+    fn reach(&self, observer: &Observer) -> Option<f64> {
+        self.0.reach(observer)
     }
 }
 
 /// 50,000 things on 256 kbit/s at 20 Hz, over four ticks of round trip, in odd seeds with 5 % loss
 /// each way. Two seeds: twenty take more than a minute, and pass.
 ///
-/// Fails if `Peer::want` does not sort or `Queue::first` takes the last (the nearest first), if
+/// Fails if `Peer::queue_visible` does not sort or `Queue::first` takes the last (the nearest first), if
 /// `Writer::item` takes nothing back (the line), if `budget::choose` gives all bytes to new entities
 /// (staleness), or if `Roster::note_unheard` does nothing (what was lost comes late).
 #[test]
@@ -235,7 +244,7 @@ fn fifty_thousand_are_told_within_the_line_and_nearest_first() {
 }
 
 /// What a tick of a join takes does not grow with what still waits. Fails if `Encoder::contents`
-/// takes everything that waits (`most = usize::MAX`), or if `Peer::look` asks about what has not
+/// takes everything that waits (`limit = usize::MAX`), or if `Peer::update_visibility` asks about what has not
 /// moved.
 #[test]
 fn the_work_of_a_tick_does_not_grow_with_what_waits() {
@@ -244,7 +253,7 @@ fn the_work_of_a_tick_does_not_grow_with_what_waits() {
     let (less, more) = (small.join(), large.join());
     println!("entities coded in a tick: {less} of 20,000, {more} of 50,000");
     assert!(more * 10 <= less * 12, "{more} against {less}");
-    // The first look is at everything; each object is asked about once more when it is shown, and
+    // The first look is at everything; each entity is asked about once more when it is shown, and
     // those that walk whenever places are looked at.
     let walkers = 500 * u64::from(large.tick / 4 + 1);
     let asked = large.asked.load(Ordering::Relaxed);
@@ -272,7 +281,7 @@ fn rank_correlation(values: &[f64]) -> f64 {
 const PEER: PeerId = PeerId(1);
 /// How wide the country is, and how far one sees.
 const SIDE: f64 = 2000.0;
-const EYE: f64 = SIDE / 2.0;
+const VIEW_POSITION: f64 = SIDE / 2.0;
 const HZ: u32 = 20;
 /// Ticks that a message takes each way.
 const LATENCY: u32 = 2;

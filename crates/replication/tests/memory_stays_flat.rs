@@ -6,7 +6,7 @@ mod common;
 use std::alloc::System;
 
 use common::battle::Battle;
-use common::{Theatre, good};
+use common::{TestWorld, good};
 use prescient_replication::{Client, Everything, PeerId, Server, ServerConfig, Tick};
 use prescient_tests::seeds::over_seeds;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -30,32 +30,35 @@ fn those_who_are_silent_or_slow_cost_no_more_memory() {
 /// Acknowledgements are lost for ten seconds at 30 Hz.
 fn silent(seed: u64) {
     let mut battle = Battle::new();
-    let mut theatre = Theatre::new(seed, 3, good(), Everything);
-    let mut step = |theatre: &mut Theatre, silent: bool| {
-        battle.step(theatre);
+    let mut test_world = TestWorld::new(seed, 3, good(), Everything);
+    let mut step = |test_world: &mut TestWorld, silent: bool| {
+        battle.step(test_world);
         // What was true is for comparing, which others do.
         battle.past.clear();
         if silent {
             // Or packets would become rare; others look at that.
             for peer in (1..=3).map(PeerId) {
-                theatre.server.resume(peer).expect("connected");
+                test_world.server.resume(peer).expect("connected");
             }
         }
-        for (peer, message) in theatre.server.encode(&|_| None) {
-            let seat = &mut theatre.seats[peer.0 as usize - 1];
-            seat.client.handle(&message).expect("in order");
-            let ack = seat.client.acknowledgement().expect("something arrived");
+        for (peer, message) in test_world.server.encode(&|_| None) {
+            let test_client = &mut test_world.clients[peer.0 as usize - 1];
+            test_client.client.handle(&message).expect("in order");
+            let ack = test_client
+                .client
+                .acknowledgement()
+                .expect("something arrived");
             if !silent {
-                theatre.server.handle(peer, &ack).expect("honest");
+                test_world.server.handle(peer, &ack).expect("honest");
             }
-            while seat.client.poll_change().is_some() {}
+            while test_client.client.poll_change().is_some() {}
         }
     };
-    (0..120).for_each(|_| step(&mut theatre, false));
+    (0..120).for_each(|_| step(&mut test_world, false));
     // As many as an acknowledgement can name wait for it, and tell of all who came since.
-    (0..300).for_each(|_| step(&mut theatre, true));
+    (0..300).for_each(|_| step(&mut test_world, true));
     let before = held();
-    (0..300).for_each(|_| step(&mut theatre, true));
+    (0..300).for_each(|_| step(&mut test_world, true));
     let after = held();
     assert!(after < before + before / 8, "{after}, {before} before");
 }
@@ -64,7 +67,7 @@ fn silent(seed: u64) {
 /// server says so, and holds nothing more for them.
 fn slow(seed: u64) {
     let config = ServerConfig {
-        most_event_bytes: 50_000,
+        max_event_bytes: 50_000,
         ..ServerConfig::default()
     };
     let mut server = Server::new(common::schema(), config, Everything).expect("sound");
@@ -82,9 +85,9 @@ fn slow(seed: u64) {
     for tick in 2..400 {
         server.step(Tick(tick)).expect("in order").finish();
         let payload = vec![0; dice.below(4000) as usize];
-        server.tell(PeerId(1), &payload).expect("connected");
-        server.tell(PeerId(3), &payload).expect("connected");
-        let about = server.announce_to(PeerId(2), unit.entity(), &payload);
+        server.send_event(PeerId(1), &payload).expect("connected");
+        server.send_event(PeerId(3), &payload).expect("connected");
+        let about = server.send_entity_event_to(PeerId(2), unit.entity_ref(), &payload);
         about.expect("it is there");
         // Nobody acknowledges, so that the unit is never known.
         server.encode(&|_| None);
@@ -101,7 +104,7 @@ fn slow(seed: u64) {
     assert_eq!(server.poll_message(PeerId(1)), None);
     // Who comes again starts anew.
     server.connect(PeerId(1));
-    server.tell(PeerId(1), b"welcome").expect("connected");
+    server.send_event(PeerId(1), b"welcome").expect("connected");
     assert!(server.poll_message(PeerId(1)).is_some());
     assert_eq!(server.overrun().count(), 1);
 }

@@ -47,10 +47,10 @@ impl Hall {
             };
             self.units.push((step.spawn(&unit)?, unit));
         }
-        for (object, unit) in &mut self.units {
-            unit.place[0] += dice.below(3) as f32;
-            unit.place[1] -= 0.25;
-            step.set(*object, unit)?;
+        for (entity, unit) in &mut self.units {
+            unit.position[0] += dice.below(3) as f32;
+            unit.position[1] -= 0.25;
+            step.set(*entity, unit)?;
         }
         step.finish();
         self.tick = to;
@@ -60,8 +60,8 @@ impl Hall {
     /// Whether a client shows the newest tick, all of it and as it is.
     fn agrees(&self, client: usize) -> bool {
         let client = &self.clients[client];
-        let mut shown: Vec<Unit> = (client.objects())
-            .filter_map(|object| client.get(object))
+        let mut shown: Vec<Unit> = (client.entities())
+            .filter_map(|entity| client.get(entity))
             .collect();
         shown.sort_by_key(|unit| unit.health);
         let there = self.units.iter().map(|(_, unit)| unit);

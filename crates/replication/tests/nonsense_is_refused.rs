@@ -4,10 +4,10 @@ mod common;
 
 use common::{Dice, Unit, schema};
 use prescient_replication::{
-    Change, Client, ClientError, Distance, Everything, FromClient, PeerError, PeerId, Place,
-    Server, ServerConfig, Sight, Tick, WorldError,
+    Change, Client, ClientError, Distance, Everything, FromClient, PeerError, PeerId, Position,
+    Server, ServerConfig, Tick, Visibility, WorldError,
 };
-use prescient_schema::{Class, EntityRef, Field, Kind, Ref, Schema, State};
+use prescient_schema::{Class, EntityRef, Field, FieldKind, Ref, Schema, State};
 use prescient_tests::seeds::over_seeds;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ struct Stranger {
 const NOBODY: PeerId = PeerId(77);
 
 /// A server and three clients that know one unit.
-fn stage(config: ServerConfig) -> (Server, Vec<Client>, Ref<Unit>) {
+fn test_server(config: ServerConfig) -> (Server, Vec<Client>, Ref<Unit>) {
     let mut server = Server::new(schema(), config, Everything).expect("sound");
     let client = |_| Client::new(schema(), Default::default()).expect("sound");
     let mut clients: Vec<Client> = (0..3).map(client).collect();
@@ -54,52 +54,58 @@ fn goes_on(mut server: Server, mut clients: Vec<Client>, unit: Ref<Unit>) {
     step.finish();
     pass(&mut server, &mut clients);
     for client in &clients {
-        let object = client.objects().next().expect("it is shown");
-        assert_eq!(client.get::<Unit>(object), Some(next.clone()));
+        let entity = client.entities().next().expect("it is shown");
+        assert_eq!(client.get::<Unit>(entity), Some(next.clone()));
     }
 }
 
-/// Fails if `Step::find` takes any object that has the number.
+/// Fails if `WorldStep::find` takes any entity that has the number.
 #[test]
 fn servers_answer_anything() {
-    let (mut server, clients, unit) = stage(ServerConfig::default());
+    let (mut server, clients, unit) = test_server(ServerConfig::default());
     let missing = Err(PeerError::NoSuchPeer(NOBODY));
-    let nowhere = Place([f64::NAN, f64::INFINITY, -1e300]);
-    assert_eq!(server.look_from(NOBODY, nowhere), missing);
-    assert_eq!(server.look_from_object(NOBODY, unit.entity()), missing);
+    let nowhere = Position([f64::NAN, f64::INFINITY, -1e300]);
+    assert_eq!(server.set_view_position(NOBODY, nowhere), missing);
+    assert_eq!(server.follow(NOBODY, unit.entity_ref()), missing);
     assert_eq!(server.set_team(NOBODY, 1), missing);
-    assert_eq!(server.tell(NOBODY, b"hello"), missing);
+    assert_eq!(server.send_event(NOBODY, b"hello"), missing);
     assert_eq!(server.handle(NOBODY, &[2]).map(drop), missing);
     assert_eq!(server.poll_message(NOBODY), None);
     assert_eq!(server.statistics(NOBODY), None);
-    assert!(!server.sees(NOBODY, unit.entity()));
+    assert!(!server.sees(NOBODY, unit.entity_ref()));
     server.disconnect(NOBODY);
-    server.look_from(PeerId(1), nowhere).expect("connected");
-    for object in [EntityRef::NONE, EntityRef::new(0, 5), EntityRef::new(9, 0)] {
-        let gone = WorldError::NoSuchObject(object);
-        assert_eq!(server.announce(object, b"?"), Err(gone.clone()));
-        assert_eq!(server.announce_to(NOBODY, object, b"?"), Err(gone.clone()));
-        server
-            .look_from_object(PeerId(2), object)
-            .expect("connected");
-        assert!(!server.sees(PeerId(1), object));
-        assert_eq!(server.world().place(object), None);
+    server
+        .set_view_position(PeerId(1), nowhere)
+        .expect("connected");
+    for entity in [EntityRef::NONE, EntityRef::new(0, 5), EntityRef::new(9, 0)] {
+        let gone = WorldError::NoSuchEntity(entity);
+        assert_eq!(server.send_entity_event(entity, b"?"), Err(gone.clone()));
+        assert_eq!(
+            server.send_entity_event_to(NOBODY, entity, b"?"),
+            Err(gone.clone())
+        );
+        server.follow(PeerId(2), entity).expect("connected");
+        assert!(!server.sees(PeerId(1), entity));
+        assert_eq!(server.world().position(entity), None);
         let mut step = server
             .step(Tick(server_tick(&server) + 1))
             .expect("in order");
         assert_eq!(
-            step.set(Ref::to(object), &Unit::default()),
+            step.set(Ref::to(entity), &Unit::default()),
             Err(gone.clone())
         );
-        assert_eq!(step.give(object, None), Err(gone.clone()));
-        assert_eq!(step.despawn(object), Err(gone));
+        assert_eq!(step.set_owner(entity, None), Err(gone.clone()));
+        assert_eq!(step.despawn(entity), Err(gone));
         let unknown = WorldError::UnknownType(Stranger::NAME.into());
         let stranger = Stranger::default();
         assert_eq!(step.spawn(&stranger).map(drop), Err(unknown.clone()));
-        assert_eq!(step.set(Ref::to(unit.entity()), &stranger), Err(unknown));
+        assert_eq!(
+            step.set(Ref::to(unit.entity_ref()), &stranger),
+            Err(unknown)
+        );
     }
     server
-        .announce_to(NOBODY, unit.entity(), b"?")
+        .send_entity_event_to(NOBODY, unit.entity_ref(), b"?")
         .expect("it is there");
     for tick in [0, server_tick(&server)] {
         assert!(matches!(
@@ -119,7 +125,7 @@ fn server_tick(server: &Server) -> u32 {
 #[test]
 fn servers_take_any_bytes() {
     over_seeds(20, |seed| {
-        let (mut server, clients, unit) = stage(ServerConfig::default());
+        let (mut server, clients, unit) = test_server(ServerConfig::default());
         let mut dice = Dice::new(seed);
         for _ in 0..500 {
             let length = dice.below(40) as usize;
@@ -134,8 +140,8 @@ fn servers_take_any_bytes() {
                 // Nobody can tell it from the truth: it names what was sent. Who is in charge of
                 // nothing may say what he likes about that.
                 Ok(FromClient::Applied) => assert!(bytes[0] == 0 || (bytes[0], length) == (2, 15)),
-                Ok(FromClient::Testified { .. }) => panic!("nobody asked"),
-                Err(PeerError::NotAsked) => assert_eq!(bytes[0], 5),
+                Ok(FromClient::AuditReport { .. }) => panic!("nobody asked"),
+                Err(PeerError::AuditNotRequested) => assert_eq!(bytes[0], 5),
                 Ok(FromClient::Greeted) => panic!("by what?"),
                 Err(PeerError::Malformed | PeerError::BadAcknowledgement(_)) => {}
                 Err(error) => panic!("{error}"),
@@ -156,7 +162,7 @@ fn servers_take_any_bytes() {
 #[test]
 fn clients_take_any_bytes() {
     over_seeds(20, |seed| {
-        let (mut server, mut clients, unit) = stage(ServerConfig::default());
+        let (mut server, mut clients, unit) = test_server(ServerConfig::default());
         let mut dice = Dice::new(seed);
         for client in &mut clients {
             for _ in 0..300 {
@@ -195,14 +201,14 @@ fn clients_take_any_bytes() {
 /// Questions about nothing. Fails if `Client::entry` does not compare lives.
 #[test]
 fn clients_answer_anything() {
-    let (mut server, mut clients, unit) = stage(ServerConfig::default());
-    let object = clients[0].objects().next().expect("it is shown");
+    let (mut server, mut clients, unit) = test_server(ServerConfig::default());
+    let entity = clients[0].entities().next().expect("it is shown");
     let client = &clients[0];
-    assert_eq!(client.get::<Stranger>(object), None);
-    assert_eq!(client.get_table::<Unit>(object, "secret"), None);
-    assert_eq!(client.get_table::<Unit>(object, "private"), None);
-    assert_eq!(client.row(object, usize::MAX), None);
-    assert_eq!(client.tick_of(object, usize::MAX), None);
+    assert_eq!(client.get::<Stranger>(entity), None);
+    assert_eq!(client.get_table::<Unit>(entity, "secret"), None);
+    assert_eq!(client.get_table::<Unit>(entity, "private"), None);
+    assert_eq!(client.row(entity, usize::MAX), None);
+    assert_eq!(client.tick_of(entity, usize::MAX), None);
     assert_eq!(client.content(-1), None);
     for reference in [
         EntityRef::NONE,
@@ -211,13 +217,13 @@ fn clients_answer_anything() {
     ] {
         assert_eq!(client.resolve(reference), None);
     }
-    assert!(client.tell(None, &[]).is_some());
+    assert!(client.send_event(None, &[]).is_some());
     let mut step = server.step(Tick(2)).expect("in order");
-    step.despawn(unit.entity()).expect("it was there");
+    step.despawn(unit.entity_ref()).expect("it was there");
     step.finish();
     pass(&mut server, &mut clients);
     let client = &clients[0];
-    assert_eq!(client.get::<Unit>(object), None);
+    assert_eq!(client.get::<Unit>(entity), None);
     // Nor when another has its number.
     for tick in 3..9 {
         let mut step = server.step(Tick(tick)).expect("in order");
@@ -228,31 +234,31 @@ fn clients_answer_anything() {
         pass(&mut server, &mut clients);
     }
     let client = &clients[0];
-    assert_eq!(client.objects().count(), 1);
-    assert_eq!(client.get::<Unit>(object), None);
-    assert_eq!(client.kind_of(object), None);
-    assert_eq!(client.tell(Some(object), b"?"), None);
+    assert_eq!(client.entities().count(), 1);
+    assert_eq!(client.get::<Unit>(entity), None);
+    assert_eq!(client.type_name(entity), None);
+    assert_eq!(client.send_event(Some(entity), b"?"), None);
 }
 
-/// Settings without sense, and schemas. Fails if `Sight::and_table` shifts as far as it is told
+/// Settings without sense, and schemas. Fails if `Visibility::and_table` shifts as far as it is told
 /// (`1 << table`).
 #[test]
 fn settings_may_make_no_sense() {
     let config = ServerConfig {
-        look_every: 0,
-        cell: f64::NAN,
+        relevance_interval: 0,
+        grid_cell: f64::NAN,
         resync_every: u32::MAX,
         ..ServerConfig::default()
     };
-    let (server, clients, unit) = stage(config);
+    let (server, clients, unit) = test_server(config);
     goes_on(server, clients, unit);
     // Nothing may wait, so nothing can be told, not even how to read what is shown.
     let config = ServerConfig {
-        most_event_bytes: 0,
+        max_event_bytes: 0,
         ..config
     };
-    let (mut server, clients, _) = stage(config);
-    server.tell(PeerId(1), b"hello").expect("connected");
+    let (mut server, clients, _) = test_server(config);
+    server.send_event(PeerId(1), b"hello").expect("connected");
     assert_eq!(server.poll_message(PeerId(1)), None);
     assert_eq!(server.overrun().count(), 3, "not even a welcome");
     assert_eq!(server.encode(&|_| None), []);
@@ -264,7 +270,7 @@ fn settings_may_make_no_sense() {
         let mut server = Server::new(schema(), config, policy).expect("sound");
         server.connect(PeerId(1));
         server
-            .look_from(PeerId(1), Place([f64::NAN; 3]))
+            .set_view_position(PeerId(1), Position([f64::NAN; 3]))
             .expect("connected");
         let mut step = server.step(Tick(1)).expect("the first");
         step.spawn(&Unit::default()).expect("sound");
@@ -273,8 +279,8 @@ fn settings_may_make_no_sense() {
             server.encode(&|_| budget);
         }
     }
-    assert_eq!(Sight::PUBLIC.and_table(usize::MAX), Sight::PUBLIC);
-    let twice = Field::new("a", Kind::Bool);
+    assert_eq!(Visibility::PUBLIC.and_table(usize::MAX), Visibility::PUBLIC);
+    let twice = Field::new("a", FieldKind::Bool);
     let broken = Class::new("broken", vec![twice.clone(), twice]);
     let broken = || Schema {
         classes: vec![broken.clone()],

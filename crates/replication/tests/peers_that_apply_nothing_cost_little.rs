@@ -56,14 +56,14 @@ impl Field {
         };
         field.step(|step, dice, all| {
             for _ in 0..units {
-                let place = [dice.below(900) as f32, dice.below(900) as f32];
+                let position = [dice.below(900) as f32, dice.below(900) as f32];
                 let unit = Unit {
-                    place,
+                    position,
                     health: dice.below(250) as u8,
                     ..Unit::default()
                 };
-                let object = step.spawn(&unit).expect("sound");
-                all.push((object, unit));
+                let entity = step.spawn(&unit).expect("sound");
+                all.push((entity, unit));
             }
         });
         // What the world itself holds does not grow from here on.
@@ -73,7 +73,11 @@ impl Field {
 
     fn step(
         &mut self,
-        act: impl FnOnce(&mut prescient_replication::Step<'_>, &mut Dice, &mut Vec<(Ref<Unit>, Unit)>),
+        act: impl FnOnce(
+            &mut prescient_replication::WorldStep<'_>,
+            &mut Dice,
+            &mut Vec<(Ref<Unit>, Unit)>,
+        ),
     ) {
         self.tick += 1;
         let mut step = self.server.step(Tick(self.tick)).expect("in order");
@@ -83,14 +87,14 @@ impl Field {
 
     fn walk(&mut self) {
         self.step(|step, dice, all| {
-            for (at, (object, unit)) in all.iter_mut().enumerate() {
+            for (at, (entity, unit)) in all.iter_mut().enumerate() {
                 if at % 3 > 0 {
-                    unit.place[at % 2] += 0.05 * (1 + at % 7) as f32;
+                    unit.position[at % 2] += 0.05 * (1 + at % 7) as f32;
                     if dice.chance(2) {
-                        unit.place[0] -= 3.0;
+                        unit.position[0] -= 3.0;
                     }
                 }
-                step.set(*object, unit).expect("sound");
+                step.set(*entity, unit).expect("sound");
             }
         });
     }
@@ -144,7 +148,7 @@ const PACKET: usize = 1100;
 /// At 30 Hz.
 const SECOND: u32 = 30;
 
-/// Fails if `Pace::turn` is always `Whole` (4 MB for a deaf peer of 300 units), if `Pace::note_sent`
+/// Fails if `Pace::turn` is always `Full` (4 MB for a deaf peer of 300 units), if `Pace::note_sent`
 /// says of no logs that they are to be dropped, or if `Peer::acknowledge` takes it for progress that a
 /// peer asks for everything anew.
 #[test]
@@ -180,8 +184,8 @@ fn compare(seed: u64, units: usize) {
         assert!(habit == Habit::Fickle || it.codec.applied == 0, "{what}");
         if age == 20 * SECOND {
             assert!(it.unapplied >= 20, "{what}: {} packets", it.unapplied);
-            let most = if habit == Habit::Fickle { 120 } else { 60 };
-            assert!(it.packets <= most, "{what}: {} packets", it.packets);
+            let max = if habit == Habit::Fickle { 120 } else { 60 };
+            assert!(it.packets <= max, "{what}: {} packets", it.packets);
             let (work, usual) = (it.codec.coded, usual.codec.coded);
             assert!(
                 2 * work <= usual,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::battle::Battle;
-use common::{Theatre, good};
+use common::{TestWorld, good};
 use prescient_replication::{Everything, PeerId};
 use prescient_sim::link::Conditions;
 use prescient_tests::seeds::over_seeds;
@@ -15,77 +15,81 @@ fn down() -> Conditions {
 }
 
 /// Three clients of a battle, who have seen it for a while.
-fn play(seed: u64) -> (Battle, Theatre) {
+fn play(seed: u64) -> (Battle, TestWorld) {
     let mut battle = Battle::new();
-    let mut theatre = Theatre::new(seed, 3, good(), Everything);
+    let mut test_world = TestWorld::new(seed, 3, good(), Everything);
     for _ in 0..60 {
-        battle.step(&mut theatre);
-        theatre.exchange();
-        battle.check(&theatre);
+        battle.step(&mut test_world);
+        test_world.exchange();
+        battle.check(&test_world);
     }
-    (battle, theatre)
+    (battle, test_world)
 }
 
-fn packets(theatre: &Theatre) -> [u64; 3] {
+fn packets(test_world: &TestWorld) -> [u64; 3] {
     let packets = |peer| {
-        let statistics = theatre.server.statistics(PeerId(peer));
+        let statistics = test_world.server.statistics(PeerId(peer));
         statistics.expect("it is there").packets
     };
     [1, 2, 3].map(packets)
 }
 
 /// Goes on until everybody shows all of the tick before the last, which is how long links take.
-fn recover(battle: &mut Battle, theatre: &mut Theatre, most: u32) {
-    for _ in 0..most {
-        battle.step(theatre);
-        theatre.exchange();
-        let now = theatre.tick;
-        let is_shown = |seat: &common::Seat| {
-            seat.client.tick().is_some_and(|tick| tick.0 + 1 >= now) && battle.agrees(seat)
+fn recover(battle: &mut Battle, test_world: &mut TestWorld, max: u32) {
+    for _ in 0..max {
+        battle.step(test_world);
+        test_world.exchange();
+        let now = test_world.tick;
+        let is_shown = |test_client: &common::TestClient| {
+            test_client
+                .client
+                .tick()
+                .is_some_and(|tick| tick.0 + 1 >= now)
+                && battle.agrees(test_client)
         };
-        if theatre.seats.iter().all(is_shown) {
+        if test_world.clients.iter().all(is_shown) {
             return;
         }
     }
-    panic!("not within {most} ticks");
+    panic!("not within {max} ticks");
 }
 
 /// From now on everybody is shown every tick.
-fn go_on(battle: &mut Battle, theatre: &mut Theatre) {
+fn go_on(battle: &mut Battle, test_world: &mut TestWorld) {
     for _ in 0..60 {
-        battle.step(theatre);
-        theatre.exchange();
-        battle.check(theatre);
+        battle.step(test_world);
+        test_world.exchange();
+        battle.check(test_world);
     }
 }
 
 /// A blackout of 30 seconds at 30 Hz: few packets are made for nobody, and whoever
 /// is heard of again is shown everything in a round trip and one more packet. Fails if
-/// `Pace::turn` is always `Whole`, or if `Pace::resume` does nothing (a second).
+/// `Pace::turn` is always `Full`, or if `Pace::resume` does nothing (a second).
 #[test]
 fn a_blackout_ends_with_the_next_tick() {
     over_seeds(20, |seed| {
-        let (mut battle, mut theatre) = play(seed);
-        let now = theatre.now();
-        for seat in &mut theatre.seats {
-            seat.down.change(now, down());
-            seat.up.change(now, down());
+        let (mut battle, mut test_world) = play(seed);
+        let now = test_world.now();
+        for test_client in &mut test_world.clients {
+            test_client.down.change(now, down());
+            test_client.up.change(now, down());
         }
-        let before = packets(&theatre);
+        let before = packets(&test_world);
         for _ in 0..900 {
-            battle.step(&mut theatre);
-            theatre.exchange();
+            battle.step(&mut test_world);
+            test_world.exchange();
         }
-        let after = packets(&theatre);
+        let after = packets(&test_world);
         for (before, after) in before.into_iter().zip(after) {
             assert!(after - before <= 120, "{} packets", after - before);
         }
-        theatre.heal();
+        test_world.heal();
         for peer in (1..=3).map(PeerId) {
-            theatre.server.resume(peer).expect("it is there");
+            test_world.server.resume(peer).expect("it is there");
         }
-        recover(&mut battle, &mut theatre, 5);
-        go_on(&mut battle, &mut theatre);
+        recover(&mut battle, &mut test_world, 5);
+        go_on(&mut battle, &mut test_world);
     });
 }
 
@@ -95,18 +99,18 @@ fn a_blackout_ends_with_the_next_tick() {
 #[test]
 fn a_probe_finds_out_who_is_back() {
     over_seeds(20, |seed| {
-        let (mut battle, mut theatre) = play(seed);
-        let now = theatre.now();
-        theatre.seats.iter_mut().for_each(|seat| {
-            seat.up.change(now, down());
+        let (mut battle, mut test_world) = play(seed);
+        let now = test_world.now();
+        test_world.clients.iter_mut().for_each(|test_client| {
+            test_client.up.change(now, down());
         });
         let silence = 100 + seed as u32 * 40;
         for _ in 0..silence {
-            battle.step(&mut theatre);
-            theatre.exchange();
+            battle.step(&mut test_world);
+            test_world.exchange();
         }
-        theatre.heal();
-        recover(&mut battle, &mut theatre, 35);
-        go_on(&mut battle, &mut theatre);
+        test_world.heal();
+        recover(&mut battle, &mut test_world, 35);
+        go_on(&mut battle, &mut test_world);
     });
 }

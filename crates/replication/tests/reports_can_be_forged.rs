@@ -9,30 +9,30 @@ use std::sync::Arc;
 
 use common::{Dice, Unit, greet, schema};
 use forger::Forger;
-use prescient_codec::{Ack, ClientId, DecodeError, Encoder, HISTORY, Slot, history::Archive};
+use prescient_codec::{Ack, DecodeError, Encoder, HISTORY, NetEntityId, Slot, history::Archive};
 use prescient_replication::{
     Client, ClientError, Config, Everything, MAX_REPORT_BYTES, PeerError, PeerId, Server,
     ServerConfig, Tick,
 };
-use prescient_schema::{Field, Kind, Ref, Schema};
+use prescient_schema::{Field, FieldKind, Ref, Schema};
 use prescient_tests::seeds::over_seeds;
 
 const LIAR: PeerId = PeerId(1);
 const WITNESS: PeerId = PeerId(2);
 
-/// A client that is in charge of an object reports it under one class and then another. Fails with
+/// A client that is in charge of an entity reports it under one class and then another. Fails with
 /// more than one packet applied if `Decoder::read` does not call `classes_agree`; the sixth panics
 /// then, unless `Archive::record_of` compares the class.
 #[test]
-fn a_client_in_charge_does_not_end_its_server() {
+fn a_client_with_authority_does_not_end_its_server() {
     over_seeds(20, |seed| {
-        let mut stage = Stage::new();
+        let mut test_server = TestServer::new();
         let mut dice = Dice::new(seed);
-        let unit = stage.own(LIAR);
-        let object = stage.liar.objects().next().expect("it is shown");
-        let id = stage.liar.reference(object).and_then(|to| to.index());
+        let unit = test_server.own(LIAR);
+        let entity = test_server.liar.entities().next().expect("it is shown");
+        let id = test_server.liar.reference(entity).and_then(|to| to.index());
         let id = i64::from(id.expect("it has a number"));
-        let schema = Arc::new(reported(stage.server.world().archive().schema()));
+        let schema = Arc::new(reported(test_server.server.world().archive().schema()));
         let health = dice.below(200) as i64;
         let wide = [0, 0, health, 0, id, 1];
         let narrow = [dice.below(1000) as i64, id, 1];
@@ -47,68 +47,71 @@ fn a_client_in_charge_does_not_end_its_server() {
         };
         let mut forger = Forger::new(&schema, Config::default(), 0, entities);
         for (at, packet) in forger.attack(&changed).iter().enumerate() {
-            stage
+            test_server
                 .server
                 .handle(LIAR, &report(packet))
                 .expect("what cannot be applied heals by itself");
-            let ack = stage.server.acknowledgement(LIAR).expect("it reported");
+            let ack = test_server
+                .server
+                .acknowledgement(LIAR)
+                .expect("it reported");
             let ack = Ack::from_bytes(&ack[1..]).expect("an acknowledgement");
             assert_eq!((ack.newest.0, ack.applied), (1, 1), "after packet {at}");
-            stage.tick(|_| {});
+            test_server.tick(|_| {});
         }
-        let shown = stage.witnessed();
+        let shown = test_server.witnessed();
         let expected = match order {
             0 => (health as u8, 0),
             _ => (100, narrow[0] as u16),
         };
         assert_eq!((shown.health, shown.gold), expected, "the first was sound");
-        stage.tick(|step| {
+        test_server.tick(|step| {
             let next = Unit {
                 health: 9,
                 ..Unit::default()
             };
             step.set(unit, &next).expect("it is there");
         });
-        assert_eq!(stage.witnessed().health, 9, "everybody goes on");
+        assert_eq!(test_server.witnessed().health, 9, "everybody goes on");
     });
 }
 
 /// Ids of reported entities index a table at the server: one far id would make it large, and every
 /// later report would go through all of it. Fails if `Peer::report` allows `Config::max_entities` ids
-/// to a client that is in charge of one object.
+/// to a client that is in charge of one entity.
 #[test]
-fn a_client_in_charge_of_little_makes_no_large_table() {
+fn a_client_with_little_authority_makes_no_large_table() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
-        // 64 for the object, and 1024 that may be left of others.
+        // 64 for the entity, and 1024 that may be left of others.
         let limit = 1088;
         let far = limit + dice.below(8192 - u64::from(limit)) as u32;
         for (id, newest) in [(limit - 1, Some(1)), (limit, None), (far, None)] {
-            let mut stage = Stage::new();
-            stage.own(LIAR);
-            let schema = Arc::new(reported(stage.server.world().archive().schema()));
+            let mut test_server = TestServer::new();
+            test_server.own(LIAR);
+            let schema = Arc::new(reported(test_server.server.world().archive().schema()));
             let packet = appearance(&schema, id);
-            let taken = stage.server.handle(LIAR, &report(&packet));
+            let taken = test_server.server.handle(LIAR, &report(&packet));
             taken.expect("what cannot be applied heals by itself");
-            let ack = stage.server.acknowledgement(LIAR);
+            let ack = test_server.server.acknowledgement(LIAR);
             let ack = ack.and_then(|ack| Ack::from_bytes(&ack[1..]));
             assert_eq!(ack.map(|ack| ack.newest.0), newest, "number {id}");
         }
     });
 }
 
-/// Fails if `Server::hear` does not look at `MAX_REPORT_BYTES`.
+/// Fails if `Server::handle_world_message` does not look at `MAX_REPORT_BYTES`.
 #[test]
 fn a_report_that_no_client_would_send_is_refused_unread() {
-    let mut stage = Stage::new();
-    stage.own(LIAR);
+    let mut test_server = TestServer::new();
+    test_server.own(LIAR);
     let longest = report(&[0; MAX_REPORT_BYTES]);
     assert!(
-        stage.server.handle(LIAR, &longest).is_ok(),
+        test_server.server.handle(LIAR, &longest).is_ok(),
         "nonsense heals"
     );
     let longer = report(&[0; MAX_REPORT_BYTES + 1]);
-    let taken = stage.server.handle(LIAR, &longer);
+    let taken = test_server.server.handle(LIAR, &longer);
     assert!(matches!(taken, Err(PeerError::Malformed)), "{taken:?}");
 }
 
@@ -128,7 +131,7 @@ fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
     for slot in (0..id).map(Slot) {
         encoder.hide(slot);
     }
-    assert_eq!(encoder.client_id(Slot(id)), Some(ClientId(id)));
+    assert_eq!(encoder.net_entity_id(Slot(id)), Some(NetEntityId(id)));
     encoder.encode(&archive, None).expect("a new tick").bytes
 }
 
@@ -136,15 +139,15 @@ fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
 #[test]
 fn a_server_does_not_end_its_clients() {
     over_seeds(20, |seed| {
-        let mut stage = Stage::new();
+        let mut test_server = TestServer::new();
         let mut dice = Dice::new(seed);
-        let schema = stage.server.world().archive().schema().clone();
+        let schema = test_server.server.world().archive().schema().clone();
         let wide = [0, 0, dice.below(200) as i64, 0];
         let narrow = [dice.below(1000) as i64, 0];
         let changed = [5, 6, 201, 0];
         let entities = [(0, &wide[..]), (1, &narrow[..])];
         let mut forger = Forger::new(&schema, Config::default(), 0, entities);
-        let client = &mut stage.liar;
+        let client = &mut test_server.liar;
         for (at, packet) in forger.attack(&changed).iter().enumerate() {
             let taken = client.handle(&report(packet));
             match at {
@@ -155,21 +158,21 @@ fn a_server_does_not_end_its_clients() {
                 }
                 _ => assert!(matches!(taken, Err(ClientError::State(_))), "{taken:?}"),
             }
-            let object = client.objects().next().expect("it is shown");
-            assert_eq!(client.row(object, 0), Some(&wide[..]), "after packet {at}");
+            let entity = client.entities().next().expect("it is shown");
+            assert_eq!(client.row(entity, 0), Some(&wide[..]), "after packet {at}");
         }
     });
 }
 
 /// A server, a client that lies to it, and one that sees what becomes of it.
-struct Stage {
+struct TestServer {
     server: Server,
     liar: Client,
     witness: Client,
     tick: u32,
 }
 
-impl Stage {
+impl TestServer {
     fn new() -> Self {
         let config = ServerConfig::default();
         let mut server = Server::new(schema(), config, Everything).expect("sound");
@@ -196,14 +199,15 @@ impl Stage {
                 ..Unit::default()
             };
             let unit = step.spawn_for(WITNESS, &unit).expect("sound");
-            step.entrust(unit.entity(), Some(peer)).expect("there");
+            step.grant_authority(unit.entity_ref(), peer)
+                .expect("there");
             own = Some(unit);
         });
         self.tick(|_| {});
         own.expect("just spawned")
     }
 
-    fn tick(&mut self, during: impl FnOnce(&mut prescient_replication::Step<'_>)) {
+    fn tick(&mut self, during: impl FnOnce(&mut prescient_replication::WorldStep<'_>)) {
         self.tick += 1;
         let mut step = self.server.step(Tick(self.tick)).expect("in order");
         during(&mut step);
@@ -224,9 +228,9 @@ impl Stage {
 
     /// The only unit, as the other client sees it.
     fn witnessed(&self) -> Unit {
-        let object = self.witness.objects().next().expect("it is shown");
-        let unit: Unit = self.witness.get(object).expect("a unit");
-        let gold: Unit = self.witness.get_table(object, "private").expect("its own");
+        let entity = self.witness.entities().next().expect("it is shown");
+        let unit: Unit = self.witness.get(entity).expect("a unit");
+        let gold: Unit = self.witness.get_table(entity, "private").expect("its own");
         Unit {
             gold: gold.gold,
             ..unit
@@ -241,7 +245,7 @@ fn report(packet: &[u8]) -> Vec<u8> {
 
 /// The schema by which clients report, made from the world's as WIRE.md says.
 fn reported(world: &Schema) -> Schema {
-    let number = Kind::Int {
+    let number = FieldKind::Int {
         bits: 33,
         signed: false,
     };
@@ -251,11 +255,11 @@ fn reported(world: &Schema) -> Schema {
             class.fields.pop();
         }
         for field in &mut class.fields {
-            if matches!(field.kind, Kind::Reference { .. }) {
+            if matches!(field.kind, FieldKind::Reference { .. }) {
                 field.kind = number.clone();
             }
         }
-        for name in ["object", "since"] {
+        for name in ["entity", "since"] {
             class.fields.push(Field::new(name, number.clone()));
         }
     }

@@ -114,7 +114,7 @@ fn both_ends_name_the_field() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Fails if rows are not projected (`Reading::value` without `apply`).
+/// Fails if rows are not projected (`SchemaAdapter::value` without `apply`).
 #[test]
 fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
     let (there, here) = (Schema::of::<old::Car>()?, Schema::of::<new::Longer>()?);
@@ -141,8 +141,8 @@ fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
     for (_, message) in server.encode(&|_| None) {
         client.handle(&message)?;
     }
-    let object = client.objects().next().expect("it is shown");
-    assert_eq!(client.get(object), Some(old::Car { speed, fuel }));
+    let entity = client.entities().next().expect("it is shown");
+    assert_eq!(client.get(entity), Some(old::Car { speed, fuel }));
     Ok(())
 }
 

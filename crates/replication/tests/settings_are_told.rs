@@ -45,7 +45,7 @@ fn configs() -> Vec<Config> {
 
 fn unit(tick: u32) -> Unit {
     Unit {
-        place: [(tick * tick % 97) as f32, tick as f32],
+        position: [(tick * tick % 97) as f32, tick as f32],
         health: tick as u8,
         ..Unit::default()
     }
@@ -81,7 +81,7 @@ fn spawn(server: &mut Server) -> Ref<Unit> {
 
 /// Whatever the server's settings are, a client that knows nothing of them shows what is true, and
 /// is understood when it is in charge. Fails if `Client::begin` keeps its own settings, or makes no
-/// new `Author`, or if `Peer::known` waits for a confirmation that never comes.
+/// new `AuthorityReporter`, or if `Peer::known` waits for a confirmation that never comes.
 #[test]
 fn clients_do_as_the_server_does() {
     for codec in configs() {
@@ -90,29 +90,30 @@ fn clients_do_as_the_server_does() {
         for tick in 2..40 {
             step(&mut server, tick, spawned);
             exchange(&mut server, &mut client);
-            let object = client.objects().next().expect("it is shown");
-            assert_eq!(client.get(object), Some(unit(tick)), "{codec:?}");
+            let entity = client.entities().next().expect("it is shown");
+            assert_eq!(client.get(entity), Some(unit(tick)), "{codec:?}");
         }
         let mut step = server.step(Tick(40)).expect("in order");
-        step.entrust(spawned.entity(), Some(PEER)).expect("there");
+        step.grant_authority(spawned.entity_ref(), PEER)
+            .expect("there");
         step.finish();
         for tick in 41..80 {
             exchange(&mut server, &mut client);
             while client.poll_change().is_some() {}
-            let object = client.objects().next().expect("it is shown");
-            if client.is_in_charge(object) {
-                client.set(object, &unit(tick)).expect("in charge");
+            let entity = client.entities().next().expect("it is shown");
+            if client.has_authority(entity) {
+                client.set(entity, &unit(tick)).expect("in charge");
             }
             server.step(Tick(tick)).expect("in order").finish();
         }
         let archive = server.world().archive();
-        let slot = archive.entity(spawned.entity()).expect("there");
+        let slot = archive.entity(spawned.entity_ref()).expect("there");
         let health = archive.latest(slot).expect("there")[2];
         assert!(health > 70, "{codec:?}: nothing is heard of it: {health}");
     }
 }
 
-/// Worlds may be coded in different ways. Fails if `Client::hear` does not take over what it is
+/// Worlds may be coded in different ways. Fails if `Client::handle_world_message` does not take over what it is
 /// told with `Entered`.
 #[test]
 fn every_world_has_its_own() {
@@ -122,20 +123,20 @@ fn every_world_has_its_own() {
         let mut client = client();
         let units = [spawn(&mut first), spawn(&mut second)];
         exchange(&mut first, &mut client);
-        let traveller = first.depart(PEER).expect("it was here");
-        second.welcome(PEER, traveller);
+        let transfer = first.transfer_out(PEER).expect("it was here");
+        second.transfer_in(PEER, transfer);
         for tick in 2..20 {
             step(&mut second, tick, units[1]);
             exchange(&mut second, &mut client);
-            let object = client.objects().next().expect("it is shown");
-            assert_eq!(client.get(object), Some(unit(tick)), "{codec:?}");
+            let entity = client.entities().next().expect("it is shown");
+            assert_eq!(client.get(entity), Some(unit(tick)), "{codec:?}");
         }
         let changes = std::iter::from_fn(|| client.poll_change());
         assert!(changes.into_iter().any(|change| change == Change::Entered));
     }
 }
 
-/// Fails if `Client::hear` reads state before it is welcome.
+/// Fails if `Client::handle_world_message` reads state before it is welcome.
 #[test]
 fn what_comes_before_the_welcome_waits() {
     let (mut server, mut client) = (server(Config::default()), client());
@@ -150,7 +151,7 @@ fn what_comes_before_the_welcome_waits() {
     client.handle(&welcome).expect("honest");
     step(&mut server, 2, spawned);
     exchange(&mut server, &mut client);
-    assert_eq!(client.objects().count(), 1);
+    assert_eq!(client.entities().count(), 1);
 }
 
 /// Over a stream nothing gets lost, so nothing may be said too early, in whatever order a program
@@ -179,16 +180,16 @@ fn nothing_is_said_before_the_welcome_or_the_entrance() {
                 server.handle(PEER, &message).expect("honest");
             }
         }
-        let object = client.objects().next().expect("it is shown");
-        assert_eq!(client.get(object), Some(unit(9)));
+        let entity = client.entities().next().expect("it is shown");
+        assert_eq!(client.get(entity), Some(unit(9)));
     };
     pass(&mut first, &mut client, here);
     // It only passes through a world that it is never shown.
     let mut between = server(codec);
-    let traveller = first.depart(PEER).expect("it was here");
-    between.welcome(PEER, traveller);
-    let traveller = between.depart(PEER).expect("it was here");
-    second.welcome(PEER, traveller);
+    let transfer = first.transfer_out(PEER).expect("it was here");
+    between.transfer_in(PEER, transfer);
+    let transfer = between.transfer_out(PEER).expect("it was here");
+    second.transfer_in(PEER, transfer);
     let passage = second.poll_message(PEER).expect("both entrances wait");
     assert_eq!(second.encode(&|_| None), [], "nothing before the second");
     client.handle(&passage).expect("it can be read");
@@ -239,5 +240,5 @@ fn a_client_is_welcome_once() {
     let mut other = vec![0x1f, 1];
     other.extend(schema().to_bytes());
     assert_eq!(client.handle(&other), Err(ClientError::Malformed));
-    assert_eq!(client.objects().count(), 1, "nothing changes");
+    assert_eq!(client.entities().count(), 1, "nothing changes");
 }

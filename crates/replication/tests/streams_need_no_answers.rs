@@ -8,10 +8,10 @@ use prescient_replication::{
     About, Change, Client, Config, Everything, PeerId, Server, ServerConfig, Tick, WorldError,
 };
 
-/// Fails if events about an object wait for an acknowledgement (no `tell_of_known` in
+/// Fails if events about an entity wait for an acknowledgement (no `send_known` in
 /// `Peer::encode`).
 #[test]
-fn events_about_objects_arrive() -> Result<(), WorldError> {
+fn events_about_entities_arrive() -> Result<(), WorldError> {
     let codec = Config {
         policy: Policy::Immediate,
         ..Config::default()
@@ -29,7 +29,7 @@ fn events_about_objects_arrive() -> Result<(), WorldError> {
         let mut step = server.step(Tick(tick))?;
         let unit = step.spawn(&Unit::default())?;
         step.finish();
-        server.announce(unit.entity(), &[tick as u8])?;
+        server.send_entity_event(unit.entity_ref(), &[tick as u8])?;
         for (_, message) in server.encode(&|_| None) {
             client.handle(&message).expect("nothing is lost");
         }
@@ -37,7 +37,7 @@ fn events_about_objects_arrive() -> Result<(), WorldError> {
     }
     let heard = std::iter::from_fn(|| client.poll_change()).filter_map(|change| match change {
         Change::Event {
-            about: About::Object(_),
+            about: About::Entity(_),
             payload,
             ..
         } => Some(payload[0]),

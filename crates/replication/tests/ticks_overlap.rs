@@ -4,7 +4,7 @@ mod common;
 
 use common::{Unit, schema};
 use prescient_replication::{
-    Client, Everything, Messages, PeerId, Server, ServerConfig, Step, Tick, WorldError,
+    Client, Everything, Messages, PeerId, Server, ServerConfig, Tick, WorldError, WorldStep,
 };
 use prescient_schema::Ref;
 
@@ -42,9 +42,9 @@ impl Play {
     }
 }
 
-fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut Step<'_>) {
+fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut WorldStep<'_>) {
     let value = |number: u32| Unit {
-        place: [(tick * number % 97) as f32, (tick / 3) as f32],
+        position: [(tick * number % 97) as f32, (tick / 3) as f32],
         health: (tick / 7) as u8,
         ..Unit::default()
     };
@@ -52,7 +52,7 @@ fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut Step<'_>) {
         units.push(step.spawn(&value(tick)).expect("sound"));
     }
     if tick.is_multiple_of(11) && !units.is_empty() {
-        step.despawn(units.remove(0).entity()).expect("there");
+        step.despawn(units.remove(0).entity_ref()).expect("there");
     }
     for (number, &unit) in units.iter().enumerate() {
         step.set(unit, &value(number as u32)).expect("sound");

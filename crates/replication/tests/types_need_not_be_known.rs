@@ -8,7 +8,7 @@ use prescient_replication::{
     Change, Client, Everything, PeerId, Server, ServerConfig, Tick, WorldError,
 };
 use prescient_schema::{
-    Class, Content, EntityRef, Field, Kind, Parcel, Ref, Schema, SchemaBuilder, State,
+    Class, Content, EntityRef, Field, FieldKind, Parcel, Ref, Schema, SchemaBuilder, State,
 };
 
 fn rows(unit: &Unit) -> [Parcel; 2] {
@@ -16,7 +16,7 @@ fn rows(unit: &Unit) -> [Parcel; 2] {
 }
 
 /// Steps the world, passes one packet on and returns what is shown.
-fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::Object> {
+fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::EntityHandle> {
     for (peer, message) in server.encode(&|_| None) {
         client.handle(&message).expect("honest");
         let ack = client.acknowledgement().expect("something arrived");
@@ -25,10 +25,10 @@ fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::
     while let Some(change) = client.poll_change() {
         assert!(!matches!(change, Change::Event { .. }));
     }
-    client.objects().collect()
+    client.entities().collect()
 }
 
-fn stage(schema: Schema) -> (Server, Client) {
+fn test_server(schema: Schema) -> (Server, Client) {
     let config = ServerConfig::default();
     let mut server = Server::new(schema.clone(), config, Everything).expect("sound");
     server.connect(PeerId(1));
@@ -37,33 +37,33 @@ fn stage(schema: Schema) -> (Server, Client) {
     (server, client)
 }
 
-/// What is said by rows is read by type and the other way round. Fails if `whole` does not say
+/// What is said by rows is read by type and the other way round. Fails if `stored_row` does not say
 /// whose the row of a further table is, or if `Client::row` leaves that on it.
 #[test]
 fn rows_and_types_are_the_same_thing() {
-    let (mut server, mut client) = stage(schema());
+    let (mut server, mut client) = test_server(schema());
     let mut unit = Unit {
-        place: [1.0, 2.0],
+        position: [1.0, 2.0],
         health: 7,
         gold: 300,
         ..Unit::default()
     };
     let mut step = server.step(Tick(1)).expect("in order");
     let spawned = step.spawn_rows("unit", Some(PeerId(1)), &rows(&unit));
-    let object = spawned.expect("sound values");
+    let entity = spawned.expect("sound values");
     step.finish();
-    assert_eq!(server.world().place(object).map(|at| at.0[1]), Some(2.0));
+    assert_eq!(server.world().position(entity).map(|at| at.0[1]), Some(2.0));
     let shown = pass(&mut server, &mut client)[0];
-    assert_eq!(client.kind_of(shown), Some("unit"));
+    assert_eq!(client.type_name(shown), Some("unit"));
     assert_eq!(client.get::<Unit>(shown).map(|unit| unit.health), Some(7));
     assert_eq!(client.row(shown, 1), Some(&[300][..]));
     assert_eq!(client.row(shown, 2), None);
     assert_eq!(client.tick_of(shown, 1), Some(Tick(1)));
 
     unit.gold = 301;
-    unit.target = Ref::to(object);
+    unit.target = Ref::to(entity);
     let mut step = server.step(Tick(2)).expect("in order");
-    step.set_rows(object, &rows(&unit)).expect("sound values");
+    step.set_rows(entity, &rows(&unit)).expect("sound values");
     step.finish();
     pass(&mut server, &mut client);
     let private: Option<Unit> = client.get_table(shown, "private");
@@ -73,10 +73,13 @@ fn rows_and_types_are_the_same_thing() {
     assert_eq!(client.resolve(target), Some(shown));
 
     let mut step = server.step(Tick(3)).expect("in order");
-    step.despawn(object).expect("it was there");
+    step.despawn(entity).expect("it was there");
     step.finish();
     assert!(pass(&mut server, &mut client).is_empty());
-    assert_eq!((client.kind_of(shown), client.row(shown, 0)), (None, None));
+    assert_eq!(
+        (client.type_name(shown), client.row(shown, 0)),
+        (None, None)
+    );
     assert_eq!(client.tick_of(shown, 0), None);
 }
 
@@ -84,15 +87,15 @@ fn rows_and_types_are_the_same_thing() {
 /// before it has looked at the others, or if `spawn_rows` does not take the first back.
 #[test]
 fn nonsense_is_refused_and_changes_nothing() {
-    let (mut server, mut client) = stage(schema());
+    let (mut server, mut client) = test_server(schema());
     let unit = Unit {
         gold: 5,
         ..Unit::default()
     };
     let good = rows(&unit);
     let mut step = server.step(Tick(1)).expect("in order");
-    let object = step.spawn_rows("unit", Some(PeerId(1)), &good);
-    let object = object.expect("sound values");
+    let entity = step.spawn_rows("unit", Some(PeerId(1)), &good);
+    let entity = entity.expect("sound values");
     let mut short = good.clone();
     short[1].row.clear();
     let mut wide = good.clone();
@@ -128,7 +131,7 @@ fn nonsense_is_refused_and_changes_nothing() {
             })),
         ),
     ] {
-        assert_eq!(step.set_rows(object, bad), error);
+        assert_eq!(step.set_rows(entity, bad), error);
         assert_eq!(step.spawn_rows("unit", None, bad).map(drop), error);
     }
     for name in ["unit.private", "", "nobody"] {
@@ -136,7 +139,7 @@ fn nonsense_is_refused_and_changes_nothing() {
         assert_eq!(step.spawn_rows(name, None, &good), unknown);
     }
     let nobody = EntityRef::new(40, 0);
-    let missing = Err(WorldError::NoSuchObject(nobody));
+    let missing = Err(WorldError::NoSuchEntity(nobody));
     assert_eq!(step.set_rows(nobody, &good), missing);
     step.finish();
     assert_eq!(server.world().len(), 1);
@@ -151,10 +154,10 @@ fn nonsense_is_refused_and_changes_nothing() {
 /// Contents travel with their rows. Fails if `Client::content` looks anywhere else.
 #[test]
 fn containers_have_their_contents() {
-    let text = Field::new("name", Kind::Text { most: 20 });
+    let text = Field::new("name", FieldKind::Text { max_len: 20 });
     let class = Class::new("door", vec![text]);
     let schema = SchemaBuilder::new().class(class).build().expect("sound");
-    let (mut server, mut client) = stage(schema);
+    let (mut server, mut client) = test_server(schema);
     let name = Content::Bytes(b"the blue door".as_slice().into());
     let row = Parcel {
         row: vec![name.cell()],

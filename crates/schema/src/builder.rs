@@ -15,13 +15,13 @@ use crate::{Class, Contract, Derivative, Field, Priority, Schema, Shape, State, 
 /// Collects classes and checks them together.
 ///
 /// ```
-/// use prescient_schema::{ClassBuilder, Field, Kind, Rate, SchemaBuilder, Step};
+/// use prescient_schema::{ClassBuilder, Field, FieldKind, Rate, SchemaBuilder, Step};
 ///
 /// let step = Step::parse("0.01")?;
 /// let mut car = ClassBuilder::new("car");
-/// car.field(Field::new("x", Kind::Step { step, bits: 32 }))
-///     .field(Field::new("speed", Kind::Step { step, bits: 32 }))
-///     .field(Field::new("team", Kind::Enum { values: 2 }))
+/// car.field(Field::new("x", FieldKind::Step { step, bits: 32 }))
+///     .field(Field::new("speed", FieldKind::Step { step, bits: 32 }))
+///     .field(Field::new("team", FieldKind::Enum { values: 2 }))
 ///     .rate("speed", "x", Rate::PerSecond { tick_hz: Step::parse("60")? })
 ///     .owner("team")
 ///     .position(["x"]);
@@ -231,10 +231,10 @@ impl ClassBuilder {
                 ))
             };
             // `velocity.x` belongs to `position.x`.
-            let mut twin = of.to_string();
-            twin.push_str(&fields[index].name[name.len()..]);
-            let Some(base) = fields.iter().position(|field| field.name == twin) else {
-                return fail(Fault::NoSuchField(twin));
+            let mut counterpart = of.to_string();
+            counterpart.push_str(&fields[index].name[name.len()..]);
+            let Some(base) = fields.iter().position(|field| field.name == counterpart) else {
+                return fail(Fault::NoSuchField(counterpart));
             };
             if base == index {
                 return fail(Fault::RateOfItself);

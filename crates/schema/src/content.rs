@@ -7,7 +7,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{Field, Kind};
+use crate::{Field, FieldKind};
 
 /// What a text, a byte buffer, a list or a map holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct Container<'a> {
     /// Whether the bytes must be UTF-8.
     pub text: bool,
     /// Most items.
-    pub most: usize,
+    pub max_len: usize,
 }
 
 impl Container<'_> {
@@ -103,7 +103,7 @@ impl Container<'_> {
     /// Whether `content` may stand in it: right kind, not too long, every column in range, keys
     /// ascending and different, text in UTF-8.
     pub fn admits(&self, content: &Content) -> bool {
-        if content.len() > self.most * self.width() {
+        if content.len() > self.max_len * self.width() {
             return false;
         }
         match content {
@@ -130,21 +130,21 @@ impl Container<'_> {
     }
 }
 
-impl Kind {
+impl FieldKind {
     /// What may stand in a column of this kind, if it is a container.
     pub fn container(&self) -> Option<Container<'_>> {
-        let (item, key, text, most): (&[Field], _, _, _) = match self {
-            Kind::Text { most } => (&[], 0, true, most),
-            Kind::Bytes { most } => (&[], 0, false, most),
-            Kind::List { item, most } => (item, 0, false, most),
-            Kind::Map { item, key, most } => (item, usize::from(*key), false, most),
+        let (item, key, text, max_len): (&[Field], _, _, _) = match self {
+            FieldKind::Text { max_len } => (&[], 0, true, max_len),
+            FieldKind::Bytes { max_len } => (&[], 0, false, max_len),
+            FieldKind::List { item, max_len } => (item, 0, false, max_len),
+            FieldKind::Map { item, key, max_len } => (item, usize::from(*key), false, max_len),
             _ => return None,
         };
         Some(Container {
             item,
             key,
             text,
-            most: *most as usize,
+            max_len: *max_len as usize,
         })
     }
 }

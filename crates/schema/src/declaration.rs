@@ -5,7 +5,7 @@
 
 use alloc::string::String;
 
-use crate::{CustomFloat, Field, Kind, Priority, Step};
+use crate::{CustomFloat, Field, FieldKind, Priority, Step};
 
 /// The attributes of one Rust field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Declaration {
     pub levels: Option<[u8; 4]>,
     /// Most items of a container; what is beyond is cut. Without it 4096, or what fits
     /// [`Content::MAX_CELLS`](crate::Content::MAX_CELLS).
-    pub most: Option<u32>,
+    pub max_len: Option<u32>,
     /// A byte buffer and not a list of numbers.
     pub bytes: bool,
     /// See [`Field::only_on_spawn`].
@@ -37,7 +37,7 @@ impl Declaration {
         bits: None,
         priority: None,
         levels: None,
-        most: None,
+        max_len: None,
         bytes: false,
         only_on_spawn: false,
         optional: false,
@@ -55,22 +55,22 @@ impl Declaration {
     }
 
     /// The column of a scalar.
-    pub fn column(&self, name: impl Into<String>, kind: Kind) -> Field {
+    pub fn column(&self, name: impl Into<String>, kind: FieldKind) -> Field {
         let wants_levels = match &kind {
-            Kind::Custom(float) => !float.is_uniform(),
+            FieldKind::Custom(float) => !float.is_uniform(),
             _ => self.levels.is_some(),
         };
         let unset = Priority::new(u8::from(wants_levels)).unwrap_or_default();
         let priority = self.priority.unwrap_or(unset);
         let (kind, coarser) = match (priority.get(), kind) {
             // Declared precision, but the container said never to degrade it.
-            (0, Kind::Custom(float)) => {
+            (0, FieldKind::Custom(float)) => {
                 let finest = float.format(crate::Level::EXACT);
-                (Kind::Custom(CustomFloat::uniform(finest)), [0; 4])
+                (FieldKind::Custom(CustomFloat::uniform(finest)), [0; 4])
             }
             (0, kind) => (kind, [0; 4]),
-            (_, kind @ Kind::Step { .. }) => (kind, self.levels.unwrap_or([0, 1, 2, 3])),
-            (_, kind @ Kind::Int { .. }) => (kind, self.levels.unwrap_or_default()),
+            (_, kind @ FieldKind::Step { .. }) => (kind, self.levels.unwrap_or([0, 1, 2, 3])),
+            (_, kind @ FieldKind::Int { .. }) => (kind, self.levels.unwrap_or_default()),
             (_, kind) => (kind, [0; 4]),
         };
         Field {

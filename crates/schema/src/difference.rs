@@ -10,7 +10,7 @@ use alloc::{
 };
 use core::fmt;
 
-use crate::{Class, CustomFloat, Field, Kind, Level, Schema};
+use crate::{Class, CustomFloat, Field, FieldKind, Level, Schema};
 
 /// One thing about which two schemas disagree; *here* is the one that was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,11 +111,11 @@ impl Schema {
     pub fn differences(&self, there: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         for (index, class) in self.classes.iter().enumerate() {
-            let twin = there
+            let counterpart = there
                 .classes
                 .iter()
                 .position(|other| other.name == class.name);
-            let Some(twin) = twin else {
+            let Some(counterpart) = counterpart else {
                 found.push(Difference::Class {
                     class: class.name.clone(),
                     only: Side::Here,
@@ -123,8 +123,8 @@ impl Schema {
                 continue;
             };
             let mut note = Notes::of(class, None, &mut found);
-            note.compare("place in the schema", &index, &twin);
-            class.compare(&there.classes[twin], &mut found);
+            note.compare("place in the schema", &index, &counterpart);
+            class.compare(&there.classes[counterpart], &mut found);
         }
         for class in &there.classes {
             if !self.classes.iter().any(|other| other.name == class.name) {
@@ -146,13 +146,13 @@ impl Class {
             only,
         };
         for (index, field) in self.fields.iter().enumerate() {
-            let Some(twin) = there.column(&field.name) else {
+            let Some(counterpart) = there.column(&field.name) else {
                 found.push(only(field, Side::Here));
                 continue;
             };
-            let other = &there.fields[twin];
+            let other = &there.fields[counterpart];
             let mut note = Notes::of(self, Some(field), found);
-            note.compare("place in the class", &index, &twin);
+            note.compare("place in the class", &index, &counterpart);
             field.kind.compare(&other.kind, &mut note);
             note.compare("priority", &field.priority.get(), &other.priority.get());
             note.compare("only_on_spawn", &field.only_on_spawn, &other.only_on_spawn);
@@ -169,7 +169,11 @@ impl Class {
         note.compare("owner", &self.role(self.owner), &there.role(there.owner));
         note.compare("group", &self.role(self.group), &there.role(there.group));
         note.compare("keys", &self.role(self.keys), &there.role(there.keys));
-        note.compare("position", &self.place(), &there.place());
+        note.compare(
+            "position",
+            &self.position_fields(),
+            &there.position_fields(),
+        );
         note.compare("priority", &self.priority.get(), &there.priority.get());
         note.compare("predict_with", &self.prediction(), &there.prediction());
     }
@@ -183,7 +187,7 @@ impl Class {
         field.map_or("none".into(), |field| format!("`{}`", field.name))
     }
 
-    fn place(&self) -> String {
+    fn position_fields(&self) -> String {
         let names: Vec<_> = self
             .position
             .iter()
@@ -212,7 +216,7 @@ impl Class {
     }
 }
 
-impl Kind {
+impl FieldKind {
     pub(crate) fn differs(&self, class: &Class, field: &Field, there: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         self.compare(there, &mut Notes::of(class, Some(field), &mut found));
@@ -222,8 +226,8 @@ impl Kind {
     fn compare(&self, there: &Self, note: &mut Notes<'_>) {
         match (self, there) {
             (
-                Kind::Step { step, bits },
-                Kind::Step {
+                FieldKind::Step { step, bits },
+                FieldKind::Step {
                     step: other_step,
                     bits: other_bits,
                 },
@@ -231,10 +235,10 @@ impl Kind {
                 note.compare("step", step, other_step);
                 note.compare("bits", bits, other_bits);
             }
-            (Kind::Enum { values }, Kind::Enum { values: other }) => {
+            (FieldKind::Enum { values }, FieldKind::Enum { values: other }) => {
                 note.compare("values", values, other);
             }
-            (Kind::Custom(float), Kind::Custom(other)) => {
+            (FieldKind::Custom(float), FieldKind::Custom(other)) => {
                 note.compare("float", &formats(float), &formats(other));
             }
             _ => note.compare("kind", &describe(self), &describe(there)),
@@ -271,26 +275,30 @@ impl<'a> Notes<'a> {
     }
 }
 
-fn describe(kind: &Kind) -> String {
+fn describe(kind: &FieldKind) -> String {
     match kind {
-        Kind::Int { bits, signed: true } => format!("{bits} bits signed"),
-        Kind::Int { bits, .. } => format!("{bits} bits unsigned"),
-        Kind::Enum { values } => format!("one of {values}"),
-        Kind::Bool => "bool".into(),
-        Kind::Variant { names } => format!("one of {}", names.join("|")),
-        Kind::Step { step, bits } => format!("step {step} in {bits} bits"),
-        Kind::F32 => "exact f32".into(),
-        Kind::F64 => "exact f64".into(),
-        Kind::Custom(float) => format!("float {}", formats(float)),
-        Kind::Text { most } => format!("text of {most} bytes"),
-        Kind::Bytes { most } => format!("{most} bytes"),
-        Kind::List { item, most } => format!("list of {most} × ({})", columns(item)),
-        Kind::Map { item, key, most } => {
+        FieldKind::Int { bits, signed: true } => format!("{bits} bits signed"),
+        FieldKind::Int { bits, .. } => format!("{bits} bits unsigned"),
+        FieldKind::Enum { values } => format!("one of {values}"),
+        FieldKind::Bool => "bool".into(),
+        FieldKind::Variant { names } => format!("one of {}", names.join("|")),
+        FieldKind::Step { step, bits } => format!("step {step} in {bits} bits"),
+        FieldKind::F32 => "exact f32".into(),
+        FieldKind::F64 => "exact f64".into(),
+        FieldKind::Custom(float) => format!("float {}", formats(float)),
+        FieldKind::Text { max_len } => format!("text of {max_len} bytes"),
+        FieldKind::Bytes { max_len } => format!("{max_len} bytes"),
+        FieldKind::List { item, max_len } => format!("list of {max_len} × ({})", columns(item)),
+        FieldKind::Map { item, key, max_len } => {
             let (keys, values) = item.split_at(usize::from(*key).min(item.len()));
-            format!("map of {most} × ({}: {})", columns(keys), columns(values))
+            format!(
+                "map of {max_len} × ({}: {})",
+                columns(keys),
+                columns(values)
+            )
         }
-        Kind::Reference { class: None } => "reference".into(),
-        Kind::Reference { class: Some(class) } => format!("reference to `{class}`"),
+        FieldKind::Reference { class: None } => "reference".into(),
+        FieldKind::Reference { class: Some(class) } => format!("reference to `{class}`"),
     }
 }
 

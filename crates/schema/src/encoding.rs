@@ -9,8 +9,8 @@ use alloc::{string::String, vec::Vec};
 use core::fmt;
 
 use crate::{
-    Class, Contract, CustomFloat, Derivative, Field, FloatFormat, Kind, Level, Priority, Schema,
-    SchemaError, Step,
+    Class, Contract, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Level, Priority,
+    Schema, SchemaError, Step,
 };
 
 /// First byte of every encoded schema; a change of meaning of any later byte changes it.
@@ -187,26 +187,26 @@ impl Reader<'_> {
 }
 
 impl Writer {
-    fn kind(&mut self, kind: &Kind) {
+    fn kind(&mut self, kind: &FieldKind) {
         match kind {
-            Kind::Int { bits, signed } => self.0.extend([0, *bits, u8::from(*signed)]),
-            Kind::Enum { values } => {
+            FieldKind::Int { bits, signed } => self.0.extend([0, *bits, u8::from(*signed)]),
+            FieldKind::Enum { values } => {
                 self.0.push(1);
                 self.number(u64::from(*values));
             }
-            Kind::Bool => self.0.push(2),
-            Kind::Variant { names } => {
+            FieldKind::Bool => self.0.push(2),
+            FieldKind::Variant { names } => {
                 self.0.push(3);
                 self.list(names, |out, name| out.name(name));
             }
-            Kind::Step { step, bits } => {
+            FieldKind::Step { step, bits } => {
                 self.0.extend([4, *bits]);
                 self.number(step.numerator());
                 self.number(step.denominator());
             }
-            Kind::F32 => self.0.push(5),
-            Kind::F64 => self.0.push(6),
-            Kind::Custom(float) => {
+            FieldKind::F32 => self.0.push(5),
+            FieldKind::F64 => self.0.push(6),
+            FieldKind::Custom(float) => {
                 self.0.push(7);
                 for level in levels() {
                     let format = float.format(level);
@@ -214,23 +214,23 @@ impl Writer {
                     self.signed(i64::from(format.bias()));
                 }
             }
-            Kind::Text { most } => {
+            FieldKind::Text { max_len } => {
                 self.0.push(8);
-                self.number(u64::from(*most));
+                self.number(u64::from(*max_len));
             }
-            Kind::Bytes { most } => {
+            FieldKind::Bytes { max_len } => {
                 self.0.push(9);
-                self.number(u64::from(*most));
+                self.number(u64::from(*max_len));
             }
-            Kind::List { item, most } => {
+            FieldKind::List { item, max_len } => {
                 self.0.push(10);
-                self.items(item, *most);
+                self.items(item, *max_len);
             }
-            Kind::Map { item, key, most } => {
+            FieldKind::Map { item, key, max_len } => {
                 self.0.extend([11, *key]);
-                self.items(item, *most);
+                self.items(item, *max_len);
             }
-            Kind::Reference { class } => {
+            FieldKind::Reference { class } => {
                 self.0.push(12);
                 self.name(class.as_deref().unwrap_or_default());
             }
@@ -239,17 +239,17 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    fn kind(&mut self) -> Result<Kind, DecodeError> {
+    fn kind(&mut self) -> Result<FieldKind, DecodeError> {
         Ok(match self.byte()? {
-            0 => Kind::Int {
+            0 => FieldKind::Int {
                 bits: self.byte()?,
                 signed: self.flag()?,
             },
-            1 => Kind::Enum {
+            1 => FieldKind::Enum {
                 values: self.small()?,
             },
-            2 => Kind::Bool,
-            3 => Kind::Variant {
+            2 => FieldKind::Bool,
+            3 => FieldKind::Variant {
                 names: self.list(usize::from(u16::MAX), Reader::name)?,
             },
             4 => {
@@ -261,10 +261,10 @@ impl Reader<'_> {
                 if step.numerator() != numerator {
                     return Err(DecodeError::Malformed);
                 }
-                Kind::Step { step, bits }
+                FieldKind::Step { step, bits }
             }
-            5 => Kind::F32,
-            6 => Kind::F64,
+            5 => FieldKind::F32,
+            6 => FieldKind::F64,
             7 => {
                 let mut formats = [FloatFormat::BINARY64; 4];
                 for format in &mut formats {
@@ -272,26 +272,26 @@ impl Reader<'_> {
                     *format = FloatFormat::new(mantissa, exponent, self.signed()?)
                         .ok_or(DecodeError::Malformed)?;
                 }
-                Kind::Custom(CustomFloat::new(formats).ok_or(DecodeError::Malformed)?)
+                FieldKind::Custom(CustomFloat::new(formats).ok_or(DecodeError::Malformed)?)
             }
-            8 => Kind::Text {
-                most: self.small()?,
+            8 => FieldKind::Text {
+                max_len: self.small()?,
             },
-            9 => Kind::Bytes {
-                most: self.small()?,
+            9 => FieldKind::Bytes {
+                max_len: self.small()?,
             },
             10 => {
-                let (item, most) = self.items()?;
-                Kind::List { item, most }
+                let (item, max_len) = self.items()?;
+                FieldKind::List { item, max_len }
             }
             11 => {
                 let key = self.byte()?;
-                let (item, most) = self.items()?;
-                Kind::Map { item, key, most }
+                let (item, max_len) = self.items()?;
+                FieldKind::Map { item, key, max_len }
             }
             12 => {
                 let class = self.name()?;
-                Kind::Reference {
+                FieldKind::Reference {
                     class: (!class.is_empty()).then_some(class),
                 }
             }
@@ -302,12 +302,12 @@ impl Reader<'_> {
 
 impl Writer {
     /// Of an item's columns only what may be declared on them.
-    fn items(&mut self, item: &[Field], most: u32) {
+    fn items(&mut self, item: &[Field], max_len: u32) {
         self.list(item, |out, field| {
             out.name(&field.name);
             out.kind(&field.kind);
         });
-        self.number(u64::from(most));
+        self.number(u64::from(max_len));
     }
 }
 
@@ -403,11 +403,11 @@ impl Reader<'_> {
 
     fn list<T>(
         &mut self,
-        most: usize,
+        max_len: usize,
         mut read: impl FnMut(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<Vec<T>, DecodeError> {
         let length: usize = self.small()?;
-        if length > most {
+        if length > max_len {
             return Err(DecodeError::Malformed);
         }
         // Not reserved in advance: the length is a stranger's claim.

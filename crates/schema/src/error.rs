@@ -151,10 +151,10 @@ impl fmt::Display for Fault {
             Self::NestedContainer => "a container cannot hold containers",
             Self::ReferenceInContainer => "a container cannot hold references to entities",
             Self::EmptyItem => "items need at least one column",
-            Self::BadLength(most) => {
+            Self::BadLength(max_len) => {
                 return write!(
                     f,
-                    "a container of at most {most} items: not in 1 to 65536 integers"
+                    "a container of at most {max_len} items: not in 1 to 65536 integers"
                 );
             }
             Self::BadKey(columns) => return write!(f, "a key of {columns} columns"),

@@ -10,7 +10,7 @@ pub struct Field {
     /// Name, unique within its class; nested fields are joined with dots (`body.velocity.x`).
     pub name: String,
     /// What the integer stands for.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// How reluctantly precision is given up; priority 0 is never degraded.
     pub priority: Priority,
     /// Sent when the entity appears and never again; later changes are not replicated.
@@ -27,7 +27,7 @@ pub struct Field {
 
 impl Field {
     /// A field of the given kind with everything else at its default.
-    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+    pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
         Self {
             name: name.into(),
             kind,
@@ -49,7 +49,7 @@ impl Field {
         if self.priority.get() == 0 || self.only_on_spawn {
             return value;
         }
-        if let Kind::Custom(float) = &self.kind {
+        if let FieldKind::Custom(float) = &self.kind {
             return float.at_level(level, value);
         }
         match (self.coarser[level.index()], self.kind.shape()) {
@@ -71,13 +71,13 @@ fn coarsen(value: i64, shift: u8, bits: u8, signed: bool) -> i64 {
         return ((value as u64).saturating_add(half) >> shift << shift) as i64;
     }
     let half = 1i64 << (shift - 1);
-    let most = i64::MAX >> (64 - bits) << u32::from(!signed) | i64::from(!signed);
-    (value.saturating_add(half) >> shift).min(most >> shift) << shift
+    let max = i64::MAX >> (64 - bits) << u32::from(!signed) | i64::from(!signed);
+    (value.saturating_add(half) >> shift).min(max >> shift) << shift
 }
 
 /// What the integer of a field stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum FieldKind {
     /// A number on a continuum, `bits` wide (1 to 64); arithmetic on it wraps at that width.
     Int {
         /// Width in bits.
@@ -113,19 +113,19 @@ pub enum Kind {
     /// UTF-8, as the [cell](crate::Content::cell) of its content.
     Text {
         /// Most bytes.
-        most: u32,
+        max_len: u32,
     },
     /// Bytes, as the cell of their content.
     Bytes {
         /// Most bytes.
-        most: u32,
+        max_len: u32,
     },
     /// Items in an order, as the cell of their content.
     List {
         /// The columns of an item.
         item: Vec<Field>,
         /// Most items.
-        most: u32,
+        max_len: u32,
     },
     /// Items sorted by a key that no two of them share, as the cell of their content.
     Map {
@@ -134,7 +134,7 @@ pub enum Kind {
         /// How many columns the key has.
         key: u8,
         /// Most items.
-        most: u32,
+        max_len: u32,
     },
     /// An entity, as the cell of an [`EntityRef`](crate::EntityRef).
     Reference {
@@ -143,10 +143,10 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl FieldKind {
     /// Named states.
     pub fn variants(names: &[&str]) -> Self {
-        Kind::Variant {
+        FieldKind::Variant {
             names: names.iter().map(|name| String::from(*name)).collect(),
         }
     }
@@ -155,28 +155,29 @@ impl Kind {
     pub fn shape(&self) -> Shape {
         let number = |bits, signed| Shape::Number { bits, signed };
         match self {
-            Kind::Int { bits, signed } => number(*bits, *signed),
-            Kind::Enum { values } => Shape::Symbol { values: *values },
-            Kind::Bool => Shape::Symbol { values: 2 },
-            Kind::Variant { names } => Shape::Symbol {
+            FieldKind::Int { bits, signed } => number(*bits, *signed),
+            FieldKind::Enum { values } => Shape::Symbol { values: *values },
+            FieldKind::Bool => Shape::Symbol { values: 2 },
+            FieldKind::Variant { names } => Shape::Symbol {
                 values: names.len() as u32,
             },
-            Kind::Step { bits, .. } => number(*bits, true),
-            Kind::F32 => number(32, true),
-            Kind::F64 => number(64, true),
-            Kind::Custom(float) => number(float.format(Level::EXACT).bits(), true),
-            Kind::Text { .. } | Kind::Bytes { .. } | Kind::List { .. } | Kind::Map { .. } => {
-                Shape::Content
-            }
-            Kind::Reference { .. } => Shape::Reference,
+            FieldKind::Step { bits, .. } => number(*bits, true),
+            FieldKind::F32 => number(32, true),
+            FieldKind::F64 => number(64, true),
+            FieldKind::Custom(float) => number(float.format(Level::EXACT).bits(), true),
+            FieldKind::Text { .. }
+            | FieldKind::Bytes { .. }
+            | FieldKind::List { .. }
+            | FieldKind::Map { .. } => Shape::Content,
+            FieldKind::Reference { .. } => Shape::Reference,
         }
     }
 
     /// The size of one unit; `None` for symbols and for floats, whose units differ in size.
     pub fn unit(&self) -> Option<Step> {
         match self {
-            Kind::Int { .. } => Some(Step::ONE),
-            Kind::Step { step, .. } => Some(*step),
+            FieldKind::Int { .. } => Some(Step::ONE),
+            FieldKind::Step { step, .. } => Some(*step),
             _ => None,
         }
     }
@@ -187,8 +188,8 @@ impl Kind {
             Shape::Symbol { values } => (0..i64::from(values)).contains(&value),
             Shape::Number { bits: 64, .. } => true,
             Shape::Number { bits, signed: true } => {
-                let most = i64::MAX >> (64 - u32::from(bits));
-                (!most..=most).contains(&value)
+                let max = i64::MAX >> (64 - u32::from(bits));
+                (!max..=max).contains(&value)
             }
             Shape::Number { bits, .. } => value >= 0 && value >> bits == 0,
             Shape::Content | Shape::Reference => value >= 0,
@@ -274,7 +275,7 @@ mod tests {
         Field {
             priority: Priority(1),
             coarser,
-            ..Field::new("n", Kind::Int { bits, signed })
+            ..Field::new("n", FieldKind::Int { bits, signed })
         }
     }
 

@@ -11,8 +11,8 @@
 //! #[state(rename = "car", tick_hz = 60)]
 //! struct Car {
 //!     #[state(step = 0.01, position, priority = 1)]
-//!     place: [f32; 2],
-//!     #[state(step = 0.01, velocity_of = "place", priority = 2)]
+//!     position: [f32; 2],
+//!     #[state(step = 0.01, velocity_of = "position", priority = 2)]
 //!     velocity: [f32; 2],
 //!     #[state(only_on_spawn, owner)]
 //!     team: u8,
@@ -26,7 +26,7 @@
 //! }
 //!
 //! let schema = SchemaBuilder::new().state::<Car>().build()?;
-//! let car = Car { place: [1.0, -2.5], velocity: [0.0, 0.5], team: 1, gear: Gear::Reverse };
+//! let car = Car { position: [1.0, -2.5], velocity: [0.0, 0.5], team: 1, gear: Gear::Reverse };
 //! let row = car.to_row("default");
 //! assert_eq!(row, [100, -250, 0, 50, 1, 1]);
 //! assert_eq!(Car::from_row("default", &row)?, car);
@@ -61,7 +61,7 @@ pub use declaration::{Declaration, Form};
 pub use difference::{Difference, Side};
 pub use encoding::DecodeError;
 pub use error::{Fault, SchemaError};
-pub use field::{Derivative, Field, Kind, Level, Priority, Shape};
+pub use field::{Derivative, Field, FieldKind, Level, Priority, Shape};
 pub use fingerprint::Fingerprint;
 pub use float::{
     CustomFloat, FloatFormat, exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64,

@@ -107,11 +107,11 @@ fn project(
     client: &Schema,
     blocking: &mut Vec<Difference>,
 ) -> Option<ClassProjection> {
-    let twin = client
+    let counterpart = client
         .classes
         .iter()
         .position(|other| other.name == class.name);
-    let Some(twin) = twin else {
+    let Some(counterpart) = counterpart else {
         if !is_optional(class) {
             blocking.push(Difference::Class {
                 class: class.name.clone(),
@@ -120,7 +120,7 @@ fn project(
         }
         return None;
     };
-    let there = &client.classes[twin];
+    let there = &client.classes[counterpart];
     let missing = |field: &Field, only| Difference::Field {
         class: class.name.clone(),
         field: field.name.clone(),
@@ -142,7 +142,7 @@ fn project(
         columns.push(from.map(|from| from as u16));
     }
     Some(ClassProjection {
-        class: twin as u16,
+        class: counterpart as u16,
         columns,
         sources: class.fields.len(),
     })

@@ -6,7 +6,7 @@
 
 use core::{fmt, marker::PhantomData};
 
-use crate::{ClassBuilder, Declaration, Kind, ReadError, Sink, Source, State, Value};
+use crate::{ClassBuilder, Declaration, FieldKind, ReadError, Sink, Source, State, Value};
 
 /// A reference to an entity of any class, or to none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +66,7 @@ impl fmt::Debug for EntityRef {
 
 impl Value for EntityRef {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
-        class.field(how.column(name, Kind::Reference { class: None }));
+        class.field(how.column(name, FieldKind::Reference { class: None }));
     }
 
     fn width(_: &Declaration, _: &str) -> usize {
@@ -101,14 +101,14 @@ impl<T> Ref<T> {
     }
 
     /// The same reference without the type.
-    pub const fn entity(self) -> EntityRef {
+    pub const fn entity_ref(self) -> EntityRef {
         self.entity
     }
 }
 
 impl<T: State> Value for Ref<T> {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
-        let kind = Kind::Reference {
+        let kind = FieldKind::Reference {
             class: Some(T::NAME.into()),
         };
         class.field(how.column(name, kind));

@@ -6,7 +6,7 @@
 use alloc::collections::BTreeSet;
 
 use crate::error::{Fault, SchemaError};
-use crate::{Class, Content, Field, Kind, Schema, Shape};
+use crate::{Class, Content, Field, FieldKind, Schema, Shape};
 
 impl Schema {
     /// Most classes a schema may have.
@@ -26,7 +26,7 @@ impl Schema {
         }
         for class in &self.classes {
             for field in &class.fields {
-                if let Kind::Reference { class: Some(to) } = &field.kind
+                if let FieldKind::Reference { class: Some(to) } = &field.kind
                     && !names.contains(to.as_str())
                 {
                     let fault = Fault::NoSuchClass(to.clone());
@@ -102,7 +102,7 @@ impl Class {
 impl Field {
     /// Whether every bit of it can change at any time.
     fn holds_bits(&self) -> bool {
-        let is_unsigned = matches!(self.kind, Kind::Int { signed: false, .. });
+        let is_unsigned = matches!(self.kind, FieldKind::Int { signed: false, .. });
         is_unsigned && !self.only_on_spawn
     }
 
@@ -111,7 +111,7 @@ impl Field {
             return Err(Fault::BadName);
         }
         match &self.kind {
-            Kind::Variant { names } => {
+            FieldKind::Variant { names } => {
                 let distinct: BTreeSet<_> = names.iter().collect();
                 if distinct.len() < names.len() {
                     return Err(Fault::DuplicateName);
@@ -120,10 +120,10 @@ impl Field {
                     return Err(Fault::BadName);
                 }
             }
-            Kind::Custom(float) if self.priority.get() == 0 && !float.is_uniform() => {
+            FieldKind::Custom(float) if self.priority.get() == 0 && !float.is_uniform() => {
                 return Err(Fault::LevelsOnPriorityZero);
             }
-            Kind::Reference { class: Some(class) } if !is_name(class) => {
+            FieldKind::Reference { class: Some(class) } if !is_name(class) => {
                 return Err(Fault::BadName);
             }
             _ => {}
@@ -155,10 +155,10 @@ impl Field {
             return Ok(());
         };
         match &self.kind {
-            Kind::List { item, .. } | Kind::Map { item, .. } if item.is_empty() => {
+            FieldKind::List { item, .. } | FieldKind::Map { item, .. } if item.is_empty() => {
                 return Err(Fault::EmptyItem);
             }
-            Kind::Map { item, key, .. } if *key == 0 || usize::from(*key) > item.len() => {
+            FieldKind::Map { item, key, .. } if *key == 0 || usize::from(*key) > item.len() => {
                 return Err(Fault::BadKey(*key));
             }
             _ => {}
@@ -166,8 +166,8 @@ impl Field {
         if container.item.len() > Class::MAX_FIELDS {
             return Err(Fault::TooManyFields);
         }
-        if !(1..=Content::MAX_CELLS / container.width()).contains(&container.most) {
-            return Err(Fault::BadLength(container.most as u32));
+        if !(1..=Content::MAX_CELLS / container.width()).contains(&container.max_len) {
+            return Err(Fault::BadLength(container.max_len as u32));
         }
         let mut names = BTreeSet::new();
         for field in container.item {
@@ -176,7 +176,7 @@ impl Field {
                 return Err(Fault::DuplicateName);
             } else if field.kind.container().is_some() {
                 return Err(Fault::NestedContainer);
-            } else if matches!(field.kind, Kind::Reference { .. }) {
+            } else if matches!(field.kind, FieldKind::Reference { .. }) {
                 return Err(Fault::ReferenceInContainer);
             } else if *field != plain {
                 return Err(Fault::DeclaredOnItem);

@@ -101,8 +101,8 @@ impl Step {
         } else {
             whole
         };
-        let most = i64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
-        nearest.clamp(!most, most)
+        let max = i64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
+        nearest.clamp(!max, max)
     }
 
     /// The value of `count` steps.

@@ -1,14 +1,14 @@
 //! What is declared on a type arrives in its class.
 
 use prescient_schema::{
-    ClassBuilder, Derivative, Fault, Field, Kind, Priority, Rate, SchemaBuilder, State, Step,
+    ClassBuilder, Derivative, Fault, Field, FieldKind, Priority, Rate, SchemaBuilder, State, Step,
 };
 
 #[derive(State, Clone, Debug, PartialEq)]
 struct Body {
     #[state(step = 0.01)]
-    place: [f32; 2],
-    #[state(step = 0.5, velocity_of = "place", per_tick)]
+    position: [f32; 2],
+    #[state(step = 0.5, velocity_of = "position", per_tick)]
     drift: [f32; 2],
 }
 
@@ -56,7 +56,7 @@ fn tank() -> Tank {
         speed: 0.5,
         gears: 3,
         body: Body {
-            place: [1.0, 2.0],
+            position: [1.0, 2.0],
             drift: [3.0, 4.0],
         },
         player: 1,
@@ -170,7 +170,7 @@ fn a_schema_built_at_run_time_is_the_same_thing() {
 
     let stepped = |name: &str, step: f64, bits| {
         let step = Step::from_f64(step).unwrap();
-        Field::new(name, Kind::Step { step, bits })
+        Field::new(name, FieldKind::Step { step, bits })
     };
     let mut class = ClassBuilder::new("car");
     class
@@ -184,7 +184,7 @@ fn a_schema_built_at_run_time_is_the_same_thing() {
             only_on_spawn: true,
             ..Field::new(
                 "_team",
-                Kind::Int {
+                FieldKind::Int {
                     bits: 8,
                     signed: false,
                 },

@@ -1,14 +1,14 @@
 //! Fingerprints, differences, encoded schemas and projections.
 
 use prescient_schema::{
-    Class, ClassBuilder, Contract, CustomFloat, DecodeError, Derivative, Fault, Field, FloatFormat,
-    Kind, Level, Priority, Projection, Rate, Schema, SchemaBuilder, Step, Tolerance,
+    Class, ClassBuilder, Contract, CustomFloat, DecodeError, Derivative, Fault, Field, FieldKind,
+    FloatFormat, Level, Priority, Projection, Rate, Schema, SchemaBuilder, Step, Tolerance,
 };
 use proptest::prelude::*;
 
 fn stepped(name: &str, step: &str) -> Field {
     let step = Step::parse(step).unwrap();
-    Field::new(name, Kind::Step { step, bits: 32 })
+    Field::new(name, FieldKind::Step { step, bits: 32 })
 }
 
 fn car(fields: Vec<Field>) -> Schema {
@@ -45,22 +45,28 @@ fn rich() -> Schema {
         })
         .field(Field {
             only_on_spawn: true,
-            ..Field::new("team", Kind::Enum { values: 300 })
+            ..Field::new("team", FieldKind::Enum { values: 300 })
         })
-        .field(Field::new("gear", Kind::variants(&["Forward", "Reverse"])))
-        .field(Field::new("on", Kind::Bool))
+        .field(Field::new(
+            "gear",
+            FieldKind::variants(&["Forward", "Reverse"]),
+        ))
+        .field(Field::new("on", FieldKind::Bool))
         .field(Field::new(
             "squad",
-            Kind::Int {
+            FieldKind::Int {
                 bits: 64,
                 signed: false,
             },
         ))
-        .field(Field::new("exact", Kind::F32))
-        .field(Field::new("double", Kind::F64))
+        .field(Field::new("exact", FieldKind::F32))
+        .field(Field::new("double", FieldKind::F64))
         .field(Field {
             priority,
-            ..Field::new("custom", Kind::Custom(CustomFloat::new(float).unwrap()))
+            ..Field::new(
+                "custom",
+                FieldKind::Custom(CustomFloat::new(float).unwrap()),
+            )
         })
         .rate(
             "v",
@@ -103,7 +109,7 @@ fn a_schema_has_one_fingerprint_for_ever() {
 /// none is declared, or two of them are read.
 #[test]
 fn keys_are_a_flag_of_their_field() {
-    let bits = Kind::Int {
+    let bits = FieldKind::Int {
         bits: 32,
         signed: false,
     };
@@ -125,7 +131,7 @@ fn keys_are_a_flag_of_their_field() {
 
 #[test]
 fn the_bytes_are_those_one_writes_by_hand() {
-    let schema = car(vec![Field::new("on", Kind::Bool)]);
+    let schema = car(vec![Field::new("on", FieldKind::Bool)]);
     #[rustfmt::skip]
     let bytes = [
         1,                      // version
@@ -146,8 +152,8 @@ fn a_difference_names_the_class_the_field_and_both_values() {
         ["class `car`, field `boost`: step 0.01 here, 0.1 there"]
     );
     let there = car(vec![
-        Field::new("boost", Kind::Bool),
-        Field::new("fuel", Kind::Bool),
+        Field::new("boost", FieldKind::Bool),
+        Field::new("fuel", FieldKind::Bool),
     ]);
     assert_eq!(
         texts(&here, &there),
@@ -169,7 +175,7 @@ fn every_property_changes_the_fingerprint_and_is_named() {
     let changes: [(&str, Change); 15] = [
         ("step", |car| car.fields[0].kind = stepped("", "0.5").kind),
         ("bits", |car| {
-            car.fields[0].kind = Kind::Step {
+            car.fields[0].kind = FieldKind::Step {
                 step: Step::parse("0.01").unwrap(),
                 bits: 31,
             };
@@ -185,10 +191,10 @@ fn every_property_changes_the_fingerprint_and_is_named() {
         ("optional", |car| car.fields[1].optional = false),
         ("only_on_spawn", |car| car.fields[2].only_on_spawn = false),
         ("values", |car| {
-            car.fields[2].kind = Kind::Enum { values: 2 }
+            car.fields[2].kind = FieldKind::Enum { values: 2 }
         }),
         ("kind", |car| {
-            car.fields[3].kind = Kind::variants(&["Reverse", "Forward"])
+            car.fields[3].kind = FieldKind::variants(&["Reverse", "Forward"])
         }),
         ("owner", |car| car.owner = None),
         ("group", |car| car.group = Some(0)),
@@ -197,7 +203,7 @@ fn every_property_changes_the_fingerprint_and_is_named() {
         ("priority", |car| car.priority = Priority::new(3).unwrap()),
         ("predict_with", |car| car.contract = None),
         ("float", |car| {
-            car.fields[8].kind = Kind::Custom(CustomFloat::uniform(FloatFormat::BINARY16));
+            car.fields[8].kind = FieldKind::Custom(CustomFloat::uniform(FloatFormat::BINARY16));
         }),
     ];
     let here = rich();
@@ -306,15 +312,15 @@ fn a_bad_schema_says_what_is_wrong_where() {
     let fault = |fields: Vec<Field>| car(fields).validate().unwrap_err().fault;
     let x = || stepped("x", "1");
     assert_eq!(fault(vec![x(), x()]), Fault::DuplicateName);
-    assert_eq!(fault(vec![Field::new("", Kind::Bool)]), Fault::BadName);
+    assert_eq!(fault(vec![Field::new("", FieldKind::Bool)]), Fault::BadName);
     assert_eq!(
-        fault(vec![Field::new("n".repeat(256), Kind::Bool)]),
+        fault(vec![Field::new("n".repeat(256), FieldKind::Bool)]),
         Fault::BadName
     );
     assert_eq!(
         fault(vec![Field::new(
             "n",
-            Kind::Int {
+            FieldKind::Int {
                 bits: 0,
                 signed: true
             }
@@ -324,7 +330,7 @@ fn a_bad_schema_says_what_is_wrong_where() {
     assert_eq!(
         fault(vec![Field::new(
             "n",
-            Kind::Int {
+            FieldKind::Int {
                 bits: 65,
                 signed: true
             }
@@ -332,15 +338,15 @@ fn a_bad_schema_says_what_is_wrong_where() {
         Fault::BadWidth(65)
     );
     assert_eq!(
-        fault(vec![Field::new("n", Kind::Enum { values: 0 })]),
+        fault(vec![Field::new("n", FieldKind::Enum { values: 0 })]),
         Fault::NoValues
     );
     assert_eq!(
-        fault(vec![Field::new("n", Kind::variants(&[]))]),
+        fault(vec![Field::new("n", FieldKind::variants(&[]))]),
         Fault::NoValues
     );
     assert_eq!(
-        fault(vec![Field::new("n", Kind::variants(&["A", "A"]))]),
+        fault(vec![Field::new("n", FieldKind::variants(&["A", "A"]))]),
         Fault::DuplicateName
     );
     let coarser = [0, 1, 2, 3];
@@ -349,7 +355,7 @@ fn a_bad_schema_says_what_is_wrong_where() {
         Fault::LevelsOnPriorityZero
     );
     let priority = Priority::new(1).unwrap();
-    let exact = Field::new("n", Kind::F32);
+    let exact = Field::new("n", FieldKind::F32);
     assert_eq!(
         fault(vec![Field {
             coarser,
@@ -393,7 +399,7 @@ fn a_bad_schema_says_what_is_wrong_where() {
         ..stepped("v", "1")
     };
     assert_eq!(fault(vec![x(), v(rate(0, 0))]), Fault::RateOutOfRange);
-    let many = (0..=Class::MAX_FIELDS).map(|n| Field::new(n.to_string(), Kind::Bool));
+    let many = (0..=Class::MAX_FIELDS).map(|n| Field::new(n.to_string(), FieldKind::Bool));
     assert_eq!(fault(many.collect()), Fault::TooManyFields);
     let twice = Schema {
         classes: vec![Class::new("a", vec![]), Class::new("a", vec![])],
@@ -415,8 +421,8 @@ fn a_builder_resolves_names_or_says_which_it_lacks() {
             .field(stepped("v.x", "0.1"))
             .field(stepped("v.y", "0.1"));
         class
-            .field(Field::new("on", Kind::Bool))
-            .field(Field::new("wide", Kind::F32));
+            .field(Field::new("on", FieldKind::Bool))
+            .field(Field::new("wide", FieldKind::F32));
         class.field(stepped("tiny", "1e-12"));
         declare(&mut class);
         class.build().map_err(|error| error.to_string())

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prescient_schema::{
-    Class, Content, DecodeError, EntityRef, Fault, Field, Kind, Level, Parcel, Priority, ReadFault,
-    Ref, Schema, SchemaBuilder, SchemaError, State,
+    Class, Content, DecodeError, EntityRef, Fault, Field, FieldKind, Level, Parcel, Priority,
+    ReadFault, Ref, Schema, SchemaBuilder, SchemaError, State,
 };
 use proptest::prelude::*;
 
@@ -179,9 +179,9 @@ fn what_is_too_long_is_cut() {
 #[test]
 fn text_that_is_not_utf_8_is_no_text() {
     let content = Content::Bytes([0xFF].into());
-    let text = Kind::Text { most: 9 };
+    let text = FieldKind::Text { max_len: 9 };
     assert!(!text.container().unwrap().admits(&content));
-    let bytes = Kind::Bytes { most: 9 };
+    let bytes = FieldKind::Bytes { max_len: 9 };
     assert!(bytes.container().unwrap().admits(&content));
     let mut parcel = Hero::default().to_parcel("default");
     parcel.row[0] = content.cell();
@@ -236,8 +236,8 @@ fn bytes_of_a_schema_keep_containers_and_references() {
         assert!(Schema::from_bytes(&bytes[..end], &[]).is_err());
     }
     let mut other = again;
-    other.classes[0].fields[0].kind = Kind::Text { most: 13 };
-    let Kind::List { item, .. } = &mut other.classes[0].fields[3].kind else {
+    other.classes[0].fields[0].kind = FieldKind::Text { max_len: 13 };
+    let FieldKind::List { item, .. } = &mut other.classes[0].fields[3].kind else {
         panic!("the bag is a list");
     };
     item.pop();
@@ -255,19 +255,19 @@ fn bytes_of_a_schema_keep_containers_and_references() {
 
 #[test]
 fn what_cannot_be_a_container_is_refused() {
-    let int = Kind::Int {
+    let int = FieldKind::Int {
         bits: 8,
         signed: false,
     };
-    let list = |item: Vec<Field>, most| Kind::List { item, most };
-    let fault = |kind: Kind| {
+    let list = |item: Vec<Field>, max_len| FieldKind::List { item, max_len };
+    let fault = |kind: FieldKind| {
         let class = Class::new("c", vec![Field::new("f", kind)]);
         let schema = Schema {
             classes: vec![class],
         };
         schema.validate().unwrap_err().fault
     };
-    let column = |kind: Kind| vec![Field::new("i", kind)];
+    let column = |kind: FieldKind| vec![Field::new("i", kind)];
     assert_eq!(fault(list(vec![], 5)), Fault::EmptyItem);
     assert_eq!(fault(list(column(int.clone()), 0)), Fault::BadLength(0));
     assert_eq!(
@@ -275,24 +275,24 @@ fn what_cannot_be_a_container_is_refused() {
         Fault::BadLength(65537)
     );
     assert_eq!(
-        fault(list(column(Kind::Text { most: 5 }), 5)),
+        fault(list(column(FieldKind::Text { max_len: 5 }), 5)),
         Fault::NestedContainer
     );
     assert_eq!(
-        fault(list(column(Kind::Reference { class: None }), 5)),
+        fault(list(column(FieldKind::Reference { class: None }), 5)),
         Fault::ReferenceInContainer
     );
     let mut once = Field::new("i", int.clone());
     once.only_on_spawn = true;
     assert_eq!(fault(list(vec![once], 5)), Fault::DeclaredOnItem);
-    let map = |key| Kind::Map {
+    let map = |key| FieldKind::Map {
         item: column(int.clone()),
         key,
-        most: 5,
+        max_len: 5,
     };
     assert_eq!(fault(map(0)), Fault::BadKey(0));
     assert_eq!(fault(map(2)), Fault::BadKey(2));
-    let lost = Kind::Reference {
+    let lost = FieldKind::Reference {
         class: Some("gone".into()),
     };
     assert_eq!(fault(lost), Fault::NoSuchClass("gone".into()));

@@ -1,6 +1,6 @@
 //! Every type that can be a field is described, written and read alike.
 
-use prescient_schema::{Kind, Level, SchemaBuilder, Shape, State};
+use prescient_schema::{FieldKind, Level, SchemaBuilder, Shape, State};
 use proptest::prelude::*;
 
 #[derive(State, Clone, Copy, Debug, PartialEq)]
@@ -145,14 +145,14 @@ fn names_say_where_a_column_comes_from() {
     assert_eq!(class.name, "Everything");
     assert_eq!(
         class.fields[7].kind,
-        Kind::Int {
+        FieldKind::Int {
             bits: 64,
             signed: false
         }
     );
     assert_eq!(
         class.fields[11].kind,
-        Kind::variants(&["Reverse", "Neutral", "Forward"])
+        FieldKind::variants(&["Reverse", "Neutral", "Forward"])
     );
     assert_eq!(class.fields[11].kind.shape(), Shape::Symbol { values: 3 });
 }

@@ -1,7 +1,7 @@
 //! Steps, exact floats and custom floats keep the promises that their docs make.
 
 use prescient_schema::{
-    CustomFloat, Declaration, Field, FloatFormat, Kind, Level, Priority, State, Step,
+    CustomFloat, Declaration, Field, FieldKind, FloatFormat, Level, Priority, State, Step,
     exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64,
 };
 use proptest::prelude::*;
@@ -23,9 +23,9 @@ fn levels() -> impl Strategy<Value = CustomFloat> {
 fn coarser(fine: FloatFormat, (mantissa, exponent, bias): (u8, u8, u16)) -> FloatFormat {
     let mantissa = 1 + mantissa % fine.mantissa();
     let exponent = 1 + exponent % fine.exponent();
-    let least = (1 << exponent) - (1 << fine.exponent()) + fine.bias();
-    let most = fine.bias() + i16::from(fine.mantissa()) - i16::from(mantissa);
-    let bias = least + (bias % (most - least + 1) as u16) as i16;
+    let min = (1 << exponent) - (1 << fine.exponent()) + fine.bias();
+    let max = fine.bias() + i16::from(fine.mantissa()) - i16::from(mantissa);
+    let bias = min + (bias % (max - min + 1) as u16) as i16;
     FloatFormat::new(mantissa, exponent, bias).unwrap()
 }
 
@@ -104,7 +104,7 @@ proptest! {
             prop_assert!(round(a) <= round(b));
         }
         prop_assert_eq!(format.from_f64(round(a)), format.from_f64(a));
-        prop_assert!(Kind::Custom(CustomFloat::uniform(format)).admits(format.from_f64(a)));
+        prop_assert!(FieldKind::Custom(CustomFloat::uniform(format)).admits(format.from_f64(a)));
     }
 
     #[test]
@@ -144,7 +144,7 @@ proptest! {
         value in any::<i64>(), bits in 1..=64u8, signed in any::<bool>(), shift in 0..63u8,
     ) {
         let shift = shift.min(bits - 1);
-        let mut field = Field::new("n", Kind::Int { bits, signed });
+        let mut field = Field::new("n", FieldKind::Int { bits, signed });
         field.priority = Priority::new(1).unwrap();
         field.coarser = [0, 0, shift, shift];
         let spare = 64 - u32::from(bits);

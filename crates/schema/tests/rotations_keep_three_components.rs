@@ -2,17 +2,17 @@
 #![cfg(feature = "glam")]
 
 use glam::{DQuat, IVec2, Quat, Vec3};
-use prescient_schema::{Derivative, Kind, Shape, State};
+use prescient_schema::{Derivative, FieldKind, Shape, State};
 use proptest::prelude::*;
 
 #[derive(State, Clone, Copy, Debug, PartialEq)]
 #[state(tick_hz = 60)]
 struct Cube {
     #[state(step = 0.001, position, priority = 1)]
-    place: Vec3,
+    position: Vec3,
     #[state(step = 0.001, priority = 1)]
     turn: Quat,
-    #[state(step = 0.001, velocity_of = "place")]
+    #[state(step = 0.001, velocity_of = "position")]
     velocity: Vec3,
     cell: IVec2,
     exact: DQuat,
@@ -20,7 +20,7 @@ struct Cube {
 
 fn cube(turn: Quat) -> Cube {
     Cube {
-        place: Vec3::new(1.0, -2.0, 0.5),
+        position: Vec3::new(1.0, -2.0, 0.5),
         turn,
         velocity: Vec3::Y,
         cell: IVec2::new(-7, 7),
@@ -39,9 +39,9 @@ fn vectors_and_rotations_are_named_by_component() {
     assert_eq!(
         names[..8],
         [
-            "place.x",
-            "place.y",
-            "place.z",
+            "position.x",
+            "position.y",
+            "position.z",
             "turn.largest",
             "turn.a",
             "turn.b",
@@ -49,10 +49,10 @@ fn vectors_and_rotations_are_named_by_component() {
             "velocity.x"
         ]
     );
-    assert_eq!(class.fields[3].kind, Kind::Enum { values: 4 });
+    assert_eq!(class.fields[3].kind, FieldKind::Enum { values: 4 });
     assert_eq!(class.fields[3].kind.shape(), Shape::Symbol { values: 4 });
     assert_eq!(class.fields[3].coarser, [0; 4]);
-    assert_eq!(class.fields[12].kind, Kind::F64);
+    assert_eq!(class.fields[12].kind, FieldKind::F64);
     assert_eq!(class.position, [0, 1, 2]);
     let rate = Derivative {
         of: 1,

@@ -6,7 +6,7 @@
 use std::{error::Error, sync::Arc};
 
 use prescient_codec::{Config, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive};
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let schema = schema();
@@ -58,13 +58,13 @@ const STORY: [(u32, &str); 6] = [
 
 fn schema() -> Arc<Schema> {
     let metre = |name| {
-        let kind = Kind::Int {
+        let kind = FieldKind::Int {
             bits: 16,
             signed: true,
         };
         Field::new(name, kind)
     };
-    let fields = vec![metre("x"), metre("y"), Field::new("lit", Kind::Bool)];
+    let fields = vec![metre("x"), metre("y"), Field::new("lit", FieldKind::Bool)];
     Arc::new(Schema {
         classes: vec![Class::new("ball", fields)],
     })

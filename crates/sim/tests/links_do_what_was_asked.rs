@@ -235,8 +235,8 @@ fn reordering_has_its_share_and_its_bound() {
         500_000,
         5_600,
     );
-    let most = arrivals.iter().map(late).max().expect("there are some");
-    assert!(most <= millis(200) && most > millis(199), "{most:?}");
+    let max = arrivals.iter().map(late).max().expect("there are some");
+    assert!(max <= millis(200) && max > millis(199), "{max:?}");
 }
 
 #[test]
@@ -248,10 +248,10 @@ fn jitter_lies_between_nothing_and_its_most() {
     let delays = arrivals
         .iter()
         .map(|one| one.at.since(Time::from_millis(one.number)));
-    let (least, most) = (delays.clone().min(), delays.max());
-    println!("delays from {least:?} to {most:?}");
-    assert!(least.is_some_and(|least| least >= millis(20) && least < millis(21)));
-    assert!(most.is_some_and(|most| most <= millis(30) && most > millis(29)));
+    let (min, max) = (delays.clone().min(), delays.max());
+    println!("delays from {min:?} to {max:?}");
+    assert!(min.is_some_and(|min| min >= millis(20) && min < millis(21)));
+    assert!(max.is_some_and(|max| max <= millis(30) && max > millis(29)));
 }
 
 #[test]
@@ -404,8 +404,8 @@ fn bandwidth_is_never_exceeded_in_any_window_and_is_used() {
             for (last, (end, _)) in departures.iter().enumerate().skip(first + 1) {
                 // What ends in the window began in it, but for rounding a time up.
                 let bits = u128::from(sums[last] - sums[first]) * 1_000_000;
-                let most = u128::from(rate) * u128::from(end - start + 1);
-                assert!(bits <= most, "{rate} bit/s: {bits} of {most}");
+                let max = u128::from(rate) * u128::from(end - start + 1);
+                assert!(bits <= max, "{rate} bit/s: {bits} of {max}");
             }
         }
         let length = u128::from(departures.last().expect("some").0);
@@ -452,7 +452,7 @@ fn the_queue_is_bounded_and_its_delay_shows() {
         statistics.sent
     );
     // Twelve fit behind the one that is being sent, of 8 ms each.
-    assert!(delay.max().is_some_and(|most| most <= millis(8 * 13)));
+    assert!(delay.max().is_some_and(|max| max <= millis(8 * 13)));
     assert!(delay.p50().is_some_and(|half| half >= millis(90)));
     assert!(statistics.lost.queue.abs_diff(1250) < 20);
 }
@@ -622,8 +622,8 @@ fn nonsense(random: &mut Random) -> Conditions {
 }
 
 fn any_duration(random: &mut Random) -> Duration {
-    let most = Duration::MAX;
-    [Duration::ZERO, Duration::from_micros(1), millis(30), most][random.range(0, 4) as usize]
+    let max = Duration::MAX;
+    [Duration::ZERO, Duration::from_micros(1), millis(30), max][random.range(0, 4) as usize]
 }
 
 #[test]

@@ -91,17 +91,17 @@ fn saturate(name: &str, recording: RecordedLink) {
                 used += 1;
             }
             let until = recording.opportunities_until(now);
-            let most = until - recording.opportunities_until(begin);
-            assert!(used <= most, "{name}: {used} of {most} at {now}");
+            let max = until - recording.opportunities_until(begin);
+            assert!(used <= max, "{name}: {used} of {max} at {now}");
             for _ in 0..40 {
                 link.send(now, &[0; OPPORTUNITY_BYTES - 28]);
             }
         }
         let last = Time::from_micros(start + length - 1000);
-        let most = recording.opportunities_until(last) - recording.opportunities_until(begin);
+        let max = recording.opportunities_until(last) - recording.opportunities_until(begin);
         let delay = &link.statistics().queue_delay;
         println!(
-            "{name}: {used} of {most} opportunities used from {begin}, {} kbit/s on average, \
+            "{name}: {used} of {max} opportunities used from {begin}, {} kbit/s on average, \
              queue delay half {:?}, 95 % {:?}, most {:?}",
             recording.average_rate() / 1000,
             delay.p50().unwrap_or_default(),
@@ -109,7 +109,7 @@ fn saturate(name: &str, recording: RecordedLink) {
             delay.max().unwrap_or_default()
         );
         // More than 21 opportunities in a millisecond find the queue empty.
-        assert!(used * 100 >= most * 95, "{name}: {used} of {most}");
+        assert!(used * 100 >= max * 95, "{name}: {used} of {max}");
     }
 }
 

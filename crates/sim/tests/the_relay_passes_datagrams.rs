@@ -71,7 +71,7 @@ fn every_client_gets_its_own_answers() {
     }
 }
 
-/// Fails if a relay has room for few clients (`MOST_CLIENTS` of 64): the others would find a way around
+/// Fails if a relay has room for few clients (`MAX_CLIENTS` of 64): the others would find a way around
 /// it, or none.
 #[test]
 fn hundreds_of_clients_are_served() {

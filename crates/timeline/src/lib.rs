@@ -24,21 +24,21 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let second = |seconds: i64| Time::from_millis(1000 * seconds);
-//! let place = PropertyId(7);
-//! let operation = |edit| Operation { property: place, edit };
+//! let position = PropertyId(7);
+//! let operation = |edit| Operation { property: position, edit };
 //!
 //! // The server knows the way a unit is going to take, and says so at once.
 //! let mut server = Timeline::<[f32; 2]>::default();
 //! let mut client = server.clone();
 //! let way = [(10, [4.0, 7.0]), (30, [6.0, 12.0]), (40, [6.0, 30.0])];
-//! let way = way.map(|(time, place)| operation(Edit::Add(Keyframe::new(second(time), place))));
+//! let way = way.map(|(time, position)| operation(Edit::Add(Keyframe::new(second(time), position))));
 //! for step in way {
 //!     server.apply(&step)?;
 //!     client.apply(&step)?; // over whatever carries operations, in order
 //! }
-//! assert_eq!(client.at(place, second(0)), Some([4.0, 7.0]));
-//! assert_eq!(client.at(place, second(20)), Some([5.0, 9.5]));
-//! assert_eq!(client.at(place, second(60)), Some([6.0, 30.0]));
+//! assert_eq!(client.at(position, second(0)), Some([4.0, 7.0]));
+//! assert_eq!(client.at(position, second(20)), Some([5.0, 9.5]));
+//! assert_eq!(client.at(position, second(60)), Some([6.0, 30.0]));
 //!
 //! // It is held up for five seconds at its first corner.
 //! let held_up = Edit::MoveWithin { from: second(31), to: Time::MAX, by: Span::from_secs(5) };
@@ -50,7 +50,7 @@
 //! assert_eq!(client, server);
 //!
 //! // Playing, in either direction, does not search.
-//! let curve = client.curve(place).expect("it has keyframes");
+//! let curve = client.curve(position).expect("it has keyframes");
 //! let mut cursor = Cursor::default();
 //! for frame in (0..600).rev() {
 //!     curve.at_cursor(&mut cursor, Time::from_millis(100 * frame));

@@ -77,11 +77,11 @@ proptest! {
 #[test]
 fn keyframes_may_come_before_the_base_time() {
     let mut client = Client::new();
-    let place = Place {
+    let key = KeyframeKey {
         time: 500,
         property: 3,
     };
-    client.handle_bytes(&Frame::Add(place, 9).to_bytes().unwrap());
+    client.handle_bytes(&Frame::Add(key, 9).to_bytes().unwrap());
     assert_eq!(client.timeline().keyframe_count(), 0);
     let sync = Frame::Sync {
         base_time: BASE as u128,

@@ -21,8 +21,8 @@ proptest! {
         check_real(|[x, _, _]| x)?;
         check_real(|[x, y, _]| 1e9 * x + y)?;
         check(&samples, max_error, look_ahead, |[x, _, _]| x as f32, |a, b| f64::from(a - b).abs())?;
-        check(&samples, max_error, look_ahead, |place| place, length)?;
-        let small = |place: [f64; 3]| place.map(|number| number as f32);
+        check(&samples, max_error, look_ahead, |position| position, length)?;
+        let small = |position: [f64; 3]| position.map(|number| number as f32);
         check(&samples, max_error, look_ahead, small, |a, b| {
             length(a.map(f64::from), b.map(f64::from))
         })?;
@@ -47,13 +47,13 @@ fn a_path_costs_a_keyframe_for_each_corner() {
         .map(|index| {
             let time = 2_870_003 * index;
             let angle = (index * index) as f64;
-            let place = [20.0 * angle.sin(), 20.0 * angle.cos()];
-            (time, place)
+            let position = [20.0 * angle.sin(), 20.0 * angle.cos()];
+            (time, position)
         })
         .collect();
     let truth = corners
         .iter()
-        .map(|&(time, place)| Keyframe::new(Time::from_micros(time), place));
+        .map(|&(time, position)| Keyframe::new(Time::from_micros(time), position));
     let truth = Curve::from_keyframes(CurveConfig::default(), truth).unwrap();
     let mut fitter = Fitter::new(0.01, 100).unwrap();
     let mut fitted = Curve::new(CurveConfig::default());
@@ -160,8 +160,8 @@ fn check<V: Value>(
         );
         Ok(())
     };
-    for (index, &(time, place)) in samples.iter().enumerate() {
-        let sample = (Time::from_micros(time), of(place));
+    for (index, &(time, position)) in samples.iter().enumerate() {
+        let sample = (Time::from_micros(time), of(position));
         fitter.push(sample.0, sample.1).unwrap();
         seen.push(sample);
         if index + 1 == samples.len() {
@@ -200,10 +200,10 @@ fn samples() -> impl Strategy<Value = Vec<(i64, [f64; 3])>> {
         any::<u64>(),
     );
     prop::collection::vec(part, 1..12).prop_map(|parts| {
-        let (mut time, mut place) = (0, [0.0; 3]);
+        let (mut time, mut position) = (0, [0.0; 3]);
         let mut samples = Vec::new();
         for (count, velocity, jump, noise, seed) in parts {
-            place[0] += jump;
+            position[0] += jump;
             let mut state = seed | 1;
             for _ in 0..count {
                 state = state
@@ -211,10 +211,10 @@ fn samples() -> impl Strategy<Value = Vec<(i64, [f64; 3])>> {
                     .wrapping_add(1);
                 time += 1 + (state >> 40) as i64 % 50_000;
                 let random = (state >> 33) as f64 / (1u64 << 31) as f64 - 0.5;
-                for (place, velocity) in place.iter_mut().zip(velocity) {
-                    *place += 0.1 * velocity;
+                for (position, velocity) in position.iter_mut().zip(velocity) {
+                    *position += 0.1 * velocity;
                 }
-                samples.push((time, place.map(|number| number + noise * random)));
+                samples.push((time, position.map(|number| number + noise * random)));
             }
         }
         samples

@@ -26,14 +26,14 @@ fn frames_are_those_of_the_document() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let place = |time, property| Place { time, property };
+    let key = |time, property| KeyframeKey { time, property };
     let (long, many) = (1 << 26, 1 << 24);
     for (frame, error) in [
         (Frame::Sync { base_time: 1 << 96 }, Range::BaseTime),
-        (Frame::Add(place(long, 0), 0), Range::Time),
-        (Frame::Remove(place(0, many)), Range::Property),
-        (Frame::Move(place(0, 0), 1 << 26), Range::Offset),
-        (Frame::Move(place(0, 0), i32::MIN), Range::Offset),
+        (Frame::Add(key(long, 0), 0), Range::Time),
+        (Frame::Remove(key(0, many)), Range::Property),
+        (Frame::Move(key(0, 0), 1 << 26), Range::Offset),
+        (Frame::Move(key(0, 0), i32::MIN), Range::Offset),
     ] {
         assert_eq!(frame.to_bytes(), Err(error));
     }
@@ -97,7 +97,7 @@ proptest! {
 fn parse(line: &str) -> (Frame, [u8; 14]) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |index: usize| words[index].parse::<i128>().expect("a number");
-    let place = || Place {
+    let key = || KeyframeKey {
         time: number(1) as u32,
         property: number(2) as u32,
     };
@@ -108,9 +108,9 @@ fn parse(line: &str) -> (Frame, [u8; 14]) {
             },
             2,
         ),
-        "add" => (Frame::Add(place(), number(3) as u32), 4),
-        "remove" => (Frame::Remove(place()), 3),
-        "move" => (Frame::Move(place(), number(3) as i32), 4),
+        "add" => (Frame::Add(key(), number(3) as u32), 4),
+        "remove" => (Frame::Remove(key()), 3),
+        "move" => (Frame::Move(key(), number(3) as i32), 4),
         other => panic!("{other}"),
     };
     let digits = words[used..].concat();

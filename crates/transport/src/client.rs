@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::config::LinkConfig;
-use crate::connection::{Connection, Fate, Outbox, Transmit, close_reason};
+use crate::connection::{Connection, Outbox, TimerOutcome, Transmit, close_reason};
 use crate::entropy::{Entropy, random};
 use crate::error::{CloseReason, ConnectError, Denial, SendError};
 use crate::exchange::blob::{BlobError, BlobId};
@@ -13,13 +13,15 @@ use crate::exchange::request::RequestId;
 use crate::exchange::{Exchange, Received};
 use crate::inbox::Inbox;
 use crate::input::{Input, InputError, InputTick};
-use crate::lobby::{ClientInfo, ClientMessage, PlayerNumber, Roster, ServerInfo, Told, Visit};
-use crate::packet::{self, Accept, Cookie, Kind, PREFIX_LEN, Type};
+use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
+use crate::lobby::{
+    ClientInfo, ClientLobbyEvent, ClientMessage, LobbyClient, PlayerId, Roster, ServerInfo,
+};
+use crate::packet::{self, Accept, Cookie, DatagramType, PREFIX_LEN, PacketKind};
+use crate::packet_protection::PacketProtection;
 use crate::reset::ResetToken;
-use crate::schedule::{Ephemeral, Keys, Secret, follow};
-use crate::session::Session;
 use crate::statistics::Statistics;
-use crate::time::{Attention, Now, Time};
+use crate::time::{AttendedClock, Now, Time};
 use crate::token::{ConnectToken, ProtocolId, canonical};
 
 /// What happened to a client.
@@ -38,7 +40,7 @@ pub enum ClientEvent {
     /// [`loaded`](Client::loaded). Only for clients that said who they are.
     Info(ServerInfo),
     /// We are in the game, as this player.
-    Welcome(PlayerNumber),
+    Welcome(PlayerId),
     /// Everything begins anew: as after [`Info`](Self::Info).
     Reset(ServerInfo),
     /// The [`roster`](Client::roster) has changed.
@@ -57,7 +59,7 @@ pub enum ClientEvent {
 /// Feed it datagrams and time, and poll it for datagrams and events until both are `None`.
 pub struct Client {
     config: LinkConfig,
-    clock: Attention,
+    clock: AttendedClock,
     token: ConnectToken,
     request_key: Secret,
     ephemeral: Ephemeral,
@@ -66,7 +68,7 @@ pub struct Client {
     state: State,
     /// What proves that the server has forgotten the connection.
     reset: Option<ResetToken>,
-    visit: Visit,
+    lobby: LobbyClient,
     outbox: Outbox,
     events: Inbox<ClientEvent>,
 }
@@ -99,13 +101,13 @@ impl Client {
             return Err(Denial::Protocol);
         }
         let config = config.sane();
-        let clock = Attention::new(now, config.longest_step());
+        let clock = AttendedClock::new(now, config.max_step());
         let ephemeral = Ephemeral::new(entropy);
         let opening = packet::opening(&token, random(entropy), ephemeral.public());
         let mut client = Self {
             state: State::Over,
             reset: None,
-            visit: Visit::default(),
+            lobby: LobbyClient::default(),
             request_key: follow(&token.secret, REQUEST_KEY),
             outbox: Outbox::new(config.outbox),
             events: Inbox::new(&config),
@@ -128,17 +130,19 @@ impl Client {
         if self.events.is_full() || canonical(from) != self.address() {
             return;
         }
-        match (Type::of(bytes), &mut self.state) {
-            (Some(Type::Challenge), State::Asking { .. }) => self.handle_challenge(bytes, now),
-            (Some(Type::Accept), State::Asking { .. }) => self.handle_accept(bytes, now),
-            (Some(Type::Denied), State::Asking { .. }) => {
+        match (DatagramType::of(bytes), &mut self.state) {
+            (Some(DatagramType::Challenge), State::Asking { .. }) => {
+                self.handle_challenge(bytes, now)
+            }
+            (Some(DatagramType::Accept), State::Asking { .. }) => self.handle_accept(bytes, now),
+            (Some(DatagramType::Denied), State::Asking { .. }) => {
                 if let Some(denial) = packet::read_denied(bytes, &self.prefix(), &self.request_key)
                 {
                     self.try_next(denial.into());
                 }
             }
-            (Some(Type::Sealed), State::Open(_)) => self.handle_sealed(bytes, at),
-            (Some(Type::Reset), State::Open(_)) => self.handle_reset(bytes),
+            (Some(DatagramType::Sealed), State::Open(_)) => self.handle_sealed(bytes, at),
+            (Some(DatagramType::Reset), State::Open(_)) => self.handle_reset(bytes),
             _ => {}
         }
     }
@@ -265,13 +269,13 @@ impl Client {
     }
 
     /// Sends any body in a packet of frames, which no honest client does.
-    #[cfg(feature = "rogue")]
+    #[cfg(feature = "__test_hooks")]
     #[doc(hidden)]
     pub fn send_raw(&mut self, body: &[u8], now: Time) {
         let now = self.clock.advance(now);
         if let State::Open(connection) = &mut self.state {
             let to = connection.peer;
-            let _ = connection.send(Kind::Frames, body, to, now, &mut self.outbox);
+            let _ = connection.send(PacketKind::Frames, body, to, now, &mut self.outbox);
         }
     }
 
@@ -316,7 +320,7 @@ impl Client {
     /// of the server's info and of other players.
     pub fn set_info(&mut self, info: ClientInfo, now: Time) {
         let now = self.clock.advance(now);
-        self.visit.set_info(info);
+        self.lobby.set_info(info);
         self.introduce(now);
     }
 
@@ -324,15 +328,15 @@ impl Client {
     /// or a [`Reset`](ClientEvent::Reset). `false` if it asked for nothing since this was said last.
     pub fn loaded(&mut self, now: Time) -> bool {
         let now = self.clock.advance(now);
-        let message = self.visit.loaded();
+        let message = self.lobby.loaded();
         let is_time = message.is_some();
-        self.say_around(message, now);
+        self.send_lobby(message, now);
         is_time
     }
 
     /// Who is there, as the server said.
     pub fn roster(&self) -> &Roster {
-        self.visit.roster()
+        self.lobby.roster()
     }
 
     /// Whether messages can be sent.
@@ -374,7 +378,7 @@ impl Client {
             return;
         }
         let answer = accept.answer();
-        let keys = Keys::derive(
+        let keys = ConnectionKeys::derive(
             &self.token.secret,
             &self.ephemeral,
             &accept.ephemeral,
@@ -388,12 +392,12 @@ impl Client {
             return;
         };
         self.reset = Some(reset);
-        let session = Session::new(keys.up, keys.down, self.config.rekeying(), now);
+        let protection = PacketProtection::new(keys.up, keys.down, self.config.rekeying(), now);
         let server = self.address();
         let mut connection =
-            Connection::of_client(session, accept.connection, server, &self.config, now);
+            Connection::of_client(protection, accept.connection, server, &self.config, now);
         // The server waits for a sign that its answer arrived. A fresh session has numbers left.
-        let greeted = connection.send(Kind::KeepAlive, &[], server, now, &mut self.outbox);
+        let greeted = connection.send(PacketKind::KeepAlive, &[], server, now, &mut self.outbox);
         debug_assert!(greeted.is_ok());
         self.state = State::Open(Box::new(connection));
         self.events.push(ClientEvent::Connected { server });
@@ -410,12 +414,12 @@ impl Client {
     }
 
     fn introduce(&mut self, now: Time) {
-        self.say_around(self.visit.introduction(), now);
+        self.send_lobby(self.lobby.introduction(), now);
     }
 
-    fn say_around(&mut self, message: Option<ClientMessage>, now: Time) {
+    fn send_lobby(&mut self, message: Option<ClientMessage>, now: Time) {
         if let (Some(message), Some(exchange)) = (message, self.exchange())
-            && !exchange.say_around(message.to_bytes())
+            && !exchange.send_lobby(message.to_bytes())
         {
             self.leave(CloseReason::Stalled, now);
         }
@@ -437,46 +441,52 @@ impl Client {
             self.events.push(ClientEvent::Resumed);
             // The other end may still believe that we are gone.
             let to = connection.peer;
-            let sent = connection.send(Kind::KeepAlive, &[], to, now, &mut self.outbox);
+            let sent = connection.send(PacketKind::KeepAlive, &[], to, now, &mut self.outbox);
             if sent.is_err() {
                 return self.end(CloseReason::Exhausted);
             }
         }
         match opened.kind {
-            Kind::Frames if !connection.is_leaving() => {
+            PacketKind::Frames if !connection.is_leaving() => {
                 let handled = connection.handle_frames(&opened, at);
                 self.collect();
                 if let Err(fault) = handled {
                     self.leave(fault.into(), now);
                 }
-                self.hear_around(now);
+                self.receive_lobby(now);
             }
-            Kind::PathChallenge => {
-                let (to, question) = (connection.peer, &opened.payload);
+            PacketKind::PathChallenge => {
+                let (to, challenge) = (connection.peer, &opened.payload);
                 connection.move_to(to, now);
-                let sent = connection.send(Kind::PathResponse, question, to, now, &mut self.outbox);
+                let sent = connection.send(
+                    PacketKind::PathResponse,
+                    challenge,
+                    to,
+                    now,
+                    &mut self.outbox,
+                );
                 if sent.is_err() {
                     self.end(CloseReason::Exhausted);
                 }
             }
-            Kind::Close => {
+            PacketKind::Close => {
                 if let Some(reason) = close_reason(&opened.payload) {
                     self.end(reason);
                 }
             }
-            Kind::Frames | Kind::KeepAlive | Kind::PathResponse => {}
+            PacketKind::Frames | PacketKind::KeepAlive | PacketKind::PathResponse => {}
         }
     }
 
-    fn hear_around(&mut self, now: Time) {
+    fn receive_lobby(&mut self, now: Time) {
         while let State::Open(connection) = &mut self.state
-            && let Some(message) = connection.poll_around()
+            && let Some(message) = connection.poll_lobby()
         {
-            let event = match self.visit.handle(&message) {
-                Ok(Told::Info(info)) => ClientEvent::Info(info),
-                Ok(Told::Welcome(player)) => ClientEvent::Welcome(player),
-                Ok(Told::Reset(info)) => ClientEvent::Reset(info),
-                Ok(Told::Roster) => ClientEvent::Roster,
+            let event = match self.lobby.handle(&message) {
+                Ok(ClientLobbyEvent::Info(info)) => ClientEvent::Info(info),
+                Ok(ClientLobbyEvent::Welcome(player)) => ClientEvent::Welcome(player),
+                Ok(ClientLobbyEvent::Reset(info)) => ClientEvent::Reset(info),
+                Ok(ClientLobbyEvent::Roster) => ClientEvent::Roster,
                 Err(_) => return self.leave(CloseReason::Violation, now),
             };
             self.events.push(event);
@@ -487,15 +497,15 @@ impl Client {
         let State::Open(connection) = &mut self.state else {
             return;
         };
-        let fate = connection.wake(&self.config, now, &mut self.outbox);
+        let outcome = connection.wake(&self.config, now, &mut self.outbox);
         self.collect();
-        match fate {
-            Fate::Lives => {}
-            Fate::Silent => self.events.push(ClientEvent::Silent),
-            Fate::Dead => self.end(CloseReason::TimedOut),
-            Fate::Exhausted => self.end(CloseReason::Exhausted),
-            Fate::Broken(reason) => self.leave(reason, now),
-            Fate::Left => self.state = State::Over,
+        match outcome {
+            TimerOutcome::Alive => {}
+            TimerOutcome::Silent => self.events.push(ClientEvent::Silent),
+            TimerOutcome::TimedOut => self.end(CloseReason::TimedOut),
+            TimerOutcome::Exhausted => self.end(CloseReason::Exhausted),
+            TimerOutcome::Broken(reason) => self.leave(reason, now),
+            TimerOutcome::Closed => self.state = State::Over,
         }
     }
 

@@ -37,8 +37,8 @@ pub struct RemoteClock {
 /// loses nothing to rounding.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    least: i128,
-    most: i128,
+    min: i128,
+    max: i128,
     /// When they were as tight as that, by our clock.
     since: Time,
 }
@@ -61,19 +61,19 @@ impl RemoteClock {
     pub fn observe(&mut self, echo: &Echo) {
         let nanos = |time: Time| i128::from(time.as_micros()) * 1000;
         // Clocks show whole microseconds, so what they show may be one too little.
-        let news = Bounds {
-            least: nanos(echo.answered) - nanos(echo.returned) - 1000,
-            most: nanos(echo.received) - nanos(echo.sent) + 1000,
+        let bounds = Bounds {
+            min: nanos(echo.answered) - nanos(echo.returned) - 1000,
+            max: nanos(echo.received) - nanos(echo.sent) + 1000,
             since: echo.returned,
         };
-        if self.recent.is_none() || news.since.since(self.began) >= WHILE {
+        if self.recent.is_none() || bounds.since.since(self.began) >= WHILE {
             self.before = self.recent.take();
-            self.began = news.since;
+            self.began = bounds.since;
         }
         let recent = self
             .recent
-            .and_then(|old| old.loosened(news.since).and(news));
-        self.recent = Some(recent.unwrap_or(news));
+            .and_then(|old| old.loosened(bounds.since).and(bounds));
+        self.recent = Some(recent.unwrap_or(bounds));
     }
 
     /// What the other end's clock shows; `None` before the first echo.
@@ -113,7 +113,7 @@ impl RemoteClock {
     /// 0.1 % and neither jumps. What a path hides by being slower in one direction is in it.
     pub fn uncertainty(&self, now: Time) -> Option<Duration> {
         let bounds = self.bounds(now)?;
-        let nanos = u64::try_from((bounds.most - bounds.least) / 2).unwrap_or(u64::MAX);
+        let nanos = u64::try_from((bounds.max - bounds.min) / 2).unwrap_or(u64::MAX);
         Some(Duration::from_nanos(nanos))
     }
 
@@ -138,24 +138,20 @@ impl Bounds {
         let age = now.since(self.since).as_micros() as i128;
         let drift = age * DRIFT / 1000;
         Self {
-            least: self.least - drift,
-            most: self.most + drift,
+            min: self.min - drift,
+            max: self.max + drift,
             since: now,
         }
     }
 
     /// What both say; `None` if they contradict each other.
     fn and(self, other: Self) -> Option<Self> {
-        let (least, most) = (self.least.max(other.least), self.most.min(other.most));
-        (least <= most).then_some(Self {
-            least,
-            most,
-            ..self
-        })
+        let (min, max) = (self.min.max(other.min), self.max.min(other.max));
+        (min <= max).then_some(Self { min, max, ..self })
     }
 
     fn middle(&self) -> i128 {
-        (self.least + self.most) / 2
+        (self.min + self.max) / 2
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::exchange::channel::Channels;
 use crate::lobby::ServerInfo;
-use crate::session::Rekeying;
+use crate::packet_protection::Rekeying;
 use crate::statistics::BytesPerSecond;
 use crate::token::{ProtocolId, TokenKey};
 
@@ -41,7 +41,7 @@ pub struct LinkConfig {
     /// The channels, which must be the same at both ends.
     pub channels: Channels,
     /// The longest message that may be sent, at most 128 KiB; unreliable ones have at most 32 KiB.
-    pub longest_message: usize,
+    pub max_message: usize,
     /// How many bytes of messages may wait to be sent and acknowledged, for each connection.
     pub backlog: usize,
     /// How many bytes the blobs may have that a connection accepts at a time.
@@ -76,7 +76,7 @@ impl Default for LinkConfig {
             inbox: 4096,
             inbox_bytes: 16 << 20,
             channels: Channels::default(),
-            longest_message: 64 << 10,
+            max_message: 64 << 10,
             backlog: 1 << 20,
             blob_memory: 16 << 20,
             rate: BytesPerSecond(4_000_000),
@@ -91,34 +91,34 @@ impl Default for LinkConfig {
 impl LinkConfig {
     /// The same without what cannot work.
     pub(crate) fn sane(self) -> Self {
-        let keep_alive = self.keep_alive.max(SHORTEST);
+        let keep_alive = self.keep_alive.max(MIN_SPAN);
         Self {
-            connect_timeout: self.connect_timeout.max(SHORTEST),
+            connect_timeout: self.connect_timeout.max(MIN_SPAN),
             quiet: self.quiet.max(keep_alive.saturating_mul(3)),
-            timeout: self.timeout.max(SHORTEST),
+            timeout: self.timeout.max(MIN_SPAN),
             keep_alive,
-            retry: self.retry.clamp(SHORTEST, keep_alive.max(LONGEST_RETRY)),
+            retry: self.retry.clamp(MIN_SPAN, keep_alive.max(MAX_RETRY)),
             packets_per_key: self.packets_per_key.max(1),
-            key_lifetime: self.key_lifetime.max(SHORTEST),
+            key_lifetime: self.key_lifetime.max(MIN_SPAN),
             outbox: self.outbox.max(1),
             inbox: self.inbox.max(1),
             inbox_bytes: self.inbox_bytes.max(1),
             channels: self.channels,
-            longest_message: self.longest_message.min(LONGEST_MESSAGE),
+            max_message: self.max_message.min(MAX_MESSAGE),
             backlog: self.backlog.min(usize::MAX / 2),
             blob_memory: self.blob_memory.min(isize::MAX as usize),
             rate: self.rate.max(BytesPerSecond(1)),
             floor: self.floor.max(BytesPerSecond(1)),
             messages_per_second: self.messages_per_second.max(1),
             inputs_per_second: self.inputs_per_second.max(1),
-            stalled: self.stalled.max(SHORTEST),
+            stalled: self.stalled.max(MIN_SPAN),
         }
     }
 
     /// A caller who comes when [`next_timeout`](crate::Client::next_timeout) says never lets more
     /// time pass than this between two calls; who does was suspended. With the keep-alive that may
     /// be due it is less than three of them, so waking up is no reason to call anybody silent.
-    pub(crate) fn longest_step(&self) -> Duration {
+    pub(crate) fn max_step(&self) -> Duration {
         self.keep_alive.saturating_mul(2).clamp(
             Duration::from_secs(1),
             self.timeout.max(Duration::from_secs(1)),
@@ -194,6 +194,6 @@ impl ServerConfig {
 }
 
 /// What fits the other end's memory, whatever its configuration.
-const LONGEST_MESSAGE: usize = 128 << 10;
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(1);
+const MAX_MESSAGE: usize = 128 << 10;
+const MIN_SPAN: Duration = Duration::from_millis(1);
+const MAX_RETRY: Duration = Duration::from_secs(1);

@@ -73,7 +73,7 @@ impl FixedRate {
         now: Time,
     ) -> Self {
         let rate = rate.max(BytesPerSecond(1));
-        let burst = (burst as u64).max(LEAST_BURST);
+        let burst = (burst as u64).max(MIN_BURST);
         Self {
             rate,
             floor: floor.clamp(BytesPerSecond(1), rate),
@@ -105,17 +105,17 @@ impl FixedRate {
             self.unanswered = self.unanswered.saturating_add(passed);
         }
         // What was saved at the full rate is not for a path that may be gone.
-        let most = if self.is_starved() {
-            LEAST_BURST
+        let max = if self.is_starved() {
+            MIN_BURST
         } else {
             self.burst
         };
-        self.balance = (self.balance + earned).min(i128::from(most) * MILLION);
+        self.balance = (self.balance + earned).min(i128::from(max) * MILLION);
     }
 
     fn patience(&self) -> Duration {
         let patience = self.round_trip.map(|time| time * PATIENT_ROUND_TRIPS);
-        patience.map_or(FIRST_PATIENCE, |time| time.max(LEAST_PATIENCE))
+        patience.map_or(FIRST_PATIENCE, |time| time.max(MIN_PATIENCE))
     }
 }
 
@@ -134,7 +134,7 @@ impl Congestion for FixedRate {
         self.advance(now);
         self.in_flight = self.in_flight.saturating_sub(bytes);
         self.unanswered = Duration::ZERO;
-        let sample = round_trip.min(LONGEST_ROUND_TRIP);
+        let sample = round_trip.min(MAX_ROUND_TRIP);
         let smoothed = self.round_trip.map_or(sample, |old| (old * 7 + sample) / 8);
         self.round_trip = Some(smoothed);
     }
@@ -179,7 +179,7 @@ impl Congestion for FixedRate {
 /// Millionths of a byte that a rate gives in a span.
 fn earned(rate: BytesPerSecond, span: Duration) -> i128 {
     let micros = i128::try_from(span.as_micros()).unwrap_or(i128::MAX);
-    micros.saturating_mul(i128::from(rate.0)).min(MOST_EARNED)
+    micros.saturating_mul(i128::from(rate.0)).min(MAX_EARNED)
 }
 
 /// How long a rate takes for that many millionths of a byte.
@@ -191,14 +191,14 @@ fn time_for(amount: i128, rate: BytesPerSecond) -> Duration {
 
 const MILLION: i128 = 1_000_000;
 /// More than any burst, and small enough that sums of it cannot overflow.
-const MOST_EARNED: i128 = 1 << 100;
-const LEAST_BURST: u64 = 2 * MAX_DATAGRAM as u64;
+const MAX_EARNED: i128 = 1 << 100;
+const MIN_BURST: u64 = 2 * MAX_DATAGRAM as u64;
 const PATIENT_ROUND_TRIPS: u32 = 4;
 /// Before any round trip was measured.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 /// Where nine of ten packets are lost in either direction, acknowledgements come twice a second.
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
-const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(10);
+const MIN_PATIENCE: Duration = Duration::from_secs(1);
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -286,7 +286,7 @@ mod tests {
             );
             assert!(!path.policy.is_starved());
             path.answers = false;
-            let patience = (round_trip * 4).max(LEAST_PATIENCE);
+            let patience = (round_trip * 4).max(MIN_PATIENCE);
             path.run(patience + round_trip + 10 * MILLISECOND);
             assert!(path.policy.is_starved(), "seed {seed}");
             let starved = path.run(7 * SECOND);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// Fails if what was saved at the full rate may be spent when nobody answers (`self.burst` for
-    /// `LEAST_BURST` in `advance`).
+    /// `MIN_BURST` in `advance`).
     #[test]
     fn who_saved_much_may_not_spend_it_on_a_path_that_is_gone() {
         let mut policy = FixedRate::new(RATE, FLOOR, 100_000, Time::from_micros(0));
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(policy.allowance(Time::from_micros(900_000)), 100_000);
         assert_eq!(
             policy.allowance(Time::from_micros(1_100_000)),
-            LEAST_BURST as usize
+            MIN_BURST as usize
         );
     }
 
@@ -352,8 +352,8 @@ mod tests {
         policy.on_lost(usize::MAX, Time::default());
         assert_eq!(policy.allowance(Time::from_micros(u64::MAX)), 0);
         assert!(policy.next_allowance() > Time::from_micros(0));
-        let most = BytesPerSecond(u64::MAX);
-        let mut policy = FixedRate::new(most, most, usize::MAX, Time::default());
+        let max = BytesPerSecond(u64::MAX);
+        let mut policy = FixedRate::new(max, max, usize::MAX, Time::default());
         policy.on_sent(usize::MAX, Time::default());
         assert!(policy.allowance(Time::from_micros(u64::MAX)) > 0);
     }
@@ -361,7 +361,7 @@ mod tests {
     proptest! {
         /// However it is asked, no span of time gets more than its share and one burst, and asking
         /// when told to is never too early. Fails if the saved burst has no bound
-        /// (`.min(most)` in `advance`), or if `next_allowance` rounds down.
+        /// (`.min(max)` in `advance`), or if `next_allowance` rounds down.
         #[test]
         fn no_span_gets_more_than_its_share(
             steps in prop::collection::vec((0u64..200_000, 0usize..20_000, any::<bool>()), 1..200),

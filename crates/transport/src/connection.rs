@@ -10,8 +10,8 @@ use crate::error::CloseReason;
 use crate::exchange::channel::ChannelId;
 use crate::exchange::inputs::Inputs;
 use crate::exchange::{Exchange, Fault, Received};
-use crate::packet::{Header, Kind};
-use crate::session::{Exhausted, Opened, Rejected, Session, TAG_LEN};
+use crate::packet::{Header, PacketKind};
+use crate::packet_protection::{Exhausted, Opened, PacketProtection, Rejected, TAG_LEN};
 use crate::statistics::{Meter, Statistics};
 use crate::time::{Now, Time};
 
@@ -59,13 +59,13 @@ impl Outbox {
 }
 
 pub(crate) struct Connection {
-    session: Session,
+    protection: PacketProtection,
     /// What the other end calls this connection, if it has more than one.
     name: Option<u64>,
     pub(crate) peer: SocketAddr,
-    heard: Time,
+    last_received: Time,
     sent: Time,
-    manner: Manner,
+    state: ConnectionState,
     exchange: Exchange,
     counts: Statistics,
     meter_sent: Meter,
@@ -74,17 +74,17 @@ pub(crate) struct Connection {
 
 /// How a connection behaves when nobody sends anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum ConnectionState {
     /// Says nothing: a server that does not know yet whether the client has its keys.
-    Mute,
+    Unconfirmed,
     /// Says often that it is there: a client that does not know yet whether the server noticed.
-    Eager,
+    Confirming,
     /// Says now and then that it is there.
-    Steady,
+    Open,
     /// Nothing is heard of the other end, which may come back.
     Silent,
     /// Says goodbye, a few times because nobody answers to that.
-    Leaving {
+    Closing {
         reason: CloseReason,
         left: u32,
         next: Time,
@@ -93,47 +93,61 @@ enum Manner {
 
 /// What is to become of a connection after its timer went off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Lives,
+pub(crate) enum TimerOutcome {
+    Alive,
     /// Nothing was heard for a while.
     Silent,
     /// Nothing was heard for too long.
-    Dead,
+    TimedOut,
     /// It has no number left to say anything with.
     Exhausted,
     /// The other end has to be told to go.
     Broken(CloseReason),
     /// It said goodbye often enough.
-    Left,
+    Closed,
 }
 
 impl Connection {
     /// The server's end, before it heard of the client.
     pub(crate) fn of_server(
-        session: Session,
+        protection: PacketProtection,
         peer: SocketAddr,
         config: &LinkConfig,
         now: Time,
     ) -> Self {
-        Self::new(session, None, peer, Manner::Mute, config, now)
+        Self::new(
+            protection,
+            None,
+            peer,
+            ConnectionState::Unconfirmed,
+            config,
+            now,
+        )
     }
 
     /// The client's end.
     pub(crate) fn of_client(
-        session: Session,
+        protection: PacketProtection,
         name: u64,
         peer: SocketAddr,
         config: &LinkConfig,
         now: Time,
     ) -> Self {
-        Self::new(session, Some(name), peer, Manner::Eager, config, now)
+        Self::new(
+            protection,
+            Some(name),
+            peer,
+            ConnectionState::Confirming,
+            config,
+            now,
+        )
     }
 
     fn new(
-        session: Session,
+        protection: PacketProtection,
         name: Option<u64>,
         peer: SocketAddr,
-        manner: Manner,
+        state: ConnectionState,
         config: &LinkConfig,
         now: Time,
     ) -> Self {
@@ -142,12 +156,12 @@ impl Connection {
             None => Inputs::of_server(config.inputs_per_second, now),
         };
         Self {
-            session,
+            protection,
             name,
             peer,
-            heard: now,
+            last_received: now,
             sent: now,
-            manner,
+            state,
             exchange: Exchange::new(config, peer, inputs, now),
             counts: Statistics::default(),
             meter_sent: Meter::new(now),
@@ -157,16 +171,19 @@ impl Connection {
 
     /// Whether the other end has the keys and nobody has left.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.manner, Manner::Mute | Manner::Leaving { .. })
+        !matches!(
+            self.state,
+            ConnectionState::Unconfirmed | ConnectionState::Closing { .. }
+        )
     }
 
     /// Whether nothing was heard for a while.
     pub(crate) fn is_silent(&self) -> bool {
-        self.manner == Manner::Silent
+        self.state == ConnectionState::Silent
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
-        matches!(self.manner, Manner::Leaving { .. })
+        matches!(self.state, ConnectionState::Closing { .. })
     }
 
     /// Where messages go in and events come out, as long as the connection is open.
@@ -180,8 +197,8 @@ impl Connection {
     }
 
     /// What the other end said around the game.
-    pub(crate) fn poll_around(&mut self) -> Option<Vec<u8>> {
-        self.exchange.poll_around()
+    pub(crate) fn poll_lobby(&mut self) -> Option<Vec<u8>> {
+        self.exchange.poll_lobby()
     }
 
     /// How long its round trip takes, once that was measured.
@@ -200,20 +217,20 @@ impl Connection {
         if !self.is_open() {
             return Ok(None);
         }
-        let (overhead, sequence) = (self.overhead(), self.session.next_sequence());
-        let said = self.exchange.poll_body(sequence, overhead, at);
-        let said = said.or_else(|| self.exchange.poll_probe(sequence, overhead, at.now));
-        let Some(body) = said else {
+        let (overhead, sequence) = (self.overhead(), self.protection.next_sequence());
+        let body = self.exchange.poll_body(sequence, overhead, at);
+        let body = body.or_else(|| self.exchange.poll_probe(sequence, overhead, at.now));
+        let Some(body) = body else {
             return Ok(None);
         };
         let to = self.peer;
-        let bytes = self.seal(Kind::Frames, &body, to, at.now)?;
+        let bytes = self.seal(PacketKind::Frames, &body, to, at.now)?;
         Ok(Some(Transmit { to, bytes }))
     }
 
     /// Takes the frames of a packet that was opened.
     pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Now) -> Result<(), Fault> {
-        let next = self.session.next_sequence();
+        let next = self.protection.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
         self.exchange.handle_body(sequence, body, next, at)
     }
@@ -232,7 +249,7 @@ impl Connection {
     /// Seals a packet and puts it out for `to`.
     pub(crate) fn send(
         &mut self,
-        kind: Kind,
+        kind: PacketKind,
         payload: &[u8],
         to: SocketAddr,
         now: Time,
@@ -245,16 +262,16 @@ impl Connection {
 
     fn seal(
         &mut self,
-        kind: Kind,
+        kind: PacketKind,
         payload: &[u8],
         to: SocketAddr,
         now: Time,
     ) -> Result<Vec<u8>, Exhausted> {
-        let bytes = self.session.seal(kind, self.name, payload, now)?;
+        let bytes = self.protection.seal(kind, self.name, payload, now)?;
         self.counts.packets_sent += 1;
         self.counts.bytes_sent += bytes.len() as u64;
         self.meter_sent.note(bytes.len(), to, now);
-        if kind != Kind::Frames {
+        if kind != PacketKind::Frames {
             self.exchange.charge(bytes.len(), now);
         }
         // A question to an address that may be nobody's does not tell the peer that we live.
@@ -266,18 +283,23 @@ impl Connection {
 
     /// Opens a packet. Only an authentic one changes anything but statistics.
     pub(crate) fn open(&mut self, bytes: &[u8], now: Time) -> Result<Opened, Rejected> {
-        let opened = self.session.open(bytes, self.name.is_none());
+        let opened = self.protection.open(bytes, self.name.is_none());
         match &opened {
             Ok(opened) => {
                 self.counts.packets_received += 1;
                 self.counts.bytes_received += bytes.len() as u64;
                 self.counts.out_of_order += u64::from(!opened.newest);
                 self.meter_received.note(bytes.len(), self.peer, now);
-                self.heard = now;
-                if matches!(self.manner, Manner::Mute | Manner::Eager | Manner::Silent) {
-                    self.manner = Manner::Steady;
+                self.last_received = now;
+                if matches!(
+                    self.state,
+                    ConnectionState::Unconfirmed
+                        | ConnectionState::Confirming
+                        | ConnectionState::Silent
+                ) {
+                    self.state = ConnectionState::Open;
                 }
-                if opened.kind != Kind::Frames {
+                if opened.kind != PacketKind::Frames {
                     self.exchange.note(opened.sequence, false, now);
                 }
             }
@@ -289,14 +311,14 @@ impl Connection {
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
-        let held = self.exchange.held();
+        let buffered = self.exchange.buffered();
         let sizes = self.exchange.sizes();
         let received = self.counts.packets_received;
         let (refused, joined_inputs) = self.exchange.excess();
         Statistics {
             refused,
             joined_inputs,
-            missing: self.session.numbers_seen().saturating_sub(received),
+            missing: self.protection.numbers_seen().saturating_sub(received),
             acknowledged: sizes.acknowledged.iter().sum(),
             lost: sizes.lost.iter().sum(),
             sizes,
@@ -305,22 +327,22 @@ impl Connection {
             datagram: self.exchange.datagram(),
             rate_sent: self.meter_sent.rate(),
             rate_received: self.meter_received.rate(),
-            waiting: held.waiting,
-            incomplete: held.incomplete,
-            blobs: held.blobs,
+            waiting: buffered.waiting,
+            incomplete: buffered.incomplete,
+            blobs: buffered.blobs,
             ..self.counts
         }
     }
 
     pub(crate) fn is_worn_out(&self) -> bool {
-        self.session.is_worn_out()
+        self.protection.is_worn_out()
     }
 
     /// Begins to take leave; the first goodbye goes out with the next [`wake`](Self::wake).
     pub(crate) fn leave(&mut self, reason: CloseReason, now: Time) {
         if !self.is_leaving() {
             self.exchange.close();
-            self.manner = Manner::Leaving {
+            self.state = ConnectionState::Closing {
                 reason,
                 left: GOODBYES,
                 next: now,
@@ -331,20 +353,20 @@ impl Connection {
     /// When [`wake`](Self::wake) has something to do.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Time {
         let dead = self.dead(config);
-        let quiet = match self.manner {
-            Manner::Mute => return dead,
-            Manner::Leaving { next, .. } => return next,
-            Manner::Eager | Manner::Silent => dead,
-            Manner::Steady => dead.min(self.heard.after(config.quiet)),
+        let quiet = match self.state {
+            ConnectionState::Unconfirmed => return dead,
+            ConnectionState::Closing { next, .. } => return next,
+            ConnectionState::Confirming | ConnectionState::Silent => dead,
+            ConnectionState::Open => dead.min(self.last_received.after(config.quiet)),
         };
         let exchange = self.exchange.deadline().unwrap_or(dead);
-        quiet.min(self.sign_of_life(config)).min(exchange)
+        quiet.min(self.keep_alive_at(config)).min(exchange)
     }
 
     /// When the other end is given up.
     fn dead(&self, config: &LinkConfig) -> Time {
-        self.heard.after(match self.manner {
-            Manner::Mute | Manner::Eager => config.connect_timeout,
+        self.last_received.after(match self.state {
+            ConnectionState::Unconfirmed | ConnectionState::Confirming => config.connect_timeout,
             _ => config.timeout,
         })
     }
@@ -352,53 +374,64 @@ impl Connection {
     /// When to say that we are here if nothing else is said. A client has only one server and wants
     /// it back at once when it is silent; a server may have many clients, each of which looks for
     /// it.
-    fn sign_of_life(&self, config: &LinkConfig) -> Time {
-        self.sent.after(match self.manner {
-            Manner::Eager => config.retry,
-            Manner::Silent if self.name.is_some() => PROBE_SPACING.min(config.keep_alive),
+    fn keep_alive_at(&self, config: &LinkConfig) -> Time {
+        self.sent.after(match self.state {
+            ConnectionState::Confirming => config.retry,
+            ConnectionState::Silent if self.name.is_some() => PROBE_SPACING.min(config.keep_alive),
             _ => config.keep_alive,
         })
     }
 
     /// Does what is due.
-    pub(crate) fn wake(&mut self, config: &LinkConfig, now: Time, outbox: &mut Outbox) -> Fate {
+    pub(crate) fn wake(
+        &mut self,
+        config: &LinkConfig,
+        now: Time,
+        outbox: &mut Outbox,
+    ) -> TimerOutcome {
         self.meter_sent.advance(now);
         self.meter_received.advance(now);
         let dead = now >= self.dead(config);
-        match &mut self.manner {
-            Manner::Leaving { next, .. } if now < *next => return Fate::Lives,
-            Manner::Leaving { left: 0, .. } => return Fate::Left,
-            Manner::Leaving { reason, left, next } => {
+        match &mut self.state {
+            ConnectionState::Closing { next, .. } if now < *next => return TimerOutcome::Alive,
+            ConnectionState::Closing { left: 0, .. } => return TimerOutcome::Closed,
+            ConnectionState::Closing { reason, left, next } => {
                 let code = reason.to_code().to_le_bytes();
                 *left -= 1;
                 *next = now.after(GOODBYE_SPACING);
-                return self.say(Kind::Close, &code, now, outbox);
+                return self.send_control(PacketKind::Close, &code, now, outbox);
             }
-            _ if dead => return Fate::Dead,
-            Manner::Mute => return Fate::Lives,
-            Manner::Steady if now >= self.heard.after(config.quiet) => {
-                self.manner = Manner::Silent;
-                return Fate::Silent;
+            _ if dead => return TimerOutcome::TimedOut,
+            ConnectionState::Unconfirmed => return TimerOutcome::Alive,
+            ConnectionState::Open if now >= self.last_received.after(config.quiet) => {
+                self.state = ConnectionState::Silent;
+                return TimerOutcome::Silent;
             }
-            Manner::Eager | Manner::Steady | Manner::Silent => {}
+            ConnectionState::Confirming | ConnectionState::Open | ConnectionState::Silent => {}
         }
         if let Err(fault) = self.exchange.handle_timeout(now) {
-            return Fate::Broken(fault.into());
+            return TimerOutcome::Broken(fault.into());
         }
-        if now < self.sign_of_life(config) {
-            return Fate::Lives;
+        if now < self.keep_alive_at(config) {
+            return TimerOutcome::Alive;
         }
-        if self.manner == Manner::Eager {
-            return self.say(Kind::KeepAlive, &[], now, outbox);
+        if self.state == ConnectionState::Confirming {
+            return self.send_control(PacketKind::KeepAlive, &[], now, outbox);
         }
         self.exchange.ping();
-        Fate::Lives
+        TimerOutcome::Alive
     }
 
-    fn say(&mut self, kind: Kind, payload: &[u8], now: Time, outbox: &mut Outbox) -> Fate {
+    fn send_control(
+        &mut self,
+        kind: PacketKind,
+        payload: &[u8],
+        now: Time,
+        outbox: &mut Outbox,
+    ) -> TimerOutcome {
         match self.send(kind, payload, self.peer, now, outbox) {
-            Ok(()) => Fate::Lives,
-            Err(Exhausted) => Fate::Exhausted,
+            Ok(()) => TimerOutcome::Alive,
+            Err(Exhausted) => TimerOutcome::Exhausted,
         }
     }
 }

@@ -11,21 +11,21 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::entropy::{Entropy, random};
+use crate::key_schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::packet::Cookie;
-use crate::schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::time::Time;
 use crate::token::address_to_bytes;
 
 /// The key that a server's cookies are made with: new with every start, so that nothing from
 /// before a restart is good after it.
-pub(crate) struct Baker(Secret);
+pub(crate) struct CookieKey(Secret);
 
-impl Baker {
+impl CookieKey {
     pub(crate) fn new(entropy: &mut dyn Entropy) -> Self {
         Self(Zeroizing::new(random(entropy)))
     }
 
-    pub(crate) fn bake(&self, from: SocketAddr, opening: &[u8], now: Time) -> Cookie {
+    pub(crate) fn issue(&self, from: SocketAddr, opening: &[u8], now: Time) -> Cookie {
         Cookie {
             made: now,
             tag: self.tag(from, opening, now),
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn a_cookie_is_good_for_one_address_one_request_and_five_seconds() {
-        let baker = Baker::new(&mut |bytes: &mut [u8]| bytes.fill(3));
+        let cookie_key = CookieKey::new(&mut |bytes: &mut [u8]| bytes.fill(3));
         let from: SocketAddr = "10.0.0.1:5".parse().expect("an address");
         let now = Time::from_micros(77_000_000);
-        let cookie = baker.bake(from, b"request", now);
+        let cookie = cookie_key.issue(from, b"request", now);
         let made = |from: &str, opening: &[u8], now| {
-            baker.made(&cookie, from.parse().expect("an address"), opening, now)
+            cookie_key.made(&cookie, from.parse().expect("an address"), opening, now)
         };
         assert!(made("10.0.0.1:5", b"request", now));
         assert!(made("10.0.0.1:5", b"request", now.after(LIFETIME)));
@@ -81,7 +81,7 @@ mod tests {
             Time::from_micros(76_999_999)
         ));
         assert!(!made("10.0.0.1:5", b"request", now.after(LIFETIME * 2)));
-        let other = Baker::new(&mut |bytes: &mut [u8]| bytes.fill(4));
+        let other = CookieKey::new(&mut |bytes: &mut [u8]| bytes.fill(4));
         assert!(!other.made(&cookie, from, b"request", now));
     }
 }

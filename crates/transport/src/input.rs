@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
-#[cfg(any(feature = "rogue", test))]
+#[cfg(any(feature = "__test_hooks", test))]
 use crate::bytes::Reader;
 
 pub use frame::INPUT;
@@ -27,7 +27,7 @@ pub use keys::Keys;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
     /// The keys that are down.
-    pub held: Keys,
+    pub keys_down: Keys,
     /// The keys that went down since the last input; they may be up again already.
     pub pressed: Keys,
     /// Where the pointer is, in whatever units both ends agree on.
@@ -65,7 +65,7 @@ pub enum InputError {
 }
 
 /// These bytes are no inputs. An honest client does not send such.
-#[cfg(any(feature = "rogue", test))]
+#[cfg(any(feature = "__test_hooks", test))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not inputs, or more than a packet may have")]
 pub struct MalformedInputs;
@@ -94,7 +94,7 @@ impl InputSender {
         Self {
             waiting: VecDeque::new(),
             last: None,
-            room: room.max(frame::LONGEST_SINGLE),
+            room: room.max(frame::MAX_SINGLE),
             frame: Vec::new(),
         }
     }
@@ -183,7 +183,7 @@ impl InputReceiver {
     /// Takes what follows the type of a frame, for tests of this end alone. What is new in it is
     /// returned, oldest first, each input once however often it arrives. Malformed bytes change
     /// nothing.
-    #[cfg(any(feature = "rogue", test))]
+    #[cfg(any(feature = "__test_hooks", test))]
     pub fn handle(&mut self, bytes: &[u8]) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
         let mut reader = Reader::new(bytes);
         let groups = frame::read(&mut reader).ok_or(MalformedInputs)?;
@@ -195,26 +195,26 @@ impl InputReceiver {
         Ok(inputs)
     }
 
-    /// Hands what is new in a frame to `out`, oldest first. Of more than `most` inputs the oldest are
+    /// Hands what is new in a frame to `out`, oldest first. Of more than `limit` inputs the oldest are
     /// joined with the first that is handed out, now or by a later frame; returns how many were.
     pub(crate) fn take(
         &mut self,
         groups: &[Group<'_>],
-        most: usize,
+        limit: usize,
         mut out: impl FnMut(InputTick, Input),
     ) -> usize {
         let known = self.newest;
         let is_new = |group: &Group<'_>| Some(group.tick) > known;
-        let news = groups.iter().flat_map(Group::each).filter(is_new);
-        let joined = news.clone().count().saturating_sub(most);
-        for (place, group) in news.enumerate() {
+        let fresh = groups.iter().flat_map(Group::each).filter(is_new);
+        let joined = fresh.clone().count().saturating_sub(limit);
+        for (place, group) in fresh.enumerate() {
             let (from, pressed) = self.excess.take().unwrap_or((group.from, Keys::NONE));
             let (from, pressed) = (from.min(group.from), pressed.or(group.pressed));
             if place < joined {
                 self.excess = Some((from, pressed));
             } else {
                 let input = Input {
-                    held: group.held,
+                    keys_down: group.keys_down,
                     pressed: self.press(group.tick, from, pressed),
                     pointer: group.pointer,
                     fields: group.fields.to_vec(),
@@ -275,7 +275,7 @@ mod tests {
 
     fn press(key: u8) -> Input {
         Input {
-            held: [key].into_iter().collect(),
+            keys_down: [key].into_iter().collect(),
             pressed: [key].into_iter().collect(),
             ..Input::default()
         }
@@ -305,7 +305,7 @@ mod tests {
                 .count(),
             1
         );
-        assert!(arrived.iter().all(|(_, input)| input.held.contains(7)));
+        assert!(arrived.iter().all(|(_, input)| input.keys_down.contains(7)));
         assert!(entries(&mut receiver, &sender).is_empty(), "each once");
         sender.on_arrived(newest);
         assert_eq!(sender.frame(), None);
@@ -394,8 +394,8 @@ mod tests {
             prop::collection::vec(any::<u8>(), 0..=MAX_FIELDS)
         ];
         let parts = (keys(), keys(), pointer, fields);
-        parts.prop_map(|(held, pressed, pointer, fields)| Input {
-            held: held.into_iter().collect(),
+        parts.prop_map(|(keys_down, pressed, pointer, fields)| Input {
+            keys_down: keys_down.into_iter().collect(),
             pressed: pressed.into_iter().collect(),
             pointer,
             fields,
@@ -420,7 +420,7 @@ mod tests {
                 sender.push(InputTick(tick), input.clone()).expect("in order");
                 let (newest, frame) = sender.frame().expect("something waits");
                 prop_assert_eq!(newest, InputTick(tick));
-                prop_assert!(frame.len() <= room.max(frame::LONGEST_SINGLE));
+                prop_assert!(frame.len() <= room.max(frame::MAX_SINGLE));
                 prop_assert!(sender.waiting() <= MAX_INPUTS);
                 if !delivered {
                     continue;
@@ -433,8 +433,8 @@ mod tests {
                 }
                 let (_, newest) = inputs.last().expect("the newest is new");
                 prop_assert_eq!(
-                    (newest.held, newest.pointer, &newest.fields),
-                    (input.held, input.pointer, &input.fields)
+                    (newest.keys_down, newest.pointer, &newest.fields),
+                    (input.keys_down, input.pointer, &input.fields)
                 );
                 prop_assert_eq!(arrived, sent, "every key that was pressed");
             }

@@ -83,22 +83,22 @@ mod error;
 mod exchange;
 mod inbox;
 mod input;
+mod key_schedule;
 mod limits;
 mod lobby;
 mod mtu;
 mod packet;
+mod packet_protection;
 mod ping;
 mod replay;
 mod reset;
-mod schedule;
 mod server;
-mod session;
 mod statistics;
 mod time;
 mod token;
 
 /// Parts of the machines by themselves, for tests and fuzzers.
-#[cfg(feature = "rogue")]
+#[cfg(feature = "__test_hooks")]
 #[doc(hidden)]
 pub mod parts {
     pub use crate::clock::RemoteClock;
@@ -122,8 +122,7 @@ pub use exchange::request::{RequestError, RequestId};
 pub use exchange::round_trip::RoundTrip;
 pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
 pub use lobby::{
-    Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerNumber, Roster, ServerInfo, Text,
-    TooLong,
+    Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
 };
 pub use packet::{BASE_DATAGRAM, MAX_DATAGRAM, VERSION};
 pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};

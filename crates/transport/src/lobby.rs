@@ -9,19 +9,19 @@
 
 mod attendance;
 mod bounded;
-mod host;
+mod client;
 mod message;
 mod roster;
+mod server;
 mod stage;
-mod visit;
 
 pub use bounded::{Bytes, Text, TooLong};
-pub(crate) use host::{Guest, Heard, Host, Unwelcome};
+pub(crate) use client::{ClientLobbyEvent, LobbyClient};
 pub use message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
-pub use roster::{Latency, MAX_PLAYERS, Player, PlayerNumber, Roster};
-pub(crate) use visit::{Told, Visit};
+pub use roster::{Latency, MAX_PLAYERS, Player, PlayerId, Roster};
+pub(crate) use server::{LobbyFault, LobbyPeer, LobbyServer, ServerLobbyEvent};
 
-#[cfg(feature = "rogue")]
+#[cfg(feature = "__test_hooks")]
 pub use self::{
     message::MalformedMessage,
     roster::{RosterError, RosterUpdate},

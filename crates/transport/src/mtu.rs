@@ -290,9 +290,9 @@ mod tests {
                     let mut path = Path::new(seed, carries, loss);
                     path.run(Duration::from_secs(20));
                     let found = path.mtu.size();
-                    let most = carries.min(MAX_DATAGRAM);
+                    let max = carries.min(MAX_DATAGRAM);
                     assert!(
-                        found <= most && most - found <= PRECISION,
+                        found <= max && max - found <= PRECISION,
                         "{carries}: {found}"
                     );
                     assert!(path.probes <= 24, "{carries}: {} probes", path.probes);

@@ -5,8 +5,8 @@
 
 use crate::bytes::Reader;
 use crate::error::Denial;
+use crate::key_schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::reset::{ResetToken, SEALED_RESET_LEN};
-use crate::schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::time::{Time, UnixTime};
 use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
 
@@ -22,7 +22,7 @@ pub const MAX_DATAGRAM: usize = 1472;
 
 /// What a datagram is, as far as its first byte tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(crate) enum DatagramType {
     Request,
     Challenge,
     Accept,
@@ -31,7 +31,7 @@ pub(crate) enum Type {
     Sealed,
 }
 
-impl Type {
+impl DatagramType {
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match *bytes.first()? {
             REQUEST => Some(Self::Request),
@@ -233,14 +233,14 @@ pub(crate) fn read_denied(bytes: &[u8], prefix: &[u8; PREFIX_LEN], key: &Secret)
     let denial = Denial::from_code(reader.u8()?, reader.u16()?)?;
     let tag = reader.array()?;
     reader.end()?;
-    let said = &bytes[..bytes.len() - MAC_LEN];
+    let denied = &bytes[..bytes.len() - MAC_LEN];
     // Who cannot open the token has no key to prove anything with.
     let nobodys = matches!(
         denial,
         Denial::Version { .. } | Denial::Protocol | Denial::Unreadable
     );
     let key = if nobodys { &[0; 32] } else { &**key };
-    mac_is(key, &[said, prefix], &tag).then_some(denial)
+    mac_is(key, &[denied, prefix], &tag).then_some(denial)
 }
 
 /// Tells a client that the server does not know its connection any more.
@@ -258,7 +258,7 @@ pub(crate) fn read_reset(bytes: &[u8]) -> Option<ResetToken> {
 
 /// What a sealed packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PacketKind {
     /// Messages, and what there is to say about packets.
     Frames,
     KeepAlive,
@@ -271,7 +271,7 @@ pub(crate) enum Kind {
 /// What stands before the ciphertext, in the open and authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PacketKind,
     /// The number of the sender's key, modulo 4.
     pub(crate) phase: u8,
     /// The number of the newest key that the sender received, modulo 4.
@@ -292,7 +292,7 @@ impl Header {
     }
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let kind = KINDS.iter().position(|&kind| kind == self.kind);
+        let kind = PACKET_KINDS.iter().position(|&kind| kind == self.kind);
         let kind = kind.expect("all kinds are listed") as u8;
         let mut bytes = vec![SEALED | kind << 4 | self.other_phase << 2 | self.phase];
         if let Some(connection) = self.connection {
@@ -313,7 +313,7 @@ impl Header {
     fn parse(reader: &mut Reader<'_>, to_server: bool) -> Option<Self> {
         let first = reader.u8().filter(|first| first & SEALED != 0)?;
         Some(Self {
-            kind: *KINDS.get(usize::from(first >> 4 & 7))?,
+            kind: *PACKET_KINDS.get(usize::from(first >> 4 & 7))?,
             phase: first & 3,
             other_phase: first >> 2 & 3,
             connection: match to_server {
@@ -331,12 +331,12 @@ const ACCEPT: u8 = 3;
 const DENIED: u8 = 4;
 const RESET: u8 = 5;
 const SEALED: u8 = 0x80;
-const KINDS: [Kind; 5] = [
-    Kind::Frames,
-    Kind::KeepAlive,
-    Kind::PathChallenge,
-    Kind::PathResponse,
-    Kind::Close,
+const PACKET_KINDS: [PacketKind; 5] = [
+    PacketKind::Frames,
+    PacketKind::KeepAlive,
+    PacketKind::PathChallenge,
+    PacketKind::PathResponse,
+    PacketKind::Close,
 ];
 pub(crate) const ECHO_LEN: usize = 8;
 pub(crate) const PREFIX_LEN: usize = 2 + ECHO_LEN;

@@ -34,7 +34,7 @@ impl Ping {
         Pong {
             sent: self.sent,
             received,
-            held: now.since(received),
+            delay: now.since(received),
         }
     }
 }
@@ -47,7 +47,7 @@ pub struct Pong {
     /// When the ping came in, by the clock of who answers.
     pub received: Time,
     /// How long it took until the answer went out, by the same clock.
-    pub held: Duration,
+    pub delay: Duration,
 }
 
 impl Pong {
@@ -56,8 +56,8 @@ impl Pong {
         bytes.push(PONG);
         write_number(bytes, self.sent.as_micros());
         write_number(bytes, self.received.as_micros());
-        let held = u64::try_from(self.held.as_micros());
-        write_number(bytes, held.unwrap_or(u64::MAX));
+        let delay = u64::try_from(self.delay.as_micros());
+        write_number(bytes, delay.unwrap_or(u64::MAX));
     }
 
     /// Takes what follows the type off the front of `bytes`.
@@ -66,7 +66,7 @@ impl Pong {
             Some(Self {
                 sent: Time::from_micros(reader.number()?),
                 received: Time::from_micros(reader.number()?),
-                held: Duration::from_micros(reader.number()?),
+                delay: Duration::from_micros(reader.number()?),
             })
         })
     }
@@ -88,8 +88,8 @@ pub struct Echo {
 impl Echo {
     /// How long the two were under way, without the time that the other end took.
     pub fn round_trip(&self) -> Duration {
-        let held = self.answered.since(self.received);
-        self.returned.since(self.sent).saturating_sub(held)
+        let delay = self.answered.since(self.received);
+        self.returned.since(self.sent).saturating_sub(delay)
     }
 }
 
@@ -138,13 +138,13 @@ impl Pinger {
         let place = self.unanswered.iter().position(|&sent| sent == pong.sent)?;
         self.unanswered.remove(place);
         let waited = now.as_micros().checked_sub(pong.sent.as_micros())?;
-        if pong.held > Duration::from_micros(waited) {
+        if pong.delay > Duration::from_micros(waited) {
             return None;
         }
         let echo = Echo {
             sent: pong.sent,
             received: pong.received,
-            answered: pong.received.after(pong.held),
+            answered: pong.received.after(pong.delay),
             returned: now,
         };
         self.answers = self.answers.saturating_add(1);
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(Ping::read(rest), Some(ping));
         *rest = &rest[1..];
         assert_eq!(Pong::read(rest), Some(pong));
-        assert_eq!(pong.held, Duration::from_millis(1));
+        assert_eq!(pong.delay, Duration::from_millis(1));
         *rest = &rest[1..];
         for length in 0..rest.len() {
             let mut cut = &rest[..length];

@@ -11,8 +11,8 @@ use std::time::Duration;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use subtle::ConstantTimeEq;
 
-use crate::schedule::{MAC_LEN, Secret, mac};
-use crate::session::TAG_LEN;
+use crate::key_schedule::{MAC_LEN, Secret, mac};
+use crate::packet_protection::TAG_LEN;
 use crate::time::Time;
 use crate::token::{TokenKey, address_to_bytes};
 

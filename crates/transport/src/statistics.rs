@@ -80,7 +80,7 @@ pub struct BytesPerSecond(pub u64);
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum PacketOutcome {
     Acknowledged,
     Lost,
 }
@@ -95,11 +95,11 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    pub(crate) fn note(&mut self, size: usize, fate: Fate) {
+    pub(crate) fn note(&mut self, size: usize, outcome: PacketOutcome) {
         let class = class(size);
-        match fate {
-            Fate::Acknowledged => self.acknowledged[class] += 1,
-            Fate::Lost => self.lost[class] += 1,
+        match outcome {
+            PacketOutcome::Acknowledged => self.acknowledged[class] += 1,
+            PacketOutcome::Lost => self.lost[class] += 1,
         }
     }
 
@@ -112,8 +112,8 @@ impl Sizes {
 }
 
 fn class(size: usize) -> usize {
-    let mosts = [300, 600, 1200];
-    mosts.iter().take_while(|most| size > **most).count()
+    let maxima = [300, 600, 1200];
+    maxima.iter().take_while(|max| size > **max).count()
 }
 
 /// Bytes of one direction per second.

@@ -47,27 +47,27 @@ pub(crate) struct Now {
 ///
 /// Silence is evidence of a dead peer only while we listened. A process that was suspended, or
 /// whose clock leapt, finds datagrams waiting that it had no chance to read; so a step of the
-/// caller's clock counts for at most `longest_step`, and a step backwards for nothing.
+/// caller's clock counts for at most `max_step`, and a step backwards for nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct Attention {
+pub(crate) struct AttendedClock {
     seen: Time,
     attended: Time,
-    longest_step: Duration,
+    max_step: Duration,
 }
 
-impl Attention {
-    pub(crate) fn new(now: Time, longest_step: Duration) -> Self {
+impl AttendedClock {
+    pub(crate) fn new(now: Time, max_step: Duration) -> Self {
         Self {
             seen: now,
             // Not zero, so that a moment before the start can be told from the start.
             attended: Time(1 << 32),
-            longest_step,
+            max_step,
         }
     }
 
     /// Moves on to `now` of the caller's clock and says which moment of attended time that is.
     pub(crate) fn advance(&mut self, now: Time) -> Time {
-        let step = now.since(self.seen).min(self.longest_step);
+        let step = now.since(self.seen).min(self.max_step);
         self.seen = now;
         self.attended = self.attended.after(step);
         self.attended
@@ -99,23 +99,14 @@ mod tests {
     #[test]
     fn leaps_count_for_one_step_and_steps_back_for_nothing() {
         let second = Duration::from_secs(1);
-        let mut attention = Attention::new(Time(5_000_000), second);
-        let start = attention.now();
-        assert_eq!(
-            attention.advance(Time(5_400_000)).since(start).as_millis(),
-            400
-        );
-        assert_eq!(
-            attention.advance(Time(u64::MAX)).since(start).as_millis(),
-            1400
-        );
-        assert_eq!(attention.advance(Time(0)).since(start).as_millis(), 1400);
-        assert_eq!(
-            attention.advance(Time(100_000)).since(start).as_millis(),
-            1500
-        );
-        let deadline = attention.now().after(second);
-        assert_eq!(attention.on_callers_clock(deadline), Time(1_100_000));
-        assert_eq!(attention.on_callers_clock(start), Time(100_000));
+        let mut clock = AttendedClock::new(Time(5_000_000), second);
+        let start = clock.now();
+        assert_eq!(clock.advance(Time(5_400_000)).since(start).as_millis(), 400);
+        assert_eq!(clock.advance(Time(u64::MAX)).since(start).as_millis(), 1400);
+        assert_eq!(clock.advance(Time(0)).since(start).as_millis(), 1400);
+        assert_eq!(clock.advance(Time(100_000)).since(start).as_millis(), 1500);
+        let deadline = clock.now().after(second);
+        assert_eq!(clock.on_callers_clock(deadline), Time(1_100_000));
+        assert_eq!(clock.on_callers_clock(start), Time(100_000));
     }
 }

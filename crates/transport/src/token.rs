@@ -16,7 +16,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::bytes::Reader;
 use crate::entropy::{Entropy, random};
 use crate::error::TokenError;
-use crate::schedule::{Secret, follow};
+use crate::key_schedule::{Secret, follow};
 use crate::time::UnixTime;
 
 /// Who a client is to the backend that issued its token.

@@ -30,7 +30,7 @@ const BAD: Link = Link {
 /// Through loss, damage, repeats and disorder: the reader refuses what was damaged or came before,
 /// understands everything else, and hears on every channel what the ends hear.
 ///
-/// Fails if the library changes a byte of the format (`PART` and `LAST` swapped in
+/// Fails if the library changes a byte of the format (`FRAGMENT` and `LAST` swapped in
 /// `exchange/frame.rs`, `DELAY_UNIT` 255, the label `then` for `next` in `session.rs`), or if the
 /// reader skips one (`delay=0` in `read_received`).
 #[test]
@@ -157,17 +157,17 @@ fn parts_of_connections() {
     let (mut packet, sent) = (Vec::new(), Time::from_micros(1_000_000));
     Ping { sent }.write(&mut packet);
     let received = Time::from_micros(77);
-    let held = Duration::from_micros(300);
+    let delay = Duration::from_micros(300);
     Pong {
         sent,
         received,
-        held,
+        delay,
     }
     .write(&mut packet);
     line(&mut capture, "frames_down", &packet);
     expected.push(json!({"to": "client", "frames": [
         {"frame": "ping", "sent": 1_000_000},
-        {"frame": "pong", "sent": 1_000_000, "came": 77, "held": 300},
+        {"frame": "pong", "sent": 1_000_000, "came": 77, "delay": 300},
     ]}));
     lobby(&mut capture, &mut expected);
     let inputs: Vec<_> = (0..20).map(Inputs::new).collect();
@@ -277,7 +277,7 @@ impl Talk {
             pointer: [round.into(), -7],
             ..Input::default()
         };
-        input.held.insert(round / 4);
+        input.keys_down.insert(round / 4);
         if round.is_multiple_of(4) {
             input.pressed.insert(round / 4);
         }
@@ -450,7 +450,7 @@ impl Talk {
                 let number = |name: &str| frame[name].as_u64().expect("a number");
                 match frame["frame"].as_str() {
                     Some("ping") => assert_eq!(frame["sent"], datagram.sent_at),
-                    Some("pong") => assert_eq!(number("came") + number("held"), datagram.sent_at),
+                    Some("pong") => assert_eq!(number("came") + number("delay"), datagram.sent_at),
                     _ => {}
                 }
                 if frame["frame"] != "received" {
@@ -575,7 +575,7 @@ fn as_told(to: &str, received: &Received) -> Option<Value> {
         }
         Received::Input { tick, input } => {
             let keys = |keys: Keys| keys.iter().collect::<Vec<_>>();
-            json!({"to": to, "input": tick.0, "held": keys(input.held),
+            json!({"to": to, "input": tick.0, "keys_down": keys(input.keys_down),
                 "pressed": keys(input.pressed), "pointer": input.pointer,
                 "fields": hex(&input.fields)})
         }
@@ -621,8 +621,8 @@ impl Inputs {
                 for _ in 0..random.below(60) {
                     let key = random.next() as u8;
                     match random.below(3) {
-                        0 => input.held.insert(key),
-                        1 => input.held.remove(key),
+                        0 => input.keys_down.insert(key),
+                        1 => input.keys_down.remove(key),
                         _ => input.pressed.insert(key),
                     }
                 }
@@ -651,7 +651,7 @@ impl Inputs {
             let pressed = joined
                 .values()
                 .fold(Keys::NONE, |all, input| all.or(input.pressed));
-            let expected = json!({"tick": tick, "since": since, "held": keys(last.held),
+            let expected = json!({"tick": tick, "since": since, "keys_down": keys(last.keys_down),
                 "pressed": keys(pressed), "pointer": last.pointer, "fields": hex(&last.fields)});
             assert_eq!(told, &expected);
         }
@@ -691,7 +691,7 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
     let messages = [
         (ServerMessage::Info(server.clone()), server_shown("info")),
         (
-            ServerMessage::Welcome(PlayerNumber(515)),
+            ServerMessage::Welcome(PlayerId(515)),
             json!({"kind": "welcome", "player": 515}),
         ),
         (ServerMessage::Reset(server), server_shown("reset")),

@@ -32,7 +32,7 @@ fn resumptions(world: &World) -> usize {
 }
 
 /// Case 9: thirty seconds without anything, and a round trip and a probe later both ends know
-/// better. Fails if clients probe no more often than they keep alive (`sign_of_life` without
+/// better. Fails if clients probe no more often than they keep alive (`keep_alive_at` without
 /// `PROBE_SPACING`), if the end that hears first keeps it to itself (the keep-alive left out of
 /// `Server::resume`), or if who was silent for ten seconds is dead (`timeout` in
 /// `LinkConfig::default`).
@@ -81,7 +81,7 @@ fn thirty_seconds_of_blackout_are_over_after_a_round_trip() {
 }
 
 /// Networks forget whom an address belongs to while nothing passes. Fails if a client that is heard
-/// of again from elsewhere is not asked to prove it (`look_at_path` left out of `handle_opened`).
+/// of again from elsewhere is not asked to prove it (`challenge_path` left out of `handle_opened`).
 #[test]
 fn who_comes_out_of_a_blackout_elsewhere_is_found_there() {
     over_seeds(20, |seed| {
@@ -106,7 +106,7 @@ fn who_comes_out_of_a_blackout_elsewhere_is_found_there() {
 }
 
 /// Case 8: two seconds of link, five seconds of nothing, again and again. Fails if a silent peer
-/// that is heard of again stays silent (`Manner::Silent` left out of `Connection::open`).
+/// that is heard of again stays silent (`ConnectionState::Silent` left out of `Connection::open`).
 #[test]
 fn two_seconds_in_seven_are_enough() {
     over_seeds(20, |seed| {

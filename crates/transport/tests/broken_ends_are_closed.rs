@@ -19,8 +19,8 @@ fn talking(seed: u64) -> (World, ConnectionId) {
         talk(&mut world, 3);
         world.run_for(Duration::from_millis(30));
     }
-    let rogue = world.connection_of(0).expect("connected");
-    (world, rogue)
+    let attacker = world.connection_of(0).expect("connected");
+    (world, attacker)
 }
 
 fn talk(world: &mut World, peers: usize) {
@@ -39,9 +39,9 @@ fn raw(world: &mut World, body: &[u8]) {
 }
 
 /// Both ends know why, and the others go on.
-fn is_closed(world: &mut World, rogue: ConnectionId) {
+fn is_closed(world: &mut World, attacker: ConnectionId) {
     world.run_for(SECOND);
-    assert_eq!(world.closed(), [(rogue, CloseReason::Violation)]);
+    assert_eq!(world.closed(), [(attacker, CloseReason::Violation)]);
     assert_eq!(world.peers[0].closed(), Some(CloseReason::Violation));
     let before = [1, 2].map(|peer| world.peers[peer].messages().len());
     talk(world, 2);
@@ -88,13 +88,13 @@ fn part(channel: u8, reliable: bool, message: u64, offset: u64, total: u64) -> V
 #[test]
 fn acknowledging_what_was_never_sent() {
     over_seeds(20, |seed| {
-        let (mut world, rogue) = talking(seed);
-        let before = world.server_statistics(rogue);
+        let (mut world, attacker) = talking(seed);
+        let before = world.server_statistics(attacker);
         let ahead = world.random.below(1 << 40);
         raw(&mut world, &received(before.packets_sent + ahead, 0, &[]));
-        let after = world.server_statistics(rogue);
+        let after = world.server_statistics(attacker);
         assert_eq!(after.acknowledged, before.acknowledged);
-        is_closed(&mut world, rogue);
+        is_closed(&mut world, attacker);
     });
 }
 
@@ -110,12 +110,12 @@ fn acknowledging_everything_there_could_be() {
         received(5, 0, &[(0, u64::MAX)]),
         received(5, 0, &[(u64::MAX, u64::MAX); 63]),
     ] {
-        let (mut world, rogue) = talking(1);
-        let before = world.server_statistics(rogue);
+        let (mut world, attacker) = talking(1);
+        let before = world.server_statistics(attacker);
         raw(&mut world, &body);
-        let after = world.server_statistics(rogue);
+        let after = world.server_statistics(attacker);
         assert_eq!(after.acknowledged, before.acknowledged);
-        is_closed(&mut world, rogue);
+        is_closed(&mut world, attacker);
     }
 }
 
@@ -138,11 +138,11 @@ fn speaking_in_tongues() {
         &[4, 0, 0, 1, 1],
     ];
     for body in bodies {
-        let (mut world, rogue) = talking(1);
+        let (mut world, attacker) = talking(1);
         let before = world.received().len();
         raw(&mut world, body);
         assert_eq!(world.received().len(), before, "{body:?}");
-        is_closed(&mut world, rogue);
+        is_closed(&mut world, attacker);
     }
 }
 
@@ -150,28 +150,28 @@ fn speaking_in_tongues() {
 #[test]
 fn parts_of_unreliable_messages_that_never_end() {
     over_seeds(20, |seed| {
-        let (mut world, rogue) = talking(seed);
+        let (mut world, attacker) = talking(seed);
         for message in 0..500 {
             let total = 101 + world.random.below(32_000);
             let channel = 2 + (message % 2) as u8;
             raw(&mut world, &part(channel, false, message, 0, total));
-            assert!(world.server_statistics(rogue).incomplete <= 256 << 10);
+            assert!(world.server_statistics(attacker).incomplete <= 256 << 10);
         }
-        assert!(world.server_statistics(rogue).incomplete > 0);
+        assert!(world.server_statistics(attacker).incomplete > 0);
         world.run_for(5 * SECOND);
-        assert_eq!(world.server_statistics(rogue).incomplete, 0);
+        assert_eq!(world.server_statistics(attacker).incomplete, 0);
         assert_eq!(world.closed(), []);
     });
 }
 
-/// Case 28, where more is begun than may be. Fails if `Receiver::assemble` does not look at the
+/// Case 28, where more is begun than may be. Fails if `ReliableReceiver::assemble` does not look at the
 /// room, or `finish` does not.
 #[test]
 fn parts_of_reliable_messages_that_are_too_many() {
     over_seeds(20, |seed| {
         for whole in [false, true] {
-            let (mut world, rogue) = talking(seed);
-            let mut most = 0;
+            let (mut world, attacker) = talking(seed);
+            let mut max = 0;
             for message in 21..1000u64 {
                 let mut body = part(0, true, message, 0, 2000);
                 if whole {
@@ -181,28 +181,28 @@ fn parts_of_reliable_messages_that_are_too_many() {
                     body.extend_from_slice(&[7; 1000]);
                 }
                 if world.closed().is_empty() {
-                    let held = world.server_statistics(rogue).incomplete;
-                    most = held.max(most);
+                    let held = world.server_statistics(attacker).incomplete;
+                    max = held.max(max);
                     raw(&mut world, &body);
                 }
             }
-            assert!((190_000..=256 << 10).contains(&most), "{most}");
-            is_closed(&mut world, rogue);
+            assert!((190_000..=256 << 10).contains(&max), "{max}");
+            is_closed(&mut world, attacker);
         }
     });
 }
 
 /// Case 28, where a message is begun and then something else is said, or nothing but signs of life.
 /// Fails if nobody sweeps (`is_neglected` left out of `Exchange::handle_timeout`), or if packets have to
-/// be many (`!is_lossy` left out of `Heard::had_time_since`).
+/// be many (`!is_lossy` left out of `ReceiveActivity::had_time_since`).
 #[test]
 fn a_reliable_message_that_is_left_unfinished() {
     over_seeds(20, |seed| {
-        let (mut world, rogue) = talking(seed);
+        let (mut world, attacker) = talking(seed);
         raw(&mut world, &part(1, true, 0, 0, 100_000));
         let begun = world.now;
         // The message, and what it takes to keep track of it.
-        assert_eq!(world.server_statistics(rogue).incomplete, 100_256);
+        assert_eq!(world.server_statistics(attacker).incomplete, 100_256);
         while world.closed().is_empty() {
             match seed % 2 {
                 0 => raw(&mut world, &[3]),
@@ -211,17 +211,17 @@ fn a_reliable_message_that_is_left_unfinished() {
             assert!(world.now <= begun + 5_000_000, "it goes on for ever");
         }
         assert!(world.now >= begun + 4_000_000);
-        is_closed(&mut world, rogue);
+        is_closed(&mut world, attacker);
     });
 }
 
 /// A server can be broken, too. Fails if the client does not close.
 #[test]
 fn a_broken_server_is_left() {
-    let (mut world, rogue) = talking(1);
+    let (mut world, attacker) = talking(1);
     let now = Time::from_micros(world.now);
-    world.server.send_raw(rogue, &[0], now);
+    world.server.send_raw(attacker, &[0], now);
     world.run_for(SECOND);
     assert_eq!(world.peers[0].closed(), Some(CloseReason::Violation));
-    assert_eq!(world.closed(), [(rogue, CloseReason::Violation)]);
+    assert_eq!(world.closed(), [(attacker, CloseReason::Violation)]);
 }

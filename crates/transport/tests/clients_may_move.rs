@@ -9,7 +9,7 @@ use prescient_transport::{ClientEvent, CloseReason, ServerEvent};
 
 /// The round trip is that of a delayed packet each way. One packet in fifty is lost, and of every
 /// one that proves an address there is another 10 ms later. Fails if the server never asks at a new
-/// address (`Server::look_at_path` returning at once), and if it does so for every fifth packet
+/// address (`Server::challenge_path` returning at once), and if it does so for every fifth packet
 /// only.
 #[test]
 fn every_five_seconds_another_address_and_never_a_disconnect() {
@@ -81,7 +81,7 @@ fn without_loss_the_gap_is_two_round_trips_at_most() {
 
 /// Somebody on the way takes packets and sends them on with another sender address, faster than
 /// the original. Fails if `handle_opened` moves at once
-/// (`seat.connection.peer = from` on a newest packet), or if an answer from anywhere proves any
+/// (`client_connection.connection.peer = from` on a newest packet), or if an answer from anywhere proves any
 /// path (`path.address == from` left out of `handle_path_response`).
 #[test]
 fn a_spoofed_sender_moves_nothing() {
@@ -113,11 +113,11 @@ fn a_spoofed_sender_moves_nothing() {
             let seen = world.sent.len();
             world.run_for(Duration::from_millis(20));
             // The questions are shown to the clients, who answer them from where they are.
-            let questions = world.sent[seen..].iter().filter(|sent| sent.to == victim);
-            for question in questions.cloned().collect::<Vec<_>>() {
+            let challenges = world.sent[seen..].iter().filter(|sent| sent.to == victim);
+            for challenge in challenges.cloned().collect::<Vec<_>>() {
                 for peer in 0..3 {
                     let home = world.peers[peer].address;
-                    world.inject(question.from, home, question.bytes.clone(), 1);
+                    world.inject(challenge.from, home, challenge.bytes.clone(), 1);
                 }
             }
         }

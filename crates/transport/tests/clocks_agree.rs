@@ -129,7 +129,7 @@ fn jittery(latency: u64) -> Conditions {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Fails if only the newest echo counts (`self.recent = Some(news)` in `observe`).
+/// Fails if only the newest echo counts (`self.recent = Some(bounds)` in `observe`).
 #[test]
 fn five_seconds_after_the_first_answer_on_every_preset() {
     // What 19 of 20 seeds have to keep.
@@ -161,14 +161,14 @@ fn five_seconds_after_the_first_answer_on_every_preset() {
         }
         errors.sort();
         let part = |twentieths: usize| errors[(errors.len() - 1) * twentieths / 20];
-        let (half, nearly, most) = (part(10), part(19), part(20));
-        println!("{name}: median {half} µs, 19 of 20 within {nearly} µs, most {most} µs");
+        let (half, nearly, max) = (part(10), part(19), part(20));
+        println!("{name}: median {half} µs, 19 of 20 within {nearly} µs, most {max} µs");
         assert!(nearly <= bound, "{name}: {nearly} µs");
         // A single echo is wrong by no more than half of what differs between there and back.
         let conditions = preset.conditions();
         let late = conditions.reordering.map_or(Duration::ZERO, |by| by.by);
         let jitter = (conditions.jitter + late).as_micros() as i64;
-        assert!(most <= jitter / 2 + 2, "{name}: {most} µs");
+        assert!(max <= jitter / 2 + 2, "{name}: {max} µs");
     }
 }
 
@@ -203,7 +203,7 @@ fn a_path_that_is_slower_one_way_hides_half_of_the_difference() {
 }
 
 /// Either clock leaps by an hour, forward or back, or by less than a round trip. Fails if bounds
-/// outlive a contradiction (`recent.or(self.recent).or(Some(news))` at the end of `observe`), or,
+/// outlive a contradiction (`recent.or(self.recent).or(Some(bounds))` at the end of `observe`), or,
 /// for the short leaps, if what is old is kept (`WHILE` of an hour).
 #[test]
 fn leaps_of_either_clock() {
@@ -257,7 +257,7 @@ fn a_blackout_of_a_minute() {
 /// Through connections, with 50 ms of jitter each way, one packet in twenty lost, and clients whose
 /// clocks run a thousandth faster and are an hour ahead. Fails if pings do not ride in packets
 /// (`pinger.is_due` left out of `Exchange::poll_body`), or if they speak of attended time
-/// (`clock: self.attended` in `Attention::advance_both`).
+/// (`clock: self.attended` in `AttendedClock::advance_both`).
 #[test]
 fn clients_know_the_time_of_their_server() {
     over_seeds(20, |seed| {
@@ -285,15 +285,15 @@ fn clients_know_the_time_of_their_server() {
             let (here, there) = (world.client_time(), world.server_time());
             for peer in 0..3 {
                 let client = &mut world.peers[peer].client;
-                let (shown, most) = (
+                let (shown, max) = (
                     client.server_time(here),
                     client.server_time_uncertainty(here),
                 );
                 if tick >= 5 * 30 {
                     let shown = shown.expect("long since").as_micros();
                     let wrong = shown.abs_diff(there.as_micros());
-                    let most = most.expect("long since").as_micros() as u64;
-                    assert!(wrong <= most + 1000, "{wrong} µs, but not {most}");
+                    let max = max.expect("long since").as_micros() as u64;
+                    assert!(wrong <= max + 1000, "{wrong} µs, but not {max}");
                     worst = worst.max(wrong);
                 }
                 assert_eq!(client.server_time_leaps(), 0);
@@ -304,7 +304,7 @@ fn clients_know_the_time_of_their_server() {
 }
 
 /// Nothing is said, and still both ends know how long a round trip takes. Fails if a keep-alive is
-/// no ping (`Kind::KeepAlive` for all in `Connection::wake`).
+/// no ping (`PacketKind::KeepAlive` for all in `Connection::wake`).
 #[test]
 fn round_trips_are_known_of_who_says_nothing() {
     over_seeds(20, |seed| {

@@ -32,8 +32,8 @@ fn all_is_well(world: &mut World) {
     }
 }
 
-/// Fails if a step of the caller's clock counts in full (`Attention::advance` without
-/// `.min(self.longest_step)`).
+/// Fails if a step of the caller's clock counts in full (`AttendedClock::advance` without
+/// `.min(self.max_step)`).
 #[test]
 fn an_hour_forward_or_back_ends_nothing() {
     over_seeds(20, |seed| {
@@ -51,7 +51,7 @@ fn an_hour_forward_or_back_ends_nothing() {
 
 /// The server's machine sleeps for ten minutes; what clients sent lies in its socket. Fails for
 /// the same mutation: the timer is looked at before the socket. Nobody is called silent either,
-/// which fails if a step may be three keep-alives long (`LinkConfig::longest_step`).
+/// which fails if a step may be three keep-alives long (`LinkConfig::max_step`).
 #[test]
 fn ten_minutes_of_sleep_end_nothing_that_woke_together() {
     over_seeds(20, |seed| {

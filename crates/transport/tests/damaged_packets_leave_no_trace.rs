@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{GOOD, Link, World, damage, over_seeds};
 
-/// Fails if `Session::open` does not authenticate the header (`Aad::from(&[])`), and if it notes a
+/// Fails if `PacketProtection::open` does not authenticate the header (`Aad::from(&[])`), and if it notes a
 /// number before it has opened the packet (`self.replay.accept` above `open_in_place`): then the
 /// honest packet that follows is taken for a repeat.
 #[test]

@@ -59,7 +59,7 @@ fn play(world: &mut World, span: Duration) {
     }
 }
 
-fn welcomes(world: &World, peer: usize) -> Vec<PlayerNumber> {
+fn welcomes(world: &World, peer: usize) -> Vec<PlayerId> {
     let events = world.peers[peer].events.iter();
     let welcomes = events.filter_map(|event| match event {
         ClientEvent::Welcome(player) => Some(*player),
@@ -69,7 +69,7 @@ fn welcomes(world: &World, peer: usize) -> Vec<PlayerNumber> {
 }
 
 /// Who is connected and plays, as the server told its game.
-fn truth(world: &World) -> BTreeMap<PlayerNumber, String> {
+fn truth(world: &World) -> BTreeMap<PlayerId, String> {
     let mut players = BTreeMap::new();
     for event in &world.server_events {
         match event {
@@ -148,8 +148,8 @@ fn rosters_are_the_truth_in_the_end() {
     });
 }
 
-/// Fails if a reset does not say so (`Guest::reset` without `self.stage.reset()`), or if the number
-/// of a player changes by it (`guest.player` not looked at in `Host::seat`).
+/// Fails if a reset does not say so (`LobbyPeer::reset` without `self.stage.reset()`), or if the number
+/// of a player changes by it (`lobby_peer.player` not looked at in `LobbyServer::join`).
 #[test]
 fn after_a_reset_everybody_loads_again_and_keeps_its_number() {
     over_seeds(20, |seed| {

@@ -101,7 +101,7 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
 }
 
 /// Case 30: a client whose game does not ask for events any more, though its machine goes on. Fails
-/// if nobody looks for a stall (`look_for_stall` returning `Ok`), or `send` not at what waits.
+/// if nobody looks for a stall (`check_stall` returning `Ok`), or `send` not at what waits.
 #[test]
 fn a_reader_that_stalls_is_refused_and_then_closed() {
     over_seeds(20, |seed| {

@@ -99,12 +99,12 @@ impl Talk {
     }
 
     /// Runs until everything reliable has arrived, and says how long that took.
-    fn settle(&mut self, most: Duration) -> Duration {
+    fn settle(&mut self, max: Duration) -> Duration {
         let start = self.world.now;
         while !self.is_settled(&self.world) {
             self.world.run_for(Duration::from_millis(20));
             let took = Duration::from_micros(self.world.now - start);
-            assert!(took <= most, "not everything arrived in {most:?}");
+            assert!(took <= max, "not everything arrived in {max:?}");
         }
         Duration::from_micros(self.world.now - start)
     }
@@ -170,9 +170,9 @@ fn loses(percent: u64) {
             let within = |good: u64, share: u32| {
                 let expected = percent as f64 / 100.0;
                 let deviation = (expected * (1.0 - expected) / good as f64).sqrt();
-                let most = 5.0 * (deviation + 1.0 / good as f64);
+                let max = 5.0 * (deviation + 1.0 / good as f64);
                 let share = f64::from(share) / 1e6;
-                assert!((share - expected).abs() <= most, "{share} of {good}");
+                assert!((share - expected).abs() <= max, "{share} of {good}");
             };
             within(statistics.packets_received, statistics.loss_received());
             within(statistics.acknowledged, statistics.loss_sent());
@@ -186,14 +186,14 @@ fn without_loss() {
     loses(0);
 }
 
-/// Fails if what was lost is not sent again (`Sender::lost` returning at once).
+/// Fails if what was lost is not sent again (`ReliableSender::lost` returning at once).
 #[test]
 fn through_one_percent_of_loss() {
     loses(1);
 }
 
 /// Fails if messages do not wait for their turn (`self.ordered && …` left out of
-/// `Receiver::finish`).
+/// `ReliableReceiver::finish`).
 #[test]
 fn through_five_percent_of_loss() {
     loses(5);
@@ -206,7 +206,7 @@ fn through_twenty_percent_of_loss() {
 }
 
 /// Fails if what is complete is not remembered (`self.complete.contains` left out of
-/// `Receiver::handle`).
+/// `ReliableReceiver::handle`).
 #[test]
 fn through_fifty_percent_of_loss() {
     loses(50);
@@ -394,7 +394,7 @@ fn the_longest_messages_arrive_on_every_channel() {
 
 /// What is said between two polls shares packets, 64 frames in each, two of which may be about other
 /// things. Fails if a packet is made for each message, and if more frames are put into one
-/// (`MOST_FRAMES` = 128).
+/// (`MAX_FRAMES` = 128).
 #[test]
 fn messages_are_packed_together() {
     let mut talk = Talk::new(1, GOOD);
@@ -503,7 +503,7 @@ fn a_server_knows_whether_something_has_to_wait() {
 }
 
 /// Long messages fill what the other end may hold while it waits for a packet that was lost. Fails if
-/// `Receiver::finish` counts a message that is complete as two, as its parts and as a whole.
+/// `ReliableReceiver::finish` counts a message that is complete as two, as its parts and as a whole.
 #[test]
 fn long_messages_survive_loss() {
     over_seeds(20, |seed| {

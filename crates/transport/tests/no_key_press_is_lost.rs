@@ -34,15 +34,15 @@ impl Player {
         self.input.pressed = Keys::NONE;
         if self.random.below(10) == 0 {
             let key = self.random.below(keys) as u8;
-            let held = self.input.held;
-            if let Some(old) = held
+            let keys_down = self.input.keys_down;
+            if let Some(old) = keys_down
                 .iter()
                 .next()
-                .filter(|_| held.len() == 3 || held.contains(key))
+                .filter(|_| keys_down.len() == 3 || keys_down.contains(key))
             {
-                self.input.held.remove(old);
+                self.input.keys_down.remove(old);
             } else {
-                self.input.held.insert(key);
+                self.input.keys_down.insert(key);
                 self.input.pressed.insert(key);
             }
         }
@@ -165,8 +165,8 @@ fn thirty_percent_lost_and_a_blackout_of_three_seconds() {
             assert_eq!(pressed, arrived, "{keys} keys");
             assert!(pressed.iter().sum::<i32>() > 100);
             assert_eq!(
-                (state.held, state.pointer),
-                (player.input.held, player.input.pointer)
+                (state.keys_down, state.pointer),
+                (player.input.keys_down, player.input.pointer)
             );
         }
     });
@@ -176,7 +176,7 @@ fn thirty_percent_lost_and_a_blackout_of_three_seconds() {
 /// in full (`before = None` in `frame::write`).
 #[test]
 fn what_a_typical_player_costs() {
-    for (loss, most) in [(0, 34.0), (5, 36.0)] {
+    for (loss, max) in [(0, 34.0), (5, 36.0)] {
         let (mut bytes, mut packets) = (0, 0);
         for seed in 0..20 {
             let (mut player, mut link) = (Player::new(seed), Link::new(seed, 0));
@@ -189,7 +189,7 @@ fn what_a_typical_player_costs() {
         }
         let mean = bytes as f64 / packets as f64;
         println!("{loss} % lost: {mean:.1} bytes per packet");
-        assert!(mean <= most, "{mean:.1}");
+        assert!(mean <= max, "{mean:.1}");
     }
 }
 

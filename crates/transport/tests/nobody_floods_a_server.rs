@@ -90,11 +90,11 @@ fn a_packet_says_everything_but_messages_once() {
             &[1, 0, 0, 0, 1, 0, 0, 0],
         ];
         let body = bodies[seed as usize % bodies.len()];
-        let (mut world, [rogue, others @ ..]) = connected(seed);
+        let (mut world, [attacker, others @ ..]) = connected(seed);
         raw(&mut world, body);
         world.run_for(SECOND);
-        assert_eq!(world.closed(), [(rogue, CloseReason::Violation)]);
-        assert_eq!(world.received_from(rogue).count(), 0);
+        assert_eq!(world.closed(), [(attacker, CloseReason::Violation)]);
+        assert_eq!(world.received_from(attacker).count(), 0);
         others_talk(&mut world, 0);
         world.run_for(SECOND);
         others_were_heard(&world, &others, 1);
@@ -102,12 +102,12 @@ fn a_packet_says_everything_but_messages_once() {
 }
 
 /// 64 inputs in each of 500 packets a second, for three seconds. What is too much is joined, so every
-/// press arrives, and none twice. Fails if the allowance is not asked (`most` of `Inputs::handle` is
+/// press arrives, and none twice. Fails if the allowance is not asked (`max` of `Inputs::handle` is
 /// `usize::MAX`), or if what is joined forgets (`pressed.or(…)` in `InputReceiver::take`).
 #[test]
 fn inputs_are_bounded_by_time() {
     over_seeds(20, |seed| {
-        let (mut world, [rogue, others @ ..]) = connected(seed);
+        let (mut world, [attacker, others @ ..]) = connected(seed);
         for packet in 0..1500 {
             raw(&mut world, &inputs(64 * packet, (packet % 251) as u8));
             if packet % 10 == 0 {
@@ -119,16 +119,16 @@ fn inputs_are_bounded_by_time() {
         // The last input has what is left.
         raw(&mut world, &inputs(64 * 1500, 255));
         world.run_for(SECOND);
-        let heard = inputs_of(&world, rogue);
-        let most = INPUTS_PER_SECOND * 6;
-        assert!(heard.len() as u64 <= most, "{} inputs", heard.len());
+        let heard = inputs_of(&world, attacker);
+        let max = INPUTS_PER_SECOND * 6;
+        assert!(heard.len() as u64 <= max, "{} inputs", heard.len());
         let pressed = heard
             .iter()
             .fold(Keys::NONE, |all, input| all.or(input.pressed));
         assert!((0..251).all(|key| pressed.contains(key)), "{pressed:?}");
         let presses = heard.iter().map(|input| input.pressed.len() as u64);
         assert!(presses.sum::<u64>() <= 1501);
-        let joined = world.server_statistics(rogue).joined_inputs;
+        let joined = world.server_statistics(attacker).joined_inputs;
         assert_eq!(joined + heard.len() as u64, 64 * 1501);
         assert_eq!(world.closed(), []);
         others_were_heard(&world, &others, 150);
@@ -140,7 +140,7 @@ fn inputs_are_bounded_by_time() {
 #[test]
 fn messages_are_bounded_by_time() {
     over_seeds(20, |seed| {
-        let (mut world, [rogue, others @ ..]) = connected(seed);
+        let (mut world, [attacker, others @ ..]) = connected(seed);
         // Empty ones of an unreliable channel.
         let body = [0x82, 0].repeat(64);
         for packet in 0..1500 {
@@ -151,10 +151,10 @@ fn messages_are_bounded_by_time() {
             world.run_for(Duration::from_millis(2));
         }
         world.run_for(SECOND);
-        let heard = world.received_from(rogue).count() as u64;
-        let most = MESSAGES_AT_ONCE + 3 * MESSAGES_PER_SECOND;
-        assert!((most / 2..=most).contains(&heard), "{heard} messages");
-        assert!(world.server_statistics(rogue).refused > 1000);
+        let heard = world.received_from(attacker).count() as u64;
+        let max = MESSAGES_AT_ONCE + 3 * MESSAGES_PER_SECOND;
+        assert!((max / 2..=max).contains(&heard), "{heard} messages");
+        assert!(world.server_statistics(attacker).refused > 1000);
         assert_eq!(world.closed(), []);
         others_were_heard(&world, &others, 150);
     });

@@ -24,7 +24,7 @@ fn sending_to_nobody_too_much_or_too_often() {
     let connection = world.connections()[0];
     for channel in (0..4).map(ChannelId) {
         let longest = if channel < ChannelId::UNRELIABLE {
-            LinkConfig::default().longest_message
+            LinkConfig::default().max_message
         } else {
             32 << 10
         };
@@ -108,7 +108,7 @@ fn requests_and_blobs_that_make_no_sense() {
     let here = world.connection_of(0).expect("connected");
     let client = &mut world.peers[0].client;
     let asked = client.request(b"", Duration::MAX, now).expect("fits");
-    let long = vec![0; LinkConfig::default().longest_message + 1];
+    let long = vec![0; LinkConfig::default().max_message + 1];
     let too_long = Err(SendError::TooLong {
         length: long.len(),
         limit: long.len() - 1,
@@ -198,7 +198,7 @@ fn configurations_that_cannot_work() {
         inbox: 0,
         inbox_bytes: 0,
         channels: Channels::none(),
-        longest_message: 0,
+        max_message: 0,
         backlog: 0,
         blob_memory: 0,
         messages_per_second: 0,
@@ -219,7 +219,7 @@ fn configurations_that_cannot_work() {
         inbox: usize::MAX,
         inbox_bytes: usize::MAX,
         channels: Channels::default(),
-        longest_message: usize::MAX,
+        max_message: usize::MAX,
         backlog: usize::MAX,
         blob_memory: usize::MAX,
         messages_per_second: u32::MAX,
@@ -255,7 +255,7 @@ fn configurations_that_cannot_work() {
     }
 }
 
-/// Fails if the server insists on a number that is free (a loop in `Server::seat`).
+/// Fails if the server insists on a number that is free (a loop in `Server::accept`).
 #[test]
 fn randomness_that_is_none() {
     let mut world = World::new(1, GOOD);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{GOOD, Link, World, over_seeds};
 
-/// Fails if `Session::open` does not note what it accepted (`self.replay.accept(sequence)`), or if
+/// Fails if `PacketProtection::open` does not note what it accepted (`self.replay.accept(sequence)`), or if
 /// `Replay::is_new` takes what lies behind the window for new (`is_behind(sequence) ||`
 /// instead of `!is_behind(sequence) &&`).
 #[test]

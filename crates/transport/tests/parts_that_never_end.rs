@@ -168,21 +168,21 @@ fn pieces(way: u64, packet: u64, random: &mut Random) -> Vec<u8> {
 }
 
 /// Fails if a message counts for its bytes alone (`MESSAGE_COST` is 0), or if gaps count for nothing
-/// (`MOST_GAPS` is `usize::MAX`).
+/// (`MAX_GAPS` is `usize::MAX`).
 #[test]
 fn what_never_ends_takes_256_kibibytes_of_the_heap() {
     over_seeds(21, |seed| {
         let mut pair = Pair::new(seed);
-        let (mut most, mut packets) = (0, 0);
+        let (mut max, mut packets) = (0, 0);
         while pair.is_open() && packets < 400 {
             let body = pieces(seed % 7, packets, &mut pair.random.clone());
             pair.random.next();
             pair.pass(&body);
-            most = most.max(pair.held);
+            max = max.max(pair.held);
             packets += 1;
         }
-        assert!(most <= 256 << 10, "{most} bytes after {packets} packets");
-        assert!(most > 8000, "{most} bytes: nothing was tried");
+        assert!(max <= 256 << 10, "{max} bytes after {packets} packets");
+        assert!(max > 8000, "{max} bytes: nothing was tried");
         // Whoever went too far was closed, whoever did not is now, or its parts were too old.
         for _ in 0..5 * 50 {
             pair.pass(&[3]);

@@ -58,8 +58,8 @@ fn the_largest_size_is_found_without_a_word_being_lost() {
         let mut world = world(seed, carries, 0);
         world.run_for(10 * SECOND);
         for size in sizes(&world) {
-            let most = carries.min(MAX_DATAGRAM);
-            assert!(size <= most && most - size <= 16, "{carries}: {size}");
+            let max = carries.min(MAX_DATAGRAM);
+            assert!(size <= max && max - size <= 16, "{carries}: {size}");
         }
         for peer in 0..3 {
             assert_eq!(world.statistics(peer).lost, 0);

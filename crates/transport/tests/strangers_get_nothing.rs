@@ -25,7 +25,7 @@ fn spoofed(random: &mut Random, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     requests
 }
 
-/// Fails if the server counts before it has proof (`may_knock` above `baker.made` in
+/// Fails if the server counts before it has proof (`may_knock` above `cookie_key.made` in
 /// `handle_request`).
 #[test]
 fn spoofed_requests_leave_no_state() {
@@ -48,7 +48,7 @@ fn spoofed_requests_leave_no_state() {
 }
 
 /// A cookie that was given to one address is worth nothing at another. Fails if the cookie does
-/// not cover the address (`&[&time, opening]` in `Baker`).
+/// not cover the address (`&[&time, opening]` in `CookieKey`).
 #[test]
 fn a_cookie_cannot_be_lent() {
     over_seeds(20, |seed| {
@@ -65,19 +65,19 @@ fn a_cookie_cannot_be_lent() {
         // Another server, so that the token is not used there yet, with the same cookie key.
         let mut random = Random(seed);
         let start = Time::from_micros(common::START);
-        let mut twin = Server::new(config(), &mut random, start);
+        let mut other_server = Server::new(config(), &mut random, start);
         let then = Time::from_micros(common::START + 60_000);
-        twin.handle_datagram(
+        other_server.handle_datagram(
             address("10.0.0.2:9"),
             &second.bytes,
             then,
             UNIX,
             &mut random,
         );
-        assert_eq!(twin.footprint().connections, 0);
-        twin.handle_datagram(second.from, &second.bytes, then, UNIX, &mut random);
+        assert_eq!(other_server.footprint().connections, 0);
+        other_server.handle_datagram(second.from, &second.bytes, then, UNIX, &mut random);
         assert_eq!(
-            twin.footprint().connections,
+            other_server.footprint().connections,
             1,
             "from its own address it is good"
         );
@@ -87,7 +87,7 @@ fn a_cookie_cannot_be_lent() {
 /// No answer to an address that is not proven is longer than what it answers, whatever comes:
 /// every kind of packet, cut to every length, damaged, repeated. Fails if requests of any length
 /// are answered (`bytes.len() < 10` instead of `!= BASE_DATAGRAM` in `read_request`), and if
-/// `look_at_path` asks twice.
+/// `challenge_path` asks twice.
 #[test]
 fn nothing_is_amplified() {
     over_seeds(20, |seed| {

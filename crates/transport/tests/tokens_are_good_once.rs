@@ -5,7 +5,7 @@ mod common;
 use common::{GOOD, SECOND, UNIX, World, address, config, grant, over_seeds};
 use prescient_transport::*;
 
-/// Fails if the server does not remember tokens (`self.used.remember` in `Server::seat`).
+/// Fails if the server does not remember tokens (`self.used.remember` in `Server::accept`).
 #[test]
 fn one_token_from_many_addresses_is_one_session() {
     over_seeds(20, |seed| {

@@ -2,7 +2,7 @@
 
 use prescient_replication::Client as View;
 
-use crate::Kind;
+use crate::AttackKind;
 
 /// What has to be numbered.
 #[derive(Default)]
@@ -13,49 +13,49 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    pub fn next(&mut self, kind: Kind, view: &mut View) -> Vec<u8> {
+    pub fn next(&mut self, kind: AttackKind, view: &mut View) -> Vec<u8> {
         let mut body = Vec::new();
         match kind {
-            Kind::InputFrames => {
+            AttackKind::InputFrames => {
                 for _ in 0..64 {
                     self.repeated_input(&[], &mut body);
                 }
             }
-            Kind::Inputs => self.repeated_input(&[7; 32], &mut body),
-            Kind::Presses => self.presses(&mut body),
-            Kind::Messages => self.unreliable(&told(view), &mut body),
-            Kind::Singles => message(UNRELIABLE, None, &told(view), &mut body),
-            Kind::Reliable => {
+            AttackKind::Inputs => self.repeated_input(&[7; 32], &mut body),
+            AttackKind::Presses => self.presses(&mut body),
+            AttackKind::Messages => self.unreliable(&told(view), &mut body),
+            AttackKind::Singles => message(UNRELIABLE, None, &told(view), &mut body),
+            AttackKind::Reliable => {
                 let told = told(view);
                 for _ in 0..64 {
                     message(RELIABLE | UNORDERED, Some(self.number), &told, &mut body);
                     self.number += 1;
                 }
             }
-            Kind::Acks => {
+            AttackKind::Acks => {
                 let ack = view.acknowledgement().unwrap_or_else(|| told(view));
                 (0..64).for_each(|_| message(SEQUENCED, None, &ack, &mut body));
             }
-            Kind::States => {
+            AttackKind::States => {
                 let state = [told(view)[0] & 0xf0, 1, 8, 0, 0x84, 0xf4];
                 self.unreliable(&state, &mut body);
             }
-            Kind::Audits => {
+            AttackKind::Audits => {
                 // An answer as if the server had asked.
-                let _ = view.handle(&[QUESTION]);
+                let _ = view.handle(&[AUDIT_REQUEST]);
                 let answer = view.poll_message().unwrap_or_default();
                 let mut short = answer[..2.min(answer.len())].to_vec();
                 short.truncate(2);
                 self.unreliable(&short, &mut body);
             }
-            Kind::Requests => {
+            AttackKind::Requests => {
                 for _ in 0..64 {
-                    let question = [(self.number as u8) & 0x3f];
-                    message(RELIABLE | REQUESTS, Some(self.number), &question, &mut body);
+                    let payload = [(self.number as u8) & 0x3f];
+                    message(RELIABLE | REQUESTS, Some(self.number), &payload, &mut body);
                     self.number += 1;
                 }
             }
-            Kind::Offers => {
+            AttackKind::Offers => {
                 for _ in 0..32 {
                     for said in [0, 2] {
                         let mut about = vec![said];
@@ -67,30 +67,30 @@ impl Bodies {
                     self.blob += 1;
                 }
             }
-            Kind::Fragments => {
+            AttackKind::Fragments => {
                 for _ in 0..64 {
                     // Numbers beyond the window would close the connection.
                     let channel = UNORDERED;
-                    body.push(MESSAGE | RELIABLE | PART | channel);
+                    body.push(MESSAGE | RELIABLE | FRAGMENT | channel);
                     number(self.number % 1024, &mut body);
                     body.extend([0, 2, 1, 7]);
                     self.number += 1;
                 }
             }
-            Kind::Reports => {
+            AttackKind::Reports => {
                 for _ in 0..8 {
                     body.extend([2, 127, 0, 0, 63]);
                     body.extend([0; 126]);
                 }
             }
-            Kind::Pings => (0..64).for_each(|_| body.extend([17, 1])),
-            Kind::Empty => body.push(3),
-            Kind::Ungreeted => {
+            AttackKind::Pings => (0..64).for_each(|_| body.extend([17, 1])),
+            AttackKind::Empty => body.push(3),
+            AttackKind::Ungreeted => {
                 let told = told(view);
                 (0..63).for_each(|_| message(UNRELIABLE, None, &told, &mut body));
                 self.repeated_input(&[], &mut body);
             }
-            Kind::Junk | Kind::Handshakes => unreachable!("no client sends these"),
+            AttackKind::Junk | AttackKind::Handshakes => unreachable!("no client sends these"),
         }
         body
     }
@@ -119,9 +119,9 @@ impl Bodies {
         body.push(19);
         number(self.tick, body);
         body.push(28);
-        for place in 0..28 {
+        for index in 0..28 {
             body.push(1 << 1 | 1 << 3);
-            number(self.tick + place, body);
+            number(self.tick + index, body);
             body.push(32);
             body.extend([0xff; 32]);
         }
@@ -130,7 +130,7 @@ impl Bodies {
 
 /// An event for the game without a payload.
 fn told(view: &View) -> Vec<u8> {
-    view.tell(None, b"").expect("it is about nothing")
+    view.send_event(None, b"").expect("it is about nothing")
 }
 
 fn message(kind: u8, count: Option<u64>, said: &[u8], body: &mut Vec<u8>) {
@@ -152,11 +152,11 @@ fn number(mut number: u64, body: &mut Vec<u8>) {
 
 const MESSAGE: u8 = 0x80;
 const RELIABLE: u8 = 0x40;
-const PART: u8 = 0x20;
+const FRAGMENT: u8 = 0x20;
 const UNORDERED: u8 = 1;
 const UNRELIABLE: u8 = 2;
 const SEQUENCED: u8 = 3;
 const REQUESTS: u8 = 14;
 const BLOBS: u8 = 15;
 /// The message by which a server asks what is shown.
-const QUESTION: u8 = 0x4f;
+const AUDIT_REQUEST: u8 = 0x4f;

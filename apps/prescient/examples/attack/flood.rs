@@ -37,8 +37,8 @@ pub fn handshakes(server: SocketAddr, rate: f64, span: Duration) -> Sent {
 fn send(server: SocketAddr, datagram: &[u8], rate: f64, span: Duration) -> Sent {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let state = UdpSocketState::new(UdpSockRef::from(&socket)).expect("a socket");
-    let most = (65_000 / datagram.len()).min(state.max_gso_segments());
-    let batch = datagram.repeat(most);
+    let segments = (65_000 / datagram.len()).min(state.max_gso_segments());
+    let batch = datagram.repeat(segments);
     let transmit = Transmit {
         destination: server,
         ecn: None,
@@ -55,7 +55,7 @@ fn send(server: SocketAddr, datagram: &[u8], rate: f64, span: Duration) -> Sent 
             continue;
         }
         if state.try_send(UdpSockRef::from(&socket), &transmit).is_ok() {
-            sent.packets += most as u64;
+            sent.packets += segments as u64;
             sent.bytes += batch.len() as u64;
         }
     }

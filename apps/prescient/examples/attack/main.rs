@@ -11,9 +11,9 @@
 //! honest client in this process saw before and during the attack: ticks a second, and the time
 //! between two of them. `./check holes` runs all kinds. It reaches servers on this machine only.
 
+mod attacker;
 mod bodies;
 mod flood;
-mod rogue;
 mod witness;
 
 #[expect(dead_code, reason = "an attacker needs the schema alone")]
@@ -32,7 +32,7 @@ struct Options {
     /// The server.
     address: SocketAddr,
     /// What to send.
-    kind: Kind,
+    kind: AttackKind,
     /// Megabits a second of UDP payload; 0 for as many as possible.
     #[arg(long, default_value_t = 10.0)]
     mbit: f64,
@@ -43,7 +43,7 @@ struct Options {
 
 /// What is sent. Whatever can be repeated in a packet is, as often as fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum AttackKind {
     /// Packets of 64 input frames of 64 inputs.
     InputFrames,
     /// Packets of one frame of 64 inputs, each with 32 bytes of fields.
@@ -93,9 +93,9 @@ fn main() {
         mbit => mbit * 1e6 / 8.0,
     };
     let sent = match options.kind {
-        Kind::Junk => flood::junk(options.address, rate, span),
-        Kind::Handshakes => flood::handshakes(options.address, rate, span),
-        kind => rogue::attack(options.address, kind, rate, span),
+        AttackKind::Junk => flood::junk(options.address, rate, span),
+        AttackKind::Handshakes => flood::handshakes(options.address, rate, span),
+        kind => attacker::attack(options.address, kind, rate, span),
     };
     let during = watching.join().expect("it does not panic");
     println!(

@@ -59,8 +59,8 @@ impl Witness {
         }
         gaps.sort_by(f64::total_cmp);
         let at = |share: f64| {
-            let place = (gaps.len() as f64 * share) as usize;
-            gaps.get(place.min(gaps.len().saturating_sub(1)))
+            let index = (gaps.len() as f64 * share) as usize;
+            gaps.get(index.min(gaps.len().saturating_sub(1)))
                 .copied()
                 .unwrap_or(0.0)
         };

@@ -13,7 +13,7 @@ use super::truth::{Shown, Truth, Verdict};
 pub struct Board {
     notes: Mutex<Notes>,
     /// Something was written that somebody may wait for.
-    news: Condvar,
+    changed: Condvar,
 }
 
 /// What stands on the board.
@@ -92,7 +92,7 @@ impl Board {
                 views: links.into_iter().map(view).collect(),
                 is_over: false,
             }),
-            news: Condvar::new(),
+            changed: Condvar::new(),
         }
     }
 
@@ -104,7 +104,7 @@ impl Board {
     /// Writes something that others wait for.
     pub fn write(&self, change: impl FnOnce(&mut Notes)) {
         change(&mut self.read());
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 
     /// Writes how a client fares, which nobody waits for.
@@ -118,7 +118,7 @@ impl Board {
     /// Waits until the truth is newer than this tick or the demo is over.
     pub fn wait_beyond(&self, tick: Option<Tick>) -> MutexGuard<'_, Notes> {
         let same = |notes: &mut Notes| notes.truth.tick() == tick && !notes.is_over;
-        let waited = self.news.wait_while(self.read(), same);
+        let waited = self.changed.wait_while(self.read(), same);
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,18 +131,18 @@ impl Board {
 /// The latest taps on the water, each with a place.
 #[derive(Debug, Default)]
 pub struct Ripples {
-    places: VecDeque<[i64; 2]>,
+    positions: VecDeque<[i64; 2]>,
     /// How many there ever were.
     count: u64,
 }
 
 impl Ripples {
     /// One more.
-    pub fn push(&mut self, place: [i64; 2]) {
-        if self.places.len() == MOST_RIPPLES {
-            self.places.pop_front();
+    pub fn push(&mut self, position: [i64; 2]) {
+        if self.positions.len() == MAX_RIPPLES {
+            self.positions.pop_front();
         }
-        self.places.push_back(place);
+        self.positions.push_back(position);
         self.count += 1;
     }
 
@@ -154,12 +154,12 @@ impl Ripples {
     /// Those after so many, as far as they are remembered.
     pub fn since(&self, count: u64) -> impl Iterator<Item = [i64; 2]> {
         let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
-        let known = self.places.len().saturating_sub(new);
-        self.places.iter().skip(known).copied()
+        let known = self.positions.len().saturating_sub(new);
+        self.positions.iter().skip(known).copied()
     }
 }
 
-const MOST_RIPPLES: usize = 64;
+const MAX_RIPPLES: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -174,6 +174,6 @@ mod tests {
         }
         assert_eq!(ripples.since(98).collect::<Vec<_>>(), [[98, 0], [99, 0]]);
         assert_eq!(ripples.since(100).count(), 0);
-        assert_eq!(ripples.since(0).count(), MOST_RIPPLES);
+        assert_eq!(ripples.since(0).count(), MAX_RIPPLES);
     }
 }

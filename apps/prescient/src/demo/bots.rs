@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use prescient::{
-    About, Change, Client, ClientEvent, ClientId, ConnectToken, Grant, JoinError, Object, Tick,
-    TokenKey, UnixTime, protocol,
+    About, Change, Client, ClientEvent, ClientId, ConnectToken, EntityHandle, Grant, JoinError,
+    Tick, TokenKey, UnixTime, protocol,
 };
 use prescient_net::{Clock, OpenError, SystemEntropy};
 use prescient_sim::link::UdpConditioner;
@@ -20,7 +20,7 @@ use prescient_transport::{Time, TokenError};
 use super::board::{Board, Figures, ViewState};
 use super::creature::{Creature, schema};
 use super::links::Link;
-use super::stage::TAPPED;
+use super::server::TAPPED;
 use super::truth::{Shown, row_of};
 
 /// Why a client could not be started.
@@ -145,19 +145,19 @@ impl Bot {
                 ClientEvent::Resumed => self.state = ViewState::Live,
                 ClientEvent::Failed(_) | ClientEvent::Left(_) => is_gone = true,
                 ClientEvent::Change(Change::Event {
-                    about: About::Object(object),
+                    about: About::Entity(entity),
                     ..
-                }) => heard.extend(self.row(object).map(|row| [row[0], row[1]])),
+                }) => heard.extend(self.row(entity).map(|row| [row[0], row[1]])),
                 _ => {}
             }
         }
         let tick = self.client.tick();
         let shown = (tick != self.judged).then(|| {
-            let objects = self.client.objects();
-            let shown = objects.filter_map(|object| {
+            let entities = self.client.entities();
+            let shown = entities.filter_map(|entity| {
                 Some(Shown {
-                    row: self.row(object)?,
-                    tick: self.client.view().tick_of(object, 0)?,
+                    row: self.row(entity)?,
+                    tick: self.client.view().tick_of(entity, 0)?,
                 })
             });
             shown.collect::<Vec<_>>()
@@ -170,7 +170,9 @@ impl Bot {
                 (view.tick, view.shown) = (Some(tick), shown);
             }
             (view.state, view.figures) = (self.state, self.figures);
-            heard.into_iter().for_each(|place| view.ripples.push(place));
+            heard
+                .into_iter()
+                .for_each(|position| view.ripples.push(position));
         });
         if is_gone {
             return self.join_again(now);
@@ -188,18 +190,18 @@ impl Bot {
 
     /// Taps on something, and decides when to do so again.
     fn tap(&mut self, now: Time) {
-        let objects: Vec<Object> = self.client.objects().collect();
-        if !objects.is_empty() {
-            let which = self.random.range(0, objects.len() as i64) as usize;
+        let entities: Vec<EntityHandle> = self.client.entities().collect();
+        if !entities.is_empty() {
+            let which = self.random.range(0, entities.len() as i64) as usize;
             // A connection that has no room is in trouble enough; there will be another tap.
-            let _ = self.client.tell(Some(objects[which]), TAPPED);
+            let _ = self.client.send_event(Some(entities[which]), TAPPED);
         }
         let pause = self.random.range(2_000, 7_000) as u64;
         self.taps_at = now.after(Duration::from_millis(pause));
     }
 
-    fn row(&self, object: Object) -> Option<Vec<i64>> {
-        let creature: Option<Creature> = self.client.get(object);
+    fn row(&self, entity: EntityHandle) -> Option<Vec<i64>> {
+        let creature: Option<Creature> = self.client.get(entity);
         creature.as_ref().map(row_of)
     }
 
@@ -283,7 +285,7 @@ mod tests {
             let now = bots.clock.now();
             bots.bots[0].look(0, now, &board).expect("a client");
             let figures = board.read().views[0].figures;
-            let peers: Vec<_> = server.stage().peers().collect();
+            let peers: Vec<_> = server.peers().collect();
             match (joined, figures.drops) {
                 (1, 0) if figures.bytes > 1000 => {
                     bytes_before = figures.bytes;

@@ -1,6 +1,6 @@
 //! What lives in the pond, as both ends know it.
 
-use prescient::schema::Kind as FieldKind;
+use prescient::schema::FieldKind;
 use prescient::{Schema, State};
 
 /// Whatever lives in the pond.
@@ -8,15 +8,15 @@ use prescient::{Schema, State};
 pub struct Creature {
     /// Where it is.
     #[state(step = 0.0625, position)]
-    pub place: [f32; 2],
+    pub position: [f32; 2],
     /// How far it gets in a tick.
-    #[state(step = 0.0625, velocity_of = "place", per_tick)]
+    #[state(step = 0.0625, velocity_of = "position", per_tick)]
     pub velocity: [f32; 2],
     /// What a tap did to it.
     pub mood: Mood,
     /// What it is.
     #[state(only_on_spawn)]
-    pub kind: Kind,
+    pub kind: CreatureKind,
     /// Which it is.
     #[state(only_on_spawn)]
     pub number: u16,
@@ -34,7 +34,7 @@ pub enum Mood {
 
 /// The page has a drawing for each.
 #[derive(State, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum CreatureKind {
     /// Small and quick.
     #[default]
     Minnow,

@@ -10,7 +10,7 @@ mod links;
 mod page;
 mod plane;
 mod pond;
-mod stage;
+mod server;
 mod truth;
 
 use std::io;
@@ -30,7 +30,7 @@ use bots::{BotError, Bots};
 use creature::raw_bytes;
 use page::Page;
 use pond::HZ;
-use stage::Stage;
+use server::DemoServer;
 use truth::Verdict;
 
 /// Options of `prescient demo`.
@@ -97,16 +97,16 @@ pub enum DemoError {
 pub fn demo(options: &DemoOptions) -> Result<(), DemoError> {
     let interrupt = Interrupt::listen()?;
     let key = key_from_text(&new_key(&mut SystemEntropy::new()?))?;
-    let stage = Stage::open(key.clone())?;
+    let demo_server = DemoServer::open(key.clone())?;
     let links = links::links();
-    let bots = Bots::start(&links, &key, stage.address())?;
+    let bots = Bots::start(&links, &key, demo_server.address())?;
     let board = Arc::new(Board::new(links));
     let page = Page::open(options.port, board.clone()).map_err(DemoError::Page)?;
     let url = page.url();
     introduce(options, &url);
 
     let (here, there) = (board.clone(), board.clone());
-    let serving = start("server", move || stage.run(&here))?;
+    let serving = start("server", move || demo_server.run(&here))?;
     let looking = start("clients", move || bots.run(&there))?;
     watch(options, &board, &interrupt, || {
         serving.is_finished() || looking.is_finished()
@@ -156,7 +156,9 @@ fn watch(
     while !has_ended() {
         let passed = clock.now().as_micros();
         let left = seconds.map(|seconds| (seconds * 1_000_000).saturating_sub(passed));
-        let pause = left.map_or(LOOKS_UP, |left| Duration::from_micros(left).min(LOOKS_UP));
+        let pause = left.map_or(POLL_INTERVAL, |left| {
+            Duration::from_micros(left).min(POLL_INTERVAL)
+        });
         if interrupt.wait(pause) || left == Some(0) {
             break;
         }
@@ -248,6 +250,6 @@ impl Totals {
 
 /// Where browsers find the page, unless something else is there.
 const PORT: u16 = 7777;
-const LOOKS_UP: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Microseconds between two lines, where there is no terminal on which one could change.
 const SPEAKS_EVERY: u64 = 10_000_000;

@@ -8,7 +8,7 @@ use std::f32::consts::{PI, TAU};
 
 use prescient_sim::world::Random;
 
-use super::creature::{Creature, Kind, Mood, STEPS};
+use super::creature::{Creature, CreatureKind, Mood, STEPS};
 use super::plane::{angle, course, heading_of, length, minus, plus, scaled, units};
 
 /// The truth.
@@ -21,9 +21,9 @@ pub struct Pond {
 /// A creature, and what only the server knows of it.
 struct Dweller {
     /// In steps, so that nothing is ever rounded on its way to a client.
-    place: [i32; 2],
+    position: [i32; 2],
     velocity: [i32; 2],
-    kind: Kind,
+    kind: CreatureKind,
     /// Until when it is stirred.
     stirred_until: u32,
 }
@@ -35,10 +35,11 @@ impl Pond {
         let mut dwellers = Vec::new();
         for (kind, count) in POPULATION {
             for _ in 0..count {
-                let place = SIZE.map(|side| random.range(40, i64::from(side) - 40) as i32 * STEPS);
+                let position =
+                    SIZE.map(|side| random.range(40, i64::from(side) - 40) as i32 * STEPS);
                 let heading = random.range(0, 628) as f32 / 100.0;
                 dwellers.push(Dweller {
-                    place,
+                    position,
                     velocity: course(heading, speed(kind)),
                     kind,
                     stirred_until: 0,
@@ -56,7 +57,7 @@ impl Pond {
     /// Everything that is there, by its number.
     pub fn creatures(&self) -> Vec<Creature> {
         let creature = |(number, dweller): (usize, &Dweller)| Creature {
-            place: dweller.place.map(units),
+            position: dweller.position.map(units),
             velocity: dweller.velocity.map(units),
             mood: match dweller.stirred_until > self.tick {
                 true => Mood::Stirred,
@@ -76,11 +77,11 @@ impl Pond {
             let dweller = &mut self.dwellers[number];
             dweller.velocity = velocity;
             for (axis, side) in SIZE.into_iter().enumerate() {
-                let next = dweller.place[axis] + dweller.velocity[axis];
+                let next = dweller.position[axis] + dweller.velocity[axis];
                 if !(0..=side * STEPS).contains(&next) {
                     dweller.velocity[axis] = -dweller.velocity[axis];
                 }
-                dweller.place[axis] += dweller.velocity[axis];
+                dweller.position[axis] += dweller.velocity[axis];
             }
         }
     }
@@ -90,13 +91,13 @@ impl Pond {
         let Some(tapped) = self.dwellers.get(number) else {
             return;
         };
-        let (centre, kind) = (tapped.place.map(units), tapped.kind);
+        let (centre, kind) = (tapped.position.map(units), tapped.kind);
         if !is_fish(kind) {
-            let span = if kind == Kind::Lily { 90 } else { 45 };
+            let span = if kind == CreatureKind::Lily { 90 } else { 45 };
             self.dwellers[number].stirred_until = self.tick + span;
         }
         for (other, dweller) in self.dwellers.iter_mut().enumerate() {
-            let away = minus(dweller.place.map(units), centre);
+            let away = minus(dweller.position.map(units), centre);
             if !is_fish(dweller.kind) || length(away) > STARTLED {
                 continue;
             }
@@ -116,12 +117,12 @@ impl Pond {
         let stirred = dweller.stirred_until > self.tick;
         let heading = heading_of(dweller.velocity.map(units));
         match kind {
-            Kind::Lily => [0, 0],
-            Kind::Turtle if stirred => [0, 0],
-            Kind::Turtle if dweller.velocity == [0, 0] || self.random.chance(2_500) => {
+            CreatureKind::Lily => [0, 0],
+            CreatureKind::Turtle if stirred => [0, 0],
+            CreatureKind::Turtle if dweller.velocity == [0, 0] || self.random.chance(2_500) => {
                 course(self.random.range(0, 628) as f32 / 100.0, speed(kind))
             }
-            Kind::Turtle => dweller.velocity,
+            CreatureKind::Turtle => dweller.velocity,
             _ if stirred => dweller.velocity,
             _ if dweller.stirred_until == self.tick => course(heading, speed(kind)),
             _ if (self.tick + number as u32).is_multiple_of(THINKS_EVERY) => {
@@ -139,14 +140,14 @@ impl Pond {
     /// others and not ashore.
     fn wish(&self, number: usize) -> f32 {
         let own = &self.dwellers[number];
-        let place = own.place.map(units);
-        let goal = minus(self.goal(own.kind), place);
+        let position = own.position.map(units);
+        let goal = minus(self.goal(own.kind), position);
         let mut wish = scaled(
             goal,
             (length(goal) / 160.0).min(1.0) / length(goal).max(1.0),
         );
         for (other, dweller) in self.dwellers.iter().enumerate() {
-            let apart = minus(place, dweller.place.map(units));
+            let apart = minus(position, dweller.position.map(units));
             let distance = length(apart);
             if other == number || !is_fish(dweller.kind) || distance > 80.0 {
                 continue;
@@ -161,17 +162,17 @@ impl Pond {
         }
         for (axis, &side) in SIZE.iter().enumerate() {
             let side = side as f32;
-            wish[axis] += ((50.0 - place[axis]) / 25.0).max(0.0);
-            wish[axis] -= ((place[axis] - side + 50.0) / 25.0).max(0.0);
+            wish[axis] += ((50.0 - position[axis]) / 25.0).max(0.0);
+            wish[axis] -= ((position[axis] - side + 50.0) / 25.0).max(0.0);
         }
         heading_of(wish)
     }
 
     /// Where a shoal is heading: along a figure of eight, one behind the other.
-    fn goal(&self, kind: Kind) -> [f32; 2] {
+    fn goal(&self, kind: CreatureKind) -> [f32; 2] {
         let start = match kind {
-            Kind::Minnow => 0.0,
-            Kind::Perch => TAU / 3.0,
+            CreatureKind::Minnow => 0.0,
+            CreatureKind::Perch => TAU / 3.0,
             _ => TAU * 2.0 / 3.0,
         };
         let along = start + TAU * self.tick as f32 / ROUND;
@@ -186,34 +187,34 @@ impl Pond {
 /// Lilies that would lie on top of each other are moved.
 fn keep_lilies_apart(dwellers: &mut [Dweller], random: &mut Random) {
     let mut taken: Vec<[f32; 2]> = Vec::new();
-    for lily in (dwellers.iter_mut()).filter(|dweller| dweller.kind == Kind::Lily) {
+    for lily in (dwellers.iter_mut()).filter(|dweller| dweller.kind == CreatureKind::Lily) {
         for _ in 0..50 {
-            let place = lily.place.map(units);
+            let position = lily.position.map(units);
             if taken
                 .iter()
-                .all(|other| length(minus(place, *other)) > 46.0)
+                .all(|other| length(minus(position, *other)) > 46.0)
             {
                 break;
             }
-            lily.place = SIZE.map(|side| random.range(30, i64::from(side) - 30) as i32 * STEPS);
+            lily.position = SIZE.map(|side| random.range(30, i64::from(side) - 30) as i32 * STEPS);
         }
         lily.velocity = [0, 0];
-        taken.push(lily.place.map(units));
+        taken.push(lily.position.map(units));
     }
 }
 
-fn is_fish(kind: Kind) -> bool {
-    !matches!(kind, Kind::Turtle | Kind::Lily)
+fn is_fish(kind: CreatureKind) -> bool {
+    !matches!(kind, CreatureKind::Turtle | CreatureKind::Lily)
 }
 
 /// Units per tick.
-fn speed(kind: Kind) -> f32 {
+fn speed(kind: CreatureKind) -> f32 {
     match kind {
-        Kind::Minnow => 2.1,
-        Kind::Perch => 1.7,
-        Kind::Carp => 1.25,
-        Kind::Turtle => 0.5,
-        Kind::Lily => 0.0,
+        CreatureKind::Minnow => 2.1,
+        CreatureKind::Perch => 1.7,
+        CreatureKind::Carp => 1.25,
+        CreatureKind::Turtle => 0.5,
+        CreatureKind::Lily => 0.0,
     }
 }
 
@@ -222,12 +223,12 @@ pub const SIZE: [i32; 2] = [960, 600];
 /// Ticks per second.
 pub const HZ: u32 = 30;
 /// Two hundred altogether.
-const POPULATION: [(Kind, usize); 5] = [
-    (Kind::Lily, 28),
-    (Kind::Turtle, 6),
-    (Kind::Carp, 24),
-    (Kind::Perch, 50),
-    (Kind::Minnow, 92),
+const POPULATION: [(CreatureKind, usize); 5] = [
+    (CreatureKind::Lily, 28),
+    (CreatureKind::Turtle, 6),
+    (CreatureKind::Carp, 24),
+    (CreatureKind::Perch, 50),
+    (CreatureKind::Minnow, 92),
 ];
 /// Ticks in which shoals come around.
 const ROUND: f32 = 1400.0;
@@ -259,8 +260,8 @@ mod tests {
             let now = pond.creatures();
             for (was, is) in before.iter().zip(&now) {
                 for (axis, side) in SIZE.into_iter().enumerate() {
-                    assert!((0.0..=side as f32).contains(&is.place[axis]), "{is:?}");
-                    assert_eq!(is.place[axis], was.place[axis] + is.velocity[axis]);
+                    assert!((0.0..=side as f32).contains(&is.position[axis]), "{is:?}");
+                    assert_eq!(is.position[axis], was.position[axis] + is.velocity[axis]);
                 }
             }
             before = now;

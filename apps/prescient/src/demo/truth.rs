@@ -12,7 +12,7 @@ pub type Row = Vec<i64>;
 /// The recent truth.
 #[derive(Debug, Default)]
 pub struct Truth {
-    moments: VecDeque<Moment>,
+    ticks: VecDeque<TickTruth>,
 }
 
 /// A creature as a client shows it.
@@ -26,7 +26,7 @@ pub struct Shown {
 
 /// The truth of a tick.
 #[derive(Debug)]
-struct Moment {
+struct TickTruth {
     tick: Tick,
     /// By number.
     rows: Vec<Row>,
@@ -47,20 +47,20 @@ pub struct Verdict {
 impl Truth {
     /// This is true now.
     pub fn push(&mut self, tick: Tick, rows: Vec<Row>) {
-        if self.moments.len() == DEPTH {
-            self.moments.pop_front();
+        if self.ticks.len() == DEPTH {
+            self.ticks.pop_front();
         }
-        self.moments.push_back(Moment { tick, rows });
+        self.ticks.push_back(TickTruth { tick, rows });
     }
 
     /// The newest tick.
     pub fn tick(&self) -> Option<Tick> {
-        self.moments.back().map(|moment| moment.tick)
+        self.ticks.back().map(|tick_truth| tick_truth.tick)
     }
 
     /// What is true now.
     pub fn rows(&self) -> &[Row] {
-        self.moments.back().map_or(&[], |moment| &moment.rows)
+        self.ticks.back().map_or(&[], |tick_truth| &tick_truth.rows)
     }
 
     /// Compares what a client shows up to a tick with what was. Nothing is compared with a tick
@@ -83,13 +83,17 @@ impl Truth {
         verdict
     }
 
-    fn at(&self, tick: Tick) -> Option<&Moment> {
-        let at = self.moments.partition_point(|moment| moment.tick < tick);
-        self.moments.get(at).filter(|moment| moment.tick == tick)
+    fn at(&self, tick: Tick) -> Option<&TickTruth> {
+        let at = self
+            .ticks
+            .partition_point(|tick_truth| tick_truth.tick < tick);
+        self.ticks
+            .get(at)
+            .filter(|tick_truth| tick_truth.tick == tick)
     }
 }
 
-impl Moment {
+impl TickTruth {
     /// How many values of a creature were something else.
     fn differing(&self, row: &Row) -> u64 {
         let differing = match self.rows.get(number_of(row)) {

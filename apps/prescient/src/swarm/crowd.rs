@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prescient::{
-    Change, Client, ClientEvent, ClientId, ClientOptions, ConnectToken, Grant, Object, Reconnect,
-    TokenKey, UnixTime, key_from_text,
+    Change, Client, ClientEvent, ClientId, ClientOptions, ConnectToken, EntityHandle, Grant,
+    Reconnect, TokenKey, UnixTime, key_from_text,
 };
 use prescient_net::{Clock, SystemEntropy, resolve};
 use prescient_sim::link::{Conditions, Rate, RecordedLink, UdpConditioner};
@@ -26,13 +26,13 @@ pub struct Seen {
     pub disconnects: u64,
     /// Events that arrived at those who stayed.
     pub events: u64,
-    /// Objects that a client saw in the end, on average.
+    /// Entities that a client saw in the end, on average.
     pub visible: f64,
 }
 
 /// Clients that joined, or are about to.
 pub struct Crowd {
-    seats: Vec<Seat>,
+    members: Vec<Member>,
     ready: Ready,
     /// What those saw who left when it was their turn.
     former: Seen,
@@ -45,7 +45,7 @@ pub struct Crowd {
     relay: Option<UdpConditioner>,
 }
 
-struct Seat {
+struct Member {
     client: Client,
     joined: bool,
     left: bool,
@@ -62,7 +62,7 @@ impl Crowd {
             .chain(servers)
             .collect();
         let mut crowd = Self {
-            seats: Vec::new(),
+            members: Vec::new(),
             ready: Ready::new().map_err(SwarmError::Sockets)?,
             former: Seen::default(),
             count: 0,
@@ -73,15 +73,18 @@ impl Crowd {
         };
         let clock = Clock::start();
         let everybody = options.clients as usize;
-        while crowd.seats.len() < everybody || !crowd.seats.iter().all(|seat| seat.joined) {
+        while crowd.members.len() < everybody || !crowd.members.iter().all(|member| member.joined) {
             let due = clock.now().as_micros() * ARRIVALS_PER_SECOND / 1_000_000;
-            while crowd.seats.len() < everybody && (crowd.seats.len() as u64) <= due {
-                let seat = crowd.newcomer(crowd.seats.len())?;
-                crowd.seats.push(seat);
+            while crowd.members.len() < everybody && (crowd.members.len() as u64) <= due {
+                let member = crowd.newcomer(crowd.members.len())?;
+                crowd.members.push(member);
             }
             crowd.listen();
-            let joined = crowd.seats.iter().filter(|seat| seat.joined).count();
-            let failed = crowd.seats.iter().any(|seat| seat.left && !seat.joined);
+            let joined = crowd.members.iter().filter(|member| member.joined).count();
+            let failed = crowd
+                .members
+                .iter()
+                .any(|member| member.left && !member.joined);
             if failed || clock.now().as_micros() > PATIENCE {
                 let missing = everybody - joined;
                 let clients = options.clients;
@@ -103,7 +106,7 @@ impl Crowd {
     pub fn watch(mut self, options: &SwarmOptions, stop: &AtomicBool) -> Result<Seen, SwarmError> {
         let clock = Clock::start();
         let staying = options.staying() as usize;
-        let turns = self.seats.len() - staying;
+        let turns = self.members.len() - staying;
         let mut gone = 0;
         while !stop.load(Ordering::Relaxed) {
             self.listen();
@@ -116,19 +119,19 @@ impl Crowd {
         }
         let mut all = self.former;
         all.visible = 0.0;
-        let seats = self.seats.len().max(1) as f64;
-        for (number, seat) in self.seats.iter().enumerate() {
-            all.add(seat, number < staying);
-            all.visible += seat.client.objects().count() as f64;
+        let members = self.members.len().max(1) as f64;
+        for (number, member) in self.members.iter().enumerate() {
+            all.add(member, number < staying);
+            all.visible += member.client.entities().count() as f64;
         }
-        all.visible /= seats;
+        all.visible /= members;
         Ok(all)
     }
 
     /// A client leaves, and another comes in its place.
-    fn replace(&mut self, seat: usize) -> Result<(), SwarmError> {
-        let newcomer = self.newcomer(seat)?;
-        let former = std::mem::replace(&mut self.seats[seat], newcomer);
+    fn replace(&mut self, member: usize) -> Result<(), SwarmError> {
+        let newcomer = self.newcomer(member)?;
+        let former = std::mem::replace(&mut self.members[member], newcomer);
         self.former.add(&former, false);
         // To say goodbye takes a while, for which the others cannot wait.
         std::thread::spawn(|| former.client.leave());
@@ -136,7 +139,7 @@ impl Crowd {
     }
 
     /// A client that begins to join, and takes this seat.
-    fn newcomer(&mut self, seat: usize) -> Result<Seat, SwarmError> {
+    fn newcomer(&mut self, member: usize) -> Result<Member, SwarmError> {
         let (number, key, servers) = (self.count, self.key.clone(), self.servers.clone());
         let token = token(number, &key, &servers)?;
         self.count += 1;
@@ -146,9 +149,9 @@ impl Crowd {
             ..ClientOptions::default()
         };
         let client = Client::start_with(token, schema(), options)?;
-        let watched = self.ready.watch(seat, &client);
+        let watched = self.ready.watch(member, &client);
         watched.map_err(SwarmError::Sockets)?;
-        Ok(Seat {
+        Ok(Member {
             client,
             joined: false,
             left: false,
@@ -157,39 +160,39 @@ impl Crowd {
     }
 
     fn listen(&mut self) {
-        for number in self.ready.next(self.seats.len()) {
-            let Some(seat) = self.seats.get_mut(number) else {
+        for number in self.ready.next(self.members.len()) {
+            let Some(member) = self.members.get_mut(number) else {
                 continue;
             };
-            while let Some(event) = seat.client.poll() {
+            while let Some(event) = member.client.poll() {
                 if event == ClientEvent::Reconnected {
                     // It is looked at now and then without it, too.
-                    let _ = self.ready.watch(number, &seat.client);
+                    let _ = self.ready.watch(number, &member.client);
                 }
-                seat.handle(event, self.entities);
+                member.handle(event, self.entities);
             }
         }
     }
 }
 
 impl Seen {
-    fn add(&mut self, seat: &Seat, stayed: bool) {
-        self.checked += seat.seen.checked;
-        self.desyncs += seat.seen.desyncs;
-        self.disconnects += u64::from(seat.left);
-        self.events += if stayed { seat.seen.events } else { 0 };
+    fn add(&mut self, member: &Member, stayed: bool) {
+        self.checked += member.seen.checked;
+        self.desyncs += member.seen.desyncs;
+        self.disconnects += u64::from(member.left);
+        self.events += if stayed { member.seen.events } else { 0 };
     }
 }
 
-impl Seat {
+impl Member {
     fn handle(&mut self, event: ClientEvent, entities: u32) {
         match event {
             ClientEvent::Joined => self.joined = true,
             ClientEvent::Failed(_) | ClientEvent::Left(_) | ClientEvent::Disconnected(_) => {
                 self.left = true;
             }
-            ClientEvent::Change(Change::Created(object) | Change::Updated(object)) => {
-                self.check(object, entities);
+            ClientEvent::Change(Change::Created(entity) | Change::Updated(entity)) => {
+                self.check(entity, entities);
             }
             ClientEvent::Change(Change::Event { .. }) => self.seen.events += 1,
             _ => {}
@@ -197,8 +200,8 @@ impl Seat {
     }
 
     /// Whether what is shown was true at the tick that it is shown as of.
-    fn check(&mut self, object: Object, entities: u32) {
-        let is_true = is_true(&self.client, object, entities);
+    fn check(&mut self, entity: EntityHandle, entities: u32) {
+        let is_true = is_true(&self.client, entity, entities);
         self.seen.checked += u64::from(is_true.is_some());
         self.seen.desyncs += u64::from(is_true == Some(false));
     }

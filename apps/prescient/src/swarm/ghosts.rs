@@ -138,9 +138,9 @@ impl Ghost {
         }
         while let Some(event) = self.net.poll() {
             match event {
-                ClientEvent::Connected { .. } => self.say_hello(),
+                ClientEvent::Connected { .. } => self.send_hello(),
                 ClientEvent::Received(Received::Message { channel, message }) => {
-                    self.hear(channel, message);
+                    self.receive(channel, message);
                 }
                 ClientEvent::Closed(reason) => return Some(reason),
                 ClientEvent::Failed(_) => return Some(CloseReason::TimedOut),
@@ -150,7 +150,7 @@ impl Ghost {
         None
     }
 
-    fn say_hello(&mut self) {
+    fn send_hello(&mut self) {
         while let Some(message) = self.view.poll_message() {
             let sent = |client: &mut prescient_transport::Client, now| {
                 client.send(ChannelId::ORDERED, &message, now)
@@ -160,7 +160,7 @@ impl Ghost {
         }
     }
 
-    fn hear(&mut self, channel: ChannelId, mut message: Vec<u8>) {
+    fn receive(&mut self, channel: ChannelId, mut message: Vec<u8>) {
         if channel == ChannelId::ORDERED {
             // That it is welcome comes first.
             let _ = self.view.handle(&message);

@@ -27,10 +27,10 @@ pub struct SwarmOptions {
     /// Clients.
     #[arg(long, default_value_t = 50)]
     pub clients: u32,
-    /// Objects in the world.
+    /// Entities in the world.
     #[arg(long, default_value_t = 1000)]
     pub entities: u32,
-    /// Objects that each client sees, about.
+    /// Entities that each client sees, about.
     #[arg(long, default_value_t = 100)]
     pub visible: u32,
     /// Ticks a second.
@@ -231,7 +231,7 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         return;
     }
     println!("values checked                    {}", seen.checked);
-    println!("objects seen by a client          {:.0}", seen.visible);
+    println!("entities seen by a client          {:.0}", seen.visible);
     for (name, value) in all.as_object().into_iter().flatten() {
         println!("{:<33} {value}", name.replace('_', " "));
     }

@@ -37,14 +37,14 @@ impl Ready {
         not(unix),
         expect(unused_variables, clippy::unused_self, reason = "all are polled")
     )]
-    pub fn watch(&mut self, seat: usize, client: &Client) -> std::io::Result<()> {
+    pub fn watch(&mut self, member: usize, client: &Client) -> std::io::Result<()> {
         #[cfg(unix)]
-        self.sockets.watch(seat, client)?;
+        self.sockets.watch(member, client)?;
         Ok(())
     }
 
     /// Pauses for a moment, and says which of so many seats are to be polled.
-    pub fn next(&mut self, seats: usize) -> Vec<usize> {
+    pub fn next(&mut self, members: usize) -> Vec<usize> {
         #[expect(
             clippy::disallowed_methods,
             reason = "whoever sleeps in a socket is woken by the server"
@@ -53,7 +53,7 @@ impl Ready {
         let now = self.clock.now();
         if now >= self.all || cfg!(not(unix)) {
             self.all = now.after(ALL_EVERY);
-            return (0..seats).collect();
+            return (0..members).collect();
         }
         #[cfg(unix)]
         return self.sockets.readable();
@@ -86,11 +86,11 @@ mod sockets {
         }
 
         /// A socket that is closed is no longer watched.
-        pub fn watch(&mut self, seat: usize, client: &Client) -> io::Result<()> {
+        pub fn watch(&mut self, member: usize, client: &Client) -> io::Result<()> {
             match client.socket() {
                 Some(socket) => self.poll.registry().register(
                     &mut SourceFd(&socket.as_raw_fd()),
-                    Token(seat),
+                    Token(member),
                     Interest::READABLE,
                 ),
                 None => Ok(()),
@@ -103,7 +103,7 @@ mod sockets {
             // A signal ends it early, and then everything waits until the next time.
             let _ = self.poll.poll(&mut self.events, Some(Duration::ZERO));
             let tokens = self.events.iter().map(mio::event::Event::token);
-            tokens.map(|Token(seat)| seat).collect()
+            tokens.map(|Token(member)| member).collect()
         }
     }
 }

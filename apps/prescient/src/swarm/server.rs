@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use prescient::{
-    CloseReason, Distance, Limits, PeerId, Place, Ref, Server, ServerEvent, ServerOptions,
+    CloseReason, Distance, Limits, PeerId, Position, Ref, Server, ServerEvent, ServerOptions,
     WorldError, key_from_text,
 };
 use prescient_net::Clock;
@@ -61,7 +61,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let read = io::stdin().lock().read_line(&mut key);
     read.map_err(|error| ServeError::Key(error.to_string()))?;
     let key = key_from_text(key.trim()).map_err(|error| ServeError::Key(error.to_string()))?;
-    let sight = reach(options.visible);
+    let distance = reach(options.visible);
     let mut settings = ServerOptions {
         limits: Limits {
             connections: 2 * (options.clients + options.ghosts) as usize + 8,
@@ -71,8 +71,8 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         },
         ..ServerOptions::default()
     };
-    settings.replication.cell = sight / 2.0;
-    let policy = Distance::new(sight, sight * 1.1);
+    settings.replication.grid_cell = distance / 2.0;
+    let policy = Distance::new(distance, distance * 1.1);
     let server = Server::bind("127.0.0.1:0", key, schema(), policy, settings)?;
     if let Some(address) = server.address() {
         println!("{address}");
@@ -83,7 +83,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         let _ = io::stdin().lock().read_to_end(&mut Vec::new());
         noticed.store(true, Ordering::Relaxed);
     });
-    let mut stage = Stage {
+    let mut swarm_server = SwarmServer {
         server,
         options: options.clone(),
         walkers: Vec::new(),
@@ -94,11 +94,11 @@ pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         tick: 0,
         spans: Delays::default(),
     };
-    stage.run(&left)?;
+    swarm_server.run(&left)?;
     Ok(())
 }
 
-struct Stage {
+struct SwarmServer {
     server: Server,
     options: ServeOptions,
     walkers: Vec<Ref<Walker>>,
@@ -114,19 +114,19 @@ struct Stage {
     spans: Delays,
 }
 
-impl Stage {
+impl SwarmServer {
     fn run(&mut self, left: &AtomicBool) -> Result<(), WorldError> {
         let clock = Clock::start();
         let every = Duration::from_micros(1_000_000 / u64::from(self.options.hz));
         let mut due = clock.now();
-        let mut part = Part::Gathering;
+        let mut phase = Phase::Gathering;
         let mut report = json!({});
         while !left.load(Ordering::Relaxed) {
             let begun = clock.now();
-            let is_over = matches!(part, Part::Quiet(_) | Part::Over);
+            let is_over = matches!(phase, Phase::Quiet(_) | Phase::Over);
             self.step(!is_over)?;
             self.spans.push(clock.now().since(begun));
-            part = self.advance(part, clock.now(), &mut report);
+            phase = self.advance(phase, clock.now(), &mut report);
             due = due.after(every).max(clock.now());
             self.server.wait(due.since(clock.now()));
         }
@@ -134,36 +134,36 @@ impl Stage {
     }
 
     /// Goes on to the next part when this one is over.
-    fn advance(&mut self, part: Part, now: Time, report: &mut Value) -> Part {
+    fn advance(&mut self, phase: Phase, now: Time, report: &mut Value) -> Phase {
         let span = Duration::from_secs(u64::from(self.options.seconds));
         let haunted = self.options.ghosts > 0;
-        match part {
-            Part::Gathering if self.joined >= self.options.clients && haunted => {
-                Part::Before(self.mark(now))
+        match phase {
+            Phase::Gathering if self.joined >= self.options.clients && haunted => {
+                Phase::Before(self.mark(now))
             }
-            Part::Gathering if self.joined >= self.options.clients => {
-                Part::Measured(self.mark(now))
+            Phase::Gathering if self.joined >= self.options.clients => {
+                Phase::Measured(self.mark(now))
             }
-            Part::Before(mark) if now.since(mark.since) >= span => {
+            Phase::Before(mark) if now.since(mark.since) >= span => {
                 report["before"] = self.report(&mark, now);
                 println!("{GHOSTS_COME}");
-                Part::Arriving(now)
+                Phase::Arriving(now)
             }
             // Those that are closed come again, so that they need not all be there at once.
-            Part::Arriving(since)
+            Phase::Arriving(since)
                 if self.ghosts.len() * 10 >= self.options.ghosts as usize * 9
                     || now.since(since) >= PATIENCE =>
             {
-                Part::Measured(self.mark(now))
+                Phase::Measured(self.mark(now))
             }
-            Part::Measured(mut mark) => {
+            Phase::Measured(mut mark) => {
                 let spent = now.since(mark.since);
                 if mark.early_rss.is_none() && spent >= span / 10 {
                     // What it takes to join was taken by then.
                     mark.early_rss = rss_mb();
                 }
                 if spent < span {
-                    return Part::Measured(mark);
+                    return Phase::Measured(mark);
                 }
                 let mut measured = self.report(&mark, now);
                 let growth = |(early, late): (f64, f64)| (late / early - 1.0) * 100.0;
@@ -171,26 +171,26 @@ impl Stage {
                 measured["before"] = report["before"].take();
                 *report = measured;
                 if !haunted {
-                    return Part::Quiet(now);
+                    return Phase::Quiet(now);
                 }
                 println!("{GHOSTS_GO}");
-                Part::Leaving(now)
+                Phase::Leaving(now)
             }
-            Part::Leaving(since) if self.ghosts.is_empty() || now.since(since) >= PATIENCE => {
-                Part::After(self.mark(now))
+            Phase::Leaving(since) if self.ghosts.is_empty() || now.since(since) >= PATIENCE => {
+                Phase::After(self.mark(now))
             }
-            Part::After(mark) if now.since(mark.since) >= span => {
+            Phase::After(mark) if now.since(mark.since) >= span => {
                 report["after"] = self.report(&mark, now);
-                Part::Quiet(now)
+                Phase::Quiet(now)
             }
             // Nobody shouts any more, so what was shouted can arrive.
-            Part::Quiet(since) if now.since(since) >= QUIET => {
+            Phase::Quiet(since) if now.since(since) >= QUIET => {
                 report["events_sent"] = json!(self.events());
                 report["players_lost"] = json!(self.lost);
                 println!("{report}");
-                Part::Over
+                Phase::Over
             }
-            part => part,
+            phase => phase,
         }
     }
 
@@ -207,10 +207,9 @@ impl Stage {
 
     /// Events that those who stay were told, once for each who heard of it.
     fn events(&mut self) -> u64 {
-        let stage = self.server.stage();
         let peers = self.staying.iter();
-        let told = peers.filter_map(|&peer| stage.statistics(peer));
-        told.map(|statistics| statistics.events).sum()
+        let told = peers.filter_map(|&peer| self.server.statistics(peer));
+        told.map(|report| report.state.events).sum()
     }
 
     fn step(&mut self, shouting: bool) -> Result<(), WorldError> {
@@ -231,10 +230,10 @@ impl Stage {
                     self.staying.push(peer);
                 }
                 let clients = u64::from(self.options.clients.max(1));
-                let place = u64::from(self.options.entities) * (client.0 % clients) / clients;
-                let [x, y] = home(place as u32, self.options.entities);
-                let eye = Place([f64::from(x), f64::from(y), 0.0]);
-                let looks = self.server.stage().look_from(peer, eye);
+                let first = u64::from(self.options.entities) * (client.0 % clients) / clients;
+                let [x, y] = home(first as u32, self.options.entities);
+                let view_position = Position([f64::from(x), f64::from(y), 0.0]);
+                let looks = self.server.set_view_position(peer, view_position);
                 debug_assert!(looks.is_ok(), "it has just joined");
             }
         }
@@ -244,8 +243,8 @@ impl Stage {
         let shouts = self
             .walkers
             .get(self.tick as usize * 31 % self.walkers.len().max(1));
-        if let Some(object) = shouts.filter(|_| shouting) {
-            self.server.announce(object.entity(), b"hey")?;
+        if let Some(entity) = shouts.filter(|_| shouting) {
+            self.server.send_entity_event(entity.entity_ref(), b"hey")?;
         }
         self.server.send();
         Ok(())
@@ -273,7 +272,7 @@ impl Stage {
 }
 
 /// What a server is doing.
-enum Part {
+enum Phase {
     Gathering,
     /// Without ghosts, if there are to be any.
     Before(Mark),

@@ -4,15 +4,15 @@ use alloc::{sync::Arc, vec::Vec};
 
 use crate::{
     kept::KeptRow,
-    model::{bank::Moment, decisions::Length},
+    model::{context_model::ContextMark, decisions::Length},
+    packet_coder::PacketCoder,
     range::{Checkpoint, RangeEncoder},
-    session::Session,
 };
 
-/// Where a session was; see [`Session::rewind`].
+/// Where a session was; see [`PacketCoder::rewind`].
 pub(crate) struct Mark {
     coder: Checkpoint,
-    bank: Moment,
+    context_model: ContextMark,
     decisions: Length,
     surprises: usize,
     moved: usize,
@@ -27,11 +27,11 @@ pub(crate) struct Mark {
     cost: u64,
 }
 
-impl<const N: usize> Session<'_, RangeEncoder, N> {
+impl<const N: usize> PacketCoder<'_, RangeEncoder, N> {
     pub(super) fn mark(&mut self) -> Mark {
         Mark {
             coder: self.coder.checkpoint(),
-            bank: self.bank.mark(),
+            context_model: self.context_model.mark(),
             decisions: self.log.decisions.len(),
             surprises: self.log.surprises.len(),
             moved: self.log.moved.len(),
@@ -49,7 +49,7 @@ impl<const N: usize> Session<'_, RangeEncoder, N> {
 
     pub(super) fn rewind(&mut self, to: Mark) {
         self.coder.rewind(to.coder);
-        self.bank.rewind(to.bank);
+        self.context_model.rewind(to.context_model);
         self.log.decisions.truncate(to.decisions);
         self.log.surprises.truncate(to.surprises);
         self.log.moved.truncate(to.moved);

@@ -3,12 +3,12 @@
 //! This is the one file that shows the whole pipeline. `write_body` and `read_body` walk the same
 //! lists in the same order; what an entity's values look like is in `entity.rs`.
 
-mod bill;
+mod coded_entity;
 mod limits;
 mod mark;
+mod packet_costs;
 mod presence;
 mod reader;
-mod subject;
 mod writer;
 
 use alloc::{sync::Arc, vec::Vec};
@@ -18,15 +18,15 @@ use prescient_schema::Content;
 use crate::{
     history::Window,
     ledger::{Account, Cause},
+    packet_coder::{List, PacketCoder},
     past::PlanCache,
     predict::{ROWS, Samples},
     range::{RangeDecoder, RangeEncoder},
-    session::{List, Session},
-    twin::{EntityKey, Rows},
+    shared_model::{EntityKey, Rows},
     units::Tick,
 };
-pub(crate) use bill::Bill;
-pub(crate) use limits::{ReadLimits, allowance, least_len, may_appear, retain_nearby};
+pub(crate) use limits::{ReadLimits, allowance, may_appear, min_len, retain_nearby};
+pub(crate) use packet_costs::PacketCosts;
 use reader::Reader;
 use writer::Writer;
 
@@ -90,12 +90,12 @@ pub(crate) trait Truth: Rows {
 
 /// Writes a packet; `log` says afterwards what it held.
 pub(crate) fn write_body<const N: usize>(
-    session: &mut Session<'_, RangeEncoder, N>,
+    packet_coder: &mut PacketCoder<'_, RangeEncoder, N>,
     contents: &Contents,
     side: &impl Truth,
     now: Tick,
     scratch: &mut Scratch,
-    bill: &mut Bill,
+    packet_costs: &mut PacketCosts,
 ) {
     let limit = contents
         .partial
@@ -103,7 +103,7 @@ pub(crate) fn write_body<const N: usize>(
         .map_or(usize::MAX, |partial| partial.limit);
     scratch.plans.begin();
     let mut writer = Writer {
-        session,
+        packet_coder,
         side,
         now,
         scratch,
@@ -114,36 +114,36 @@ pub(crate) fn write_body<const N: usize>(
     let mut previous = None;
     for &id in &contents.despawns {
         let done = writer.item(|w| {
-            w.session.list_item(List::Despawns, &mut previous, id);
-            w.session.log.despawns.push(id);
+            w.packet_coder.list_item(List::Despawns, &mut previous, id);
+            w.packet_coder.log.despawns.push(id);
         });
         if done.is_none() {
             break;
         }
     }
-    writer.session.end(List::Despawns);
-    bill.despawns = writer.session.cost;
+    writer.packet_coder.end(List::Despawns);
+    packet_costs.despawns = writer.packet_coder.cost;
     previous = None;
     for &id in &contents.wakes {
         match writer.item(|w| w.wake(id, &mut previous)) {
-            Some(cost) => bill.wakes.push((id, cost)),
+            Some(cost) => packet_costs.wakes.push((id, cost)),
             None => break,
         }
     }
-    writer.session.end(List::Wakes);
+    writer.packet_coder.end(List::Wakes);
     match &contents.partial {
-        None => writer.all_active(bill),
-        Some(partial) => writer.some_active(partial, bill),
+        None => writer.all_active(packet_costs),
+        Some(partial) => writer.some_active(partial, packet_costs),
     }
     previous = None;
     for &spawn in &contents.spawns {
         match writer.item(|w| w.spawn(spawn, &mut previous)) {
-            Some(cost) => bill.spawns.push((spawn.id, cost)),
+            Some(cost) => packet_costs.spawns.push((spawn.id, cost)),
             None => break,
         }
     }
-    writer.session.end(List::Spawns);
-    session.log.covered.sort_unstable();
+    writer.packet_coder.end(List::Spawns);
+    packet_coder.log.covered.sort_unstable();
 }
 
 /// What a packet said.
@@ -194,7 +194,7 @@ impl Readout {
 
 /// Reads what [`write_body`] wrote.
 pub(crate) fn read_body<const N: usize>(
-    session: &mut Session<'_, RangeDecoder<'_>, N>,
+    packet_coder: &mut PacketCoder<'_, RangeDecoder<'_>, N>,
     full: bool,
     side: &impl Rows,
     now: Tick,
@@ -202,10 +202,10 @@ pub(crate) fn read_body<const N: usize>(
     limits: &ReadLimits,
     out: &mut Readout,
 ) -> Result<(), Malformed> {
-    session.allowance = limits.decisions;
+    packet_coder.allowance = limits.decisions;
     scratch.plans.begin();
     let mut reader = Reader {
-        session,
+        packet_coder,
         side,
         now,
         scratch,
@@ -213,11 +213,14 @@ pub(crate) fn read_body<const N: usize>(
         out,
     };
     let mut previous = None;
-    while let Some(id) = reader.session.next_item(List::Despawns, &mut previous)? {
-        reader.session.log.despawns.push(id);
+    while let Some(id) = reader
+        .packet_coder
+        .next_item(List::Despawns, &mut previous)?
+    {
+        reader.packet_coder.log.despawns.push(id);
     }
     previous = None;
-    while let Some(id) = reader.session.next_item(List::Wakes, &mut previous)? {
+    while let Some(id) = reader.packet_coder.next_item(List::Wakes, &mut previous)? {
         reader.wake(id)?;
     }
     if full {
@@ -226,15 +229,19 @@ pub(crate) fn read_body<const N: usize>(
         reader.some_active()?;
     }
     previous = None;
-    while let Some(id) = reader.session.next_item(List::Spawns, &mut previous)? {
-        let nearby = may_appear(id, reader.session.log.spawns.len(), reader.session.book);
+    while let Some(id) = reader.packet_coder.next_item(List::Spawns, &mut previous)? {
+        let nearby = may_appear(
+            id,
+            reader.packet_coder.log.spawns.len(),
+            reader.packet_coder.entity_states,
+        );
         if id as usize >= limits.entities || !nearby {
             return Err(Malformed);
         }
         reader.spawn(id)?;
     }
-    session.log.covered.sort_unstable();
-    session.verify()
+    packet_coder.log.covered.sort_unstable();
+    packet_coder.verify()
 }
 
 /// The packet says what no encoder writes.

@@ -6,11 +6,11 @@ use super::{Malformed, PRESENCE};
 use crate::{
     kept::KeptRow,
     ledger::Cause,
+    packet_coder::{Coder, List, PacketCoder, Topic},
     range::RangeDecoder,
-    session::{Coder, List, Session, Topic},
 };
 
-impl<C: Coder, const N: usize> Session<'_, C, N> {
+impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     pub fn list_item(&mut self, list: List, previous: &mut Option<u32>, id: u32) -> u32 {
         self.account = PRESENCE;
         self.more(list, true);
@@ -33,7 +33,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// The class of an entity that appears, given the one before.
     pub fn class(&mut self, class: u16) -> u16 {
-        let count = self.book.layout.schema.classes.len() as u32;
+        let count = self.entity_states.layout.schema.classes.len() as u32;
         let before = self
             .log
             .spawns
@@ -56,13 +56,15 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         let earlier = self.log.references.iter().rev().find(|(c, _)| *c == class);
         let reference = match earlier {
             Some((_, row)) => Some(row.clone()),
-            None => self.book.classes[usize::from(class)].reference.clone(),
+            None => self.entity_states.classes[usize::from(class)]
+                .reference
+                .clone(),
         };
         self.sum.add(u64::from(id) << 16 | u64::from(class));
         self.spawn(id, class, cause, reference.as_deref(), truth, row);
         let kept = reference.as_deref().map_or(&[][..], KeptRow::contents);
         let find = |cell| self.find(cell, kept);
-        let made = KeptRow::with(&self.book.layout, class, row, find).map(Arc::new);
+        let made = KeptRow::with(&self.entity_states.layout, class, row, find).map(Arc::new);
         let known = self.log.references.iter_mut().find(|(c, _)| *c == class);
         match (made, known) {
             (Some(made), Some((_, row))) => *row = made,
@@ -76,7 +78,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
     }
 }
 
-impl<const N: usize> Session<'_, RangeDecoder<'_>, N> {
+impl<const N: usize> PacketCoder<'_, RangeDecoder<'_>, N> {
     pub(super) fn next_item(
         &mut self,
         list: List,

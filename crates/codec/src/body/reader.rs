@@ -6,21 +6,21 @@ use prescient_schema::Content;
 
 use super::{
     Malformed, PRESENCE, Readout, Scratch,
-    subject::{past, rest_past, sleeper, subject},
+    coded_entity::{coded_entity, past, rest_past, resting_entity},
 };
 use crate::{
     history::Window,
     ledger::Cause,
-    past::{Motion, Outlook},
+    packet_coder::{List, PacketCoder},
+    past::{CachedPlan, Motion},
     population::Phase,
     range::RangeDecoder,
-    session::{List, Session},
-    twin::Rows,
+    shared_model::Rows,
     units::Tick,
 };
 
 pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
-    pub(super) session: &'r mut Session<'s, RangeDecoder<'i>, N>,
+    pub(super) packet_coder: &'r mut PacketCoder<'s, RangeDecoder<'i>, N>,
     pub(super) side: &'r R,
     pub(super) now: Tick,
     pub(super) scratch: &'r mut Scratch,
@@ -30,30 +30,30 @@ pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
 
 impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     pub(super) fn wake(&mut self, id: u32) -> Result<(), Malformed> {
-        let book = self.session.book;
-        if book.phase(id) != Phase::Resting {
+        let entity_states = self.packet_coder.entity_states;
+        if entity_states.phase(id) != Phase::Resting {
             return Err(Malformed);
         }
-        let class = book.population.seat(id).class;
+        let class = entity_states.population.status(id).class;
         let Scratch { pasts, row, .. } = self.scratch;
-        let past = rest_past(book, id, self.side, pasts).ok_or(Malformed)?;
-        let subject = sleeper(book, id);
-        self.session.fields(&subject, &past, 0, None, row);
-        self.session.log.covered.push(id);
+        let past = rest_past(entity_states, id, self.side, pasts).ok_or(Malformed)?;
+        let coded_entity = resting_entity(entity_states, id);
+        self.packet_coder.fields(&coded_entity, &past, 0, None, row);
+        self.packet_coder.log.covered.push(id);
         self.out.wakes.push(id);
         self.out.push(id, class, row);
-        if let Some(rest) = book.rest_rows.get(&id) {
+        if let Some(rest) = entity_states.rest_rows.get(&id) {
             self.hold(class, rest.contents());
         }
-        self.session.verify()
+        self.packet_coder.verify()
     }
 
     pub(super) fn all_active(&mut self) -> Result<(), Malformed> {
-        let book = self.session.book;
+        let entity_states = self.packet_coder.entity_states;
         let mut neighbour = false;
-        let leaves = !self.session.log.despawns.is_empty();
-        for &id in &book.active {
-            if !leaves || self.session.log.despawns.binary_search(&id).is_err() {
+        let leaves = !self.packet_coder.log.despawns.is_empty();
+        for &id in &entity_states.active {
+            if !leaves || self.packet_coder.log.despawns.binary_search(&id).is_err() {
                 neighbour = self.active(id, neighbour)?;
             }
         }
@@ -61,60 +61,72 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     }
 
     pub(super) fn some_active(&mut self) -> Result<(), Malformed> {
-        let mut order = self.session.book.stalest_first();
-        order.retain(|id| self.session.log.despawns.binary_search(id).is_err());
+        let mut order = self.packet_coder.entity_states.stalest_first();
+        order.retain(|id| self.packet_coder.log.despawns.binary_search(id).is_err());
         let mut at = 0usize;
         let mut neighbour = false;
         loop {
-            self.session.account = PRESENCE;
-            if !self.session.more(List::Covered, false) {
+            self.packet_coder.account = PRESENCE;
+            if !self.packet_coder.more(List::Covered, false) {
                 return Ok(());
             }
-            at = at.saturating_add(self.session.gap(List::Covered, 1) as usize);
+            at = at.saturating_add(self.packet_coder.gap(List::Covered, 1) as usize);
             let id = *order.get(at - 1).ok_or(Malformed)?;
-            self.session.vouch(List::Covered, id);
+            self.packet_coder.vouch(List::Covered, id);
             neighbour = self.active(id, neighbour)?;
-            self.session.log.covered.push(id);
+            self.packet_coder.log.covered.push(id);
         }
     }
 
     fn active(&mut self, id: u32, neighbour: bool) -> Result<bool, Malformed> {
-        let book = self.session.book;
-        let entity = book.population.active(id).ok_or(Malformed)?;
+        let entity_states = self.packet_coder.entity_states;
+        let entity = entity_states.population.active(id).ok_or(Malformed)?;
         let head = &entity.head;
         let Scratch {
             pasts, plans, row, ..
         } = self.scratch;
-        let Outlook { samples, plan, .. } = plans.find(book, head, self.now, self.side);
+        let CachedPlan { samples, plan, .. } = plans.find(entity_states, head, self.now, self.side);
         if samples.count == 0 {
             return self.resend(id, head.class);
         }
-        let differs = self.session.entity_flag(head, neighbour, false);
+        let differs = self.packet_coder.entity_flag(head, neighbour, false);
         if !differs && !head.expects_motion && !self.side.changed_after(id, samples.ticks[0]) {
             return Ok(false);
         }
         let window = &mut self.window;
-        let found = past(book, (id, head), self.side, (samples, plan), pasts, window);
+        let found = past(
+            entity_states,
+            (id, head),
+            self.side,
+            (samples, plan),
+            pasts,
+            window,
+        );
         let (past, _) = found.ok_or(Malformed)?;
         if !differs && past.is_plain() && entity.fields.len() == past.newest().len() {
             let row = self.out.push(id, head.class, past.newest());
             if past.expect_plainly(&entity.fields, row) == Motion::Moves {
-                self.session.log.moved.push(id);
+                self.packet_coder.log.moved.push(id);
             }
-            self.session.verify()?;
+            self.packet_coder.verify()?;
             return Ok(false);
         }
         if differs {
-            self.session
-                .fields(&subject(book, id, entity), &past, 0, None, row);
+            self.packet_coder.fields(
+                &coded_entity(entity_states, id, entity),
+                &past,
+                0,
+                None,
+                row,
+            );
         } else {
             past.expect(&entity.fields, None, row);
             if row != past.newest() {
-                self.session.log.moved.push(id);
+                self.packet_coder.log.moved.push(id);
             }
         }
         self.out.push(id, head.class, row);
-        self.session.verify()?;
+        self.packet_coder.verify()?;
         Ok(differs)
     }
 
@@ -122,40 +134,40 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     #[cold]
     fn resend(&mut self, id: u32, class: u16) -> Result<bool, Malformed> {
         let Scratch { row, .. } = self.scratch;
-        let class_state = &self.session.book.classes[usize::from(class)];
+        let class_state = &self.packet_coder.entity_states.classes[usize::from(class)];
         let reference = class_state.reference.as_deref();
-        self.session
+        self.packet_coder
             .spawn(id, class, Cause::Resend, reference, None, row);
-        self.session.sum.add(u64::from(id));
-        self.session.log.levels.push((id, 0));
-        self.session.log.moved.push(id);
+        self.packet_coder.sum.add(u64::from(id));
+        self.packet_coder.log.levels.push((id, 0));
+        self.packet_coder.log.moved.push(id);
         self.out.push(id, class, row);
         if let Some(reference) = reference {
             self.hold(class, reference.contents());
         }
-        self.session.verify()?;
+        self.packet_coder.verify()?;
         Ok(true)
     }
 
     pub(super) fn spawn(&mut self, id: u32) -> Result<(), Malformed> {
         // An encoder reuses an id only after its despawn was folded.
-        if self.session.book.phase(id) != Phase::Absent {
+        if self.packet_coder.entity_states.phase(id) != Phase::Absent {
             return Err(Malformed);
         }
-        let class = self.session.class(0);
-        self.session.verify()?;
+        let class = self.packet_coder.class(0);
+        self.packet_coder.verify()?;
         let Scratch { row, .. } = self.scratch;
-        let reference = self.session.appear(id, class, Cause::Spawn, None, row);
+        let reference = self.packet_coder.appear(id, class, Cause::Spawn, None, row);
         self.out.push(id, class, row);
         if let Some(reference) = reference {
             self.hold(class, reference.contents());
         }
-        self.session.verify()
+        self.packet_coder.verify()
     }
 
     /// The row that was just read may name contents that only a kept row has.
     fn hold(&mut self, class: u16, kept: &[Arc<Content>]) {
-        for &field in &self.session.book.layout.classes[usize::from(class)].contents {
+        for &field in &self.packet_coder.entity_states.layout.classes[usize::from(class)].contents {
             let cell = self.scratch.row[usize::from(field)];
             let found = kept.iter().find(|content| content.cell() == cell);
             if let Some(content) = found

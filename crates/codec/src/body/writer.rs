@@ -1,21 +1,22 @@
 //! Writing the entities of a body.
 
 use super::{
-    Bill, PRESENCE, Partial, Scratch, Spawn, Truth, least_len,
-    subject::{past, rest_past, sleeper, subject},
+    PRESENCE, PacketCosts, Partial, Scratch, Spawn, Truth,
+    coded_entity::{coded_entity, past, rest_past, resting_entity},
+    min_len,
 };
 use crate::{
     history::Window,
     ledger::Cause,
-    past::{Motion, Outlook, plain_motion},
+    packet_coder::{List, PacketCoder},
+    past::{CachedPlan, Motion, plain_motion},
     range::RangeEncoder,
-    session::{List, Session},
-    twin::EntityKey,
+    shared_model::EntityKey,
     units::Tick,
 };
 
 pub(super) struct Writer<'w, 's, S, const N: usize> {
-    pub(super) session: &'w mut Session<'s, RangeEncoder, N>,
+    pub(super) packet_coder: &'w mut PacketCoder<'s, RangeEncoder, N>,
     pub(super) side: &'w S,
     pub(super) now: Tick,
     pub(super) scratch: &'w mut Scratch,
@@ -30,66 +31,71 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     /// Writes one item and returns its cost, or takes it back and returns `None` if the packet
     /// would grow beyond its limit.
     pub(super) fn item(&mut self, write: impl FnOnce(&mut Self)) -> Option<u64> {
-        let mark = (self.limit != usize::MAX).then(|| self.session.mark());
-        let before = self.session.cost;
+        let mark = (self.limit != usize::MAX).then(|| self.packet_coder.mark());
+        let before = self.packet_coder.cost;
         write(self);
-        let padded = least_len(self.session.unfolded(), self.session.book) + HEADER;
+        let padded = min_len(
+            self.packet_coder.unfolded(),
+            self.packet_coder.entity_states,
+        ) + HEADER;
         if let Some(mark) = mark
-            && self.session.coder.len_bound().max(padded) + RESERVE > self.limit
+            && self.packet_coder.coder.len_bound().max(padded) + RESERVE > self.limit
             && !self.empty
         {
-            self.session.rewind(mark);
+            self.packet_coder.rewind(mark);
             return None;
         }
         self.empty = false;
-        Some(self.session.cost - before)
+        Some(self.packet_coder.cost - before)
     }
 
     pub(super) fn wake(&mut self, id: u32, previous: &mut Option<u32>) {
-        let book = self.session.book;
-        self.session.list_item(List::Wakes, previous, id);
+        let entity_states = self.packet_coder.entity_states;
+        self.packet_coder.list_item(List::Wakes, previous, id);
         let Scratch {
             pasts, truth, row, ..
         } = self.scratch;
         let level = self.side.level(id);
-        let class = book.population.seat(id).class;
+        let class = entity_states.population.status(id).class;
         let (Some(past), Some(truth)) = (
-            rest_past(book, id, self.side, pasts),
+            rest_past(entity_states, id, self.side, pasts),
             self.side.latest(EntityKey { id, class }, level, truth),
         ) else {
-            self.session.invalid = true;
+            self.packet_coder.invalid = true;
             return;
         };
-        let subject = sleeper(book, id);
-        self.session
-            .fields(&subject, &past, level, Some(truth), row);
-        self.session.log.covered.push(id);
+        let coded_entity = resting_entity(entity_states, id);
+        self.packet_coder
+            .fields(&coded_entity, &past, level, Some(truth), row);
+        self.packet_coder.log.covered.push(id);
     }
 
-    pub(super) fn all_active(&mut self, bill: &mut Bill) {
-        let book = self.session.book;
+    pub(super) fn all_active(&mut self, packet_costs: &mut PacketCosts) {
+        let entity_states = self.packet_coder.entity_states;
         let mut neighbour = false;
-        let leaves = !self.session.log.despawns.is_empty();
-        for &id in &book.active {
-            if leaves && self.session.log.despawns.binary_search(&id).is_ok() {
+        let leaves = !self.packet_coder.log.despawns.is_empty();
+        for &id in &entity_states.active {
+            if leaves && self.packet_coder.log.despawns.binary_search(&id).is_ok() {
                 continue;
             }
-            let before = self.session.cost;
+            let before = self.packet_coder.cost;
             neighbour = self.active(id, neighbour);
             if neighbour {
-                bill.active.push((id, self.session.cost - before));
+                packet_costs
+                    .active
+                    .push((id, self.packet_coder.cost - before));
             } else {
-                bill.silent.push(id);
+                packet_costs.silent.push(id);
             }
         }
     }
 
-    pub(super) fn some_active(&mut self, partial: &Partial, bill: &mut Bill) {
-        let order = self.session.book.stalest_first();
+    pub(super) fn some_active(&mut self, partial: &Partial, packet_costs: &mut PacketCosts) {
+        let order = self.packet_coder.entity_states.stalest_first();
         let mut gap = 0;
         let mut neighbour = false;
         for id in order {
-            if self.session.log.despawns.binary_search(&id).is_ok() {
+            if self.packet_coder.log.despawns.binary_search(&id).is_ok() {
                 continue;
             }
             gap += 1;
@@ -97,28 +103,28 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
                 continue;
             }
             let written = self.item(|w| {
-                w.session.account = PRESENCE;
-                w.session.more(List::Covered, true);
-                w.session.gap(List::Covered, gap);
-                w.session.vouch(List::Covered, id);
+                w.packet_coder.account = PRESENCE;
+                w.packet_coder.more(List::Covered, true);
+                w.packet_coder.gap(List::Covered, gap);
+                w.packet_coder.vouch(List::Covered, id);
                 neighbour = w.active(id, neighbour);
-                w.session.log.covered.push(id);
+                w.packet_coder.log.covered.push(id);
             });
             let Some(cost) = written else { break };
-            bill.active.push((id, cost));
+            packet_costs.active.push((id, cost));
             if !neighbour {
-                bill.quiet.0 += 1;
-                bill.quiet.1 += cost;
+                packet_costs.quiet.0 += 1;
+                packet_costs.quiet.1 += cost;
             }
             gap = 0;
         }
-        self.session.end(List::Covered);
+        self.packet_coder.end(List::Covered);
     }
 
     /// One active entity. Returns whether it differed from what was expected.
     fn active(&mut self, id: u32, neighbour: bool) -> bool {
-        let book = self.session.book;
-        let Some(entity) = book.population.active(id) else {
+        let entity_states = self.packet_coder.entity_states;
+        let Some(entity) = entity_states.population.active(id) else {
             return false;
         };
         let head = &entity.head;
@@ -131,13 +137,13 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
             truth,
             row,
         } = self.scratch;
-        let Outlook { samples, plan, .. } = plans.find(book, head, self.now, self.side);
+        let CachedPlan { samples, plan, .. } = plans.find(entity_states, head, self.now, self.side);
         if samples.count > 0
             && level == head.level
             && !head.expects_motion
             && !self.side.changed_after(id, samples.ticks[0])
         {
-            return self.session.entity_flag(head, neighbour, false);
+            return self.packet_coder.entity_flag(head, neighbour, false);
         }
         if samples.count == 0 {
             return self.resend(id, head.class);
@@ -145,35 +151,47 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         // Who surprised just now may well do so again, and is looked at closely at once.
         if level == 0
             && head.level == 0
-            && book.folds_since_surprise(head) > 0
+            && entity_states.folds_since_surprise(head) > 0
             && let Some(rows) = self.side.glance(key, samples, &mut self.window)
-            && let class = &book.layout.classes[usize::from(head.class)]
+            && let class = &entity_states.layout.classes[usize::from(head.class)]
             && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
         {
             if motion == Motion::Moves {
-                self.session.log.moved.push(id);
+                self.packet_coder.log.moved.push(id);
             }
-            return self.session.entity_flag(head, neighbour, false);
+            return self.packet_coder.entity_flag(head, neighbour, false);
         }
         let window = &mut self.window;
-        let found = past(book, (id, head), self.side, (samples, plan), pasts, window);
+        let found = past(
+            entity_states,
+            (id, head),
+            self.side,
+            (samples, plan),
+            pasts,
+            window,
+        );
         let Some((past, present)) = found else {
-            self.session.invalid = true;
+            self.packet_coder.invalid = true;
             return false;
         };
         let present = present.filter(|_| level == 0);
         let Some(truth) = present.or_else(|| self.side.latest(key, level, truth)) else {
-            self.session.invalid = true;
+            self.packet_coder.invalid = true;
             return false;
         };
         past.expect(&entity.fields, Some(truth), row);
         let differs = row != truth || level != head.level;
-        self.session.entity_flag(head, neighbour, differs);
+        self.packet_coder.entity_flag(head, neighbour, differs);
         if differs {
-            self.session
-                .fields(&subject(book, id, entity), &past, level, Some(truth), row);
+            self.packet_coder.fields(
+                &coded_entity(entity_states, id, entity),
+                &past,
+                level,
+                Some(truth),
+                row,
+            );
         } else if row != past.newest() {
-            self.session.log.moved.push(id);
+            self.packet_coder.log.moved.push(id);
         }
         differs
     }
@@ -183,26 +201,27 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     fn resend(&mut self, id: u32, class: u16) -> bool {
         let Scratch { truth, row, .. } = self.scratch;
         let Some(truth) = self.side.latest(EntityKey { id, class }, 0, truth) else {
-            self.session.invalid = true;
+            self.packet_coder.invalid = true;
             return false;
         };
-        let class_state = &self.session.book.classes[usize::from(class)];
+        let class_state = &self.packet_coder.entity_states.classes[usize::from(class)];
         let reference = class_state.reference.as_deref();
-        self.session
+        self.packet_coder
             .spawn(id, class, Cause::Resend, reference, Some(truth), row);
-        self.session.sum.add(u64::from(id));
-        self.session.log.levels.push((id, 0));
-        self.session.log.moved.push(id);
+        self.packet_coder.sum.add(u64::from(id));
+        self.packet_coder.log.levels.push((id, 0));
+        self.packet_coder.log.moved.push(id);
         true
     }
 
     pub(super) fn spawn(&mut self, spawn: Spawn, previous: &mut Option<u32>) {
-        self.session.list_item(List::Spawns, previous, spawn.id);
-        self.session.class(spawn.class);
+        self.packet_coder
+            .list_item(List::Spawns, previous, spawn.id);
+        self.packet_coder.class(spawn.class);
         let Scratch { truth, row, .. } = self.scratch;
         let Spawn { id, class, .. } = spawn;
         let Some(truth) = self.side.latest(EntityKey { id, class }, 0, truth) else {
-            self.session.invalid = true;
+            self.packet_coder.invalid = true;
             return;
         };
         let cause = if spawn.again {
@@ -210,7 +229,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         } else {
             Cause::Spawn
         };
-        self.session
+        self.packet_coder
             .appear(spawn.id, spawn.class, cause, Some(truth), row);
     }
 }

@@ -1,21 +1,21 @@
 //! Packets that only a forger writes, with a correct check.
 
-use prescient_schema::{Class, Field, Kind};
+use prescient_schema::{Class, Field, FieldKind};
 
 use super::*;
 use crate::{
+    packet_coder::{List, Topic, hash},
     range::RangeEncoder,
-    session::{List, Topic, hash},
 };
 
-type Forging<'a> = Session<'a, RangeEncoder, FEW>;
+type Forging<'a> = PacketCoder<'a, RangeEncoder, FEW>;
 
 #[test]
 fn far_ids_are_refused_and_near_ones_are_not() {
     let decode = |ids: &[u32]| {
-        let mut decoder = decoder(&[Kind::Bool]);
-        let packet = forge(&decoder, header(1, 0), |session| {
-            spawns(session, ids.iter().map(|&id| (id, 0)));
+        let mut decoder = decoder(&[FieldKind::Bool]);
+        let packet = forge(&decoder, header(1, 0), |packet_coder| {
+            spawns(packet_coder, ids.iter().map(|&id| (id, 0)));
         });
         decoder.decode(&packet).map(drop)
     };
@@ -34,23 +34,23 @@ fn far_ids_are_refused_and_near_ones_are_not() {
 #[test]
 fn nothing_is_said_in_other_words() {
     let says = |differs: bool, value: i64| {
-        let mut decoder = decoder(&[Kind::Enum { values: 3 }]);
-        let packet = forge(&decoder, header(1, 0), |session| {
-            session.end(List::Despawns);
-            session.end(List::Wakes);
-            let page = session.book.layout.classes[0].first_page;
-            session.list_item(List::Spawns, &mut None, 0);
-            session.class(0);
-            session.sum.add(0);
-            session.flag(Topic::SpawnFlag, page, &[0; 5], differs);
+        let mut decoder = decoder(&[FieldKind::Enum { values: 3 }]);
+        let packet = forge(&decoder, header(1, 0), |packet_coder| {
+            packet_coder.end(List::Despawns);
+            packet_coder.end(List::Wakes);
+            let page = packet_coder.entity_states.layout.classes[0].first_page;
+            packet_coder.list_item(List::Spawns, &mut None, 0);
+            packet_coder.class(0);
+            packet_coder.sum.add(0);
+            packet_coder.flag(Topic::SpawnFlag, page, &[0; 5], differs);
             if differs {
                 let from = hash(0);
                 let contexts = [from, 0, from, 0, 0];
-                session.symbol(Topic::SpawnSymbol, page, &contexts, 3, value);
+                packet_coder.symbol(Topic::SpawnSymbol, page, &contexts, 3, value);
             }
-            session.sum.add(value as u64);
-            session.log.covered.push(0);
-            session.end(List::Spawns);
+            packet_coder.sum.add(value as u64);
+            packet_coder.log.covered.push(0);
+            packet_coder.end(List::Spawns);
         });
         decoder.decode(&packet).map(drop)
     };
@@ -64,24 +64,26 @@ fn nothing_is_said_in_other_words() {
 #[test]
 fn a_known_id_is_not_spawned_again() {
     for quiet_packets in [0, 1, 5, 90] {
-        let mut decoder = decoder(&[Kind::Bool, Kind::Enum { values: 300 }]);
-        let first = forge(&decoder, header(1, 0), |session| spawns(session, [(0, 0)]));
+        let mut decoder = decoder(&[FieldKind::Bool, FieldKind::Enum { values: 300 }]);
+        let first = forge(&decoder, header(1, 0), |packet_coder| {
+            spawns(packet_coder, [(0, 0)])
+        });
         decoder.decode(&first).unwrap();
         for sequence in 2..2 + quiet_packets {
-            let quiet = forge(&decoder, header(sequence, sequence - 1), |session| {
-                silence(session, false);
-                session.end(List::Spawns);
+            let quiet = forge(&decoder, header(sequence, sequence - 1), |packet_coder| {
+                silence(packet_coder, false);
+                packet_coder.end(List::Spawns);
             });
             decoder.decode(&quiet).unwrap();
         }
         let next = 2 + quiet_packets;
-        let phase = decoder.twin.book.phase(0);
+        let phase = decoder.shared_model.entity_states.phase(0);
         assert_eq!(phase == Phase::Resting, quiet_packets == 90);
         let before = (decoder.digest(), decoder.acknowledgement());
         for (class, leaves) in [(0, false), (1, false), (0, true), (1, true)] {
-            let again = forge(&decoder, header(next, next - 1), |session| {
-                silence(session, leaves);
-                list(session, [(0, class)]);
+            let again = forge(&decoder, header(next, next - 1), |packet_coder| {
+                silence(packet_coder, leaves);
+                list(packet_coder, [(0, class)]);
             });
             let taken = decoder.decode(&again);
             assert_eq!(taken, Err(DecodeError::Malformed), "{class} {leaves}");
@@ -98,21 +100,23 @@ fn a_known_id_is_not_spawned_again() {
 /// if `read` does not call `classes_agree`.
 #[test]
 fn an_unfolded_spawn_keeps_its_class() {
-    let mut decoder = decoder(&[Kind::Bool, Kind::Enum { values: 300 }]);
+    let mut decoder = decoder(&[FieldKind::Bool, FieldKind::Enum { values: 300 }]);
     let appear = |decoder: &Decoder, sequence: u32, ids: [(u32, u16); 2]| {
-        forge(decoder, header(sequence, 0), |session| spawns(session, ids))
+        forge(decoder, header(sequence, 0), |packet_coder| {
+            spawns(packet_coder, ids)
+        })
     };
     let first = appear(&decoder, 1, [(3, 0), (5, 1)]);
     decoder.decode(&first).unwrap();
-    let leave = forge(&decoder, header(2, 0), |session| {
-        session.list_item(List::Despawns, &mut None, 3);
-        session.log.despawns.push(3);
-        session.end(List::Despawns);
-        session.end(List::Wakes);
-        session.end(List::Spawns);
+    let leave = forge(&decoder, header(2, 0), |packet_coder| {
+        packet_coder.list_item(List::Despawns, &mut None, 3);
+        packet_coder.log.despawns.push(3);
+        packet_coder.end(List::Despawns);
+        packet_coder.end(List::Wakes);
+        packet_coder.end(List::Spawns);
     });
     decoder.decode(&leave).unwrap();
-    assert!(decoder.row(ClientId(3)).is_none());
+    assert!(decoder.row(NetEntityId(3)).is_none());
     for ids in [
         [(3, 1), (5, 1)],
         [(3, 0), (5, 0)],
@@ -130,17 +134,17 @@ fn an_unfolded_spawn_keeps_its_class() {
 /// if `decode_with` does not count that work, or `commit` the decisions of applied packets.
 #[test]
 fn refused_packets_do_not_fold_without_limit() {
-    let mut decoder = decoder(&[Kind::Enum { values: 300 }]);
+    let mut decoder = decoder(&[FieldKind::Enum { values: 300 }]);
     for sequence in 1..=40 {
         let ids = (0..400).map(|at| (at, 0));
-        let packet = forge(&decoder, header(sequence, 0), |session| {
-            spawns(session, ids);
+        let packet = forge(&decoder, header(sequence, 0), |packet_coder| {
+            spawns(packet_coder, ids);
         });
         decoder.decode(&packet).unwrap();
     }
-    let mut bad = forge(&decoder, header(41, 40), |session| {
-        silence(session, false);
-        session.end(List::Spawns);
+    let mut bad = forge(&decoder, header(41, 40), |packet_coder| {
+        silence(packet_coder, false);
+        packet_coder.end(List::Spawns);
     });
     let good = bad.clone();
     bad[3] ^= 1;
@@ -150,13 +154,13 @@ fn refused_packets_do_not_fold_without_limit() {
         .map(|log| log.decisions.count() as u64)
         .sum();
     assert_eq!(decoder.useful, work);
-    let most = (FREE_WASTE + WASTE * work) / work;
-    for nth in 0..most + 9 {
-        let refused = match nth < most {
+    let max = (FREE_WASTE + WASTE * work) / work;
+    for nth in 0..max + 9 {
+        let refused = match nth < max {
             true => DecodeError::CheckFailed,
             false => DecodeError::UnknownModel,
         };
-        assert_eq!(decoder.decode(&bad), Err(refused), "{nth} of {most}");
+        assert_eq!(decoder.decode(&bad), Err(refused), "{nth} of {max}");
     }
     assert_eq!(decoder.decode(&good), Err(DecodeError::UnknownModel));
     // Everything works again from the epoch on that this end asks for.
@@ -165,30 +169,30 @@ fn refused_packets_do_not_fold_without_limit() {
         epoch: 1,
         ..header(42, 0)
     };
-    let mut fresh = self::decoder(&[Kind::Enum { values: 300 }]);
+    let mut fresh = self::decoder(&[FieldKind::Enum { values: 300 }]);
     fresh.epoch = 1;
-    let packet = forge(&fresh, anew, |session| spawns(session, [(0, 0)]));
+    let packet = forge(&fresh, anew, |packet_coder| spawns(packet_coder, [(0, 0)]));
     decoder.decode(&packet).unwrap();
     let next = Header {
         epoch: 1,
         ..header(43, 42)
     };
-    let packet = forge(&decoder, next, |session| {
-        silence(session, false);
-        session.end(List::Spawns);
+    let packet = forge(&decoder, next, |packet_coder| {
+        silence(packet_coder, false);
+        packet_coder.end(List::Spawns);
     });
     decoder.decode(&packet).unwrap();
 }
 
-/// Fails with a panic if `Session::class` takes class 0 of a schema that has none.
+/// Fails with a panic if `PacketCoder::class` takes class 0 of a schema that has none.
 #[test]
 fn a_schema_without_classes_spawns_nothing() {
     let mut decoder = decoder(&[]);
     // One more spawn, and its id, but no bits for a class.
-    let packet = forge(&decoder, header(1, 0), |session| {
-        session.end(List::Despawns);
-        session.end(List::Wakes);
-        session.list_item(List::Spawns, &mut None, 0);
+    let packet = forge(&decoder, header(1, 0), |packet_coder| {
+        packet_coder.end(List::Despawns);
+        packet_coder.end(List::Wakes);
+        packet_coder.list_item(List::Spawns, &mut None, 0);
     });
     assert_eq!(decoder.decode(&packet), Err(DecodeError::Malformed));
 }
@@ -197,22 +201,22 @@ fn a_schema_without_classes_spawns_nothing() {
 /// Fails with a panic if the other of two symbols is `1 - old`.
 #[test]
 fn a_container_is_coded_against_any_content() {
-    let item = alloc::vec![Field::new("on", Kind::Bool)];
-    let decoder = decoder(&[Kind::List { item, most: 9 }]);
-    forge(&decoder, header(1, 0), |session| {
+    let item = alloc::vec![Field::new("on", FieldKind::Bool)];
+    let decoder = decoder(&[FieldKind::List { item, max_len: 9 }]);
+    forge(&decoder, header(1, 0), |packet_coder| {
         let old = Content::Cells([i64::MIN, i64::MAX, 7].into());
         for new in [[0, 0, 0], [1, 1, 1]] {
             let new = Content::Cells(new.into());
-            session.content(0, 0, &old, Some(&new));
+            packet_coder.content(0, 0, &old, Some(&new));
         }
         let longer = Content::Cells([i64::MIN, i64::MIN, 7, 1, 0].into());
-        session.content(0, 0, &longer, Some(&old));
+        packet_coder.content(0, 0, &longer, Some(&old));
     });
 }
 
 /// A decoder that knows nobody, with a class of one field of each of these kinds.
-fn decoder(kinds: &[Kind]) -> Decoder {
-    let class = |(at, kind): (usize, &Kind)| {
+fn decoder(kinds: &[FieldKind]) -> Decoder {
+    let class = |(at, kind): (usize, &FieldKind)| {
         // Rows of different classes differ in length.
         let fields = (0..=at).map(|field| Field::new(alloc::format!("f{field}"), kind.clone()));
         Class::new(alloc::format!("c{at}"), fields.collect())
@@ -233,39 +237,39 @@ fn header(sequence: u32, cursor: u32) -> Header {
 }
 
 /// No despawns (or only that of entity 0), no wakes, and active entities as predicted.
-fn silence(session: &mut Forging<'_>, leaves: bool) {
+fn silence(packet_coder: &mut Forging<'_>, leaves: bool) {
     if leaves {
-        session.list_item(List::Despawns, &mut None, 0);
-        session.log.despawns.push(0);
+        packet_coder.list_item(List::Despawns, &mut None, 0);
+        packet_coder.log.despawns.push(0);
     }
-    session.end(List::Despawns);
-    session.end(List::Wakes);
-    let book = session.book;
-    for &id in &book.active {
+    packet_coder.end(List::Despawns);
+    packet_coder.end(List::Wakes);
+    let entity_states = packet_coder.entity_states;
+    for &id in &entity_states.active {
         if !leaves || id != 0 {
-            let head = book.population.active(id).unwrap().head;
-            session.entity_flag(&head, false, false);
+            let head = entity_states.population.active(id).unwrap().head;
+            packet_coder.entity_flag(&head, false, false);
         }
     }
 }
 
 /// A whole body for a decoder that knows no entities, with these spawns.
-fn spawns(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
-    session.end(List::Despawns);
-    session.end(List::Wakes);
-    list(session, ids);
+fn spawns(packet_coder: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
+    packet_coder.end(List::Despawns);
+    packet_coder.end(List::Wakes);
+    list(packet_coder, ids);
 }
 
 /// The list of spawns: ids and classes.
-fn list(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
+fn list(packet_coder: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     let mut previous = None;
     for (id, class) in ids {
-        session.list_item(List::Spawns, &mut previous, id);
-        session.class(class);
-        let row = alloc::vec![1; session.book.layout.classes[usize::from(class)].shapes.len()];
-        session.appear(id, class, Cause::Spawn, Some(&row), &mut Vec::new());
+        packet_coder.list_item(List::Spawns, &mut previous, id);
+        packet_coder.class(class);
+        let row = alloc::vec![1; packet_coder.entity_states.layout.classes[usize::from(class)].shapes.len()];
+        packet_coder.appear(id, class, Cause::Spawn, Some(&row), &mut Vec::new());
     }
-    session.end(List::Spawns);
+    packet_coder.end(List::Spawns);
 }
 
 /// A packet that a decoder takes for one of its sender, with whatever body it has.
@@ -279,17 +283,17 @@ fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>))
     header::write(&header, cursor_tick, &mut bytes);
     let header_len = bytes.len();
     let Decoder {
-        twin,
+        shared_model,
         shown,
         layout,
         ..
     } = &mut decoder;
     let rows = Shown(shown);
-    let moment = twin.bank.mark();
-    let mut session = Session::<_, FEW> {
+    let mark = shared_model.context_model.mark();
+    let mut packet_coder = PacketCoder::<_, FEW> {
         coder: RangeEncoder::new(bytes),
-        bank: &mut twin.bank,
-        book: &twin.book,
+        context_model: &mut shared_model.context_model,
+        entity_states: &shared_model.entity_states,
         rows: &rows,
         log: &mut log,
         ledger: None,
@@ -306,12 +310,12 @@ fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>))
         made: Vec::new(),
         invalid: false,
     };
-    body(&mut session);
-    let Session { coder, sum, .. } = session;
-    twin.bank.rewind(moment);
+    body(&mut packet_coder);
+    let PacketCoder { coder, sum, .. } = packet_coder;
+    shared_model.context_model.rewind(mark);
     let mut bytes = coder.finish();
     log.covered.sort_unstable();
-    let check = finish_check(sum, twin, &log, &rows);
+    let check = finish_check(sum, shared_model, &log, &rows);
     header::set_check(&mut bytes, header_len, check);
     bytes
 }

@@ -6,8 +6,8 @@ use crate::{
     body::{self, Contents, Partial, Spawn, Truth},
     budget,
     history::Archive,
-    roster::Sight,
-    twin::{EntityKey, Rows},
+    known_entities::ReceiverView,
+    shared_model::{EntityKey, Rows},
     units::Sequence,
 };
 
@@ -17,44 +17,47 @@ impl Encoder {
     /// What there is to say; with a budget, of more than a packet can hold only what has its turn
     /// soon.
     pub(super) fn contents(&mut self, archive: &Archive, budget: Option<usize>) -> Contents {
-        let sight = Sight {
+        let receiver_view = ReceiverView {
             archive,
-            roster: &self.roster,
+            known_entities: &self.known_entities,
             layout: &self.layout,
         };
-        let book = &self.twin.book;
+        let entity_states = &self.shared_model.entity_states;
         let (mut rest, mut truth) = (Vec::new(), Vec::new());
         let mut wakes = Vec::new();
         let mut settled = Vec::new();
-        for (&id, &told) in &self.roster.dirty {
-            let level = sight.level(id);
-            let class = book.population.seat(id).class;
-            let same = level == book.level(id)
-                && book.rest_row(id, &sight, &mut rest).is_some_and(|row| {
-                    sight.latest(EntityKey { id, class }, level, &mut truth) == Some(row)
-                });
+        for (&id, &told) in &self.known_entities.dirty {
+            let level = receiver_view.level(id);
+            let class = entity_states.population.status(id).class;
+            let same = level == entity_states.level(id)
+                && entity_states
+                    .rest_row(id, &receiver_view, &mut rest)
+                    .is_some_and(|row| {
+                        receiver_view.latest(EntityKey { id, class }, level, &mut truth)
+                            == Some(row)
+                    });
             if !same {
                 wakes.push(id);
             } else if told <= self.cursor {
                 settled.push(id);
             }
         }
-        let despawns = self.roster.doomed.keys().copied().collect();
+        let despawns = self.known_entities.tombstones.keys().copied().collect();
         for id in settled {
-            self.roster.dirty.remove(&id);
-            self.twin.drop_rest_row(id);
+            self.known_entities.dirty.remove(&id);
+            self.shared_model.drop_rest_row(id);
         }
-        let (all_wakes, all_spawns) = (wakes.len(), self.roster.waiting.len());
-        let most = budget.map_or(usize::MAX, |limit| self.appetite.most(limit));
-        let ids: Vec<u32> = if wakes.len().max(all_spawns) > most {
+        let (all_wakes, all_spawns) = (wakes.len(), self.known_entities.waiting.len());
+        let max_spawns = budget.map_or(usize::MAX, |limit| self.spawn_capacity.max_entities(limit));
+        let ids: Vec<u32> = if wakes.len().max(all_spawns) > max_spawns {
             let group_of = |id: u32| self.group(id, archive);
-            self.preselect(&mut wakes, most, group_of)
+            self.preselect(&mut wakes, max_spawns, group_of)
         } else {
-            self.roster.waiting.ids().collect()
+            self.known_entities.waiting.ids().collect()
         };
         let spawn = |id: u32| {
-            let slot = self.roster.slot(id)?;
-            let again = self.roster.sent[id as usize] > Sequence(0);
+            let slot = self.known_entities.slot(id)?;
+            let again = self.known_entities.sent[id as usize] > Sequence(0);
             Some(Spawn {
                 id,
                 class: archive.class(slot)?,
@@ -64,10 +67,10 @@ impl Encoder {
         let is_draft = wakes.len() < all_wakes || ids.len() < all_spawns;
         let mut spawns: Vec<Spawn> = ids.into_iter().filter_map(spawn).collect();
         let waiting = spawns.len();
-        body::retain_nearby(&mut spawns, &self.twin.book);
+        body::retain_nearby(&mut spawns, &self.shared_model.entity_states);
         // Ids too far from those in use have to wait for others; until then no packet is full.
         let partial = (spawns.len() < waiting && !is_draft).then(|| Partial {
-            active: self.twin.book.active.clone(),
+            active: self.shared_model.entity_states.active.clone(),
             limit: usize::MAX,
         });
         Contents {
@@ -79,34 +82,34 @@ impl Encoder {
         }
     }
 
-    /// Of entities at rest that moved, and of those that wait to appear, `most` of each whose turn it
+    /// Of entities at rest that moved, and of those that wait to appear, `max_spawns` of each whose turn it
     /// is soon, and whoever has to travel with them.
     fn preselect(
         &self,
         wakes: &mut Vec<u32>,
-        most: usize,
+        max_spawns: usize,
         group_of: impl Fn(u32) -> Option<i64>,
     ) -> Vec<u32> {
-        let book = &self.twin.book;
-        let roster = &self.roster;
+        let entity_states = &self.shared_model.entity_states;
+        let known_entities = &self.known_entities;
         let all = core::mem::take(wakes);
-        *wakes = budget::soonest(all.clone(), most, roster, self.newest);
-        let may = |id: u32| body::may_appear(id, 0, book);
-        let mut spawns = roster.waiting.first(most, may);
-        if spawns.len() < most {
-            let sent = roster.waiting.ids();
+        *wakes = budget::soonest(all.clone(), max_spawns, known_entities, self.newest);
+        let may = |id: u32| body::may_appear(id, 0, entity_states);
+        let mut spawns = known_entities.waiting.first(max_spawns, may);
+        if spawns.len() < max_spawns {
+            let sent = known_entities.waiting.ids();
             let sent = sent.filter(|id| may(*id) && spawns.binary_search(id).is_err());
-            let room = most - spawns.len();
-            let sent = budget::soonest(sent.collect(), room, roster, self.newest);
+            let room = max_spawns - spawns.len();
+            let sent = budget::soonest(sent.collect(), room, known_entities, self.newest);
             spawns.extend(sent);
             spawns.sort_unstable();
         }
         if self.layout.has_groups {
-            let chosen = wakes.iter().chain(&spawns).chain(&book.active);
+            let chosen = wakes.iter().chain(&spawns).chain(&entity_states.active);
             let groups: BTreeSet<i64> = chosen.filter_map(|&id| group_of(id)).collect();
             let joins = |id: &u32| group_of(*id).is_some_and(|group| groups.contains(&group));
             wakes.extend(all.into_iter().filter(joins));
-            spawns.extend(roster.waiting.ids().filter(joins));
+            spawns.extend(known_entities.waiting.ids().filter(joins));
             for list in [wakes, &mut spawns] {
                 list.sort_unstable();
                 list.dedup();
@@ -116,23 +119,29 @@ impl Encoder {
     }
 
     /// The chosen part of what there is to say.
-    pub(super) fn part(&self, contents: &Contents, chosen: &budget::Choice) -> Contents {
-        let mut part = contents.clone();
-        part.wakes
+    pub(super) fn partial_contents(
+        &self,
+        contents: &Contents,
+        chosen: &budget::Choice,
+    ) -> Contents {
+        let mut selected = contents.clone();
+        selected
+            .wakes
             .retain(|id| chosen.wakes.binary_search(id).is_ok());
-        part.spawns
+        selected
+            .spawns
             .retain(|spawn| chosen.spawns.binary_search(&spawn.id).is_ok());
-        body::retain_nearby(&mut part.spawns, &self.twin.book);
-        part.partial = Some(Partial {
+        body::retain_nearby(&mut selected.spawns, &self.shared_model.entity_states);
+        selected.partial = Some(Partial {
             active: chosen.active.clone(),
             limit: chosen.limit,
         });
-        part
+        selected
     }
 
     /// The group that an entity has to travel with.
     pub(super) fn group(&self, id: u32, archive: &Archive) -> Option<i64> {
-        let slot = self.roster.slot(id)?;
+        let slot = self.known_entities.slot(id)?;
         let class = usize::from(archive.class(slot)?);
         let field = self.layout.schema.classes[class].group?;
         let group = *archive.latest(slot)?.get(usize::from(field))?;

@@ -12,18 +12,18 @@ use prescient_schema::Schema;
 
 use crate::{
     ack::Ack,
-    body::{Bill, Contents, Partial, Scratch, Spawn},
-    budget::{Appetite, Surcharge},
+    body::{Contents, PacketCosts, Partial, Scratch, Spawn},
+    budget::{SpawnCapacity, Surcharge},
     config::{Config, Policy},
     history::Archive,
+    known_entities::KnownEntities,
     layout::Layout,
     ledger::{Account, Cause, Ledger},
     log::Log,
     population::Phase,
     prior::{Prior, PriorMismatch},
-    roster::Roster,
-    twin::Twin,
-    units::{ClientId, Sequence, Slot, Tick},
+    shared_model::SharedModel,
+    units::{NetEntityId, Sequence, Slot, Tick},
 };
 
 pub use errors::{AckError, EncodeError};
@@ -34,7 +34,7 @@ pub(crate) use packet::{finish_check, seed};
 pub struct Encoder {
     config: Config,
     layout: Arc<Layout>,
-    twin: Twin,
+    shared_model: SharedModel,
     epoch: u8,
     /// The last packet before this epoch.
     before_epoch: Sequence,
@@ -46,18 +46,18 @@ pub struct Encoder {
     logs: VecDeque<Log>,
     spare: Vec<Log>,
     excluded: Vec<(Sequence, Sequence)>,
-    roster: Roster,
+    known_entities: KnownEntities,
     /// How far the archive's changes were followed, and which tick was sent last.
     followed: Option<Tick>,
     encoded: Option<Tick>,
     scratch: Scratch,
-    bill: Bill,
+    packet_costs: PacketCosts,
     /// Whether the bill has to be right.
     counting: bool,
     /// Room to give a packet so that it need not grow.
     usual_len: usize,
     surcharge: Surcharge,
-    appetite: Appetite,
+    spawn_capacity: SpawnCapacity,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may not be the one that is sent.
     page: Ledger,
@@ -110,7 +110,7 @@ impl Encoder {
     fn with_layout(layout: Layout, config: Config) -> Self {
         let layout = Arc::new(layout);
         Self {
-            twin: Twin::new(layout.clone(), &config, false),
+            shared_model: SharedModel::new(layout.clone(), &config, false),
             config,
             layout,
             epoch: 0,
@@ -122,15 +122,15 @@ impl Encoder {
             logs: VecDeque::new(),
             spare: Vec::new(),
             excluded: Vec::new(),
-            roster: Roster::default(),
+            known_entities: KnownEntities::default(),
             followed: None,
             encoded: None,
             scratch: Scratch::default(),
-            bill: Bill::default(),
+            packet_costs: PacketCosts::default(),
             counting: false,
             usual_len: 0,
             surcharge: Surcharge::default(),
-            appetite: Appetite::default(),
+            spawn_capacity: SpawnCapacity::default(),
             ledger: None,
             page: Ledger::default(),
             statistics: Statistics::default(),
@@ -138,19 +138,19 @@ impl Encoder {
     }
 
     /// The receiver's number for an entity it is being shown.
-    pub fn client_id(&self, slot: Slot) -> Option<ClientId> {
-        self.id(slot).map(ClientId)
+    pub fn net_entity_id(&self, slot: Slot) -> Option<NetEntityId> {
+        self.id(slot).map(NetEntityId)
     }
 
     /// Whether the receiver is known to have been told of an entity it is being shown.
     pub fn is_confirmed(&self, slot: Slot) -> bool {
         self.id(slot)
-            .is_some_and(|id| self.twin.book.phase(id) != Phase::Absent)
+            .is_some_and(|id| self.shared_model.entity_states.phase(id) != Phase::Absent)
     }
 
     /// The entity behind a receiver's number.
-    pub fn slot(&self, id: ClientId) -> Option<Slot> {
-        self.roster.slot(id.0)
+    pub fn slot(&self, id: NetEntityId) -> Option<Slot> {
+        self.known_entities.slot(id.0)
     }
 
     /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
@@ -176,7 +176,7 @@ impl Encoder {
                 .is_some_and(|(bytes, _)| contents.is_draft || bytes.len() > limit)
         {
             contents.despawns.truncate(limit / 4);
-            packet = self.write_part(archive, &contents, now, limit);
+            packet = self.write_partial(archive, &contents, now, limit);
         }
         self.finish(packet, budget, archive)
     }
@@ -236,7 +236,7 @@ impl Encoder {
             .logs
             .pop_front_if(|log| sequence.0 - log.sequence.0 >= WINDOW)
         {
-            self.roster.note_unheard(&log);
+            self.known_entities.note_unheard(&log);
             self.retire(log);
         }
         if self.config.policy == Policy::Immediate {
@@ -273,14 +273,15 @@ impl Encoder {
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
-        self.twin = Twin::new(self.layout.clone(), &self.config, false);
+        self.shared_model = SharedModel::new(self.layout.clone(), &self.config, false);
         self.cursor = Sequence(0);
         self.cursor_tick = Tick(0);
         self.cursor_base = Sequence(0);
         self.excluded.clear();
         self.spare.extend(self.logs.drain(..).take(SPARE));
         self.spare.truncate(SPARE);
-        self.roster.restart(self.followed.unwrap_or_default());
+        self.known_entities
+            .restart(self.followed.unwrap_or_default());
         self.statistics.resyncs += 1;
     }
 
@@ -308,7 +309,7 @@ impl Encoder {
 
     /// Bytes that this connection's model holds.
     pub fn model_bytes(&self) -> usize {
-        self.twin.bytes()
+        self.shared_model.bytes()
     }
 
     /// Bytes of what is kept of packets until it is known whether they were applied.
@@ -326,7 +327,7 @@ impl Encoder {
             && let Some(log) = self.logs.pop_front()
         {
             bytes -= log.bytes();
-            self.roster.note_unheard(&log);
+            self.known_entities.note_unheard(&log);
             // What was kept for packets to come is as large.
             self.spare.clear();
         }
@@ -334,7 +335,7 @@ impl Encoder {
 
     /// A digest of the whole model as of the fold point.
     pub fn digest(&self) -> u64 {
-        self.twin.full_digest()
+        self.shared_model.full_digest()
     }
 
     /// The newest packet whose lesson is part of the model.
@@ -353,7 +354,7 @@ impl Encoder {
             partial: Some(Partial::default()),
             ..Contents::default()
         };
-        match self.twin.book.phase(id) {
+        match self.shared_model.entity_states.phase(id) {
             Phase::Active => {
                 contents.partial = Some(Partial {
                     active: [id].into(),
@@ -361,7 +362,7 @@ impl Encoder {
                 })
             }
             Phase::Resting => {
-                let stirs = self.roster.dirty.contains_key(&id)
+                let stirs = self.known_entities.dirty.contains_key(&id)
                     && self
                         .contents(archive, None)
                         .wakes
@@ -378,30 +379,30 @@ impl Encoder {
                 again: false,
             }),
         }
-        let kept = (core::mem::take(&mut self.bill), self.ledger.take());
+        let kept = (core::mem::take(&mut self.packet_costs), self.ledger.take());
         self.ledger = Some(Ledger::default());
         self.counting = true;
         let written = self.write(archive, &contents, now);
-        let bill = core::mem::replace(&mut self.bill, kept.0);
+        let packet_costs = core::mem::replace(&mut self.packet_costs, kept.0);
         self.ledger = kept.1;
         self.retire(written?.1);
-        if !bill.active.is_empty() {
+        if !packet_costs.active.is_empty() {
             // A full packet does not say whom it covers.
             let counts = |(account, _): &(Account, u64)| {
                 !matches!(account.cause, Cause::Header | Cause::Presence)
             };
             return Some(self.page.entries().filter(counts).map(|(_, c)| c).sum());
         }
-        let items = bill.wakes.iter().chain(&bill.spawns);
+        let items = packet_costs.wakes.iter().chain(&packet_costs.spawns);
         Some(items.map(|(_, cost)| cost).sum())
     }
 
-    pub(crate) fn twin(&self) -> &Twin {
-        &self.twin
+    pub(crate) fn shared_model(&self) -> &SharedModel {
+        &self.shared_model
     }
 
     fn id(&self, slot: Slot) -> Option<u32> {
-        self.roster.id(slot)
+        self.known_entities.id(slot)
     }
 
     /// The first tick that no packet tells of yet.

@@ -9,13 +9,13 @@ use crate::{
     config::{FEW, MANY, Profile},
     header::{self, Header},
     history::Archive,
+    known_entities::ReceiverView,
     layout::Layout,
     ledger::{Account, Cause, Ledger},
     log::Log,
+    packet_coder::PacketCoder,
     range::RangeEncoder,
-    roster::Sight,
-    session::Session,
-    twin::{Rows, Twin},
+    shared_model::{Rows, SharedModel},
     units::{Sequence, Tick},
 };
 
@@ -23,33 +23,34 @@ use super::Encoder;
 
 impl Encoder {
     /// Writes what fits and was waited for longest.
-    pub(super) fn write_part(
+    pub(super) fn write_partial(
         &mut self,
         archive: &Archive,
         contents: &Contents,
         now: Tick,
         limit: usize,
     ) -> Option<(Vec<u8>, Log)> {
-        let bill = core::mem::take(&mut self.bill);
+        let packet_costs = core::mem::take(&mut self.packet_costs);
         let mut attempts = 0;
         loop {
             let group_of = |id: u32| self.group(id, archive);
             let mut chosen = budget::choose(
-                &bill,
-                &self.roster,
+                &packet_costs,
+                &self.known_entities,
                 (self.newest, self.cursor),
                 limit,
                 self.surcharge,
                 group_of,
             );
             let (bytes, log) = loop {
-                let (bytes, log) = self.write(archive, &self.part(contents, &chosen), now)?;
+                let (bytes, log) =
+                    self.write(archive, &self.partial_contents(contents, &chosen), now)?;
                 if !chosen.drop_cut_groups(&log.covered, log.sequence) {
                     break (bytes, log);
                 }
             };
             let cut = chosen.is_cut(&log.covered);
-            self.surcharge.learn(cut, &self.bill);
+            self.surcharge.learn(cut, &self.packet_costs);
             attempts += 1;
             if !cut {
                 return Some((bytes, log));
@@ -61,7 +62,7 @@ impl Encoder {
                 self.retire(log);
                 let mut alone = contents.clone();
                 alone.despawns.clear();
-                return self.write(archive, &self.part(&alone, &chosen), now);
+                return self.write(archive, &self.partial_contents(&alone, &chosen), now);
             }
             self.retire(log);
         }
@@ -100,19 +101,19 @@ impl Encoder {
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, now, header.cursor, full);
         let mut scratch = core::mem::take(&mut self.scratch);
-        let moment = self.twin.bank.mark();
-        self.bill.clear();
+        let mark = self.shared_model.context_model.mark();
+        self.packet_costs.clear();
         let mut page = self.ledger.is_some().then(Ledger::default);
-        let sight = Sight {
+        let receiver_view = ReceiverView {
             archive,
-            roster: &self.roster,
+            known_entities: &self.known_entities,
             layout: &self.layout,
         };
-        let mut session = Session::<_, N> {
+        let mut packet_coder = PacketCoder::<_, N> {
             coder: RangeEncoder::new(bytes),
-            bank: &mut self.twin.bank,
-            book: &self.twin.book,
-            rows: &sight,
+            context_model: &mut self.shared_model.context_model,
+            entity_states: &self.shared_model.entity_states,
+            rows: &receiver_view,
             log: &mut log,
             ledger: page.as_mut(),
             account: HEADER,
@@ -125,31 +126,31 @@ impl Encoder {
             invalid: false,
         };
         write_body(
-            &mut session,
+            &mut packet_coder,
             contents,
-            &sight,
+            &receiver_view,
             now,
             &mut scratch,
-            &mut self.bill,
+            &mut self.packet_costs,
         );
-        let unfolded = session.unfolded();
-        let Session {
+        let unfolded = packet_coder.unfolded();
+        let PacketCoder {
             coder,
             sum,
             invalid,
             cost,
             ..
-        } = session;
-        self.twin.bank.rewind(moment);
+        } = packet_coder;
+        self.shared_model.context_model.rewind(mark);
         let mut bytes = coder.finish();
-        let least = header_len + body::least_len(unfolded, &self.twin.book);
-        if bytes.len() < least {
-            bytes.resize(least, 0);
+        let min_len = header_len + body::min_len(unfolded, &self.shared_model.entity_states);
+        if bytes.len() < min_len {
+            bytes.resize(min_len, 0);
         }
-        let check = finish_check(sum, &self.twin, &log, &sight);
+        let check = finish_check(sum, &self.shared_model, &log, &receiver_view);
         header::set_check(&mut bytes, header_len, check);
         self.scratch = scratch;
-        self.statistics.coded += self.bill.len() as u64;
+        self.statistics.coded += self.packet_costs.len() as u64;
         if invalid {
             self.retire(log);
             return None;
@@ -177,7 +178,12 @@ pub(crate) fn seed(header: &Header, layout: &Layout) -> Checksum {
 }
 
 /// The check of a packet: what it says, and a part of what it was coded with.
-pub(crate) fn finish_check(mut sum: Checksum, twin: &Twin, log: &Log, rows: &dyn Rows) -> u16 {
+pub(crate) fn finish_check(
+    mut sum: Checksum,
+    shared_model: &SharedModel,
+    log: &Log,
+    rows: &dyn Rows,
+) -> u16 {
     let vouched = |id: u32| {
         if log.full {
             log.despawns.binary_search(&id).is_err()
@@ -185,7 +191,7 @@ pub(crate) fn finish_check(mut sum: Checksum, twin: &Twin, log: &Log, rows: &dyn
             log.covered.binary_search(&id).is_ok()
         }
     };
-    sum.add(twin.digest(log.sequence.0, log.tick, rows, &vouched));
+    sum.add(shared_model.digest(log.sequence.0, log.tick, rows, &vouched));
     sum.short()
 }
 

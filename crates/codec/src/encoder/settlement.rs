@@ -4,9 +4,9 @@ use crate::{
     config::{FEW, MANY, Profile},
     header::MAX_EXCLUDED,
     history::Archive,
+    known_entities::{ReceiverView, Tombstone},
     log::Log,
     population::Phase,
-    roster::{Doom, Sight},
     units::Sequence,
 };
 
@@ -15,12 +15,12 @@ use super::{Encoder, WINDOW};
 impl Encoder {
     pub(super) fn note_sent(&mut self, log: &Log) {
         if self.counting {
-            self.appetite.learn(&self.bill);
+            self.spawn_capacity.learn(&self.packet_costs);
         }
-        self.roster.note_sent(log);
+        self.known_entities.note_sent(log);
         if log.full {
-            for &id in &self.twin.book.active {
-                self.roster.sent[id as usize] = log.sequence;
+            for &id in &self.shared_model.entity_states.active {
+                self.known_entities.sent[id as usize] = log.sequence;
             }
         }
     }
@@ -50,20 +50,20 @@ impl Encoder {
             let back = newest.0 - log.sequence.0;
             if back < 64 && applied >> back & 1 == 1 {
                 self.statistics.applied += 1;
-                self.roster.note_applied(&log);
+                self.known_entities.note_applied(&log);
                 for id in &log.despawns {
-                    if let Some(doom) = self.roster.doomed.get_mut(id) {
-                        doom.told |= log.sequence > doom.since;
+                    if let Some(tombstone) = self.known_entities.tombstones.get_mut(id) {
+                        tombstone.sent |= log.sequence > tombstone.since;
                     }
                 }
                 if log.sequence.0 >= floor {
                     self.fold(&log, archive);
                     self.statistics.folded += 1;
                 } else {
-                    self.roster.note_unheard(&log);
+                    self.known_entities.note_unheard(&log);
                 }
             } else {
-                self.roster.note_unheard(&log);
+                self.known_entities.note_unheard(&log);
                 self.note_lost(&log);
             }
             if log.sequence == newest {
@@ -75,40 +75,40 @@ impl Encoder {
         self.cursor = newest;
         let base = self.cursor_base;
         self.excluded.retain(|(_, to)| *to > base);
-        for id in core::mem::take(&mut self.roster.releveled) {
+        for id in core::mem::take(&mut self.known_entities.releveled) {
             self.follow_level(id, archive);
         }
         self.settle_roster();
     }
 
     fn fold(&mut self, log: &Log, archive: &Archive) {
-        let sight = Sight {
+        let receiver_view = ReceiverView {
             archive,
-            roster: &self.roster,
+            known_entities: &self.known_entities,
             layout: &self.layout,
         };
         match self.config.profile {
-            Profile::Default => self.twin.fold::<FEW>(log, &sight),
-            Profile::Best => self.twin.fold::<MANY>(log, &sight),
+            Profile::Default => self.shared_model.fold::<FEW>(log, &receiver_view),
+            Profile::Best => self.shared_model.fold::<MANY>(log, &receiver_view),
         }
-        self.twin.commit();
+        self.shared_model.commit();
         for &(id, _) in &log.spawns {
-            let weight = self.roster.weights[id as usize];
-            self.roster.waiting.remove(id, weight);
+            let weight = self.known_entities.weights[id as usize];
+            self.known_entities.waiting.remove(id, weight);
         }
         let levels = log.levels.iter().map(|&(id, _)| id);
-        self.roster.releveled.extend(levels);
+        self.known_entities.releveled.extend(levels);
     }
 
     /// What a lost packet covered waits already for as long as anything may.
     fn note_lost(&mut self, log: &Log) {
         let ids = if log.full {
-            &self.twin.book.active
+            &self.shared_model.entity_states.active
         } else {
             &log.covered
         };
         for &id in ids.iter().chain(&log.covered) {
-            let sent = &mut self.roster.sent[id as usize];
+            let sent = &mut self.known_entities.sent[id as usize];
             if *sent == log.sequence {
                 *sent = Sequence(1);
             }
@@ -116,23 +116,25 @@ impl Encoder {
     }
 
     fn settle_roster(&mut self) {
-        let book = &self.twin.book;
-        let roster = &mut self.roster;
-        let forgotten = |id: u32, doom: &Doom| doom.told && book.phase(id) == Phase::Absent;
-        roster.doomed.retain(|&id, doom| {
-            let gone = forgotten(id, doom);
+        let entity_states = &self.shared_model.entity_states;
+        let known_entities = &mut self.known_entities;
+        let forgotten = |id: u32, tombstone: &Tombstone| {
+            tombstone.sent && entity_states.phase(id) == Phase::Absent
+        };
+        known_entities.tombstones.retain(|&id, tombstone| {
+            let gone = forgotten(id, tombstone);
             if gone {
-                roster.limbo.insert(id, doom.since);
+                known_entities.retired_ids.insert(id, tombstone.since);
             }
             !gone
         });
-        roster.release(self.layout.has_references, &book.active);
-        roster
+        known_entities.release(self.layout.has_references, &entity_states.active);
+        known_entities
             .dirty
-            .retain(|&id, _| book.phase(id) == Phase::Resting);
-        for &id in book.rest_rows.keys() {
-            if roster.slot(id).is_some() {
-                roster.dirty.entry(id).or_default();
+            .retain(|&id, _| entity_states.phase(id) == Phase::Resting);
+        for &id in entity_states.rest_rows.keys() {
+            if known_entities.slot(id).is_some() {
+                known_entities.dirty.entry(id).or_default();
             }
         }
     }

@@ -6,52 +6,58 @@ use prescient_schema::Level;
 
 use crate::{
     history::Archive,
+    known_entities::{ReceiverView, Tombstone},
     population::Phase,
-    roster::{Doom, Sight},
-    units::{ClientId, Sequence, Slot, Tick, Weight},
+    units::{NetEntityId, Sequence, Slot, Tick, Weight},
 };
 
 use super::Encoder;
 
 impl Encoder {
     /// The receiver shall see this entity from now on.
-    pub fn show(&mut self, slot: Slot, archive: &Archive) -> Option<ClientId> {
+    pub fn show(&mut self, slot: Slot, archive: &Archive) -> Option<NetEntityId> {
         archive.class(slot)?;
         let since = archive.newest()?;
         let known = self.id(slot).is_some();
-        let id = self.roster.admit(slot, since, self.layout.has_references);
+        let id = self
+            .known_entities
+            .admit(slot, since, self.layout.has_references);
         if self.layout.has_references && !known {
             let from = self.next_tick();
             let entity = archive.reference(slot)?;
-            self.roster.sightings.begin(entity, id, from);
+            self.known_entities
+                .visibility_history
+                .begin(entity, id, from);
         }
-        Some(ClientId(id))
+        Some(NetEntityId(id))
     }
 
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
     /// without being asked for.
     pub fn hide(&mut self, slot: Slot) {
-        let Some(id) = self.roster.dismiss(slot) else {
+        let Some(id) = self.known_entities.dismiss(slot) else {
             return;
         };
         let to = self.next_tick();
-        let active = &self.twin.book.active;
-        let roster = &mut self.roster;
-        roster.sightings.end(slot, to);
-        roster.dirty.remove(&id);
-        if roster.sent[id as usize] == Sequence(0) {
-            roster.limbo.insert(id, self.newest);
-            roster.release(self.layout.has_references, active);
+        let active = &self.shared_model.entity_states.active;
+        let known_entities = &mut self.known_entities;
+        known_entities.visibility_history.end(slot, to);
+        known_entities.dirty.remove(&id);
+        if known_entities.sent[id as usize] == Sequence(0) {
+            known_entities.retired_ids.insert(id, self.newest);
+            known_entities.release(self.layout.has_references, active);
         } else {
-            roster.doomed.insert(
+            known_entities.tombstones.insert(
                 id,
-                Doom {
+                Tombstone {
                     since: self.newest,
-                    told: false,
+                    sent: false,
                 },
             );
         }
-        roster.waiting.remove(id, roster.weights[id as usize]);
+        known_entities
+            .waiting
+            .remove(id, known_entities.weights[id as usize]);
     }
 
     /// The precision at which the receiver shall see an entity. Without effect on a class whose
@@ -65,7 +71,7 @@ impl Encoder {
         }
         self.follow(archive);
         let wanted = level.index() as u8;
-        if core::mem::replace(&mut self.roster.levels[id as usize], wanted) != wanted {
+        if core::mem::replace(&mut self.known_entities.levels[id as usize], wanted) != wanted {
             self.follow_level(id, archive);
         }
     }
@@ -74,56 +80,57 @@ impl Encoder {
     /// all. Nobody waits for ever.
     pub fn set_weight(&mut self, slot: Slot, weight: Weight) {
         if let Some(id) = self.id(slot) {
-            self.roster.weigh(id, weight);
+            self.known_entities.weigh(id, weight);
         }
     }
 
     /// Wakes an entity that rests at another precision than it shall have, and remembers one that
     /// may still come to rest like that.
     pub(super) fn follow_level(&mut self, id: u32, archive: &Archive) {
-        let book = &self.twin.book;
-        let phase = book.phase(id);
-        let known = phase != Phase::Absent && book.level(id) == self.roster.levels[id as usize];
-        if known || self.roster.slot(id).is_none() {
+        let entity_states = &self.shared_model.entity_states;
+        let phase = entity_states.phase(id);
+        let known = phase != Phase::Absent
+            && entity_states.level(id) == self.known_entities.levels[id as usize];
+        if known || self.known_entities.slot(id).is_none() {
             return;
         }
         if phase != Phase::Resting {
-            self.roster.releveled.insert(id);
+            self.known_entities.releveled.insert(id);
             return;
         }
-        let sight = Sight {
+        let receiver_view = ReceiverView {
             archive,
-            roster: &self.roster,
+            known_entities: &self.known_entities,
             layout: &self.layout,
         };
         let mut buffer = Vec::new();
-        let row = book.rest_row(id, &sight, &mut buffer);
+        let row = entity_states.rest_row(id, &receiver_view, &mut buffer);
         if let Some(row) = row.map(<[i64]>::to_vec) {
-            self.twin.keep_rest_row(id, &row, &sight);
-            self.roster.dirty.entry(id).or_default();
+            self.shared_model.keep_rest_row(id, &row, &receiver_view);
+            self.known_entities.dirty.entry(id).or_default();
         }
     }
 
     /// Keeps what an entity at rest has said since a tick, and says that it may no longer be so.
     fn stir(&mut self, id: u32, slot: Slot, since: Option<Tick>, archive: &Archive) {
-        if self.twin.book.phase(id) != Phase::Resting {
+        if self.shared_model.entity_states.phase(id) != Phase::Resting {
             return;
         }
-        let class = self.twin.book.population.seat(id).class;
+        let class = self.shared_model.entity_states.population.status(id).class;
         let row = since.and_then(|tick| archive.row_of(slot, class, tick));
-        let sight = Sight {
+        let receiver_view = ReceiverView {
             archive,
-            roster: &self.roster,
+            known_entities: &self.known_entities,
             layout: &self.layout,
         };
-        let level = self.twin.book.level(id);
+        let level = self.shared_model.entity_states.level(id);
         let told = self.encoded.unwrap_or_default();
         let mut buffer = Vec::new();
         if let Some(row) = row {
-            let kept = sight.told(class, row, level, told, &mut buffer);
-            self.twin.keep_rest_row(id, kept, &sight);
+            let kept = receiver_view.as_sent(class, row, level, told, &mut buffer);
+            self.shared_model.keep_rest_row(id, kept, &receiver_view);
         }
-        self.roster.dirty.entry(id).or_default();
+        self.known_entities.dirty.entry(id).or_default();
     }
 
     /// Reads what changed in the archive since the last packet: only that is looked at.
@@ -140,12 +147,12 @@ impl Encoder {
             }
         }
         // Whichever takes less: to search for those who changed, or to pass over those at rest.
-        let known = self.twin.book.population.len();
+        let known = self.shared_model.entity_states.population.len();
         let changed: usize = changes().map(|changes| changes.changed.len()).sum();
         if known / 8 < changed {
             for id in 0..known as u32 {
-                if self.twin.book.phase(id) == Phase::Resting
-                    && let Some(slot) = self.roster.slot(id)
+                if self.shared_model.entity_states.phase(id) == Phase::Resting
+                    && let Some(slot) = self.known_entities.slot(id)
                     && archive.last_changed(slot) > before
                 {
                     self.stir(id, slot, before, archive);
@@ -162,10 +169,10 @@ impl Encoder {
         }
         // Who refers to something that came into sight or left it says something else from now on.
         let since = self.next_tick();
-        for slot in self.roster.sightings.take_turned() {
+        for slot in self.known_entities.visibility_history.take_turned() {
             for &holder in archive.holders(slot) {
                 let Some(id) = self.id(holder) else { continue };
-                self.roster.sightings.stir(id, since);
+                self.known_entities.visibility_history.stir(id, since);
                 self.stir(id, holder, before, archive);
             }
         }

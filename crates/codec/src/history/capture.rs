@@ -53,7 +53,7 @@ impl Capture<'_> {
         }
         let tick = self.frame.tick;
         let fields = row.len() as u16;
-        let place = self.archive.hot[usize::from(class)].acquire(slot, tick);
+        let row_index = self.archive.hot[usize::from(class)].acquire(slot, tick);
         self.archive.records.grow(slot.0 as usize + 1);
         let record = self.archive.records.get_mut(slot.0 as usize);
         *record = Record {
@@ -64,11 +64,11 @@ impl Capture<'_> {
             born: tick,
             hot_since: tick,
             last_changed: tick,
-            place: Some(place),
+            row_index: Some(row_index),
             older: None,
             cold: None,
         };
-        self.row_mut(class, place, fields).copy_from_slice(row);
+        self.row_mut(class, row_index, fields).copy_from_slice(row);
         if has_links {
             self.relink(slot, class, None, Some(row));
         }
@@ -126,15 +126,15 @@ impl Capture<'_> {
         let hot = &mut archive.hot[class];
         let tick = self.frame.tick;
         let is_settled = || tick.since(record.hot_since) > archive.depth;
-        let stays = |place: u32| !(hot.has_room_well_before(place) && is_settled());
-        let takes_all = |place: u32| {
-            let old = || hot.row(&self.frame.classes[class], place, record.fields);
+        let stays = |row_index: u32| !(hot.has_room_well_before(row_index) && is_settled());
+        let takes_all = |row_index: u32| {
+            let old = || hot.row(&self.frame.classes[class], row_index, record.fields);
             rules.links.is_empty() && (archive.mirror || rules.keeps_fixed(old, row))
         };
-        match record.place {
-            Some(place) if stays(place) && takes_all(place) => {
-                if hot.write(&self.frame.classes[class], place, row)
-                    && hot.places[place as usize].change(tick)
+        match record.row_index {
+            Some(row_index) if stays(row_index) && takes_all(row_index) => {
+                if hot.write(&self.frame.classes[class], row_index, row)
+                    && hot.hot_rows[row_index as usize].change(tick)
                 {
                     self.frame.changes.changed.push(slot);
                 }
@@ -181,17 +181,17 @@ impl Capture<'_> {
             .archive
             .living(slot)
             .ok_or(CaptureError::NotAlive(slot))?;
-        let (class, place) = (record.class, record.place);
+        let (class, row_index) = (record.class, record.row_index);
         if !self.archive.rules[usize::from(class)].links.is_empty() {
             let old = self.present(record).to_vec();
             self.relink(slot, class, Some(&old), None);
         }
-        if let Some(place) = place {
-            self.archive.hot[usize::from(class)].release(place);
+        if let Some(row_index) = row_index {
+            self.archive.hot[usize::from(class)].release(row_index);
         }
         let record = self.archive.records.get_mut(slot.0 as usize);
         record.alive = false;
-        record.place = None;
+        record.row_index = None;
         record.cold = None;
         // Only `spawn` takes slots from here, which mirrors do not use.
         if !self.archive.mirror {
@@ -215,7 +215,7 @@ impl Capture<'_> {
                 break;
             };
             for &cell in &old.released {
-                archive.shelf.drop_released(cell, old.tick);
+                archive.content_store.drop_released(cell, old.tick);
             }
             let unread = Arc::into_inner(old).into_iter();
             let chunks = unread.flat_map(|old| old.classes);
@@ -238,8 +238,8 @@ impl Capture<'_> {
 
     pub(crate) fn intern_shared(&mut self, content: Arc<Content>) -> Result<i64, CaptureError> {
         let (tick, cell) = (self.frame.tick, content.cell());
-        let shelf = &mut self.archive.shelf;
-        shelf
+        let content_store = &mut self.archive.content_store;
+        content_store
             .put(content, tick, &mut self.frame.released)
             .ok_or(CaptureError::Collision(cell))
     }
@@ -289,7 +289,7 @@ impl Capture<'_> {
         };
         for &field in links.contents.iter().filter(|&&at| is_new(at)) {
             let cell = row[usize::from(field)];
-            let content = self.archive.shelf.get(cell);
+            let content = self.archive.content_store.get(cell);
             let content = content.ok_or(CaptureError::UnknownContent { field, cell })?;
             let kind =
                 &self.archive.schema.classes[usize::from(class)].fields[usize::from(field)].kind;
@@ -332,7 +332,9 @@ impl Capture<'_> {
             let (old, new) = pair(at);
             if old != new {
                 let (tick, released) = (self.frame.tick, &mut self.frame.released);
-                self.archive.shelf.exchange(old, new, tick, released);
+                self.archive
+                    .content_store
+                    .exchange(old, new, tick, released);
             }
         }
         if self.archive.mirror {
@@ -361,9 +363,9 @@ impl Capture<'_> {
 
     fn present<'s>(&'s self, record: &'s Record) -> &'s [i64] {
         let class = usize::from(record.class);
-        match (record.place, &record.cold) {
-            (Some(place), _) => {
-                self.archive.hot[class].row(&self.frame.classes[class], place, record.fields)
+        match (record.row_index, &record.cold) {
+            (Some(row_index), _) => {
+                self.archive.hot[class].row(&self.frame.classes[class], row_index, record.fields)
             }
             (None, Some(row)) => row,
             (None, None) => &[],
@@ -372,12 +374,12 @@ impl Capture<'_> {
 
     /// The row of a living entity, about to change.
     fn touch(&mut self, slot: Slot) -> &mut [i64] {
-        let (class, fields, place) = self.warm(slot);
+        let (class, fields, row_index) = self.warm(slot);
         let hot = &mut self.archive.hot[usize::from(class)];
-        if hot.places[place as usize].change(self.frame.tick) {
+        if hot.hot_rows[row_index as usize].change(self.frame.tick) {
             self.frame.changes.changed.push(slot);
         }
-        self.row_mut(class, place, fields)
+        self.row_mut(class, row_index, fields)
     }
 
     /// Where an entity that is about to change shall have its rows.
@@ -386,43 +388,43 @@ impl Capture<'_> {
         let archive = &mut *self.archive;
         // Most stay where they are, and a record that is only read need not be copied.
         if let Some(record) = archive.records.get(slot.0 as usize)
-            && let Some(place) = record.place
-            && !(archive.hot[usize::from(record.class)].has_room_well_before(place)
+            && let Some(row_index) = record.row_index
+            && !(archive.hot[usize::from(record.class)].has_room_well_before(row_index)
                 && tick.since(record.hot_since) > archive.depth)
         {
-            return (record.class, record.fields, place);
+            return (record.class, record.fields, row_index);
         }
         let record = archive.records.get_mut(slot.0 as usize);
         let (class, fields) = (record.class, record.fields);
         let hot = &mut archive.hot[usize::from(class)];
         let chunks = &self.frame.classes[usize::from(class)];
-        let place = match record.place {
+        let row_index = match record.row_index {
             // A world that fell asleep around an entity leaves it far out: it moves inwards.
             Some(old) => {
                 let row = hot.row(chunks, old, fields).to_vec();
-                let place = hot.acquire(slot, hot.places[old as usize].changed);
-                hot.row_mut(chunks, place, fields).copy_from_slice(&row);
+                let row_index = hot.acquire(slot, hot.hot_rows[old as usize].changed);
+                hot.row_mut(chunks, row_index, fields).copy_from_slice(&row);
                 hot.release(old);
                 record.older = Some((old, record.hot_since));
-                place
+                row_index
             }
             None => {
-                let place = hot.acquire(slot, record.last_changed);
+                let row_index = hot.acquire(slot, record.last_changed);
                 if let Some(row) = &record.cold {
-                    hot.row_mut(chunks, place, fields).copy_from_slice(row);
+                    hot.row_mut(chunks, row_index, fields).copy_from_slice(row);
                 }
                 record.older = None;
-                place
+                row_index
             }
         };
-        record.place = Some(place);
+        record.row_index = Some(row_index);
         record.hot_since = tick;
-        (class, fields, place)
+        (class, fields, row_index)
     }
 
-    fn row_mut(&mut self, class: u16, place: u32, fields: u16) -> &mut [i64] {
+    fn row_mut(&mut self, class: u16, row_index: u32, fields: u16) -> &mut [i64] {
         let class = usize::from(class);
-        self.archive.hot[class].row_mut(&self.frame.classes[class], place, fields)
+        self.archive.hot[class].row_mut(&self.frame.classes[class], row_index, fields)
     }
 }
 

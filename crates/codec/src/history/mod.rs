@@ -18,10 +18,10 @@ pub use capture::{Capture, CaptureError};
 use rules::Rules;
 
 use crate::{
-    chunks::{CHUNK, Chunks, HotSet, Pages, Place},
+    chunks::{CHUNK, Chunks, HotRow, HotSet, SharedPages},
+    content_store::ContentStore,
     predict::{ROWS, Samples},
-    shelf::Shelf,
-    twin::Views,
+    shared_model::Views,
     units::{Slot, Tick},
 };
 
@@ -31,16 +31,16 @@ pub struct Archive {
     schema: Arc<Schema>,
     depth: u32,
     frames: VecDeque<Arc<Frame>>,
-    records: Pages<Record>,
+    records: SharedPages<Record>,
     /// Slots of entities that left, oldest first, with the tick they left at.
     vacant: VecDeque<(Tick, Slot)>,
     hot: Vec<HotSet>,
     /// What containers hold.
-    shelf: Shelf,
+    content_store: ContentStore,
     /// For each class, what its rows may hold.
     rules: Arc<[Rules]>,
     /// Who refers to each slot: ascending, once for each column.
-    holders: Pages<Vec<Slot>>,
+    holders: SharedPages<Vec<Slot>>,
     /// Slots are numbers of another end: references are taken as they come.
     mirror: bool,
 }
@@ -100,12 +100,12 @@ impl Archive {
             schema,
             depth: depth.max(2),
             frames: VecDeque::new(),
-            records: Pages::default(),
+            records: SharedPages::default(),
             vacant: VecDeque::new(),
             hot,
-            shelf: Shelf::default(),
+            content_store: ContentStore::default(),
             rules,
-            holders: Pages::default(),
+            holders: SharedPages::default(),
             mirror: false,
         }
     }
@@ -179,8 +179,10 @@ impl Archive {
     /// When a living entity last changed (or appeared).
     pub fn last_changed(&self, slot: Slot) -> Option<Tick> {
         let record = self.living(slot)?;
-        Some(match record.place {
-            Some(place) => self.hot[usize::from(record.class)].places[place as usize].changed,
+        Some(match record.row_index {
+            Some(row_index) => {
+                self.hot[usize::from(record.class)].hot_rows[row_index as usize].changed
+            }
             None => record.last_changed,
         })
     }
@@ -202,8 +204,10 @@ impl Archive {
         if tick < record.born {
             return None;
         }
-        match record.place_at(tick) {
-            Some(place) => self.frame(tick)?.row(record.class, place, record.fields),
+        match record.row_index_at(tick) {
+            Some(row_index) => self
+                .frame(tick)?
+                .row(record.class, row_index, record.fields),
             None => record.cold.as_deref(),
         }
     }
@@ -237,18 +241,18 @@ impl Archive {
         window: &mut Window<'a>,
     ) -> Option<Range<usize>> {
         let record = self.record_of(slot, class)?;
-        let place = record.place?;
+        let row_index = record.row_index?;
         if record.hot_since > samples.frames.oldest {
             return None;
         }
-        let chunk = place / CHUNK as u32;
+        let chunk = row_index / CHUNK as u32;
         let at = (samples.frames.serial, record.class, chunk);
         if window.at != at {
             window.at = at;
             self.open(window, samples);
         }
         let fields = usize::from(record.fields);
-        let start = place as usize % CHUNK * fields;
+        let start = row_index as usize % CHUNK * fields;
         Some(start..start + fields)
     }
 
@@ -304,8 +308,11 @@ impl Archive {
 
     #[inline]
     fn newest_row<'a>(&'a self, record: &'a Record) -> Option<&'a [i64]> {
-        match record.place {
-            Some(place) => self.frames.back()?.row(record.class, place, record.fields),
+        match record.row_index {
+            Some(row_index) => self
+                .frames
+                .back()?
+                .row(record.class, row_index, record.fields),
             None => record.cold.as_deref(),
         }
     }
@@ -330,7 +337,7 @@ impl Archive {
 
     /// What a container with this cell holds.
     pub(crate) fn shared_content(&self, cell: i64) -> Option<&Arc<Content>> {
-        self.shelf.get(cell)
+        self.content_store.get(cell)
     }
 
     /// All living entities in ascending order of slot.
@@ -355,7 +362,7 @@ impl Archive {
             }
             previous = Some(frame);
         }
-        seen + self.records.len * size_of::<Record>() + self.shelf.bytes()
+        seen + self.records.len * size_of::<Record>() + self.content_store.bytes()
     }
 
     fn frame(&self, tick: Tick) -> Option<&Frame> {
@@ -390,24 +397,24 @@ impl Archive {
     /// looked at per tick, so that this, too, costs nothing.
     fn cool(&mut self, frame: &Frame) {
         for (chunks, hot) in frame.classes.iter().zip(&mut self.hot) {
-            let share = hot.places.len() / 32 + 1;
+            let share = hot.hot_rows.len() / 32 + 1;
             for _ in 0..share {
-                let Some(&Place { owner, changed }) = hot.places.get(hot.sweep) else {
+                let Some(&HotRow { owner, changed }) = hot.hot_rows.get(hot.sweep) else {
                     hot.sweep = 0;
                     break;
                 };
-                let place = hot.sweep as u32;
+                let row_index = hot.sweep as u32;
                 hot.sweep += 1;
                 let Some(slot) = owner else { continue };
                 if frame.tick.since(changed) < self.depth {
                     continue;
                 }
                 let record = self.records.get_mut(slot.0 as usize);
-                record.cold = Some(hot.row(chunks, place, record.fields).into());
+                record.cold = Some(hot.row(chunks, row_index, record.fields).into());
                 record.last_changed = changed;
-                record.place = None;
+                record.row_index = None;
                 record.older = None;
-                hot.release(place);
+                hot.release(row_index);
             }
         }
     }
@@ -415,17 +422,17 @@ impl Archive {
 
 impl Library for Archive {
     fn content(&self, cell: i64) -> Option<&Content> {
-        self.shelf.get(cell).map(|content| &**content)
+        self.content_store.get(cell).map(|content| &**content)
     }
 }
 
 impl Frame {
     #[inline]
-    fn row(&self, class: u16, place: u32, fields: u16) -> Option<&[i64]> {
+    fn row(&self, class: u16, row_index: u32, fields: u16) -> Option<&[i64]> {
         let fields = usize::from(fields);
-        let start = place as usize % CHUNK * fields;
+        let start = row_index as usize % CHUNK * fields;
         let chunks = self.classes.get(usize::from(class))?;
-        let chunk = chunks.get(place as usize / CHUNK)?;
+        let chunk = chunks.get(row_index as usize / CHUNK)?;
         chunk.get(start..start + fields)
     }
 }
@@ -440,7 +447,7 @@ struct Record {
     hot_since: Tick,
     /// Before it lost its place; a place says it for its owner.
     last_changed: Tick,
-    place: Option<u32>,
+    row_index: Option<u32>,
     /// Where its rows were before `hot_since`, and since when.
     older: Option<(u32, Tick)>,
     cold: Option<Arc<[i64]>>,
@@ -455,10 +462,10 @@ impl Record {
 
     /// Where the row of a tick is; `None` if it is the cold row.
     #[inline]
-    fn place_at(&self, tick: Tick) -> Option<u32> {
-        match (self.place, self.older) {
-            (Some(place), _) if tick >= self.hot_since => Some(place),
-            (Some(_), Some((place, since))) if tick >= since => Some(place),
+    fn row_index_at(&self, tick: Tick) -> Option<u32> {
+        match (self.row_index, self.older) {
+            (Some(row_index), _) if tick >= self.hot_since => Some(row_index),
+            (Some(_), Some((row_index, since))) if tick >= since => Some(row_index),
             _ => None,
         }
     }
@@ -468,10 +475,10 @@ impl Record {
 mod tests {
     use super::*;
     use alloc::collections::BTreeMap;
-    use prescient_schema::{Class, Field, Kind};
+    use prescient_schema::{Class, Field, FieldKind};
 
     fn schema() -> Arc<Schema> {
-        let int = Kind::Int {
+        let int = FieldKind::Int {
             bits: 32,
             signed: true,
         };

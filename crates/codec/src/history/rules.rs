@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use prescient_schema::{Class, Field, Kind, Schema, Shape};
+use prescient_schema::{Class, Field, FieldKind, Schema, Shape};
 
 use super::CaptureError;
 
@@ -18,8 +18,8 @@ pub(super) struct Rules {
 /// Values of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
-    least: i64,
-    most: i64,
+    min: i64,
+    max: i64,
 }
 
 /// Columns of a class that name something outside of the row.
@@ -73,22 +73,22 @@ impl Rules {
 
 impl Range {
     fn new(field: &Field) -> Self {
-        let (least, most) = match field.kind.shape() {
+        let (min, max) = match field.kind.shape() {
             Shape::Symbol { values } => (0, i64::from(values) - 1),
             Shape::Content | Shape::Reference => (0, i64::MAX),
             Shape::Number { bits: 64.., .. } => (i64::MIN, i64::MAX),
             Shape::Number { bits, signed } => {
                 let digits = u32::from(bits).saturating_sub(u32::from(signed));
-                let most = (1i64 << digits).wrapping_sub(1);
-                (if signed { !most } else { 0 }, most)
+                let max = (1i64 << digits).wrapping_sub(1);
+                (if signed { !max } else { 0 }, max)
             }
         };
-        Self { least, most }
+        Self { min, max }
     }
 
     #[inline]
     pub fn admits(self, value: i64) -> bool {
-        self.least <= value && value <= self.most
+        self.min <= value && value <= self.max
     }
 }
 
@@ -97,7 +97,7 @@ impl Links {
         let mut links = Self::default();
         for (at, field) in (0..).zip(fields) {
             match &field.kind {
-                Kind::Reference { class } => {
+                FieldKind::Reference { class } => {
                     let of = class.as_deref().map(|name| classes(schema, name));
                     links.references.push((at, of));
                 }
@@ -132,14 +132,14 @@ mod tests {
     #[test]
     fn a_range_admits_what_its_kind_admits() {
         let mut kinds = alloc::vec![
-            Kind::Bool,
-            Kind::F32,
-            Kind::F64,
-            Kind::Reference { class: None }
+            FieldKind::Bool,
+            FieldKind::F32,
+            FieldKind::F64,
+            FieldKind::Reference { class: None }
         ];
-        kinds.extend([0, 1, 2, 255, u32::MAX].map(|values| Kind::Enum { values }));
+        kinds.extend([0, 1, 2, 255, u32::MAX].map(|values| FieldKind::Enum { values }));
         for signed in [false, true] {
-            kinds.extend((1..=64).map(|bits| Kind::Int { bits, signed }));
+            kinds.extend((1..=64).map(|bits| FieldKind::Int { bits, signed }));
         }
         let edges = (0..64).flat_map(|bits| [1i64 << bits, !0 << bits]);
         let values = edges

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::bank::{Contexts, Forecast, MAX_INPUTS};
+use super::context_model::{Contexts, Forecast, MAX_INPUTS};
 use crate::buffer;
 
 /// The decisions of one packet, to be replayed when it is folded.

@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::bank::LINE;
 use super::cell::FRESH;
+use super::context_model::LINE;
 
-/// The lines of one bank. A line is called by where its first cell is.
+/// The lines of one context model. A line is called by where its first cell is.
 #[derive(Clone, Debug)]
 pub struct Lines {
     cells: Vec<u32>,
@@ -24,7 +24,7 @@ impl Lines {
     pub fn new() -> Self {
         Self {
             cells: [FRESH; LINE].into(),
-            users: [MOST].into(),
+            users: [MAX_USERS].into(),
             free: UNTAUGHT,
         }
     }
@@ -73,7 +73,7 @@ impl Lines {
         if line == UNTAUGHT {
             return line;
         }
-        if *users == MOST {
+        if *users == MAX_USERS {
             return self.copy(line);
         }
         *users += 1;
@@ -82,7 +82,7 @@ impl Lines {
 
     /// A line of its own for a place that held this one, which it is about to change.
     #[cold]
-    pub fn part(&mut self, line: u32) -> u32 {
+    pub fn own(&mut self, line: u32) -> u32 {
         let own = self.copy(line);
         self.leave(line);
         own
@@ -116,13 +116,13 @@ impl Lines {
 /// The line that was taught nothing.
 pub const UNTAUGHT: u32 = 0;
 /// Places that can hold a line.
-const MOST: u8 = u8::MAX;
+const MAX_USERS: u8 = u8::MAX;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if `leave` frees a line that others hold (`*users <= 1`), or if `part` writes to it.
+    /// Fails if `leave` frees a line that others hold (`*users <= 1`), or if `own` writes to it.
     #[test]
     fn a_line_lasts_as_long_as_somebody_holds_it() {
         let mut lines = Lines::new();
@@ -131,7 +131,7 @@ mod tests {
         for _ in 0..600 {
             held.push(lines.share(first));
         }
-        let own = lines.part(held.remove(1));
+        let own = lines.own(held.remove(1));
         *lines.cell_mut(own) = 8;
         let places: Vec<_> = held.drain(1..).collect();
         places.into_iter().for_each(|line| lines.leave(line));

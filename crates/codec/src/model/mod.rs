@@ -1,7 +1,7 @@
 //! What is learned about the values: probabilities of decisions, and nothing about bytes.
 
-pub mod bank;
 pub(crate) mod cell;
+pub mod context_model;
 pub mod decisions;
 mod lines;
 pub mod logistic;

@@ -1,9 +1,9 @@
-//! What a bank knows before it has seen anything, of other matches.
+//! What a context model knows before it has seen anything, of other matches.
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::bank::{GROWTH, HASH_BITS, SMALLEST, Weights};
 use super::cell::{COUNT, FRESH, LIMIT};
+use super::context_model::{GROWTH, HASH_BITS, SMALLEST, Weights};
 
 /// What one page was taught.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,13 +14,13 @@ pub struct Taught {
     pub(super) lessons: u32,
 }
 
-/// What a bank knows before it has seen anything. Pages are shared by all banks that start from
-/// them; a bank copies one when it first touches it.
+/// What a context model knows before it has seen anything. Pages are shared by all context models that start from
+/// them; a context model copies one when it first touches it.
 #[derive(Clone, Debug)]
 pub struct Start {
     /// Everything there is to start from.
     pub taught: Arc<[Taught]>,
-    /// For each page of the bank, one more than its place in there; 0 for none.
+    /// For each page of the context model, one more than its place in there; 0 for none.
     pub pages: Vec<u32>,
     /// Sets of weights.
     pub weights: Arc<[Weights]>,
@@ -81,9 +81,9 @@ impl Taught {
 
 /// Whether a page can have so many cells.
 pub fn is_size(cells: usize) -> bool {
-    let most = 1 << HASH_BITS;
+    let max = 1 << HASH_BITS;
     let sizes = core::iter::successors(Some(SMALLEST), |size| size.checked_mul(GROWTH));
-    let mut sizes = sizes.take_while(|&size| size <= most);
+    let mut sizes = sizes.take_while(|&size| size <= max);
     sizes.any(|size| size as usize == cells)
 }
 

@@ -226,9 +226,9 @@ pub(crate) struct Plan {
     pub known: u8,
     /// Which of those that need no more than one sample have it.
     pub declared: u8,
-    linear: Step,
-    wide: Step,
-    bow: Step,
+    linear: Increment,
+    wide: Increment,
+    bow: Increment,
 }
 
 impl Plan {
@@ -237,9 +237,9 @@ impl Plan {
         ahead: 0,
         known: HOLD,
         declared: 0,
-        linear: Step::NONE,
-        wide: Step::NONE,
-        bow: Step::NONE,
+        linear: Increment::NONE,
+        wide: Increment::NONE,
+        bow: Increment::NONE,
     };
 
     pub fn new(now: Tick, samples: &Samples) -> Self {
@@ -251,12 +251,12 @@ impl Plan {
             ..Self::RESTING
         };
         if samples.count >= 2 {
-            plan.linear = Step::along_line(newest, second);
-            plan.wide = Step::along_line(newest, wide);
+            plan.linear = Increment::along_line(newest, second);
+            plan.wide = Increment::along_line(newest, wide);
             // From one tick to the next, a line over more than that is only one more to choose from.
             plan.known |= if plan.ahead > 1 { LINE | WIDE } else { LINE };
             if samples.count >= 3 {
-                plan.bow = Step::along_parabola([newest, middle, far]);
+                plan.bow = Increment::along_parabola([newest, middle, far]);
                 plan.known |= BENT | DECLARED;
             }
         }
@@ -283,13 +283,13 @@ impl Plan {
 /// `(first · d₁ + second · d₂) / divisor`, where dᵢ is how far the newest sample is from the
 /// i-th older one.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct Increment {
     first: i64,
     second: i64,
     divisor: i64,
 }
 
-impl Step {
+impl Increment {
     const NONE: Self = Self {
         first: 0,
         second: 0,

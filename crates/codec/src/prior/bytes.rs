@@ -9,8 +9,8 @@ use super::{ClassPrior, FieldPrior, PageNumber, Prior};
 use crate::{
     config::Profile,
     model::{
-        bank::{GROWTH, MAX_INPUTS, WEIGHT_LIMIT, Weights, fresh_weights},
         cell::FRESH,
+        context_model::{GROWTH, MAX_INPUTS, WEIGHT_LIMIT, Weights, fresh_weights},
         repeats::{REPEATS, Repeats},
         start::{Taught, is_size},
     },

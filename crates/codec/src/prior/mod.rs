@@ -21,13 +21,13 @@ use crate::{
     kept::KeptRow,
     layout::Layout,
     model::{
-        bank::Weights,
+        context_model::Weights,
         repeats::Repeats,
         start::{Start, Taught},
     },
     predict::Costs,
     ranking::Ranking,
-    twin::{ClassField, ClassState},
+    shared_model::{ClassField, ClassState},
 };
 
 /// A trained starting point; see [`Trainer`].

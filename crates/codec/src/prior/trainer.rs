@@ -10,7 +10,7 @@ use crate::{
     decoder::Decoder,
     encoder::Encoder,
     model::start::Taught,
-    twin::Twin,
+    shared_model::SharedModel,
 };
 
 /// Collects what encoders learned.
@@ -52,8 +52,8 @@ impl Trainer {
     /// Takes over what an encoder learned. Where recordings disagree about what a field is, the
     /// last one is right.
     pub fn learn(&mut self, encoder: &Encoder) {
-        let mut pages = Pages::default();
-        let prior = collect(self.config.profile, encoder.twin(), &mut pages);
+        let mut pages = PageList::default();
+        let prior = collect(self.config.profile, encoder.shared_model(), &mut pages);
         let mut prior = Prior {
             taught: [].into(),
             ..prior
@@ -69,7 +69,12 @@ impl Trainer {
     pub fn finish(self) -> Prior {
         let Some(learned) = self.learned else {
             let nothing = Encoder::new(Arc::new(Schema::default()), self.config);
-            return collect(self.config.profile, nothing.twin(), &mut Pages::default()).sealed();
+            return collect(
+                self.config.profile,
+                nothing.shared_model(),
+                &mut PageList::default(),
+            )
+            .sealed();
         };
         let mut prior = Prior::clone(&learned);
         prior.taught = prior.taught.iter().map(|page| page.humbled()).collect();
@@ -79,9 +84,9 @@ impl Trainer {
 
 /// Pages as they are found.
 #[derive(Default)]
-struct Pages(Vec<Taught>);
+struct PageList(Vec<Taught>);
 
-impl Pages {
+impl PageList {
     fn add(&mut self, page: Option<Taught>) -> PageNumber {
         let Some(page) = page else { return 0 };
         self.0.push(page);
@@ -89,41 +94,43 @@ impl Pages {
     }
 }
 
-fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
-    let layout = &twin.book.layout;
-    let common = pages.add(twin.bank.taught(0));
+fn collect(profile: Profile, shared_model: &SharedModel, pages: &mut PageList) -> Prior {
+    let layout = &shared_model.entity_states.layout;
+    let common = pages.add(shared_model.context_model.taught(0));
     let classes = layout.schema.classes.iter().zip(&layout.classes);
-    let classes = classes.zip(&twin.book.classes).map(|((class, of), state)| {
-        let (surprises, parts) = state.ranking.counts();
-        let fields = class.fields.iter().zip(&state.fields).enumerate();
-        let fields = fields.map(|(at, (field, learned))| {
-            let items = &of.items[at];
-            let columns = items.first_page..items.first_page + items.shapes.len() as u32;
-            let newcomer = state.reference.as_ref().map_or(0, |row| row[at]);
-            FieldPrior {
-                name: field.name.clone(),
-                kind: identity(class, field),
-                page: pages.add(twin.bank.taught(of.first_page + at as u32)),
-                columns: columns
-                    .map(|page| pages.add(twin.bank.taught(page)))
-                    .collect(),
-                costs: learned.costs,
-                repeats: learned.repeats,
-                surprises: parts[at],
-                newcomer: if is_plain(field) { newcomer } else { 0 },
+    let classes = classes
+        .zip(&shared_model.entity_states.classes)
+        .map(|((class, of), state)| {
+            let (surprises, parts) = state.ranking.counts();
+            let fields = class.fields.iter().zip(&state.fields).enumerate();
+            let fields = fields.map(|(at, (field, learned))| {
+                let items = &of.items[at];
+                let columns = items.first_page..items.first_page + items.shapes.len() as u32;
+                let newcomer = state.reference.as_ref().map_or(0, |row| row[at]);
+                FieldPrior {
+                    name: field.name.clone(),
+                    kind: identity(class, field),
+                    page: pages.add(shared_model.context_model.taught(of.first_page + at as u32)),
+                    columns: columns
+                        .map(|page| pages.add(shared_model.context_model.taught(page)))
+                        .collect(),
+                    costs: learned.costs,
+                    repeats: learned.repeats,
+                    surprises: parts[at],
+                    newcomer: if is_plain(field) { newcomer } else { 0 },
+                }
+            });
+            ClassPrior {
+                name: class.name.clone(),
+                fields: fields.collect(),
+                surprises,
+                own: pages.add(shared_model.context_model.taught(of.own_page())),
+                has_newcomer: state.reference.is_some(),
             }
         });
-        ClassPrior {
-            name: class.name.clone(),
-            fields: fields.collect(),
-            surprises,
-            own: pages.add(twin.bank.taught(of.own_page())),
-            has_newcomer: state.reference.is_some(),
-        }
-    });
     Prior {
         profile,
-        weights: twin.bank.weights().into(),
+        weights: shared_model.context_model.weights().into(),
         classes: classes.collect(),
         taught: [].into(),
         common,
@@ -132,7 +139,7 @@ fn collect(profile: Profile, twin: &Twin, pages: &mut Pages) -> Prior {
 }
 
 /// Classes and fields that only earlier recordings had.
-fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut Pages) {
+fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut PageList) {
     let mut carry = |page: PageNumber| {
         let known = page
             .checked_sub(1)

@@ -7,7 +7,7 @@ use prescient_codec::{
     history::{Archive, Capture},
 };
 use prescient_schema::{
-    Class, Content, CustomFloat, Derivative, Field, FloatFormat, Kind, Level, Priority, Schema,
+    Class, Content, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Level, Priority, Schema,
 };
 
 pub const LAST: u32 = 100;
@@ -19,11 +19,11 @@ const LAMP: u16 = 2;
 /// A class with every kind of container and of reference, one with all levels and a rate of a
 /// rate, and one to refer to.
 pub fn schema() -> Arc<Schema> {
-    let int = |bits, signed| Kind::Int { bits, signed };
+    let int = |bits, signed| FieldKind::Int { bits, signed };
     let item = vec![
         Field::new("what", int(16, false)),
         Field::new("count", int(32, true)),
-        Field::new("rank", Kind::Enum { values: 3 }),
+        Field::new("rank", FieldKind::Enum { values: 3 }),
     ];
     let skill = vec![
         Field::new("key", int(8, false)),
@@ -31,18 +31,18 @@ pub fn schema() -> Arc<Schema> {
     ];
     let tag = vec![Field::new("tag", int(16, false))];
     let lamp_only = || Some("lamp".into());
-    let mut maker = Field::new("maker", Kind::Reference { class: lamp_only() });
+    let mut maker = Field::new("maker", FieldKind::Reference { class: lamp_only() });
     maker.only_on_spawn = true;
-    let mut origin = Field::new("origin", Kind::Text { most: 20 });
+    let mut origin = Field::new("origin", FieldKind::Text { max_len: 20 });
     origin.only_on_spawn = true;
     let sailor = vec![
-        Field::new("name", Kind::Text { most: 40 }),
-        Field::new("image", Kind::Bytes { most: 80 }),
-        Field::new("bag", Kind::List { item, most: 12 }),
+        Field::new("name", FieldKind::Text { max_len: 40 }),
+        Field::new("image", FieldKind::Bytes { max_len: 80 }),
+        Field::new("bag", FieldKind::List { item, max_len: 12 }),
         Field::new("skills", map(skill, 12)),
         Field::new("tags", map(tag, 12)),
-        Field::new("target", Kind::Reference { class: None }),
-        Field::new("lamp", Kind::Reference { class: lamp_only() }),
+        Field::new("target", FieldKind::Reference { class: None }),
+        Field::new("lamp", FieldKind::Reference { class: lamp_only() }),
         maker,
         origin,
         Field::new("crew", int(8, false)),
@@ -62,7 +62,7 @@ pub fn schema() -> Arc<Schema> {
         Field::new("height", int(32, true)),
         rate("speed", 0),
         rate("push", 1),
-        Field::new("glow", Kind::Custom(fading)),
+        Field::new("glow", FieldKind::Custom(fading)),
         Field::new("heading", int(12, false)),
     ];
     for at in [0, 4] {
@@ -70,7 +70,7 @@ pub fn schema() -> Arc<Schema> {
         rocket[at].coarser = [0, 2, 3, 6];
     }
     rocket[3].priority = Priority::new(1).unwrap();
-    let lamp = vec![Field::new("on", Kind::Bool)];
+    let lamp = vec![Field::new("on", FieldKind::Bool)];
     let classes = [("sailor", sailor), ("rocket", rocket), ("lamp", lamp)];
     let mut schema = Schema {
         classes: classes
@@ -82,8 +82,12 @@ pub fn schema() -> Arc<Schema> {
     Arc::new(schema)
 }
 
-fn map(item: Vec<Field>, most: u32) -> Kind {
-    Kind::Map { item, key: 1, most }
+fn map(item: Vec<Field>, max_len: u32) -> FieldKind {
+    FieldKind::Map {
+        item,
+        key: 1,
+        max_len,
+    }
 }
 
 fn tick(time: u32) -> Tick {

@@ -4,11 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Prior, Profile, Slot,
+    Ack, Config, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Policy, Prior, Profile, Slot,
     Tick, Trainer,
     history::{Archive, Capture},
 };
-use prescient_schema::{Class, Content, EntityRef, Field, Kind, Level, Library, Priority, Schema};
+use prescient_schema::{
+    Class, Content, EntityRef, Field, FieldKind, Level, Library, Priority, Schema,
+};
 
 #[derive(Clone, Debug, Default)]
 pub struct Random(u64);
@@ -36,7 +38,7 @@ impl Random {
 }
 
 pub fn schema() -> Arc<Schema> {
-    let int = |bits, signed| Kind::Int { bits, signed };
+    let int = |bits, signed| FieldKind::Int { bits, signed };
     let mut fine = Field::new("fine", int(32, true));
     fine.priority = Priority::new(1).unwrap();
     fine.coarser = [0, 2, 4, 6];
@@ -47,7 +49,7 @@ pub fn schema() -> Arc<Schema> {
         vec![
             Field::new("x", int(32, true)),
             Field::new("heading", int(8, false)),
-            Field::new("mode", Kind::Enum { values: 5 }),
+            Field::new("mode", FieldKind::Enum { values: 5 }),
             Field::new("huge", int(64, true)),
             fine,
             born,
@@ -56,40 +58,40 @@ pub fn schema() -> Arc<Schema> {
     let lamp = Class::new(
         "lamp",
         vec![
-            Field::new("on", Kind::Bool),
-            Field::new("colour", Kind::Enum { values: 300 }),
+            Field::new("on", FieldKind::Bool),
+            Field::new("colour", FieldKind::Enum { values: 300 }),
         ],
     );
     let item = vec![
         Field::new("what", int(16, false)),
         Field::new("count", int(32, true)),
-        Field::new("rank", Kind::Enum { values: 3 }),
+        Field::new("rank", FieldKind::Enum { values: 3 }),
     ];
     let skill = vec![
         Field::new("key", int(8, false)),
         Field::new("value", int(16, true)),
     ];
-    let mut origin = Field::new("origin", Kind::Text { most: 20 });
+    let mut origin = Field::new("origin", FieldKind::Text { max_len: 20 });
     origin.only_on_spawn = true;
     let bearer = Class::new(
         "bearer",
         vec![
             Field::new("x", int(32, true)),
-            Field::new("name", Kind::Text { most: 30 }),
-            Field::new("blob", Kind::Bytes { most: 300 }),
-            Field::new("bag", Kind::List { item, most: 60 }),
+            Field::new("name", FieldKind::Text { max_len: 30 }),
+            Field::new("blob", FieldKind::Bytes { max_len: 300 }),
+            Field::new("bag", FieldKind::List { item, max_len: 60 }),
             Field::new(
                 "skills",
-                Kind::Map {
+                FieldKind::Map {
                     item: skill,
                     key: 1,
-                    most: 60,
+                    max_len: 60,
                 },
             ),
-            Field::new("target", Kind::Reference { class: None }),
+            Field::new("target", FieldKind::Reference { class: None }),
             Field::new(
                 "lamp",
-                Kind::Reference {
+                FieldKind::Reference {
                     class: Some("lamp".into()),
                 },
             ),
@@ -334,11 +336,11 @@ pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>
     let class = &archive.schema().classes[usize::from(archive.class(slot)?)];
     let fields = class.fields.iter().zip(archive.latest(slot)?);
     let told = |(field, &cell): (&Field, &i64)| {
-        if !matches!(field.kind, Kind::Reference { .. }) {
+        if !matches!(field.kind, FieldKind::Reference { .. }) {
             return cell;
         }
         let target = archive.entity(EntityRef::from_cell(cell).unwrap());
-        let id = target.and_then(|slot| encoder.client_id(slot));
+        let id = target.and_then(|slot| encoder.net_entity_id(slot));
         id.map_or(0, |id| EntityRef::new(id.0, 0).cell())
     };
     Some(fields.map(told).collect())
@@ -444,9 +446,9 @@ pub fn run_from(
     let mut down: Vec<Flight> = Vec::new();
     let mut up: Vec<(u64, u64, Ack)> = Vec::new();
     let mut digests: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut truths: BTreeMap<u32, BTreeMap<ClientId, (u16, Vec<i64>)>> = BTreeMap::new();
+    let mut truths: BTreeMap<u32, BTreeMap<NetEntityId, (u16, Vec<i64>)>> = BTreeMap::new();
     let mut hidden: Vec<Slot> = Vec::new();
-    let mut seen: BTreeMap<ClientId, u32> = BTreeMap::new();
+    let mut seen: BTreeMap<NetEntityId, u32> = BTreeMap::new();
     let mut order = 0;
     let (mut bytes, mut packets, mut applied, mut stalest) = (0, 0, 0, 0);
     let (mut checked, mut fooled) = (0, 0);
@@ -497,7 +499,7 @@ pub fn run_from(
         digests.insert(packet.sequence.0, digest);
         let mut truth = BTreeMap::new();
         for slot in world.archive.living_slots() {
-            if let Some(id) = encoder.client_id(slot) {
+            if let Some(id) = encoder.net_entity_id(slot) {
                 let row = told(&world.archive, &encoder, slot).unwrap();
                 truth.insert(id, (world.archive.class(slot).unwrap(), row));
             }
@@ -555,10 +557,10 @@ pub fn run_from(
                     for id in covered {
                         seen.insert(id, done.tick.0);
                     }
-                    let alive: Vec<ClientId> = decoder
+                    let alive: Vec<NetEntityId> = decoder
                         .world()
                         .living_slots()
-                        .map(|slot| ClientId(slot.0))
+                        .map(|slot| NetEntityId(slot.0))
                         .collect();
                     seen.retain(|id, _| alive.contains(id));
                     for last in seen.values() {
@@ -622,7 +624,7 @@ pub struct State {
     pub digest: u64,
     pub tick: Option<Tick>,
     pub rows: Vec<(Slot, u16, Vec<i64>)>,
-    pub covered: Vec<ClientId>,
+    pub covered: Vec<NetEntityId>,
     pub newest: u32,
 }
 
@@ -666,7 +668,7 @@ fn check(
     seed: u64,
     decoder: &Decoder,
     done: &prescient_codec::Applied,
-    truths: &BTreeMap<u32, BTreeMap<ClientId, (u16, Vec<i64>)>>,
+    truths: &BTreeMap<u32, BTreeMap<NetEntityId, (u16, Vec<i64>)>>,
     levels: bool,
     world: &World,
     digests: &BTreeMap<u32, u64>,
@@ -679,10 +681,10 @@ fn check(
     );
     let truth = &truths[&sequence];
     if done.full {
-        let shown: Vec<ClientId> = decoder
+        let shown: Vec<NetEntityId> = decoder
             .world()
             .living_slots()
-            .map(|slot| ClientId(slot.0))
+            .map(|slot| NetEntityId(slot.0))
             .collect();
         assert!(
             shown.iter().eq(truth.keys()),

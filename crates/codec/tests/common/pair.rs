@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use prescient_codec::{Config, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive};
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 pub struct Pair {
     pub archive: Archive,
@@ -58,12 +58,12 @@ impl Pair {
 
     /// What the receiver shows for a slot of the sender.
     pub fn shown(&self, slot: u32) -> &[i64] {
-        let id = self.encoder.client_id(Slot(slot)).unwrap();
+        let id = self.encoder.net_entity_id(Slot(slot)).unwrap();
         self.decoder.row(id).unwrap()
     }
 }
 
 pub fn int(name: &str, bits: u8) -> Field {
     let signed = true;
-    Field::new(name, Kind::Int { bits, signed })
+    Field::new(name, FieldKind::Int { bits, signed })
 }

@@ -9,8 +9,8 @@ use prescient_codec::{
     Config, Decoder, Encoder, HISTORY, Policy, Profile, Slot, Tick, history::Archive,
 };
 use prescient_schema::{
-    Class, Contract, CustomFloat, Derivative, Field, FloatFormat, Kind, Level, Priority, Schema,
-    Step, exact_from_f32, exact_from_f64,
+    Class, Contract, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Level, Priority,
+    Schema, Step, exact_from_f32, exact_from_f64,
 };
 
 /// One connection.
@@ -171,7 +171,7 @@ const LAST: u32 = 100;
 /// Every kind of number and symbol, levels, a rate of change, a contract, a group, and values that
 /// are only sent once.
 fn schema() -> Arc<Schema> {
-    let int = |bits, signed| Kind::Int { bits, signed };
+    let int = |bits, signed| FieldKind::Int { bits, signed };
     let mut rate = Field::new("rate", int(16, true));
     rate.derivative_of = Some(Derivative {
         of: 1,
@@ -192,13 +192,13 @@ fn schema() -> Arc<Schema> {
             Field::new("x", int(32, true)),
             rate,
             Field::new("huge", int(64, true)),
-            Field::new("mode", Kind::Enum { values: 5 }),
-            Field::new("armed", Kind::Bool),
-            Field::new("stance", Kind::variants(&["stand", "crouch", "lie"])),
-            Field::new("height", Kind::Step { step, bits: 24 }),
-            Field::new("weight", Kind::F32),
-            Field::new("time", Kind::F64),
-            Field::new("mood", Kind::Custom(CustomFloat::uniform(format))),
+            Field::new("mode", FieldKind::Enum { values: 5 }),
+            Field::new("armed", FieldKind::Bool),
+            Field::new("stance", FieldKind::variants(&["stand", "crouch", "lie"])),
+            Field::new("height", FieldKind::Step { step, bits: 24 }),
+            Field::new("weight", FieldKind::F32),
+            Field::new("time", FieldKind::F64),
+            Field::new("mood", FieldKind::Custom(CustomFloat::uniform(format))),
             fine,
             born,
             Field::new("crew", int(8, false)),
@@ -219,8 +219,8 @@ fn schema() -> Arc<Schema> {
     let lamp = Class::new(
         "lamp",
         vec![
-            Field::new("on", Kind::Bool),
-            Field::new("colour", Kind::Enum { values: 300 }),
+            Field::new("on", FieldKind::Bool),
+            Field::new("colour", FieldKind::Enum { values: 300 }),
         ],
     );
     Arc::new(Schema {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Policy, Slot, Tick,
+    Ack, Config, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Policy, Slot, Tick,
     history::Archive,
 };
 use prescient_schema::{Content, Level, Schema};
@@ -14,7 +14,7 @@ use crate::common::told;
 
 /// What happens to one packet, and to what is said back about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Fate {
+pub struct Delivery {
     pub lost: bool,
     pub delay: u32,
     pub repeated: Option<u32>,
@@ -23,7 +23,7 @@ pub struct Fate {
     pub ack_repeated: Option<u32>,
 }
 
-impl Fate {
+impl Delivery {
     pub const SMOOTH: Self = Self {
         lost: false,
         delay: 0,
@@ -35,7 +35,7 @@ impl Fate {
 }
 
 /// A link is the same for a while, so that there are good ones and bad ones.
-pub fn fate() -> impl Strategy<Value = Fate> {
+pub fn delivery() -> impl Strategy<Value = Delivery> {
     let parts = (
         prop::bool::weighted(0.2),
         prop_oneof![3 => 0u32..2, 1 => 0u32..9],
@@ -45,7 +45,7 @@ pub fn fate() -> impl Strategy<Value = Fate> {
         prop::option::weighted(0.2, 0u32..12),
     );
     parts.prop_map(
-        |(lost, delay, repeated, ack_lost, ack_delay, ack_repeated)| Fate {
+        |(lost, delay, repeated, ack_lost, ack_delay, ack_repeated)| Delivery {
             lost,
             delay,
             repeated,
@@ -66,7 +66,7 @@ pub struct Link {
     pub contents: BTreeMap<i64, Content>,
     now: u32,
     order: u32,
-    down: BTreeMap<(u32, u32), (Vec<u8>, Fate)>,
+    down: BTreeMap<(u32, u32), (Vec<u8>, Delivery)>,
     up: BTreeMap<(u32, u32), Ack>,
     sent: BTreeMap<u32, Sent>,
     pub applied: usize,
@@ -75,7 +75,7 @@ pub struct Link {
 /// What a packet was made of.
 struct Sent {
     digest: u64,
-    rows: BTreeMap<ClientId, Told>,
+    rows: BTreeMap<NetEntityId, Told>,
 }
 
 /// What a receiver shall hold of an entity.
@@ -105,7 +105,7 @@ impl Link {
     }
 
     /// Sends the newest tick and lets one step of time pass.
-    pub fn pass(&mut self, fate: Fate, budget: Option<usize>) {
+    pub fn pass(&mut self, delivery: Delivery, budget: Option<usize>) {
         let before = self.encoder.digest();
         let packet = self.encoder.encode(&self.archive, budget).unwrap();
         let digest = match self.config.policy {
@@ -113,7 +113,7 @@ impl Link {
             _ => self.encoder.digest(),
         };
         let rows = self.archive.living_slots().filter_map(|slot| {
-            let id = self.encoder.client_id(slot)?;
+            let id = self.encoder.net_entity_id(slot)?;
             let told = Told {
                 class: self.archive.class(slot)?,
                 row: told(&self.archive, &self.encoder, slot)?,
@@ -123,17 +123,20 @@ impl Link {
         });
         let rows = rows.collect();
         self.sent.insert(packet.sequence.0, Sent { digest, rows });
-        let copies = [(!fate.lost).then_some(fate.delay), fate.repeated];
+        let copies = [
+            (!delivery.lost).then_some(delivery.delay),
+            delivery.repeated,
+        ];
         for delay in copies.into_iter().flatten() {
             self.order += 1;
             let at = (self.now + delay, self.order);
-            self.down.insert(at, (packet.bytes.clone(), fate));
+            self.down.insert(at, (packet.bytes.clone(), delivery));
         }
         while let Some(first) = self.down.first_entry()
             && first.key().0 <= self.now
         {
-            let (bytes, fate) = first.remove();
-            self.arrive(&bytes, fate);
+            let (bytes, delivery) = first.remove();
+            self.arrive(&bytes, delivery);
         }
         while let Some(first) = self.up.first_entry()
             && first.key().0 <= self.now
@@ -144,7 +147,7 @@ impl Link {
         self.now += 1;
     }
 
-    fn arrive(&mut self, bytes: &[u8], fate: Fate) {
+    fn arrive(&mut self, bytes: &[u8], delivery: Delivery) {
         let before = self.decoder.digest();
         match self.decoder.decode(bytes) {
             Ok(done) => {
@@ -160,8 +163,8 @@ impl Link {
             return;
         };
         let copies = [
-            (!fate.ack_lost).then_some(fate.ack_delay),
-            fate.ack_repeated,
+            (!delivery.ack_lost).then_some(delivery.ack_delay),
+            delivery.ack_repeated,
         ];
         for delay in copies.into_iter().flatten() {
             self.order += 1;
@@ -174,7 +177,7 @@ impl Link {
         assert_eq!(self.decoder.digest(), sent.digest, "models differ");
         let shown = self.decoder.world();
         if full {
-            let shown = shown.living_slots().map(|slot| ClientId(slot.0));
+            let shown = shown.living_slots().map(|slot| NetEntityId(slot.0));
             assert!(
                 shown.eq(sent.rows.keys().copied()),
                 "not everybody is there"
@@ -220,7 +223,7 @@ impl Link {
         let shown = self.decoder.world().living_slots();
         assert!(
             shown
-                .map(|slot| ClientId(slot.0))
+                .map(|slot| NetEntityId(slot.0))
                 .eq(sent.rows.keys().copied())
         );
         for (id, told) in &sent.rows {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prescient_codec::{Slot, history::Capture};
 use prescient_schema::{
-    Class, Container, Content, Field, Kind, Level, Shape, exact_from_f32, exact_from_f64,
+    Class, Container, Content, Field, FieldKind, Level, Shape, exact_from_f32, exact_from_f64,
 };
 use proptest::prelude::*;
 
@@ -135,11 +135,11 @@ pub struct Company {
 }
 
 impl Company {
-    fn pick(&self, kind: &Kind, random: &mut Random) -> Option<Slot> {
+    fn pick(&self, kind: &FieldKind, random: &mut Random) -> Option<Slot> {
         let (slot, class) = self
             .alive
             .get(random.below(self.alive.len() as u64 + 1) as usize)?;
-        let Kind::Reference { class: wanted } = kind else {
+        let FieldKind::Reference { class: wanted } = kind else {
             return None;
         };
         wanted
@@ -149,7 +149,7 @@ impl Company {
     }
 }
 
-fn moved(kind: &Kind, value: i64, motion: Motion, tick: u32, random: &mut Random) -> i64 {
+fn moved(kind: &FieldKind, value: i64, motion: Motion, tick: u32, random: &mut Random) -> i64 {
     let tick = i64::from(tick);
     match motion {
         Motion::Hold => value,
@@ -186,10 +186,10 @@ fn moved(kind: &Kind, value: i64, motion: Motion, tick: u32, random: &mut Random
             ];
             let at = random.below(8) as usize;
             match kind {
-                Kind::F32 => exact_from_f32(floats[at] as f32),
-                Kind::F64 => exact_from_f64(floats[at]),
-                Kind::Custom(float) => float.format(Level::EXACT).from_f64(floats[at]),
-                Kind::Int { bits, .. } | Kind::Step { bits, .. } => {
+                FieldKind::F32 => exact_from_f32(floats[at] as f32),
+                FieldKind::F64 => exact_from_f64(floats[at]),
+                FieldKind::Custom(float) => float.format(Level::EXACT).from_f64(floats[at]),
+                FieldKind::Int { bits, .. } | FieldKind::Step { bits, .. } => {
                     // The ends of its own width as well as those of all.
                     numbers[at] >> if random.chance(50) { 64 - bits } else { 0 }
                 }
@@ -215,14 +215,14 @@ fn fit(value: i64, shape: Shape) -> i64 {
 }
 
 fn edited(
-    kind: &Kind,
+    kind: &FieldKind,
     container: Container<'_>,
     old: Option<&Content>,
     random: &mut Random,
 ) -> Content {
-    let most = container.most;
+    let max_len = container.max_len;
     match (kind, old) {
-        (Kind::Text { .. }, old) => {
+        (FieldKind::Text { .. }, old) => {
             let text = match old {
                 Some(Content::Bytes(bytes)) => std::str::from_utf8(bytes).unwrap(),
                 _ => "",
@@ -232,18 +232,18 @@ fn edited(
                 ['a', 'b', ' ', 'é', '漢', '🦀'][random.below(6) as usize]
             });
             let mut text: String = letters.into_iter().collect();
-            while text.len() > most {
+            while text.len() > max_len {
                 text.pop();
             }
             Content::Bytes(text.into_bytes().into())
         }
-        (Kind::Bytes { .. }, old) => {
+        (FieldKind::Bytes { .. }, old) => {
             let mut bytes = match old {
                 Some(Content::Bytes(bytes)) => bytes.to_vec(),
                 _ => Vec::new(),
             };
             splice(&mut bytes, random, |random| random.next() as u8);
-            bytes.truncate(most);
+            bytes.truncate(max_len);
             Content::Bytes(bytes.into())
         }
         (_, old) => {
@@ -273,7 +273,7 @@ fn edited(
                     .collect();
                 items = map.into_values().collect();
             }
-            items.truncate(most);
+            items.truncate(max_len);
             Content::Cells(items.concat().into())
         }
     }

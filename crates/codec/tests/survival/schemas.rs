@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use prescient_schema::{
-    Class, Contract, CustomFloat, Derivative, Field, FloatFormat, Kind, Level, Priority, Schema,
-    Shape, Step,
+    Class, Contract, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Level, Priority,
+    Schema, Shape, Step,
 };
 use proptest::{collection::vec, prelude::*};
 
 /// What a field is made of before its neighbours are known.
 #[derive(Clone, Debug)]
 struct Plan {
-    kind: Kind,
+    kind: FieldKind,
     priority: u8,
     coarser: [u8; 3],
     only_on_spawn: bool,
@@ -30,7 +30,7 @@ pub fn schema(bits: u8) -> impl Strategy<Value = Arc<Schema>> {
             let mut fields: Vec<Field> = Vec::new();
             if at == 0 {
                 for (name, signed) in [("even", true), ("odd", false)] {
-                    fields.push(Field::new(name, Kind::Int { bits, signed }));
+                    fields.push(Field::new(name, FieldKind::Int { bits, signed }));
                 }
             }
             let first = fields.len();
@@ -68,10 +68,10 @@ pub fn ingredients(schema: &Schema) -> Vec<String> {
         found.push(format!("group {}", class.group.is_some()));
         for field in &class.fields {
             found.push(match &field.kind {
-                Kind::Int { bits, signed } => format!("int {bits} {signed}"),
-                Kind::Custom(float) => format!("custom uniform {}", float.is_uniform()),
-                Kind::Reference { class } => format!("reference typed {}", class.is_some()),
-                Kind::Map { item, key, .. } if item.len() == usize::from(*key) => "set".into(),
+                FieldKind::Int { bits, signed } => format!("int {bits} {signed}"),
+                FieldKind::Custom(float) => format!("custom uniform {}", float.is_uniform()),
+                FieldKind::Reference { class } => format!("reference typed {}", class.is_some()),
+                FieldKind::Map { item, key, .. } if item.len() == usize::from(*key) => "set".into(),
                 kind => {
                     let name = format!("{kind:?}").to_lowercase();
                     name.split([' ', '(']).next().unwrap_or_default().into()
@@ -101,7 +101,7 @@ pub fn needed() -> Vec<String> {
 impl Plan {
     fn field(&self, n: usize, classes: usize) -> Field {
         let mut kind = self.kind.clone();
-        if let Kind::Reference { class: Some(name) } = &mut kind {
+        if let FieldKind::Reference { class: Some(name) } = &mut kind {
             let wanted: usize = name.parse().unwrap();
             *name = format!("class{}", wanted % classes);
         }
@@ -110,7 +110,9 @@ impl Plan {
         field.optional = self.optional;
         field.priority = Priority::new(self.priority).unwrap();
         match (&mut field.kind, field.priority.get()) {
-            (Kind::Custom(float), 0) => *float = CustomFloat::uniform(float.format(Level::EXACT)),
+            (FieldKind::Custom(float), 0) => {
+                *float = CustomFloat::uniform(float.format(Level::EXACT))
+            }
             (kind, 1..) if kind.unit().is_some() => {
                 let Shape::Number { bits, .. } = kind.shape() else {
                     unreachable!("only numbers have units")
@@ -162,41 +164,41 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-fn scalar() -> impl Strategy<Value = Kind> {
+fn scalar() -> impl Strategy<Value = FieldKind> {
     let names = ["one", "two", "three", "four", "five", "six", "seven"];
     let steps = ["0.01", "1/60", "3", "0.000001"];
     prop_oneof![
-        4 => (1u8..=64, any::<bool>()).prop_map(|(bits, signed)| Kind::Int { bits, signed }),
-        1 => Just(Kind::Bool),
+        4 => (1u8..=64, any::<bool>()).prop_map(|(bits, signed)| FieldKind::Int { bits, signed }),
+        1 => Just(FieldKind::Bool),
         2 => prop_oneof![1u32..40, 200u32..70_000, Just(u32::MAX)]
-            .prop_map(|values| Kind::Enum { values }),
-        1 => (1usize..=7).prop_map(move |count| Kind::variants(&names[..count])),
-        2 => (0usize..4, 1u8..=64).prop_map(move |(step, bits)| Kind::Step {
+            .prop_map(|values| FieldKind::Enum { values }),
+        1 => (1usize..=7).prop_map(move |count| FieldKind::variants(&names[..count])),
+        2 => (0usize..4, 1u8..=64).prop_map(move |(step, bits)| FieldKind::Step {
             step: Step::parse(steps[step]).unwrap(),
             bits,
         }),
-        1 => Just(Kind::F32),
-        1 => Just(Kind::F64),
+        1 => Just(FieldKind::F32),
+        1 => Just(FieldKind::F64),
         2 => (1u8..=20, 2u8..=8, any::<bool>()).prop_map(|(mantissa, exponent, uniform)| {
             let bias = (1 << (exponent - 1)) - 1;
             let format = |mantissa: u8| FloatFormat::new(mantissa, exponent, bias).unwrap();
             if uniform {
-                return Kind::Custom(CustomFloat::uniform(format(mantissa)));
+                return FieldKind::Custom(CustomFloat::uniform(format(mantissa)));
             }
             let levels = [0, 1, 2, 4].map(|fewer| format(mantissa.saturating_sub(fewer).max(1)));
-            Kind::Custom(CustomFloat::new(levels).unwrap())
+            FieldKind::Custom(CustomFloat::new(levels).unwrap())
         }),
     ]
 }
 
-fn container() -> impl Strategy<Value = Kind> {
+fn container() -> impl Strategy<Value = FieldKind> {
     prop_oneof![
-        (1u32..60).prop_map(|most| Kind::Text { most }),
-        (1u32..200).prop_map(|most| Kind::Bytes { most }),
-        (item(), 1u32..30).prop_map(|(item, most)| Kind::List { item, most }),
-        (item(), any::<u8>(), 1u32..30).prop_map(|(item, key, most)| {
+        (1u32..60).prop_map(|max_len| FieldKind::Text { max_len }),
+        (1u32..200).prop_map(|max_len| FieldKind::Bytes { max_len }),
+        (item(), 1u32..30).prop_map(|(item, max_len)| FieldKind::List { item, max_len }),
+        (item(), any::<u8>(), 1u32..30).prop_map(|(item, key, max_len)| {
             let key = 1 + key % item.len() as u8;
-            Kind::Map { item, key, most }
+            FieldKind::Map { item, key, max_len }
         }),
     ]
 }
@@ -205,7 +207,7 @@ fn item() -> impl Strategy<Value = Vec<Field>> {
     vec(scalar(), 1..4).prop_map(|kinds| {
         let named = kinds.into_iter().enumerate();
         let field = |(n, mut kind)| {
-            if let Kind::Custom(float) = &mut kind {
+            if let FieldKind::Custom(float) = &mut kind {
                 *float = CustomFloat::uniform(float.format(Level::EXACT));
             }
             Field::new(format!("column{n}"), kind)
@@ -214,8 +216,8 @@ fn item() -> impl Strategy<Value = Vec<Field>> {
     })
 }
 
-fn reference() -> impl Strategy<Value = Kind> {
-    prop::option::of(0usize..3).prop_map(|class| Kind::Reference {
+fn reference() -> impl Strategy<Value = FieldKind> {
+    prop::option::of(0usize..3).prop_map(|class| FieldKind::Reference {
         class: class.map(|class| class.to_string()),
     })
 }

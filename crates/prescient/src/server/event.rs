@@ -26,17 +26,17 @@ pub enum ServerEvent {
         differences: Vec<Difference>,
     },
     /// A client said something.
-    Said {
+    Event {
         /// Who.
         peer: PeerId,
-        /// About which of the objects that it is shown.
+        /// About which of the entities that it is shown.
         about: About<EntityRef>,
         /// What.
         payload: Vec<u8>,
     },
     /// A part of what a client shows was compared with the truth, as it was
-    /// [asked](prescient_replication::Server::question).
-    Testified {
+    /// [asked](prescient_replication::Server::audit).
+    AuditReport {
         /// Who.
         peer: PeerId,
         /// What was not true; empty if all is well.

@@ -33,7 +33,7 @@ impl EventQueue {
 
     /// Adds something that a client said, which takes that many bytes besides; `true` if the client is
     /// to be paused now.
-    pub fn push_said(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) -> bool {
+    pub fn push_from_client(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) -> bool {
         self.waiting.push_back(event);
         let share = self.shares.entry(peer).or_default();
         share.events += 1;
@@ -63,9 +63,9 @@ const MAX_ALL_EVENTS: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    fn said(queue: &mut EventQueue, peer: u64, bytes: usize) -> bool {
+    fn push(queue: &mut EventQueue, peer: u64, bytes: usize) -> bool {
         let peer = PeerId(peer);
-        queue.push_said(peer, bytes, ServerEvent::Silent(peer))
+        queue.push_from_client(peer, bytes, ServerEvent::Silent(peer))
     }
 
     /// Fails if a client is not paused by the count, by the bytes, or by what all others have
@@ -73,15 +73,15 @@ mod tests {
     #[test]
     fn whoever_has_enough_waiting_is_paused_once() {
         let mut queue = EventQueue::default();
-        let paused: Vec<_> = (1..3000).filter(|_| said(&mut queue, 1, 0)).collect();
+        let paused: Vec<_> = (1..3000).filter(|_| push(&mut queue, 1, 0)).collect();
         assert_eq!(paused, [MAX_EVENTS]);
-        assert!(!said(&mut queue, 2, 1000));
-        assert!(said(&mut queue, 2, MAX_BYTES));
-        let mut more = |peer| (0..1000).any(|_| said(&mut queue, peer, 0));
+        assert!(!push(&mut queue, 2, 1000));
+        assert!(push(&mut queue, 2, MAX_BYTES));
+        let mut more = |peer| (0..1000).any(|_| push(&mut queue, peer, 0));
         assert_eq!((3..=100).find(|&peer| more(peer)), Some(65));
         while queue.pop().is_some() {}
         assert_eq!(queue.take_paused().len(), 3);
-        assert!(!said(&mut queue, 1, 0), "it may go on");
+        assert!(!push(&mut queue, 1, 0), "it may go on");
         assert!(queue.take_paused().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What a server takes for more clients, more objects, and more that is seen of them: time, bytes
+//! What a server takes for more clients, more entities, and more that is seen of them: time, bytes
 //! and memory, in one process over a perfect link.
 //!
 //! ```sh
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use plot::{Line, Plot};
-use prescient_replication::{Client, Distance, PeerId, Place, Server, ServerConfig, Tick};
+use prescient_replication::{Client, Distance, PeerId, Position, Server, ServerConfig, Tick};
 use prescient_schema::{Ref, Schema, State};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -32,7 +32,7 @@ static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 #[state(rename = "runner")]
 struct Runner {
     #[state(step = 0.01, position)]
-    place: [f32; 2],
+    position: [f32; 2],
     #[state(only_on_spawn)]
     number: u32,
     turns: u16,
@@ -45,7 +45,7 @@ struct Setup {
     entities: usize,
     /// That a client sees, about.
     visible: usize,
-    /// Of three objects, how many run.
+    /// Of three entities, how many run.
     running: usize,
 }
 
@@ -63,7 +63,7 @@ struct Cost {
 }
 
 /// A server, its clients, and what the server has allocated since there were any.
-struct Stage {
+struct TestServer {
     setup: Setup,
     server: Server,
     clients: Vec<Client>,
@@ -72,17 +72,17 @@ struct Stage {
     memory: i64,
 }
 
-impl Stage {
+impl TestServer {
     fn new(setup: Setup) -> Self {
-        let sight = SPACING * (setup.visible as f64 / std::f64::consts::PI).sqrt();
+        let reach = SPACING * (setup.visible as f64 / std::f64::consts::PI).sqrt();
         let config = ServerConfig {
-            cell: sight.max(1.0) / 2.0,
+            grid_cell: reach.max(1.0) / 2.0,
             ..ServerConfig::default()
         };
-        let policy = Distance::new(sight, sight * 1.1);
+        let policy = Distance::new(reach, reach * 1.1);
         let schema = || Schema::of::<Runner>().expect("a sound schema");
         let client = |_| Client::new(schema(), Default::default()).expect("a sound schema");
-        let mut stage = Self {
+        let mut test_server = Self {
             setup,
             server: Server::new(schema(), config, policy).expect("a sound schema"),
             clients: (0..setup.clients).map(client).collect(),
@@ -92,45 +92,47 @@ impl Stage {
         };
         // What the world itself holds is not counted: it fills its history first.
         for _ in 0..HISTORY {
-            stage.step();
-            stage.server.encode(&|_| None);
+            test_server.step();
+            test_server.server.encode(&|_| None);
         }
-        for number in 0..stage.clients.len() {
+        for number in 0..test_server.clients.len() {
             let peer = PeerId(number as u64);
-            let hello = stage.clients[number].poll_message();
+            let hello = test_server.clients[number].poll_message();
             let hello = hello.expect("it greets first");
             let region = Region::new(GLOBAL);
-            stage.server.connect(peer);
-            let greeted = stage.server.handle(peer, &hello);
+            test_server.server.connect(peer);
+            let greeted = test_server.server.handle(peer, &hello);
             greeted.expect("it reads by the same schema");
-            let welcome = stage.server.poll_message(peer).expect("an answer");
-            let looks = stage.server.look_from(peer, stage.eye(number, sight));
-            looks.expect("it has just come");
-            stage.memory += held(&region);
-            let begins = stage.clients[number].handle(&welcome);
+            let welcome = test_server.server.poll_message(peer).expect("an answer");
+            let set = test_server
+                .server
+                .set_view_position(peer, test_server.view_position(number, reach));
+            set.expect("it has just come");
+            test_server.memory += held(&region);
+            let begins = test_server.clients[number].handle(&welcome);
             begins.expect("it takes the server's settings over");
             let region = Region::new(GLOBAL);
             drop(welcome);
-            stage.memory += held(&region);
+            test_server.memory += held(&region);
         }
-        stage
+        test_server
     }
 
     /// Where a client looks from: all over the world, but not so near its rim that it sees less.
-    fn eye(&self, number: usize, sight: f64) -> Place {
+    fn view_position(&self, number: usize, reach: f64) -> Position {
         let side = (self.setup.entities as f64).sqrt() * SPACING;
-        let margin = sight.min(side / 2.0);
+        let margin = reach.min(side / 2.0);
         let across = (number as f64 * GOLDEN).fract();
         let up = (number as f64 + 0.5) / self.setup.clients as f64;
         let at = |share: f64| margin + share * (side - 2.0 * margin);
-        Place([at(across), at(up), 0.0])
+        Position([at(across), at(up), 0.0])
     }
 
-    /// Where an object lives: one every [`SPACING`] units.
-    fn home(&self, number: usize) -> Place {
+    /// Where an entity lives: one every [`SPACING`] units.
+    fn home(&self, number: usize) -> Position {
         let side = (self.setup.entities as f64).sqrt().ceil() as usize;
         let at = |index: usize| index as f64 * SPACING;
-        Place([at(number % side), at(number / side), 0.0])
+        Position([at(number % side), at(number / side), 0.0])
     }
 
     fn step(&mut self) {
@@ -141,8 +143,8 @@ impl Stage {
         let mut step = self.server.step(Tick(self.tick)).expect("in order");
         for (number, runner) in values.iter().enumerate() {
             let done = match self.runners.get(number) {
-                Some(&object) => step.set(object, runner),
-                None => step.spawn(runner).map(|object| self.runners.push(object)),
+                Some(&entity) => step.set(entity, runner),
+                None => step.spawn(runner).map(|entity| self.runners.push(entity)),
             };
             done.expect("sound values");
         }
@@ -150,7 +152,7 @@ impl Stage {
     }
 
     fn runner(&self, number: usize) -> Runner {
-        let Place([x, y, _]) = self.home(number);
+        let Position([x, y, _]) = self.home(number);
         let tick = self.tick as usize;
         let (speed, span) = (4 + number % 17, 30 + number % 41);
         let since = tick + number * 13;
@@ -159,7 +161,7 @@ impl Stage {
             false => 0,
         };
         Runner {
-            place: [x as f32 + away as f32 / 100.0, y as f32],
+            position: [x as f32 + away as f32 / 100.0, y as f32],
             number: number as u32,
             turns: if away > 0 { (since / span) as u16 } else { 0 },
         }
@@ -261,7 +263,7 @@ fn main() {
         [10, 50, 100, 300, 1000, 2000].map(|visible| (visible, Setup { visible, ..usual }));
     let draw = |name: &str, rows: &[(usize, Setup)]| {
         let costs = rows.iter().map(|&(at, setup)| {
-            let cost = pool.install(|| Stage::new(setup).measure());
+            let cost = pool.install(|| TestServer::new(setup).measure());
             (at as f64, cost)
         });
         let costs: Vec<_> = costs.collect();
@@ -320,7 +322,7 @@ fn print_memory() {
             visible,
             running,
         };
-        Stage::new(setup).measure().memory_per_client
+        TestServer::new(setup).measure().memory_per_client
     };
     let more = |running: usize| (held(4000, running) - held(2000, running)) / 2000.0;
     let line = |what: &str, held: f64, goal: f64| {
@@ -328,8 +330,8 @@ fn print_memory() {
         println!("{what}: {held:.0} bytes of the server's memory, goal {goal}: {verdict}");
     };
     line("a client that sees nothing", held(0, 2), 65_536.0);
-    line("a visible object at rest", more(0), 16.0);
-    line("a visible object that runs, of 4 fields", more(3), 80.0);
+    line("a visible entity at rest", more(0), 16.0);
+    line("a visible entity that runs, of 4 fields", more(3), 80.0);
 }
 
 /// What the server holds for a client, and what of that its model is, as time goes by.
@@ -340,17 +342,17 @@ fn print_stay() {
         visible: 50,
         running: 2,
     };
-    let mut stage = Stage::new(setup);
+    let mut test_server = TestServer::new(setup);
     let clients = setup.clients as f64;
     for minutes in [1, 3, 10, 20, 30] {
-        while stage.tick < HISTORY + minutes * 60 * 30 {
-            stage.step();
-            stage.exchange();
+        while test_server.tick < HISTORY + minutes * 60 * 30 {
+            test_server.step();
+            test_server.exchange();
         }
         println!(
             "{minutes} minutes at 30 Hz: {:.1} KiB for a client, of that {:.1} model",
-            stage.memory as f64 / clients / 1024.0,
-            stage.model() as f64 / clients / 1024.0
+            test_server.memory as f64 / clients / 1024.0,
+            test_server.model() as f64 / clients / 1024.0
         );
     }
 }

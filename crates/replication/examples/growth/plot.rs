@@ -52,12 +52,12 @@ impl Plot {
             );
         }
         for (line, colour) in self.lines.iter().zip(COLOURS.iter().cycle()) {
-            let place = |&(x, y): &(f64, f64)| format!("{:.1},{:.1}", across.at(x), up.at(y));
-            let places: Vec<String> = line.points.iter().map(place).collect();
+            let position = |&(x, y): &(f64, f64)| format!("{:.1},{:.1}", across.at(x), up.at(y));
+            let positions: Vec<String> = line.points.iter().map(position).collect();
             let _ = writeln!(
                 svg,
                 r##"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"##,
-                places.join(" ")
+                positions.join(" ")
             );
             if let Some(&(_, last)) = line.points.last() {
                 let _ = writeln!(

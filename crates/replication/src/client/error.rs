@@ -31,5 +31,5 @@ pub enum ClientError {
     Full,
     /// The server asks what is shown before it was told the last time. It is told once.
     #[error("the server asks again before it was answered")]
-    AskedAgain,
+    AuditInProgress,
 }

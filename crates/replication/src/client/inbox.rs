@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use prescient_codec::{ClientId, Tick};
+use prescient_codec::{NetEntityId, Tick};
 
-use crate::stay::Stay;
+use crate::world_generation::WorldGeneration;
 
 /// Notices, in the order of their worlds, ticks, and arrival.
 #[derive(Default)]
 pub(super) struct Inbox {
-    held: BTreeMap<(Stay, Tick, u64), Notice>,
-    held_bytes: usize,
+    waiting: BTreeMap<(WorldGeneration, Tick, u64), Notice>,
+    waiting_bytes: usize,
     arrived: u64,
     /// Without a stay: of a connection that was lost.
-    due: VecDeque<(Option<Stay>, Tick, Notice)>,
+    due: VecDeque<(Option<WorldGeneration>, Tick, Notice)>,
     due_bytes: usize,
 }
 
@@ -21,11 +21,11 @@ pub(super) struct Inbox {
 pub(super) enum Notice {
     /// Something happened.
     Event {
-        about: Option<ClientId>,
+        about: Option<NetEntityId>,
         payload: Vec<u8>,
     },
-    /// We are in charge of an object, or no longer.
-    Charge { about: ClientId, yours: bool },
+    /// We are in charge of an entity, or no longer.
+    Authority { about: NetEntityId, granted: bool },
 }
 
 impl Notice {
@@ -33,7 +33,7 @@ impl Notice {
     fn cost(&self) -> usize {
         let payload = match self {
             Self::Event { payload, .. } => payload.len(),
-            Self::Charge { .. } => 0,
+            Self::Authority { .. } => 0,
         };
         payload + NOTICE_COST
     }
@@ -45,50 +45,51 @@ impl Inbox {
         self.due_bytes >= MAX_DUE_BYTES
     }
 
-    pub fn put(&mut self, stay: Stay, tick: Tick, notice: Notice) {
-        self.held_bytes += notice.cost();
-        self.held.insert((stay, tick, self.arrived), notice);
+    pub fn put(&mut self, world_generation: WorldGeneration, tick: Tick, notice: Notice) {
+        self.waiting_bytes += notice.cost();
+        self.waiting
+            .insert((world_generation, tick, self.arrived), notice);
         self.arrived += 1;
     }
 
     /// What is known up to a tick may be shown. Should nothing arrive but notices, few of them are
     /// kept: the others are shown before their tick.
-    pub fn release(&mut self, stay: Stay, upto: Option<Tick>) {
-        while let Some(entry) = self.held.first_entry()
+    pub fn release(&mut self, world_generation: WorldGeneration, upto: Option<Tick>) {
+        while let Some(entry) = self.waiting.first_entry()
             && {
                 let &(of, tick, _) = entry.key();
-                of < stay || of == stay && Some(tick) <= upto
+                of < world_generation || of == world_generation && Some(tick) <= upto
             }
         {
-            let ((stay, tick, _), notice) = entry.remove_entry();
-            self.show(Some(stay), tick, notice);
+            let ((world_generation, tick, _), notice) = entry.remove_entry();
+            self.show(Some(world_generation), tick, notice);
         }
-        while (self.held.len() > MAX_HELD || self.held_bytes > MAX_HELD_BYTES)
-            && let Some(((stay, tick, _), notice)) = self.held.pop_first()
+        while (self.waiting.len() > MAX_WAITING || self.waiting_bytes > MAX_WAITING_BYTES)
+            && let Some(((world_generation, tick, _), notice)) = self.waiting.pop_first()
         {
-            self.show(Some(stay), tick, notice);
+            self.show(Some(world_generation), tick, notice);
         }
     }
 
     /// Puts a notice that was held among those that may be shown.
-    fn show(&mut self, stay: Option<Stay>, tick: Tick, notice: Notice) {
-        self.held_bytes -= notice.cost();
+    fn show(&mut self, world_generation: Option<WorldGeneration>, tick: Tick, notice: Notice) {
+        self.waiting_bytes -= notice.cost();
         self.due_bytes += notice.cost();
-        self.due.push_back((stay, tick, notice));
+        self.due.push_back((world_generation, tick, notice));
     }
 
     /// Everything that waits may be shown, and is about nothing that the next connection shows.
     pub fn cut_off(&mut self) {
-        for (stay, ..) in &mut self.due {
-            *stay = None;
+        for (world_generation, ..) in &mut self.due {
+            *world_generation = None;
         }
-        while let Some(((_, tick, _), notice)) = self.held.pop_first() {
+        while let Some(((_, tick, _), notice)) = self.waiting.pop_first() {
             self.show(None, tick, notice);
         }
     }
 
     /// The next that may be shown.
-    pub fn poll(&mut self) -> Option<(Option<Stay>, Tick, Notice)> {
+    pub fn poll(&mut self) -> Option<(Option<WorldGeneration>, Tick, Notice)> {
         let next = self.due.pop_front()?;
         self.due_bytes -= next.2.cost();
         Some(next)
@@ -97,8 +98,8 @@ impl Inbox {
 
 /// Notices that wait for their tick at most, and their bytes. State takes turns with events on a
 /// link, so an honest server's events wait for a tick or two.
-const MAX_HELD: usize = 1024;
-const MAX_HELD_BYTES: usize = 256 << 10;
+const MAX_WAITING: usize = 1024;
+const MAX_WAITING_BYTES: usize = 256 << 10;
 /// Bytes of notices that may be shown and were not polled.
 const MAX_DUE_BYTES: usize = 1 << 20;
 /// What a notice takes beside its payload.

@@ -1,65 +1,65 @@
 //! The client: what it was shown, and what changed since it last asked.
 
-mod author;
+mod authority;
 mod error;
 mod inbox;
-mod picture;
-mod reading;
-mod scene;
+mod query;
+mod schema_adapter;
+mod shown_world;
 
 use std::collections::VecDeque;
 
-use prescient_codec::{ClientId, Config, DecodeError, Slot, Tick};
+use prescient_codec::{Config, DecodeError, NetEntityId, Slot, Tick};
 use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
+use crate::audit;
 use crate::event::About;
-use crate::message::{Message, Said};
+use crate::message::{Message, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
 use crate::settings;
-use crate::stay::Stay;
-use crate::testimony;
 use crate::world::WorldError;
+use crate::world_generation::WorldGeneration;
 
-use author::Author;
-pub use author::SetError;
+use authority::AuthorityReporter;
+pub use authority::SetError;
 pub use error::ClientError;
 use inbox::{Inbox, Notice};
-use reading::Reading;
-use scene::Scene;
+use schema_adapter::SchemaAdapter;
+use shown_world::ShownWorld;
 
-/// An object, as a client calls it. Not used again for another one.
+/// An entity, as a client calls it. Not used again for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Object {
+pub struct EntityHandle {
     id: u32,
-    /// How many objects had this number before.
-    life: u32,
+    /// How many entities had this number before.
+    generation: u32,
 }
 
-/// What is new since it was last asked; an object comes up once, however much happened to it.
+/// What is new since it was last asked; an entity comes up once, however much happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The client is in another world. What it showed of the last one is removed.
     Entered,
-    /// An object appeared.
-    Created(Object),
-    /// An object changed.
-    Updated(Object),
-    /// An object left, or is no longer shown.
-    Removed(Object),
-    /// The client is in charge of an object, or no longer: what it [`set`](Client::set)s is what
+    /// An entity appeared.
+    Created(EntityHandle),
+    /// An entity changed.
+    Updated(EntityHandle),
+    /// An entity left, or is no longer shown.
+    Removed(EntityHandle),
+    /// The client is in charge of an entity, or no longer: what it [`set`](Client::set)s is what
     /// everybody sees.
-    Charged {
-        /// The object.
-        object: Object,
+    AuthorityChanged {
+        /// The entity.
+        entity: EntityHandle,
         /// Whether it is.
-        yours: bool,
+        granted: bool,
     },
-    /// Something happened. Objects that were there at its tick were created before.
+    /// Something happened. Entities that were there at its tick were created before.
     Event {
         /// When, at the server.
         tick: Tick,
         /// To what.
-        about: About<Object>,
+        about: About<EntityHandle>,
         /// What, in the program's own words.
         payload: Vec<u8>,
     },
@@ -89,24 +89,24 @@ impl Default for ClientConfig {
 /// so that it arrives once and in order, and an [`acknowledgement`](Self::acknowledgement) whenever
 /// state arrived; [`poll_change`](Self::poll_change) to hear what is new.
 pub struct Client {
-    reading: Reading,
+    adapter: SchemaAdapter,
     /// Fingerprint of the schema by which state is read, as the server is told.
     fingerprint: Fingerprint,
-    stay: Stay,
+    world_generation: WorldGeneration,
     entered: bool,
-    scene: Scene,
+    shown_world: ShownWorld,
     inbox: Inbox,
-    author: Author,
+    authority: AuthorityReporter,
     /// How state is coded, once the server said so.
     config: Config,
     max_entities: usize,
     /// Whether the server answered that its schema is another.
-    corrected: bool,
+    schema_sent: bool,
     welcome: bool,
     /// Messages that are to be delivered once.
     outbox: VecDeque<Vec<u8>>,
     /// Where the answer to the server's question goes on.
-    testimony: Option<Slot>,
+    audit: Option<Slot>,
 }
 
 impl Client {
@@ -119,34 +119,34 @@ impl Client {
         } = config;
         let config = Config::default();
         let fingerprint = schema.fingerprint();
-        let scene = Scene::new(schema.clone(), config);
+        let shown_world = ShownWorld::new(schema.clone(), config);
         Ok(Self {
-            reading: Reading::new(schema, tolerance),
+            adapter: SchemaAdapter::new(schema, tolerance),
             fingerprint,
-            stay: Stay::default(),
+            world_generation: WorldGeneration::default(),
             entered: false,
-            author: Author::new(&scene, config),
-            scene,
+            authority: AuthorityReporter::new(&shown_world, config),
+            shown_world,
             inbox: Inbox::default(),
             config,
             max_entities,
-            corrected: false,
+            schema_sent: false,
             welcome: false,
             outbox: VecDeque::from([Message::Hello { fingerprint }.to_bytes()]),
-            testimony: None,
+            audit: None,
         })
     }
 
     /// Greets a server again, over a new connection in place of one that was lost. What is shown
     /// stays until that server's [welcome](Self::is_welcome); then it is removed, and the world
-    /// appears anew. Events that were waiting for their tick are handed out now, about objects that
+    /// appears anew. Events that were waiting for their tick are handed out now, about entities that
     /// are [`Gone`](About::Gone).
     pub fn reconnect(&mut self) {
-        self.stay = Stay::default();
+        self.world_generation = WorldGeneration::default();
         self.inbox.cut_off();
-        self.corrected = false;
+        self.schema_sent = false;
         self.welcome = false;
-        self.testimony = None;
+        self.audit = None;
         let fingerprint = self.fingerprint;
         self.outbox = VecDeque::from([Message::Hello { fingerprint }.to_bytes()]);
     }
@@ -154,15 +154,18 @@ impl Client {
     /// Takes what the server sent.
     pub fn handle(&mut self, message: &[u8]) -> Result<(), ClientError> {
         match Message::read(message) {
-            Some(Message::Here { stay, said }) => self.hear(self.stay.near(stay), said),
+            Some(Message::World {
+                world_generation,
+                body,
+            }) => self.handle_world_message(self.world_generation.near(world_generation), body),
             Some(Message::Schema { tolerance, schema }) => self.adapt(schema, tolerance),
             Some(Message::Welcome { config }) => self.begin(config),
-            Some(Message::Question) => match self.testimony {
+            Some(Message::AuditRequest) => match self.audit {
                 None => {
-                    self.testimony = Some(FIRST);
+                    self.audit = Some(FIRST);
                     Ok(())
                 }
-                Some(_) => Err(ClientError::AskedAgain),
+                Some(_) => Err(ClientError::AuditInProgress),
             },
             Some(Message::Hello { .. } | Message::Unreadable { .. }) | None => {
                 Err(ClientError::Malformed)
@@ -176,27 +179,31 @@ impl Client {
         self.inbox.is_full()
     }
 
-    fn hear(&mut self, stay: Stay, said: Said<'_>) -> Result<(), ClientError> {
-        let notice = match said {
-            Said::State(packet) => {
+    fn handle_world_message(
+        &mut self,
+        world_generation: WorldGeneration,
+        body: WorldMessage<'_>,
+    ) -> Result<(), ClientError> {
+        let notice = match body {
+            WorldMessage::State(packet) => {
                 if !self.welcome {
                     return Err(ClientError::Early);
                 }
-                if stay != self.stay {
+                if world_generation != self.world_generation {
                     return Err(ClientError::State(DecodeError::Late));
                 }
-                let tick = self.scene.apply(packet)?;
-                self.inbox.release(stay, Some(tick));
+                let tick = self.shown_world.apply(packet)?;
+                self.inbox.release(world_generation, Some(tick));
                 return Ok(());
             }
-            Said::Applied(ack) => {
-                if stay == self.stay {
-                    let taken = self.author.acknowledge(&ack);
+            WorldMessage::Applied(ack) => {
+                if world_generation == self.world_generation {
+                    let taken = self.authority.acknowledge(&ack);
                     taken.map_err(|_| ClientError::Malformed)?;
                 }
                 return Ok(());
             }
-            Said::Event {
+            WorldMessage::Event {
                 tick,
                 about,
                 payload,
@@ -204,23 +211,29 @@ impl Client {
                 let payload = payload.to_vec();
                 (tick, Notice::Event { about, payload })
             }
-            Said::Charge { tick, about, yours } => (tick, Notice::Charge { about, yours }),
-            Said::Entered { config } => {
-                if stay > self.stay {
+            WorldMessage::Authority {
+                tick,
+                about,
+                granted,
+            } => (tick, Notice::Authority { about, granted }),
+            WorldMessage::Entered { config } => {
+                if world_generation > self.world_generation {
                     self.config = settings::adopt(config, self.max_entities)?;
-                    self.enter(stay);
+                    self.enter(world_generation);
                 }
                 return Ok(());
             }
-            Said::Told { .. } | Said::Testimony { .. } => return Err(ClientError::Malformed),
+            WorldMessage::ClientEvent { .. } | WorldMessage::AuditReport { .. } => {
+                return Err(ClientError::Malformed);
+            }
         };
         if self.inbox.is_full() {
             return Err(ClientError::Full);
         }
-        self.inbox.put(stay, notice.0, notice.1);
+        self.inbox.put(world_generation, notice.0, notice.1);
         // What is still shown after a reconnect is of another world's ticks.
         let shown = self.tick().filter(|_| self.welcome);
-        self.inbox.release(self.stay, shown);
+        self.inbox.release(self.world_generation, shown);
         Ok(())
     }
 
@@ -234,27 +247,27 @@ impl Client {
         if !self.welcome {
             return None;
         }
-        let ack = self.scene.decoder.acknowledgement()?;
-        Some(self.here(Said::Applied(ack)))
+        let ack = self.shown_world.decoder.acknowledgement()?;
+        Some(self.world_message(WorldMessage::Applied(ack)))
     }
 
     /// The next message for the server that wants a carrier that delivers it once and in order. What
     /// there is no room for can be polled later: little waits in here.
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
         let message = self.outbox.pop_front();
-        message.or_else(|| self.testify())
+        message.or_else(|| self.next_audit_report())
     }
 
-    /// A message that tells the server what happened here, perhaps to an object that is shown. It
-    /// wants a carrier that delivers it once, after what was polled. `None` if that object is not
+    /// A message that tells the server what happened here, perhaps to an entity that is shown. It
+    /// wants a carrier that delivers it once, after what was polled. `None` if that entity is not
     /// shown.
-    pub fn tell(&self, about: Option<Object>, payload: &[u8]) -> Option<Vec<u8>> {
+    pub fn send_event(&self, about: Option<EntityHandle>, payload: &[u8]) -> Option<Vec<u8>> {
         let about = match about {
-            Some(object) => Some(ClientId(self.scene.entry(object)?.object.id)),
+            Some(entity) => Some(NetEntityId(self.shown_world.entry(entity)?.entity.id)),
             None => None,
         };
         let tick = self.tick().unwrap_or_default();
-        Some(self.here(Said::Told {
+        Some(self.world_message(WorldMessage::ClientEvent {
             tick,
             about,
             payload,
@@ -266,20 +279,20 @@ impl Client {
         if std::mem::take(&mut self.entered) {
             return Some(Change::Entered);
         }
-        if let Some(change) = self.scene.poll() {
+        if let Some(change) = self.shown_world.poll() {
             return Some(change);
         }
-        while let Some((stay, tick, notice)) = self.inbox.poll() {
+        while let Some((world_generation, tick, notice)) = self.inbox.poll() {
             // What it is about may have left since it arrived.
             let find = |id| {
-                let here = (stay == Some(self.stay)).then_some(id)?;
-                self.scene.at(here, tick)
+                let here = (world_generation == Some(self.world_generation)).then_some(id)?;
+                self.shown_world.at(here, tick)
             };
             match notice {
                 Notice::Event { about, payload } => {
                     let about = match about {
                         None => About::Nothing,
-                        Some(id) => find(id).map_or(About::Gone, About::Object),
+                        Some(id) => find(id).map_or(About::Gone, About::Entity),
                     };
                     return Some(Change::Event {
                         tick,
@@ -287,11 +300,11 @@ impl Client {
                         payload,
                     });
                 }
-                Notice::Charge { about, yours } => {
-                    if let Some(object) = find(about) {
-                        let since = self.scene.tick().unwrap_or_default();
-                        self.author.charge(object, yours, since);
-                        return Some(Change::Charged { object, yours });
+                Notice::Authority { about, granted } => {
+                    if let Some(entity) = find(about) {
+                        let since = self.shown_world.tick().unwrap_or_default();
+                        self.authority.set_authority(entity, granted, since);
+                        return Some(Change::AuthorityChanged { entity, granted });
                     }
                 }
             }
@@ -299,17 +312,17 @@ impl Client {
         None
     }
 
-    /// Whether this client is in charge of an object.
-    pub fn is_in_charge(&self, object: Object) -> bool {
-        self.author.is_in_charge(object)
+    /// Whether this client is in charge of an entity.
+    pub fn has_authority(&self, entity: EntityHandle) -> bool {
+        self.authority.has_authority(entity)
     }
 
-    /// An object that this client is in charge of is like this now.
-    pub fn set<T: State>(&mut self, object: Object, value: &T) -> Result<(), SetError> {
-        if self.reading.is_foreign() {
+    /// An entity that this client is in charge of is like this now.
+    pub fn set<T: State>(&mut self, entity: EntityHandle, value: &T) -> Result<(), SetError> {
+        if self.adapter.is_foreign() {
             return Err(SetError::OtherSchema);
         }
-        self.author.set(object, value, &self.scene)
+        self.authority.set(entity, value, &self.shown_world)
     }
 
     /// What to tell the server about everything that this client is in charge of, in no more than
@@ -317,20 +330,24 @@ impl Client {
     /// `None` if it is in charge of nothing, or was never said to be like anything.
     pub fn report(&mut self, budget: Option<usize>) -> Option<Vec<u8>> {
         let budget = budget.map_or(MAX_REPORT_BYTES, |budget| budget.min(MAX_REPORT_BYTES));
-        let packet = self.author.report(&self.scene, Some(budget))?;
-        Some(self.here(Said::State(&packet)))
+        let packet = self.authority.report(&self.shown_world, Some(budget))?;
+        Some(self.world_message(WorldMessage::State(&packet)))
     }
 
-    fn here(&self, said: Said<'_>) -> Vec<u8> {
-        let stay = self.stay.bits();
-        Message::Here { stay, said }.to_bytes()
+    fn world_message(&self, body: WorldMessage<'_>) -> Vec<u8> {
+        let world_generation = self.world_generation.bits();
+        Message::World {
+            world_generation,
+            body,
+        }
+        .to_bytes()
     }
 
-    fn enter(&mut self, stay: Stay) {
-        self.stay = stay;
+    fn enter(&mut self, world_generation: WorldGeneration) {
+        self.world_generation = world_generation;
         self.entered = true;
         self.restart();
-        self.inbox.release(stay, None);
+        self.inbox.release(world_generation, None);
     }
 
     /// The server shows us the world from now on, coded like this.
@@ -346,40 +363,40 @@ impl Client {
 
     /// Nothing is shown any more, and nothing was learned.
     fn restart(&mut self) {
-        self.scene.restart(self.config);
-        self.author = Author::new(&self.scene, self.config);
-        self.testimony = self.testimony.map(|_| FIRST);
+        self.shown_world.restart(self.config);
+        self.authority = AuthorityReporter::new(&self.shown_world, self.config);
+        self.audit = self.audit.map(|_| FIRST);
     }
 
     /// The server has another schema than we said.
     fn adapt(&mut self, schema: &[u8], allows: Tolerance) -> Result<(), ClientError> {
-        if self.welcome || std::mem::replace(&mut self.corrected, true) {
+        if self.welcome || std::mem::replace(&mut self.schema_sent, true) {
             return Err(ClientError::Malformed);
         }
-        let server = self.reading.own.read_other(schema);
+        let server = self.adapter.own.read_other(schema);
         let server = server.map_err(|_| ClientError::Malformed)?;
-        if let Err(differences) = self.reading.adapt(&server, allows) {
-            let schema = &self.reading.own.to_bytes();
+        if let Err(differences) = self.adapter.adapt(&server, allows) {
+            let schema = &self.adapter.own.to_bytes();
             self.outbox
                 .push_back(Message::Unreadable { schema }.to_bytes());
             return Err(ClientError::Schema(differences));
         }
         let fingerprint = server.fingerprint();
         self.fingerprint = fingerprint;
-        self.scene.read_by(server, self.config);
-        self.author = Author::new(&self.scene, self.config);
+        self.shown_world.read_by(server, self.config);
+        self.authority = AuthorityReporter::new(&self.shown_world, self.config);
         self.outbox
             .push_back(Message::Hello { fingerprint }.to_bytes());
         Ok(())
     }
 
     /// The next part of the answer to a question, if there was one.
-    fn testify(&mut self) -> Option<Vec<u8>> {
-        let tick_of = |id| self.scene.entity_tick(id);
-        let part = testimony::write(self.scene.decoder.world(), self.testimony?, &tick_of);
-        self.testimony = part.next;
-        let (last, rows) = (part.next.is_none(), &part.rows[..]);
-        Some(self.here(Said::Testimony { last, rows }))
+    fn next_audit_report(&mut self) -> Option<Vec<u8>> {
+        let tick_of = |id| self.shown_world.tick_of_id(id);
+        let chunk = audit::write(self.shown_world.decoder.world(), self.audit?, &tick_of);
+        self.audit = chunk.next;
+        let (last, rows) = (chunk.next.is_none(), &chunk.rows[..]);
+        Some(self.world_message(WorldMessage::AuditReport { last, rows }))
     }
 }
 

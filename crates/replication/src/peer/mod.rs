@@ -1,10 +1,10 @@
 //! One client as the server sees it: what it is shown, and what it is still to hear.
 
-mod news;
-mod outlook;
+mod events;
 mod pace;
 mod sent;
-mod sights;
+mod visibility;
+mod visible_set;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,22 +12,22 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Policy, Slot, Statistics,
-    Tick, ledger::Ledger,
+    Ack, AckError, Config, DecodeError, EncodeError, Encoder, NetEntityId, Policy, Slot,
+    Statistics, Tick, ledger::Ledger,
 };
 use prescient_schema::{EntityRef, Schema};
 
 use pace::{Pace, Turn};
 use sent::Sent;
-use sights::Sights;
+use visible_set::VisibleSet;
 
-use crate::charge::Intake;
-use crate::mail::Mail;
-use crate::message::{Message, Said};
-use crate::relevance::{Sight, Viewer};
+use crate::authority::AuthorityReports;
+use crate::message::{Message, WorldMessage};
+use crate::outbox::Outbox;
+use crate::relevance::{Observer, Visibility};
 use crate::server::{PeerId, ServerConfig};
-use crate::stay::Stay;
-use crate::world::{Serial, Step, World};
+use crate::world::{Serial, World, WorldStep};
+use crate::world_generation::WorldGeneration;
 
 /// What happened between a server and one of its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,13 +44,13 @@ pub struct PeerStatistics {
     pub unapplied: u32,
     /// Bytes of what is kept of messages until it is known whether they were applied.
     pub unsettled_bytes: usize,
-    /// Objects that it is shown.
+    /// Entities that it is shown.
     pub visible: usize,
     /// Bytes that its model holds.
     pub model_bytes: usize,
     /// Events that were made ready for it.
     pub events: u64,
-    /// Events that wait for their object to be known there.
+    /// Events that wait for their entity to be known there.
     pub events_waiting: usize,
     /// Bytes of events that wait, for that or to be polled.
     pub event_bytes: usize,
@@ -61,64 +61,64 @@ pub struct PeerStatistics {
 
 /// From where a peer looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Eye {
-    Nowhere,
-    At(crate::Place),
-    Object(EntityRef),
+pub(crate) enum ViewPosition {
+    Unset,
+    Fixed(crate::Position),
+    Follow(EntityRef),
 }
 
 pub(crate) struct Peer {
     encoder: Encoder,
     /// How it learns what it is told of.
     policy: Policy,
-    stay: Stay,
+    world_generation: WorldGeneration,
     /// Whether it reads by the right schema; before that it is shown nothing.
     pub greeted: bool,
     /// Whether it was told the right one.
-    pub corrected: bool,
+    pub schema_sent: bool,
     /// How often it was asked what it shows, as far as it has not answered.
-    pub questions: u32,
+    pub open_audits: u32,
     /// Whether it was told how state is coded: before that it could make nothing of any.
-    introduced: bool,
-    pub eye: Eye,
+    settings_sent: bool,
+    pub view_position: ViewPosition,
     pub team: u32,
     /// What it was sent.
     sent: Sent,
     /// How often it is sent something.
     pace: Pace,
-    /// How it sees objects, by its numbers for their first tables.
-    sights: Sights,
-    /// The number of the next object when it last looked.
-    unasked: u64,
-    /// The tick since which each of the client's numbers is that of the object it was last given to.
-    since: Vec<Tick>,
+    /// How it sees entities, by its numbers for their first tables.
+    visible_set: VisibleSet,
+    /// The number of the next entity when it last looked.
+    evaluated_serials: u64,
+    /// The tick since which each of the client's numbers is that of the entity it was last given to.
+    assigned_at: Vec<Tick>,
     /// Whether everything is to be looked at anew.
-    pub unsettled: bool,
+    pub needs_evaluation: bool,
     /// Who looked at places last, and when: what has not moved since need not be asked about.
-    looked: Option<(Viewer, Tick)>,
+    evaluated: Option<(Observer, Tick)>,
     /// What it shall see, too, when its turn comes, with its distance as bits: what is nearest last.
     /// What moves while it waits is in here more than once.
-    wanted: Vec<(u64, Serial)>,
+    pending_visible: Vec<(u64, Serial)>,
     /// What it is to be told, and how many events it ever was.
-    mail: Mail,
+    outbox: Outbox,
     events: u64,
     /// When it last said what it applied.
-    heard: Tick,
+    last_ack: Tick,
     /// When it was last given a new epoch that it asked for, and the ticks between two of them.
     resynced: Option<Tick>,
     resync_every: u32,
     /// What the client was told that it is in charge of.
-    charged: BTreeSet<Serial>,
+    authorities: BTreeSet<Serial>,
     /// What it reports of that.
-    intake: Option<Intake>,
+    reports: Option<AuthorityReports>,
 }
 
 /// A client between two worlds: what it is still to hear of the last one, and how it reads.
-pub struct Traveller {
-    stay: Stay,
+pub struct PeerTransfer {
+    world_generation: WorldGeneration,
     greeted: bool,
-    questions: u32,
-    mail: Mail,
+    open_audits: u32,
+    outbox: Outbox,
     events: u64,
 }
 
@@ -127,58 +127,58 @@ impl Peer {
         Self {
             encoder: Encoder::new(schema, config.codec),
             policy: config.codec.policy,
-            stay: Stay::default(),
+            world_generation: WorldGeneration::default(),
             greeted: false,
-            corrected: false,
-            questions: 0,
-            introduced: false,
-            eye: Eye::Nowhere,
+            schema_sent: false,
+            open_audits: 0,
+            settings_sent: false,
+            view_position: ViewPosition::Unset,
             team: 0,
             sent: Sent::default(),
             pace: Pace::new(config.probe_every),
-            sights: Sights::default(),
-            unasked: 0,
-            since: Vec::new(),
-            unsettled: true,
-            looked: None,
-            wanted: Vec::new(),
-            mail: Mail::new(config.most_event_bytes),
+            visible_set: VisibleSet::default(),
+            evaluated_serials: 0,
+            assigned_at: Vec::new(),
+            needs_evaluation: true,
+            evaluated: None,
+            pending_visible: Vec::new(),
+            outbox: Outbox::new(config.max_event_bytes),
             events: 0,
-            heard: Tick::default(),
+            last_ack: Tick::default(),
             resynced: None,
             resync_every: config.resync_every,
-            charged: BTreeSet::new(),
-            intake: None,
+            authorities: BTreeSet::new(),
+            reports: None,
         }
     }
 
     /// A client that comes from another world.
-    pub fn arrived(traveller: Traveller, schema: Arc<Schema>, config: &ServerConfig) -> Self {
+    pub fn transferred(transfer: PeerTransfer, schema: Arc<Schema>, config: &ServerConfig) -> Self {
         let mut peer = Self {
-            stay: traveller.stay.next(),
-            greeted: traveller.greeted,
-            questions: traveller.questions,
-            mail: traveller.mail,
-            events: traveller.events,
+            world_generation: transfer.world_generation.next(),
+            greeted: transfer.greeted,
+            open_audits: transfer.open_audits,
+            outbox: transfer.outbox,
+            events: transfer.events,
             ..Self::new(schema, config)
         };
-        let entered = peer.here(Said::Entered {
+        let entered = peer.world_message(WorldMessage::Entered {
             config: config.codec,
         });
-        peer.mail.push(entered);
+        peer.outbox.push(entered);
         peer
     }
 
-    /// The client leaves for another world; what waits for an object will never be about one.
-    pub fn depart(mut self) -> Traveller {
-        for serial in self.mail.held().collect::<Vec<_>>() {
+    /// The client leaves for another world; what waits for an entity will never be about one.
+    pub fn transfer_out(mut self) -> PeerTransfer {
+        for serial in self.outbox.deferred().collect::<Vec<_>>() {
             self.give_up(serial);
         }
-        Traveller {
-            stay: self.stay,
+        PeerTransfer {
+            world_generation: self.world_generation,
             greeted: self.greeted,
-            questions: self.questions,
-            mail: self.mail,
+            open_audits: self.open_audits,
+            outbox: self.outbox,
             events: self.events,
         }
     }
@@ -191,43 +191,45 @@ impl Peer {
             applied: self.sent.applied,
             unapplied: self.sent.unapplied,
             unsettled_bytes: self.encoder.unsettled_bytes(),
-            visible: self.sights.len(),
+            visible: self.visible_set.len(),
             model_bytes: self.encoder.model_bytes(),
             events: self.events,
-            events_waiting: self.mail.events_held(),
-            event_bytes: self.mail.bytes(),
-            overrun: self.mail.is_overrun(),
+            events_waiting: self.outbox.deferred_events(),
+            event_bytes: self.outbox.bytes(),
+            overrun: self.outbox.is_overrun(),
         }
     }
 
     pub fn is_overrun(&self) -> bool {
-        self.mail.is_overrun()
+        self.outbox.is_overrun()
     }
 
     pub fn sees(&self, serial: Serial) -> bool {
-        self.sight(serial).is_some()
+        self.visibility(serial).is_some()
     }
 
-    /// How an object is seen, if it is. What appeared since the last look is not what was seen in its
+    /// How an entity is seen, if it is. What appeared since the last look is not what was seen in its
     /// slot.
-    fn sight(&self, serial: Serial) -> Option<Sight> {
-        let id = self.encoder.client_id(serial.first)?;
-        self.sights.get(id).filter(|_| serial.number < self.unasked)
+    fn visibility(&self, serial: Serial) -> Option<Visibility> {
+        let id = self.encoder.net_entity_id(serial.first)?;
+        self.visible_set
+            .get(id)
+            .filter(|_| serial.order < self.evaluated_serials)
     }
 
     /// A number is given to an entity.
-    fn name(&mut self, id: ClientId, now: Tick) {
+    fn note_assigned(&mut self, id: NetEntityId, now: Tick) {
         let at = id.0 as usize;
-        if self.since.len() <= at {
-            self.since.resize(at + 1, Tick::default());
+        if self.assigned_at.len() <= at {
+            self.assigned_at.resize(at + 1, Tick::default());
         }
-        self.since[at] = now;
+        self.assigned_at[at] = now;
     }
 
     /// A packet of the newest tick; `None` if it was encoded already, cannot be read yet, or is left
     /// out because the peer applies nothing.
     pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
-        if !self.introduced {
+        if !self.settings_sent {
             return None;
         }
         let now = archive.newest().unwrap_or_default();
@@ -235,7 +237,7 @@ impl Peer {
         let is_paced = self.policy == Policy::Confirmed;
         let unsettled = || self.encoder.unsettled_bytes();
         let encoded = match self.pace.turn(now, unsettled) {
-            Turn::Pass if is_paced => return None,
+            Turn::Skip if is_paced => return None,
             Turn::Probe if is_paced => self.encoder.encode_probe(archive),
             _ => {
                 let budget = budget.map(|bytes| bytes.saturating_sub(1));
@@ -244,13 +246,13 @@ impl Peer {
         };
         match encoded {
             Ok(packet) => {
-                let message = self.here(Said::State(&packet.bytes));
+                let message = self.world_message(WorldMessage::State(&packet.bytes));
                 self.sent.note(packet.sequence, now, message.len());
                 if is_paced && let Some(limit) = self.pace.note_sent(now) {
                     self.encoder.drop_unsettled(limit);
                 }
                 // Where nobody acknowledges, what was sent is known.
-                self.tell_of_known();
+                self.send_known();
                 Some(message)
             }
             Err(
@@ -265,7 +267,7 @@ impl Peer {
 
     pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         let now = world.tick().unwrap_or_default();
-        let before = std::mem::replace(&mut self.heard, now);
+        let before = std::mem::replace(&mut self.last_ack, now);
         if now.since(before) > self.pace.second() {
             self.pace.resume(now);
         }
@@ -284,7 +286,7 @@ impl Peer {
             self.pace.note_applied(settled);
         }
         self.sent.apply(ack.newest);
-        self.tell_of_known();
+        self.send_known();
         Ok(())
     }
 
@@ -294,8 +296,8 @@ impl Peer {
     }
 
     /// Whether it is sent less than others because it applies nothing.
-    pub fn is_thinned(&self, now: Tick) -> bool {
-        self.policy == Policy::Confirmed && self.pace.is_thinned(now)
+    pub fn is_throttled(&self, now: Tick) -> bool {
+        self.policy == Policy::Confirmed && self.pace.is_throttled(now)
     }
 
     /// Packets since another one was acknowledged as applied, where that is done, by how many were
@@ -318,17 +320,21 @@ impl Peer {
     }
 
     /// Sends a message that is to be delivered once.
-    pub fn say(&mut self, message: Message<'_>) {
-        self.mail.push(message.to_bytes());
+    pub fn push_message(&mut self, message: Message<'_>) {
+        self.outbox.push(message.to_bytes());
     }
 
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
-        let message = self.mail.pop()?;
-        if !self.introduced {
-            self.introduced = match Message::read(&message) {
+        let message = self.outbox.pop()?;
+        if !self.settings_sent {
+            self.settings_sent = match Message::read(&message) {
                 Some(Message::Welcome { .. }) => true,
-                Some(Message::Here { stay, said }) => {
-                    self.is_here(stay) && matches!(said, Said::Entered { .. })
+                Some(Message::World {
+                    world_generation,
+                    body,
+                }) => {
+                    self.is_current_world(world_generation)
+                        && matches!(body, WorldMessage::Entered { .. })
                 }
                 _ => false,
             };
@@ -337,14 +343,14 @@ impl Peer {
     }
 
     /// Whether a message is about the world that the client is in now.
-    pub fn is_here(&self, stay: u8) -> bool {
-        self.stay.bits() == stay
+    pub fn is_current_world(&self, world_generation: u8) -> bool {
+        self.world_generation.bits() == world_generation
     }
 
     /// The entity that the client called by a number when it showed a tick; `None` if the number was
     /// another's then, which has left.
-    pub fn slot(&self, id: ClientId, shown: Tick) -> Option<Slot> {
-        slot(&self.encoder, &self.since, id, shown)
+    pub fn slot(&self, id: NetEntityId, shown: Tick) -> Option<Slot> {
+        slot(&self.encoder, &self.assigned_at, id, shown)
     }
 
     /// The model starts anew; what is shown keeps its numbers.
@@ -360,63 +366,67 @@ impl Peer {
         world: &World,
         config: Config,
     ) -> Result<(), DecodeError> {
-        if self.charged.is_empty() && self.intake.is_none() {
+        if self.authorities.is_empty() && self.reports.is_none() {
             return Ok(());
         }
-        let intake = self
-            .intake
-            .get_or_insert_with(|| Intake::new(world, config));
-        let (encoder, since) = (&self.encoder, &self.since);
+        let reports = self
+            .reports
+            .get_or_insert_with(|| AuthorityReports::new(world, config));
+        let (encoder, since) = (&self.encoder, &self.assigned_at);
         let find = |id, shown| slot(encoder, since, id, shown);
-        let most = most_reported(self.charged.len()).min(config.max_entities);
-        intake.take(packet, most, world, own, &find)
+        let limit = max_reported(self.authorities.len()).min(config.max_entities);
+        reports.take(packet, limit, world, own, &find)
     }
 
     /// Whether the client reports more than it can be in charge of.
     pub fn reports_too_much(&self) -> bool {
-        let most = most_reported(self.charged.len());
-        self.intake
+        let limit = max_reported(self.authorities.len());
+        self.reports
             .as_ref()
-            .is_some_and(|intake| intake.len() > most)
+            .is_some_and(|reports| reports.len() > limit)
     }
 
     /// Makes what the client reported part of a tick.
-    pub fn relay(&mut self, step: &mut Step<'_>) {
-        if let Some(intake) = &mut self.intake {
-            intake.apply(step);
+    pub fn relay(&mut self, step: &mut WorldStep<'_>) {
+        if let Some(reports) = &mut self.reports {
+            reports.apply(step);
         }
     }
 
     /// What to tell the client about what it reported.
     pub fn acknowledgement(&mut self) -> Option<Vec<u8>> {
-        let intake = self.intake.as_mut()?;
-        if !std::mem::take(&mut intake.unanswered) {
+        let reports = self.reports.as_mut()?;
+        if !std::mem::take(&mut reports.unanswered) {
             return None;
         }
-        let ack = intake.decoder().acknowledgement()?;
-        Some(self.here(Said::Applied(ack)))
+        let ack = reports.decoder().acknowledgement()?;
+        Some(self.world_message(WorldMessage::Applied(ack)))
     }
 
-    fn here(&self, said: Said<'_>) -> Vec<u8> {
-        let stay = self.stay.bits();
-        Message::Here { stay, said }.to_bytes()
+    fn world_message(&self, body: WorldMessage<'_>) -> Vec<u8> {
+        let world_generation = self.world_generation.bits();
+        Message::World {
+            world_generation,
+            body,
+        }
+        .to_bytes()
     }
 }
 
-fn slot(encoder: &Encoder, since: &[Tick], id: ClientId, shown: Tick) -> Option<Slot> {
+fn slot(encoder: &Encoder, since: &[Tick], id: NetEntityId, shown: Tick) -> Option<Slot> {
     let since = since.get(id.0 as usize)?;
     (*since <= shown).then(|| encoder.slot(id)).flatten()
 }
 
-/// Entities by which a client can report that is in charge of so many objects, some of which may
+/// Entities by which a client can report that is in charge of so many entities, some of which may
 /// just have taken the place of others. It numbers them from 0 and the server has a table of them, so
 /// this bounds the numbers, too.
-fn most_reported(objects: usize) -> usize {
-    2 * objects * MOST_TABLES + SLACK
+fn max_reported(entities: usize) -> usize {
+    2 * entities * MAX_TABLES + SLACK
 }
 
 /// Tables that a type may have.
-const MOST_TABLES: usize = 32;
+const MAX_TABLES: usize = 32;
 
 /// Entities that a client may still report although it is no longer in charge of them.
 const SLACK: usize = 1024;

@@ -4,7 +4,7 @@
 //! nothing would cost many times what the others do. It is sent less and less instead:
 //!
 //! - Packets that wait for an acknowledgement hold a bounded number of bytes (their logs). A newcomer
-//!   begins with [`NEWCOMER_BYTES`], and gets as much again as it applies, up to [`MOST_BYTES`]: the
+//!   begins with [`NEWCOMER_BYTES`], and gets as much again as it applies, up to [`MAX_LOG_BYTES`]: the
 //!   window grows as fast as a slow link can use it. A third of a second without an acknowledgement
 //!   takes that back. Who has used it up is sent the next packet after half as long as it has waited.
 //! - A second after the last acknowledgement that something was applied, the pause between two
@@ -38,11 +38,11 @@ pub(super) struct Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// As much as there is room for.
-    Whole,
+    Full,
     /// A packet that says nothing, to learn whether anybody applies it.
     Probe,
     /// Nothing.
-    Pass,
+    Skip,
 }
 
 impl Pace {
@@ -59,26 +59,26 @@ impl Pace {
     /// What is to be sent now, by how many bytes logs hold.
     pub fn turn(&self, now: Tick, unsettled: impl Fn() -> usize) -> Turn {
         let Some((first, last)) = self.waiting else {
-            return Turn::Whole;
+            return Turn::Full;
         };
         let is_resumed = |at: Tick| now.since(at) <= self.probe_every;
         let (silence, pause) = (now.since(first), now.since(last));
         let second = self.second();
         let (turn, due) = match silence.checked_sub(second) {
             Some(_) if self.resumed.is_some_and(is_resumed) && unsettled() < NEWCOMER_BYTES => {
-                (Turn::Whole, 1)
+                (Turn::Full, 1)
             }
             Some(over) if self.is_proven && over / second < PATIENCE => {
-                (Turn::Whole, (over / 4).min(self.probe_every))
+                (Turn::Full, (over / 4).min(self.probe_every))
             }
             Some(over) => (Turn::Probe, (over / 4).min(second)),
-            None if unsettled() < self.allowance(silence) => (Turn::Whole, 1),
-            None if self.is_proven => (Turn::Whole, silence / 2),
+            None if unsettled() < self.allowance(silence) => (Turn::Full, 1),
+            None if self.is_proven => (Turn::Full, silence / 2),
             None => (Turn::Probe, silence / 2),
         };
         match pause >= due.max(1) {
             true => turn,
-            false => Turn::Pass,
+            false => Turn::Skip,
         }
     }
 
@@ -100,7 +100,7 @@ impl Pace {
     pub fn note_applied(&mut self, settled: usize) {
         self.waiting = None;
         self.is_proven = true;
-        self.allowance = self.allowance.saturating_add(settled).min(MOST_BYTES);
+        self.allowance = self.allowance.saturating_add(settled).min(MAX_LOG_BYTES);
     }
 
     /// The peer is heard of again: it need not wait for its turn.
@@ -109,7 +109,7 @@ impl Pace {
     }
 
     /// Whether it is sent less than it would be if it applied something.
-    pub fn is_thinned(&self, now: Tick) -> bool {
+    pub fn is_throttled(&self, now: Tick) -> bool {
         let first = self.waiting.map(|(first, _)| first);
         first.is_some_and(|first| now.since(first) > self.second())
     }
@@ -135,6 +135,6 @@ const PATIENCE: u32 = 20;
 /// entities, which is what a tenth of a second takes.
 const NEWCOMER_BYTES: usize = 160 << 10;
 /// Bytes of logs for one that applies what it is sent: more than 64 packets usually take.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_LOG_BYTES: usize = 4 << 20;
 /// Bytes of logs for one that has applied nothing for a second: several probes.
 const SILENT_BYTES: usize = 64 << 10;

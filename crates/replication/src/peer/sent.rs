@@ -22,7 +22,7 @@ impl Sent {
         self.packets += 1;
         self.bytes += length as u64;
         self.unapplied = self.unapplied.saturating_add(1);
-        if self.ticks.len() == MOST_TICKS {
+        if self.ticks.len() == MAX_TICKS {
             self.ticks.pop_front();
         }
         self.ticks.push_back((sequence, tick));
@@ -44,4 +44,4 @@ impl Sent {
 }
 
 /// Packets that may be under way before it is no longer told how old they are.
-const MOST_TICKS: usize = 1024;
+const MAX_TICKS: usize = 1024;

@@ -1,6 +1,6 @@
 //! The truth: objects, their values at every recent tick, and where they are.
 
-mod cast;
+mod entity_table;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +11,13 @@ use prescient_codec::{HISTORY, Slot, Tick};
 use prescient_schema::{EntityRef, Schema, SchemaError};
 use thiserror::Error;
 
-pub(crate) use cast::{Cast, Record, Serial, Touched};
-pub use step::Step;
+pub(crate) use entity_table::{EntityRecord, EntityTable, Serial, Touched};
+pub use step::WorldStep;
 
-use crate::grid::{Grid, Place};
-use crate::held::Held;
-use crate::kinds::Kinds;
-use crate::records::Records;
+use crate::entity_types::EntityTypes;
+use crate::grid::{Grid, Position};
+use crate::input_state::InputState;
+use crate::records::EntityRecords;
 use crate::server::PeerId;
 
 /// Why something could not be done to a world. Nothing was changed.
@@ -40,18 +40,18 @@ pub enum WorldError {
     },
     /// There is no such object, or no longer.
     #[error("there is no object {0:?}")]
-    NoSuchObject(EntityRef),
+    NoSuchEntity(EntityRef),
     /// The object is of another type.
-    #[error("object {object:?} is no `{expected}`")]
+    #[error("object {entity:?} is no `{expected}`")]
     WrongType {
         /// The object.
-        object: EntityRef,
+        entity: EntityRef,
         /// What it was taken for.
         expected: &'static str,
     },
     /// An object cannot be part of itself, or of one of its own parts.
     #[error("object {0:?} would be part of itself")]
-    Circle(EntityRef),
+    HierarchyCycle(EntityRef),
     /// The values cannot be captured.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -62,9 +62,9 @@ pub enum WorldError {
 pub struct World {
     /// What the program calls its schema; the archive's has further columns.
     declared: Schema,
-    kinds: Kinds,
+    entity_types: EntityTypes,
     archive: Archive,
-    cast: Cast,
+    entities: EntityTable,
 }
 
 impl World {
@@ -72,38 +72,38 @@ impl World {
     pub(crate) fn new(schema: Schema, cell: f64) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
         let declared = schema.clone();
-        let (kinds, schema) = Kinds::of(schema);
+        let (entity_types, schema) = EntityTypes::of(schema);
         Ok(Self {
             declared,
-            kinds,
+            entity_types,
             archive: Archive::new(Arc::new(schema), HISTORY),
-            cast: Cast {
-                records: Records::default(),
+            entities: EntityTable {
+                records: EntityRecords::default(),
                 next_serial: 0,
                 grid: Grid::new(cell),
                 touched: Vec::new(),
-                entrusted: BTreeSet::new(),
+                with_authority: BTreeSet::new(),
                 now: Tick(0),
-                held: Held::default(),
+                input_state: InputState::default(),
                 owned: BTreeMap::new(),
             },
         })
     }
 
-    pub(crate) fn step(&mut self, tick: Tick) -> Result<Step<'_>, WorldError> {
+    pub(crate) fn step(&mut self, tick: Tick) -> Result<WorldStep<'_>, WorldError> {
         let schema = self.archive.schema().clone();
         let capture = self.archive.begin(tick)?;
-        self.cast.now = tick;
-        Step::begin(capture, schema, &self.kinds, &mut self.cast)
+        self.entities.now = tick;
+        WorldStep::begin(capture, schema, &self.entity_types, &mut self.entities)
     }
 
     /// The keys that players hold down.
-    pub(crate) fn held(&self) -> &Held {
-        &self.cast.held
+    pub(crate) fn input_state(&self) -> &InputState {
+        &self.entities.input_state
     }
 
-    pub(crate) fn held_mut(&mut self) -> &mut Held {
-        &mut self.cast.held
+    pub(crate) fn input_state_mut(&mut self) -> &mut InputState {
+        &mut self.entities.input_state
     }
 
     /// What its objects can be, as the program said.
@@ -118,12 +118,12 @@ impl World {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.cast.records.len()
+        self.entities.records.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.cast.records.len() == 0
+        self.entities.records.len() == 0
     }
 
     /// Everything about recent ticks, with an entity per object and table.
@@ -132,32 +132,32 @@ impl World {
     }
 
     /// Where an object is, if its type has a position.
-    pub fn place(&self, object: EntityRef) -> Option<Place> {
-        self.record(object)?.place
+    pub fn position(&self, entity: EntityRef) -> Option<Position> {
+        self.record(entity)?.position
     }
 
-    pub(crate) fn record(&self, object: EntityRef) -> Option<&Record> {
-        self.cast.records.at(self.archive.entity(object)?)
+    pub(crate) fn record(&self, entity: EntityRef) -> Option<&EntityRecord> {
+        self.entities.records.at(self.archive.entity(entity)?)
     }
 
     /// The object whose first table's entity this is.
-    pub(crate) fn record_at(&self, first: Slot) -> Option<&Record> {
-        self.cast.records.at(first)
+    pub(crate) fn record_at(&self, first: Slot) -> Option<&EntityRecord> {
+        self.entities.records.at(first)
     }
 
     /// What the next object will be called.
     pub(crate) fn next_serial(&self) -> u64 {
-        self.cast.next_serial
+        self.entities.next_serial
     }
 
-    pub(crate) fn record_of(&self, serial: Serial) -> Option<&Record> {
-        self.cast.records.get(serial)
+    pub(crate) fn record_of(&self, serial: Serial) -> Option<&EntityRecord> {
+        self.entities.records.get(serial)
     }
 
     /// The object that an entity of any table belongs to.
-    pub(crate) fn object_of(&self, slot: Slot) -> Option<EntityRef> {
+    pub(crate) fn entity_of(&self, slot: Slot) -> Option<EntityRef> {
         let class = self.archive.class(slot)?;
-        match self.kinds.kind(class).1 {
+        match self.entity_types.of_class(class).1 {
             0 => self.archive.reference(slot),
             _ => EntityRef::from_cell(*self.archive.latest(slot)?.last()?),
         }
@@ -165,43 +165,43 @@ impl World {
 
     /// All objects in the order in which they appeared.
     pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
-        self.cast.records.serials()
+        self.entities.records.serials()
     }
 
-    pub(crate) fn kinds(&self) -> &Kinds {
-        &self.kinds
+    pub(crate) fn entity_types(&self) -> &EntityTypes {
+        &self.entity_types
     }
 
     /// What an object is a part of in the end, or the object itself.
     pub(crate) fn root(&self, serial: Serial) -> Serial {
-        self.cast.root(serial)
+        self.entities.root(serial)
     }
 
     /// Nobody is in charge of what a peer was in charge of.
-    pub(crate) fn dismiss(&mut self, peer: PeerId) {
-        let Cast {
+    pub(crate) fn revoke_all(&mut self, peer: PeerId) {
+        let EntityTable {
             records,
             touched,
-            entrusted,
+            with_authority,
             ..
-        } = &mut self.cast;
-        entrusted.retain(|serial| {
+        } = &mut self.entities;
+        with_authority.retain(|serial| {
             let record = records.get_mut(*serial);
-            let Some(record) = record.filter(|record| record.author == Some(peer)) else {
+            let Some(record) = record.filter(|record| record.authority == Some(peer)) else {
                 return true;
             };
-            record.author = None;
+            record.authority = None;
             touched.push(Touched::Here(*serial));
             false
         });
     }
 
     pub(crate) fn grid(&self) -> &Grid {
-        &self.cast.grid
+        &self.entities.grid
     }
 
     /// What happened since this was last asked.
     pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
-        std::mem::take(&mut self.cast.touched)
+        std::mem::take(&mut self.entities.touched)
     }
 }

@@ -6,46 +6,46 @@ use prescient_codec::Slot;
 use prescient_codec::history::{Capture, CaptureError};
 use prescient_schema::{Declaration, EntityRef, Parcel, Ref, Schema, State};
 
-use super::{Cast, Record, Serial, Touched, WorldError};
-use crate::grid::Place;
-use crate::kinds::{Kind, Kinds};
+use super::{EntityRecord, EntityTable, Serial, Touched, WorldError};
+use crate::entity_types::{EntityType, EntityTypes};
+use crate::grid::Position;
 use crate::server::PeerId;
 
 /// A tick being written. It ends when this is dropped, whether all went well or not.
-pub struct Step<'a> {
+pub struct WorldStep<'a> {
     /// `None` only while it is dropped.
     capture: Option<Capture<'a>>,
     schema: Arc<Schema>,
-    kinds: &'a Kinds,
-    pub(crate) cast: &'a mut Cast,
+    entity_types: &'a EntityTypes,
+    pub(crate) entities: &'a mut EntityTable,
     /// Room for values, a parcel per table.
     values: Vec<Parcel>,
     /// Room for those of a further table.
-    part: Parcel,
+    buffer: Parcel,
 }
 
-impl<'a> Step<'a> {
+impl<'a> WorldStep<'a> {
     /// What happens from now on happens at the captured tick.
     pub(super) fn begin(
         capture: Capture<'a>,
         schema: Arc<Schema>,
-        kinds: &'a Kinds,
-        cast: &'a mut Cast,
+        entity_types: &'a EntityTypes,
+        entities: &'a mut EntityTable,
     ) -> Result<Self, WorldError> {
         let mut step = Self {
             capture: Some(capture),
             schema,
-            kinds,
-            cast,
+            entity_types,
+            entities,
             values: Vec::new(),
-            part: Parcel::default(),
+            buffer: Parcel::default(),
         };
-        step.hold()?;
+        step.write_input_state()?;
         Ok(step)
     }
 }
 
-impl Step<'_> {
+impl WorldStep<'_> {
     /// A new object.
     pub fn spawn<T: State>(&mut self, value: &T) -> Result<Ref<T>, WorldError> {
         self.enter(value, None)
@@ -65,18 +65,18 @@ impl Step<'_> {
         owner: Option<PeerId>,
         rows: &[Parcel],
     ) -> Result<EntityRef, WorldError> {
-        let kind = self.kinds.find(name);
-        let kind = kind.ok_or_else(|| WorldError::UnknownType(name.into()))?;
-        self.check_widths(kind, rows)?;
+        let entity_type = self.entity_types.find(name);
+        let entity_type = entity_type.ok_or_else(|| WorldError::UnknownType(name.into()))?;
+        self.check_widths(entity_type, rows)?;
         let mut slots = Vec::with_capacity(rows.len());
-        let mut object = EntityRef::NONE;
+        let mut entity = EntityRef::NONE;
         for (table, row) in rows.iter().enumerate() {
-            let class = self.kinds.tables(kind)[table];
+            let class = self.entity_types.tables(entity_type)[table];
             let keys = self
-                .cast
-                .held
+                .entities
+                .input_state
                 .of(&self.schema.classes[usize::from(class)], owner);
-            let row = whole(row, table, object, keys, &mut self.part);
+            let row = stored_row(row, table, entity, keys, &mut self.buffer);
             let Some(capture) = &mut self.capture else {
                 break;
             };
@@ -90,71 +90,76 @@ impl Step<'_> {
                 }
             }
             if table == 0 {
-                object = capture.reference(slots[0]).unwrap_or(EntityRef::NONE);
+                entity = capture.reference(slots[0]).unwrap_or(EntityRef::NONE);
             }
         }
         let (Some(&first), Some(row)) = (slots.first(), rows.first()) else {
             return Err(WorldError::UnknownType(name.into()));
         };
-        let number = self.cast.next_serial;
-        let serial = Serial { number, first };
-        self.cast.next_serial += 1;
-        self.cast.touched.push(Touched::Here(serial));
-        let record = Record {
+        let order = self.entities.next_serial;
+        let serial = Serial { order, first };
+        self.entities.next_serial += 1;
+        self.entities.touched.push(Touched::Here(serial));
+        let record = EntityRecord {
             serial,
-            kind,
+            entity_type,
             slots,
             owner,
-            author: None,
-            whole: None,
-            parts: Vec::new(),
-            place: None,
-            moved: self.cast.now,
+            authority: None,
+            parent: None,
+            children: Vec::new(),
+            position: None,
+            moved: self.entities.now,
         };
-        self.cast.records.insert(record);
-        self.cast.hand_over(serial, None, owner);
-        self.put(serial, kind, &row.row);
-        Ok(object)
+        self.entities.records.insert(record);
+        self.entities.change_owner(serial, None, owner);
+        self.set_position(serial, entity_type, &row.row);
+        Ok(entity)
     }
 
     /// An object is like this now.
-    pub fn set<T: State>(&mut self, object: Ref<T>, value: &T) -> Result<(), WorldError> {
-        let serial = self.find(object.entity())?;
-        let kind = self.kind::<T>()?;
-        let record = self.cast.records.get(serial);
-        if record.is_none_or(|record| record.kind != kind) {
+    pub fn set<T: State>(&mut self, entity: Ref<T>, value: &T) -> Result<(), WorldError> {
+        let serial = self.find(entity.entity_ref())?;
+        let entity_type = self.entity_type::<T>()?;
+        let record = self.entities.records.get(serial);
+        if record.is_none_or(|record| record.entity_type != entity_type) {
             return Err(WorldError::WrongType {
-                object: object.entity(),
+                entity: entity.entity_ref(),
                 expected: T::NAME,
             });
         }
-        self.with_rows(value, |step, rows| step.set_rows(object.entity(), rows))
+        self.with_rows(value, |step, rows| step.set_rows(entity.entity_ref(), rows))
     }
 
     /// An object is like this now, with a row for each of its tables.
-    pub fn set_rows(&mut self, object: EntityRef, rows: &[Parcel]) -> Result<(), WorldError> {
-        let serial = self.find(object)?;
-        let record = self.cast.records.get(serial);
-        let record = record.ok_or(WorldError::NoSuchObject(object))?;
-        let kind = record.kind;
-        self.check_widths(kind, rows)?;
+    pub fn set_rows(&mut self, entity: EntityRef, rows: &[Parcel]) -> Result<(), WorldError> {
+        let serial = self.find(entity)?;
+        let record = self.entities.records.get(serial);
+        let record = record.ok_or(WorldError::NoSuchEntity(entity))?;
+        let entity_type = record.entity_type;
+        self.check_widths(entity_type, rows)?;
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
         let (slots, owner) = (&record.slots, record.owner);
-        let (classes, schema, held) = (self.kinds.tables(kind), &self.schema, &self.cast.held);
-        let keys = |table: usize| held.of(&schema.classes[usize::from(classes[table])], owner);
+        let (classes, schema, input_state) = (
+            self.entity_types.tables(entity_type),
+            &self.schema,
+            &self.entities.input_state,
+        );
+        let keys =
+            |table: usize| input_state.of(&schema.classes[usize::from(classes[table])], owner);
         let tables = || slots.iter().zip(rows).enumerate();
         // Once the first is written there is no way back.
         for (table, (&slot, row)) in tables().skip(1) {
-            let row = whole(row, table, object, keys(table), &mut self.part);
+            let row = stored_row(row, table, entity, keys(table), &mut self.buffer);
             capture.check_parcel(slot, row)?;
         }
         for (table, (&slot, row)) in tables() {
-            let row = whole(row, table, object, keys(table), &mut self.part);
+            let row = stored_row(row, table, entity, keys(table), &mut self.buffer);
             capture.write_parcel(slot, row)?;
         }
-        self.put(serial, kind, &rows[0].row);
+        self.set_position(serial, entity_type, &rows[0].row);
         Ok(())
     }
 
@@ -165,54 +170,58 @@ impl Step<'_> {
         table: usize,
         row: &Parcel,
     ) -> Result<(), CaptureError> {
-        let (Some(record), Some(capture)) = (self.cast.records.get(serial), &mut self.capture)
+        let (Some(record), Some(capture)) = (self.entities.records.get(serial), &mut self.capture)
         else {
             return Ok(());
         };
-        let object = capture.reference(record.slots[0]);
-        let object = object.unwrap_or(EntityRef::NONE);
+        let entity = capture.reference(record.slots[0]);
+        let entity = entity.unwrap_or(EntityRef::NONE);
         let Some(&slot) = record.slots.get(table) else {
             return Ok(());
         };
-        let class = self.kinds.tables(record.kind)[table];
+        let class = self.entity_types.tables(record.entity_type)[table];
         let class = &self.schema.classes[usize::from(class)];
-        let keys = self.cast.held.of(class, record.owner);
-        capture.write_parcel(slot, whole(row, table, object, keys, &mut self.part))?;
+        let keys = self.entities.input_state.of(class, record.owner);
+        capture.write_parcel(slot, stored_row(row, table, entity, keys, &mut self.buffer))?;
         if table == 0 {
-            self.put(serial, record.kind, &row.row);
+            self.set_position(serial, record.entity_type, &row.row);
         }
         Ok(())
     }
 
     /// An object belongs to somebody else.
-    pub fn give(&mut self, object: EntityRef, owner: Option<PeerId>) -> Result<(), WorldError> {
-        let serial = self.find(object)?;
-        if let Some(record) = self.cast.records.get_mut(serial) {
+    pub fn set_owner(
+        &mut self,
+        entity: EntityRef,
+        owner: Option<PeerId>,
+    ) -> Result<(), WorldError> {
+        let serial = self.find(entity)?;
+        if let Some(record) = self.entities.records.get_mut(serial) {
             let before = std::mem::replace(&mut record.owner, owner);
-            self.cast.hand_over(serial, before, owner);
-            self.cast.touched.push(Touched::Here(serial));
-            self.cast.held.changed(owner);
+            self.entities.change_owner(serial, before, owner);
+            self.entities.touched.push(Touched::Here(serial));
+            self.entities.input_state.changed(owner);
         }
-        self.hold()
+        self.write_input_state()
     }
 
     /// An object is no more.
-    pub fn despawn(&mut self, object: EntityRef) -> Result<(), WorldError> {
-        let serial = self.find(object)?;
-        let Some(record) = self.cast.records.remove(serial) else {
-            return Err(WorldError::NoSuchObject(object));
+    pub fn despawn(&mut self, entity: EntityRef) -> Result<(), WorldError> {
+        let serial = self.find(entity)?;
+        let Some(record) = self.entities.records.remove(serial) else {
+            return Err(WorldError::NoSuchEntity(entity));
         };
-        self.cast.hand_over(serial, record.owner, None);
-        self.cast.grid.put(serial, None);
-        self.cast.touched.push(Touched::Gone(serial));
-        self.cast.part(&record);
-        self.cast.entrusted.remove(&serial);
+        self.entities.change_owner(serial, record.owner, None);
+        self.entities.grid.put(serial, None);
+        self.entities.touched.push(Touched::Gone(serial));
+        self.entities.detach(&record);
+        self.entities.with_authority.remove(&serial);
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
         // Whoever refers to the first table must not outlive it.
-        for entity in record.slots.into_iter().rev() {
-            capture.despawn(entity)?;
+        for slot in record.slots.into_iter().rev() {
+            capture.despawn(slot)?;
         }
         Ok(())
     }
@@ -221,7 +230,7 @@ impl Step<'_> {
     pub fn finish(self) {}
 
     fn enter<T: State>(&mut self, value: &T, owner: Option<PeerId>) -> Result<Ref<T>, WorldError> {
-        self.kind::<T>()?;
+        self.entity_type::<T>()?;
         let entered = self.with_rows(value, |step, rows| step.spawn_rows(T::NAME, owner, rows));
         entered.map(Ref::to)
     }
@@ -245,21 +254,22 @@ impl Step<'_> {
     }
 
     /// Notes where an object is.
-    fn put(&mut self, serial: Serial, kind: Kind, row: &[i64]) {
-        let class = usize::from(self.kinds.tables(kind)[0]);
-        let place = Place::of(&self.schema.classes[class], row);
-        self.cast.put(serial, place);
+    fn set_position(&mut self, serial: Serial, entity_type: EntityType, row: &[i64]) {
+        let class = usize::from(self.entity_types.tables(entity_type)[0]);
+        let position = Position::of(&self.schema.classes[class], row);
+        self.entities.set_position(serial, position);
     }
 
-    fn kind<T: State>(&self) -> Result<Kind, WorldError> {
-        let kind = self.kinds.find(T::NAME);
-        let kind = kind.filter(|&kind| self.kinds.tables(kind).len() == T::TABLES.len());
-        kind.ok_or_else(|| WorldError::UnknownType(T::NAME.into()))
+    fn entity_type<T: State>(&self) -> Result<EntityType, WorldError> {
+        let entity_type = self.entity_types.find(T::NAME);
+        let entity_type = entity_type
+            .filter(|&entity_type| self.entity_types.tables(entity_type).len() == T::TABLES.len());
+        entity_type.ok_or_else(|| WorldError::UnknownType(T::NAME.into()))
     }
 
     /// Whether there is a row for each table, and as wide as its users know it.
-    fn check_widths(&self, kind: Kind, rows: &[Parcel]) -> Result<(), WorldError> {
-        let classes = self.kinds.tables(kind);
+    fn check_widths(&self, entity_type: EntityType, rows: &[Parcel]) -> Result<(), WorldError> {
+        let classes = self.entity_types.tables(entity_type);
         if classes.len() != rows.len() {
             return Err(WorldError::WrongTables {
                 expected: classes.len(),
@@ -276,44 +286,44 @@ impl Step<'_> {
         Ok(())
     }
 
-    pub(crate) fn find(&self, object: EntityRef) -> Result<Serial, WorldError> {
-        let slot = Slot(object.index().unwrap_or(u32::MAX));
+    pub(crate) fn find(&self, entity: EntityRef) -> Result<Serial, WorldError> {
+        let slot = Slot(entity.index().unwrap_or(u32::MAX));
         let capture = self.capture.as_ref();
-        let there = capture.and_then(|capture| capture.reference(slot)) == Some(object);
-        let record = self.cast.records.at(slot).filter(|_| there);
+        let there = capture.and_then(|capture| capture.reference(slot)) == Some(entity);
+        let record = self.entities.records.at(slot).filter(|_| there);
         let serial = record.map(|record| record.serial);
-        serial.ok_or(WorldError::NoSuchObject(object))
+        serial.ok_or(WorldError::NoSuchEntity(entity))
     }
 }
 
 /// The keys that owners hold down, in the objects of those whose type has a field for them.
-impl Step<'_> {
+impl WorldStep<'_> {
     /// Brings objects up to date whose owner's keys have changed.
-    fn hold(&mut self) -> Result<(), WorldError> {
-        let changed = self.cast.held.take_changed();
+    fn write_input_state(&mut self) -> Result<(), WorldError> {
+        let changed = self.entities.input_state.take_changed();
         let Some(capture) = self.capture.as_mut().filter(|_| !changed.is_empty()) else {
             return Ok(());
         };
-        let owned = |owner| Some((owner, self.cast.owned.get(&owner)?));
+        let owned = |owner| Some((owner, self.entities.owned.get(&owner)?));
         let owned = changed.into_iter().filter_map(owned);
         for (owner, serial) in owned.flat_map(|(owner, of)| of.iter().map(move |s| (owner, s))) {
-            let Some(record) = self.cast.records.get(*serial) else {
+            let Some(record) = self.entities.records.get(*serial) else {
                 continue;
             };
-            let classes = self.kinds.tables(record.kind).iter();
+            let classes = self.entity_types.tables(record.entity_type).iter();
             for (&slot, &class) in record.slots.iter().zip(classes) {
                 let class = &self.schema.classes[usize::from(class)];
-                if let Some((field, cell)) = self.cast.held.of(class, Some(owner)) {
+                if let Some((field, cell)) = self.entities.input_state.of(class, Some(owner)) {
                     capture.set(slot, field, cell)?;
                 }
             }
         }
-        self.cast.held.forget_absent();
+        self.entities.input_state.forget_absent();
         Ok(())
     }
 }
 
-impl Drop for Step<'_> {
+impl Drop for WorldStep<'_> {
     fn drop(&mut self) {
         if let Some(capture) = self.capture.take() {
             capture.finish();
@@ -323,24 +333,24 @@ impl Drop for Step<'_> {
 
 /// A row as the codec has it: those of further tables say at their end whose they are, and the
 /// owner's keys stand in place of those of the value.
-fn whole<'a>(
+fn stored_row<'a>(
     row: &'a Parcel,
     table: usize,
-    object: EntityRef,
+    entity: EntityRef,
     keys: Option<(u16, i64)>,
-    part: &'a mut Parcel,
+    buffer: &'a mut Parcel,
 ) -> &'a Parcel {
     if table == 0 && keys.is_none() {
         return row;
     }
-    part.clone_from(row);
+    buffer.clone_from(row);
     if let Some((field, cell)) = keys
-        && let Some(key) = part.row.get_mut(usize::from(field))
+        && let Some(key) = buffer.row.get_mut(usize::from(field))
     {
         *key = cell;
     }
     if table > 0 {
-        part.row.push(object.cell());
+        buffer.row.push(entity.cell());
     }
-    part
+    buffer
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prescient_replication::{PeerId, Tick};
 use prescient_schema::Ref;
 
-use super::{Seat, Theatre, Unit};
+use super::{TestClient, TestWorld, Unit};
 
 /// A battle in which units come, go, walk and refer to each other.
 pub struct Battle {
@@ -22,14 +22,17 @@ impl Battle {
         }
     }
 
-    pub fn step(&mut self, theatre: &mut Theatre) {
-        theatre.tick += 1;
-        let dice = &mut theatre.dice;
-        let mut step = theatre.server.step(Tick(theatre.tick)).expect("in order");
+    pub fn step(&mut self, test_world: &mut TestWorld) {
+        test_world.tick += 1;
+        let dice = &mut test_world.dice;
+        let mut step = test_world
+            .server
+            .step(Tick(test_world.tick))
+            .expect("in order");
         if self.units.len() < 30 && dice.chance(40) {
-            let place = [dice.below(200) as f32, dice.below(200) as f32];
+            let position = [dice.below(200) as f32, dice.below(200) as f32];
             let unit = Unit {
-                place,
+                position,
                 health: dice.below(250) as u8,
                 ..Unit::default()
             };
@@ -45,51 +48,51 @@ impl Battle {
                     unit.target = Ref::NONE;
                 }
             }
-            step.despawn(gone.entity()).expect("it was there");
+            step.despawn(gone.entity_ref()).expect("it was there");
         }
         for at in 0..self.units.len() {
             let other = self.units[dice.below(self.units.len() as u64) as usize].0;
-            let (object, unit) = &mut self.units[at];
+            let (entity, unit) = &mut self.units[at];
             if dice.chance(60) {
-                unit.place[0] += dice.below(5) as f32 - 2.0;
-                unit.place[1] += 0.25;
+                unit.position[0] += dice.below(5) as f32 - 2.0;
+                unit.position[1] += 0.25;
             }
             if dice.chance(5) {
                 unit.target = other;
                 unit.gold = unit.gold.wrapping_add(dice.below(500) as u16);
             }
-            step.set(*object, unit).expect("sound values");
+            step.set(*entity, unit).expect("sound values");
         }
         step.finish();
         let now = self.units.iter();
-        let now = now.map(|(object, unit)| (object.entity().cell(), unit.clone()));
-        self.past.insert(Tick(theatre.tick), now.collect());
+        let now = now.map(|(entity, unit)| (entity.entity_ref().cell(), unit.clone()));
+        self.past.insert(Tick(test_world.tick), now.collect());
     }
 
     /// What every client shows is what was true at the tick that it shows, references included.
-    pub fn check(&self, theatre: &Theatre) {
-        for seat in &theatre.seats {
-            if let Some((shown, was)) = self.compare(seat) {
-                assert_eq!(shown, was, "at {:?}", seat.client.tick());
+    pub fn check(&self, test_world: &TestWorld) {
+        for test_client in &test_world.clients {
+            if let Some((shown, was)) = self.compare(test_client) {
+                assert_eq!(shown, was, "at {:?}", test_client.client.tick());
             }
         }
     }
 
     /// Whether a client shows all of what was true at the tick that it shows.
-    pub fn agrees(&self, seat: &Seat) -> bool {
-        let compared = self.compare(seat);
+    pub fn agrees(&self, test_client: &TestClient) -> bool {
+        let compared = self.compare(test_client);
         compared.is_some_and(|(shown, was)| shown == was)
     }
 
-    fn compare(&self, seat: &Seat) -> Option<(Vec<Pair>, Vec<Pair>)> {
-        let there = &self.past[&seat.client.tick()?];
+    fn compare(&self, test_client: &TestClient) -> Option<(Vec<Pair>, Vec<Pair>)> {
+        let there = &self.past[&test_client.client.tick()?];
         let was = there.values().map(|unit| {
-            let target = there.get(&unit.target.entity().cell());
+            let target = there.get(&unit.target.entity_ref().cell());
             (looks(unit), target.map(looks))
         });
-        let shown = seat.objects.values().map(|unit| {
-            let target = seat.client.resolve(unit.target.entity());
-            let target = target.map(|object| looks(&seat.objects[&object]));
+        let shown = test_client.entities.values().map(|unit| {
+            let target = test_client.client.resolve(unit.target.entity_ref());
+            let target = target.map(|entity| looks(&test_client.entities[&entity]));
             (looks(unit), target)
         });
         Some((sorted(shown), sorted(was)))
@@ -101,7 +104,7 @@ type Looks = ([u32; 2], u8);
 type Pair = (Looks, Option<Looks>);
 
 fn looks(unit: &Unit) -> Looks {
-    (unit.place.map(f32::to_bits), unit.health)
+    (unit.position.map(f32::to_bits), unit.health)
 }
 
 fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {

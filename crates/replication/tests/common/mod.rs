@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    About, Change, Client, ClientError, Object, PeerId, Relevance, Server, ServerConfig, Tick,
+    About, Change, Client, ClientError, EntityHandle, PeerId, Relevance, Server, ServerConfig, Tick,
 };
 use prescient_schema::{Ref, Schema, SchemaBuilder, State};
 use prescient_sim::link::{Conditions, LinkConditioner, Time};
@@ -18,7 +18,7 @@ use prescient_sim::world::Random;
 #[state(rename = "unit", tables(public, private))]
 pub struct Unit {
     #[state(step = 0.01, position, tables(public))]
-    pub place: [f32; 2],
+    pub position: [f32; 2],
     #[state(tables(public))]
     pub health: u8,
     #[state(tables(public))]
@@ -75,17 +75,17 @@ pub fn bad() -> Conditions {
         .with_duplication(100_000, 4 * TICK)
 }
 
-/// An event, and the object that it was about as it was then.
+/// An event, and the entity that it was about as it was then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
     pub tick: Tick,
-    pub about: About<Object>,
+    pub about: About<EntityHandle>,
     pub unit: Option<Unit>,
     pub payload: Vec<u8>,
 }
 
 /// A client behind a link.
-pub struct Seat {
+pub struct TestClient {
     pub peer: PeerId,
     pub client: Client,
     pub down: LinkConditioner,
@@ -93,13 +93,13 @@ pub struct Seat {
     /// What must not get lost is late instead.
     pub events_down: LinkConditioner,
     /// What it was told of, as the program noted it.
-    pub objects: BTreeMap<Object, Unit>,
+    pub entities: BTreeMap<EntityHandle, Unit>,
     pub events: Vec<Heard>,
     /// The longest message of state.
     pub largest: usize,
 }
 
-impl Seat {
+impl TestClient {
     pub fn new(peer: PeerId, seed: u64, link: &Conditions) -> Self {
         let late = good().with_reordering_jitter(11 * TICK);
         let seed = seed * 100 + peer.0;
@@ -109,7 +109,7 @@ impl Seat {
             down: LinkConditioner::new(seed, link.clone()),
             up: LinkConditioner::new(!seed, link.clone()),
             events_down: LinkConditioner::new(seed, late),
-            objects: BTreeMap::new(),
+            entities: BTreeMap::new(),
             events: Vec::new(),
             largest: 0,
         }
@@ -119,27 +119,30 @@ impl Seat {
     pub fn poll(&mut self) {
         while let Some(change) = self.client.poll_change() {
             match change {
-                Change::Created(object) => {
-                    let unit = self.client.get(object).expect("it was just created");
-                    assert_eq!(self.objects.insert(object, unit), None, "created twice");
+                Change::Created(entity) => {
+                    let unit = self.client.get(entity).expect("it was just created");
+                    assert_eq!(self.entities.insert(entity, unit), None, "created twice");
                 }
-                Change::Updated(object) => {
-                    let unit = self.client.get(object).expect("it was just updated");
-                    let known = self.objects.insert(object, unit);
+                Change::Updated(entity) => {
+                    let unit = self.client.get(entity).expect("it was just updated");
+                    let known = self.entities.insert(entity, unit);
                     assert!(known.is_some(), "updated before it was created");
                 }
-                Change::Removed(object) => {
-                    assert!(self.objects.remove(&object).is_some(), "removed, not known");
+                Change::Removed(entity) => {
+                    assert!(
+                        self.entities.remove(&entity).is_some(),
+                        "removed, not known"
+                    );
                 }
-                Change::Charged { .. } | Change::Entered => {}
+                Change::AuthorityChanged { .. } | Change::Entered => {}
                 Change::Event {
                     tick,
                     about,
                     payload,
                 } => {
                     let unit = match about {
-                        About::Object(object) => {
-                            let unit = self.objects.get(&object);
+                        About::Entity(entity) => {
+                            let unit = self.entities.get(&entity);
                             Some(unit.expect("no stranger").clone())
                         }
                         About::Nothing | About::Gone => None,
@@ -157,9 +160,9 @@ impl Seat {
 }
 
 /// A server, its clients, and the links between them.
-pub struct Theatre {
+pub struct TestWorld {
     pub server: Server,
-    pub seats: Vec<Seat>,
+    pub clients: Vec<TestClient>,
     pub dice: Dice,
     pub budget: Option<usize>,
     /// Whether links change what passes, so that some of it is refused.
@@ -167,33 +170,37 @@ pub struct Theatre {
     pub tick: u32,
 }
 
-impl Theatre {
+impl TestWorld {
     pub fn new(seed: u64, peers: u64, link: Conditions, policy: impl Relevance + 'static) -> Self {
         let config = ServerConfig::default();
         let mut server = Server::new(schema(), config, policy).expect("a sound schema");
-        let seat = |peer| Seat::new(PeerId(peer), seed, &link);
-        let seats = (1..=peers).map(seat).collect();
+        let test_client = |peer| TestClient::new(PeerId(peer), seed, &link);
+        let clients = (1..=peers).map(test_client).collect();
         (1..=peers).for_each(|peer| server.connect(PeerId(peer)));
-        let mut theatre = Self {
+        let mut test_world = Self {
             server,
-            seats,
+            clients,
             dice: Dice::new(seed),
             budget: None,
             damaged: false,
             tick: 0,
         };
-        for seat in &mut theatre.seats {
-            greet(&mut theatre.server, seat.peer, &mut seat.client);
-            assert!(seat.client.is_welcome());
+        for test_client in &mut test_world.clients {
+            greet(
+                &mut test_world.server,
+                test_client.peer,
+                &mut test_client.client,
+            );
+            assert!(test_client.client.is_welcome());
         }
-        theatre
+        test_world
     }
 
     /// The server takes what clients said, which must not get lost.
     pub fn listen(&mut self) {
-        for seat in &mut self.seats {
-            while let Some(message) = seat.client.poll_message() {
-                let taken = self.server.handle(seat.peer, &message);
+        for test_client in &mut self.clients {
+            while let Some(message) = test_client.client.poll_message() {
+                let taken = self.server.handle(test_client.peer, &message);
                 taken.expect("an honest message");
             }
         }
@@ -202,8 +209,12 @@ impl Theatre {
     /// From now on links do nothing but take a tick.
     pub fn heal(&mut self) {
         let now = self.now();
-        for seat in &mut self.seats {
-            for lane in [&mut seat.down, &mut seat.up, &mut seat.events_down] {
+        for test_client in &mut self.clients {
+            for lane in [
+                &mut test_client.down,
+                &mut test_client.up,
+                &mut test_client.events_down,
+            ] {
                 lane.change(now, good());
             }
         }
@@ -217,36 +228,39 @@ impl Theatre {
     pub fn exchange(&mut self) {
         let (now, budget) = (self.now(), self.budget);
         for (peer, message) in self.server.encode(&|_| budget) {
-            let seat = self.seats.iter_mut().find(|seat| seat.peer == peer);
-            let seat = seat.expect("everybody sits somewhere");
-            seat.largest = seat.largest.max(message.len());
-            seat.down.send(now, &message);
+            let test_client = self
+                .clients
+                .iter_mut()
+                .find(|test_client| test_client.peer == peer);
+            let test_client = test_client.expect("everybody sits somewhere");
+            test_client.largest = test_client.largest.max(message.len());
+            test_client.down.send(now, &message);
         }
-        for seat in &mut self.seats {
-            while let Some(event) = self.server.poll_message(seat.peer) {
-                seat.events_down.send(now, &event);
+        for test_client in &mut self.clients {
+            while let Some(event) = self.server.poll_message(test_client.peer) {
+                test_client.events_down.send(now, &event);
             }
-            while let Some(message) = seat.down.poll(now) {
-                match seat.client.handle(&message) {
+            while let Some(message) = test_client.down.poll(now) {
+                match test_client.client.handle(&message) {
                     Ok(()) | Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {}
                     Err(_) if self.damaged => {}
                     Err(error) => panic!("an honest packet was refused: {error}"),
                 }
             }
-            while let Some(event) = seat.events_down.poll(now) {
-                seat.client.handle(&event).expect("an honest event");
+            while let Some(event) = test_client.events_down.poll(now) {
+                test_client.client.handle(&event).expect("an honest event");
             }
-            if let Some(ack) = seat.client.acknowledgement() {
-                seat.up.send(now, &ack);
+            if let Some(ack) = test_client.client.acknowledgement() {
+                test_client.up.send(now, &ack);
             }
-            while let Some(message) = seat.up.poll(now) {
-                let taken = self.server.handle(seat.peer, &message);
+            while let Some(message) = test_client.up.poll(now) {
+                let taken = self.server.handle(test_client.peer, &message);
                 taken.expect("an honest answer");
             }
-            if let Some(ack) = self.server.acknowledgement(seat.peer) {
-                seat.down.send(now, &ack);
+            if let Some(ack) = self.server.acknowledgement(test_client.peer) {
+                test_client.down.send(now, &ack);
             }
-            seat.poll();
+            test_client.poll();
         }
         self.listen();
     }

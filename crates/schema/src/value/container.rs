@@ -3,7 +3,7 @@
 use alloc::format;
 
 use super::{Buffer, Gradual, Numeric, ReadError, Real, Sink, Source, Value, join};
-use crate::{ClassBuilder, Declaration, Kind};
+use crate::{ClassBuilder, Declaration, FieldKind};
 
 /// `wheels[0]`, `wheels[1]`, …
 impl<T: Value, const N: usize> Value for [T; N] {
@@ -41,7 +41,7 @@ impl<T: Real, const N: usize> Real for [T; N] {}
 /// its position; an option directly in an option is refused when its class is built.
 impl<T: Value> Value for Option<T> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
-        class.field(how.column(join(name, "some"), Kind::Bool));
+        class.field(how.column(join(name, "some"), FieldKind::Bool));
         T::describe(name, how, table, class);
     }
 

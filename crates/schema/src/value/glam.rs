@@ -10,7 +10,7 @@ use glam::{
 };
 
 use super::{Gradual, Numeric, ReadError, Real, Sink, Source, Value, join};
-use crate::{ClassBuilder, Declaration, Form, Kind, Step};
+use crate::{ClassBuilder, Declaration, FieldKind, Form, Step};
 
 macro_rules! components {
     ($($vector:ty: $scalar:ty, $make:path, $($part:ident)*;)*) => {$(
@@ -73,7 +73,7 @@ macro_rules! rotations {
         impl Value for $quaternion {
             fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
                 if let Form::Step(_) = how.form {
-                    class.field(how.column(join(name, "largest"), Kind::Enum { values: 4 }));
+                    class.field(how.column(join(name, "largest"), FieldKind::Enum { values: 4 }));
                     for part in ["a", "b", "c"] {
                         <$scalar>::describe(&join(name, part), how, table, class);
                     }
@@ -109,7 +109,7 @@ macro_rules! rotations {
                 };
                 let largest = row.take(|value| usize::try_from(value).ok().filter(|at| *at < 4))?;
                 let bits = how.bits.unwrap_or(<$scalar>::WIDTH);
-                let kind = Kind::Step { step, bits };
+                let kind = FieldKind::Step { step, bits };
                 let mut count = || row.take(|count| kind.admits(count).then_some(count));
                 let counts = [count()?, count()?, count()?];
                 let parts = all_four(largest, counts, step).map(|part| part as $scalar);

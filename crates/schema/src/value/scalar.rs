@@ -2,14 +2,14 @@
 
 use super::{Bits, Gradual, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::float::{exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64};
-use crate::{ClassBuilder, Declaration, Form, Kind, Level};
+use crate::{ClassBuilder, Declaration, FieldKind, Form, Level};
 
 macro_rules! integers {
     ($($integer:ty, $signed:literal;)*) => {$(
         impl Value for $integer {
             fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
                 let bits = how.bits.unwrap_or(<$integer>::BITS as u8);
-                class.field(how.column(name, Kind::Int { bits, signed: $signed }));
+                class.field(how.column(name, FieldKind::Int { bits, signed: $signed }));
             }
 
             fn width(_: &Declaration, _: &str) -> usize {
@@ -21,8 +21,8 @@ macro_rules! integers {
                     Some(bits) if u32::from(bits) < <$integer>::BITS => {
                         // Bits may be 0 only in a class that never passed its checks.
                         let spare = <$integer>::BITS - u32::from(bits.max(1));
-                        let (least, most) = (<$integer>::MIN >> spare, <$integer>::MAX >> spare);
-                        (*self).clamp(least, most) as i64
+                        let (min, max) = (<$integer>::MIN >> spare, <$integer>::MAX >> spare);
+                        (*self).clamp(min, max) as i64
                     }
                     _ => *self as i64,
                 });
@@ -60,7 +60,7 @@ impl Bits for u64 {}
 
 impl Value for bool {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
-        class.field(how.column(name, Kind::Bool));
+        class.field(how.column(name, FieldKind::Bool));
     }
 
     fn width(_: &Declaration, _: &str) -> usize {
@@ -118,20 +118,20 @@ macro_rules! floats {
 }
 
 floats! {
-    f32, Kind::F32, 32, exact_from_f32, exact_to_f32;
-    f64, Kind::F64, 64, exact_from_f64, exact_to_f64;
+    f32, FieldKind::F32, 32, exact_from_f32, exact_to_f32;
+    f64, FieldKind::F64, 64, exact_from_f64, exact_to_f64;
 }
 
 impl Real for f32 {}
 impl Real for f64 {}
 
-fn kind(how: &Declaration, exact: Kind, bits: u8) -> Kind {
+fn kind(how: &Declaration, exact: FieldKind, bits: u8) -> FieldKind {
     match how.form {
         Form::Natural => exact,
-        Form::Step(step) => Kind::Step {
+        Form::Step(step) => FieldKind::Step {
             step,
             bits: how.bits.unwrap_or(bits),
         },
-        Form::Custom(float) => Kind::Custom(float),
+        Form::Custom(float) => FieldKind::Custom(float),
     }
 }

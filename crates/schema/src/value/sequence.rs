@@ -10,12 +10,17 @@ use alloc::{
 };
 
 use super::{Buffer, Numeric, ReadError, Real, Sink, Source, Value};
-use crate::{ClassBuilder, Content, Declaration, Field, Kind, Priority};
+use crate::{ClassBuilder, Content, Declaration, Field, FieldKind, Priority};
 
 /// UTF-8; what is longer than declared is cut at the end of a character.
 impl Value for String {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
-        class.field(how.column(name, Kind::Text { most: most(how, 1) }));
+        class.field(how.column(
+            name,
+            FieldKind::Text {
+                max_len: max_len(how, 1),
+            },
+        ));
     }
 
     fn width(_: &Declaration, _: &str) -> usize {
@@ -23,7 +28,7 @@ impl Value for String {
     }
 
     fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
-        let mut end = self.len().min(most(how, 1) as usize);
+        let mut end = self.len().min(max_len(how, 1) as usize);
         while !self.is_char_boundary(end) {
             end -= 1;
         }
@@ -43,11 +48,13 @@ impl Value for String {
 impl<T: Value> Value for Vec<T> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         let kind = if how.bytes {
-            Kind::Bytes { most: most(how, 1) }
+            FieldKind::Bytes {
+                max_len: max_len(how, 1),
+            }
         } else {
             let item = columns::<T>("", how, table);
-            let most = most(how, item.len());
-            Kind::List { item, most }
+            let max_len = max_len(how, item.len());
+            FieldKind::List { item, max_len }
         };
         class.field(how.column(name, kind));
     }
@@ -58,9 +65,9 @@ impl<T: Value> Value for Vec<T> {
 
     fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
         let width = T::width(how, table);
-        let most = most(how, if how.bytes { 1 } else { width }) as usize;
-        let mut cells = Vec::with_capacity(self.len().min(most) * width);
-        for item in self.iter().take(most) {
+        let max_len = max_len(how, if how.bytes { 1 } else { width }) as usize;
+        let mut cells = Vec::with_capacity(self.len().min(max_len) * width);
+        for item in self.iter().take(max_len) {
             item.write(how, table, &mut cells);
         }
         row.put_content(if how.bytes {
@@ -94,8 +101,8 @@ impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
         let mut item = columns::<K>("key", &Declaration::PLAIN, table);
         let key = item.len() as u8;
         item.extend(columns::<V>("value", how, table));
-        let most = most(how, item.len());
-        class.field(how.column(name, Kind::Map { item, key, most }));
+        let max_len = max_len(how, item.len());
+        class.field(how.column(name, FieldKind::Map { item, key, max_len }));
     }
 
     fn width(_: &Declaration, _: &str) -> usize {
@@ -111,7 +118,7 @@ impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
             value.write(how, table, &mut cells);
             cells
         });
-        put_sorted(items.collect(), key, most(how, width) as usize, row);
+        put_sorted(items.collect(), key, max_len(how, width) as usize, row);
     }
 
     fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
@@ -134,8 +141,8 @@ impl<K: Value + Ord, V: Real> Real for BTreeMap<K, V> {}
 impl<K: Value + Ord> Value for BTreeSet<K> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         let item = columns::<K>("key", &Declaration::PLAIN, table);
-        let (key, most) = (item.len() as u8, most(how, item.len()));
-        class.field(how.column(name, Kind::Map { item, key, most }));
+        let (key, max_len) = (item.len() as u8, max_len(how, item.len()));
+        class.field(how.column(name, FieldKind::Map { item, key, max_len }));
     }
 
     fn width(_: &Declaration, _: &str) -> usize {
@@ -149,7 +156,7 @@ impl<K: Value + Ord> Value for BTreeSet<K> {
             key.write(&Declaration::PLAIN, table, &mut cells);
             cells
         });
-        put_sorted(items.collect(), width, most(how, width) as usize, row);
+        put_sorted(items.collect(), width, max_len(how, width) as usize, row);
     }
 
     fn read(_: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
@@ -162,10 +169,10 @@ impl<K: Value + Ord> Value for BTreeSet<K> {
 }
 
 /// A key of unsigned 64 bits sorts by its column, which is signed: only the columns count here.
-fn put_sorted(mut items: Vec<Vec<i64>>, key: usize, most: usize, row: &mut impl Sink) {
+fn put_sorted(mut items: Vec<Vec<i64>>, key: usize, max_len: usize, row: &mut impl Sink) {
     items.sort_by(|a, b| a[..key].cmp(&b[..key]));
     items.dedup_by(|a, b| a[..key] == b[..key]);
-    items.truncate(most);
+    items.truncate(max_len);
     row.put_content(Content::Cells(items.concat().into()));
 }
 
@@ -192,9 +199,9 @@ fn columns<T: Value>(name: &str, how: &Declaration, table: &str) -> Vec<Field> {
 }
 
 /// Most items of a container whose items have this many columns.
-fn most(how: &Declaration, width: usize) -> u32 {
+fn max_len(how: &Declaration, width: usize) -> u32 {
     let room = (Content::MAX_CELLS / width.max(1)) as u32;
-    how.most.unwrap_or(USUAL.min(room))
+    how.max_len.unwrap_or(USUAL.min(room))
 }
 
 /// Most items where nothing is declared.

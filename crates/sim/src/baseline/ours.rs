@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, ClientId, DecodeError, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive,
+    Ack, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Slot, Tick, history::Archive,
 };
 use prescient_schema::Schema;
 
@@ -98,7 +98,7 @@ impl Sender for OurSender {
     }
 
     fn truth_id(&self, key: u64) -> Option<u64> {
-        let slot = self.encoder.slot(ClientId(u32::try_from(key).ok()?))?;
+        let slot = self.encoder.slot(NetEntityId(u32::try_from(key).ok()?))?;
         self.ids.get(&slot).copied()
     }
 
@@ -149,7 +149,7 @@ impl OurReceiver {
         Self { decoder }
     }
 
-    fn visit(&self, id: ClientId, visit: &mut dyn FnMut(u64, u16, &[i64])) {
+    fn visit(&self, id: NetEntityId, visit: &mut dyn FnMut(u64, u16, &[i64])) {
         let world = self.decoder.world();
         if let (Some(class), Some(row)) = (world.class(Slot(id.0)), self.decoder.row(id)) {
             visit(u64::from(id.0), class, row);
@@ -185,7 +185,7 @@ impl Receiver for OurReceiver {
 
     fn visit_all(&self, visit: &mut dyn FnMut(u64, u16, &[i64])) {
         for slot in self.decoder.world().living_slots() {
-            self.visit(ClientId(slot.0), visit);
+            self.visit(NetEntityId(slot.0), visit);
         }
     }
 }

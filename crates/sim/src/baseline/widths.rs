@@ -4,7 +4,7 @@
 //! takes eight from the first value on that does not fit; the packet says so, because the schema
 //! cannot know.
 
-use prescient_schema::{Kind, Schema};
+use prescient_schema::{FieldKind, Schema};
 
 use super::{
     bytes::{Input, write_varint},
@@ -27,18 +27,18 @@ struct Width {
 
 impl Widths {
     pub(super) fn new(schema: &Schema) -> Self {
-        let width = |kind: &Kind| match kind {
-            Kind::Enum { values: 0..=0x100 } | Kind::Bool => Width {
+        let width = |kind: &FieldKind| match kind {
+            FieldKind::Enum { values: 0..=0x100 } | FieldKind::Bool => Width {
                 bytes: 1,
                 number: false,
             },
-            Kind::Enum {
+            FieldKind::Enum {
                 values: 0..=0x1_0000,
             } => Width {
                 bytes: 2,
                 number: false,
             },
-            Kind::Enum { .. } => Width {
+            FieldKind::Enum { .. } => Width {
                 bytes: 4,
                 number: false,
             },

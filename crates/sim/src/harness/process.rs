@@ -33,7 +33,7 @@ pub enum ProcessError {
     Length(u32),
 }
 
-const LONGEST: u32 = 1 << 28;
+const MAX_BLOCK: u32 = 1 << 28;
 
 /// A digest of entities that does not depend on their order or keys.
 pub fn digest<'a>(entities: impl Iterator<Item = (u16, &'a [i64])>) -> u64 {
@@ -128,7 +128,7 @@ fn read_block(input: &mut impl Read) -> Result<Option<Vec<u8>>, ProcessError> {
         other => other?,
     }
     let length = u32::from_le_bytes(length);
-    if length > LONGEST {
+    if length > MAX_BLOCK {
         return Err(ProcessError::Length(length));
     }
     let mut block = vec![0; length as usize];

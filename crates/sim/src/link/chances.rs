@@ -31,10 +31,10 @@ impl Chances {
     }
 }
 
-/// A random time between nothing and `most`, both possible.
-pub(super) fn up_to(random: &mut Random, most: Duration) -> Duration {
-    let most = micros(most).min(i64::MAX as u64 - 1);
-    Duration::from_micros(random.range(0, most as i64 + 1) as u64)
+/// A random time between nothing and `max`, both possible.
+pub(super) fn up_to(random: &mut Random, max: Duration) -> Duration {
+    let max = micros(max).min(i64::MAX as u64 - 1);
+    Duration::from_micros(random.range(0, max as i64 + 1) as u64)
 }
 
 /// Flips one to eight bits, each at most once, so that they cannot undo each other.

@@ -34,7 +34,7 @@ mod network;
 mod presets;
 mod recorded;
 mod relay;
-mod sessions;
+mod relay_clients;
 mod statistics;
 mod time;
 

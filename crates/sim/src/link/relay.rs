@@ -19,7 +19,7 @@ use socket2::{Domain, Protocol, Type};
 
 use super::{
     Conditions, Statistics, Time,
-    sessions::{Sessions, TO_CLIENT, TO_SERVER},
+    relay_clients::{RelayClients, TO_CLIENT, TO_SERVER},
     time::micros,
 };
 
@@ -74,7 +74,7 @@ impl UdpConditioner {
             server,
             poll,
             socket,
-            sessions: Sessions::new(seed, [to_server, to_client]),
+            relay_clients: RelayClients::new(seed, [to_server, to_client]),
             readable: BTreeSet::new(),
             buffer: vec![0; LARGEST_DATAGRAM],
             inbox,
@@ -166,7 +166,7 @@ struct Relay {
     /// Where clients are.
     socket: UdpSocket,
     /// Each with the socket that the server takes for it.
-    sessions: Sessions<UdpSocket>,
+    relay_clients: RelayClients<UdpSocket>,
     /// Sockets that may have more to read: systems tell of each arrival only once.
     readable: BTreeSet<Token>,
     buffer: Vec<u8>,
@@ -190,14 +190,14 @@ impl Relay {
             }
             self.read();
             self.deliver();
-            for mut gone in self.sessions.forget(self.now()) {
+            for mut gone in self.relay_clients.forget(self.now()) {
                 let _ = self.poll.registry().deregister(&mut gone);
             }
             #[expect(
                 clippy::disallowed_methods,
                 reason = "meanwhile nobody has to wake this thread, and datagrams gather"
             )]
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -206,20 +206,20 @@ impl Relay {
         if !self.readable.is_empty() {
             return Some(Duration::ZERO);
         }
-        Some(self.sessions.next_due()?.since(self.now()))
+        Some(self.relay_clients.next_due()?.since(self.now()))
     }
 
     fn handle(&mut self, message: Message) {
         let now = self.now();
         match message {
-            Message::Change(conditions) => self.sessions.change(now, *conditions),
-            Message::Blackout(on) => self.sessions.set_blackout(now, on),
+            Message::Change(conditions) => self.relay_clients.change(now, *conditions),
+            Message::Blackout(on) => self.relay_clients.set_blackout(now, on),
             Message::Rebind => self.rebind(),
             Message::Statistics(reply) => {
-                let _ = reply.try_send(self.sessions.statistics());
+                let _ = reply.try_send(self.relay_clients.statistics());
             }
             Message::Clients(reply) => {
-                let _ = reply.try_send(self.sessions.len());
+                let _ = reply.try_send(self.relay_clients.len());
             }
             Message::Stop => {}
         }
@@ -229,7 +229,7 @@ impl Relay {
     fn read(&mut self) {
         for token in std::mem::take(&mut self.readable) {
             for datagram in 0.. {
-                if datagram == MOST_READ {
+                if datagram == MAX_READ {
                     self.readable.insert(token);
                     break;
                 }
@@ -250,57 +250,62 @@ impl Relay {
     fn read_client(&mut self) -> io::Result<()> {
         let (length, client) = self.socket.recv_from(&mut self.buffer)?;
         let now = self.now();
-        let number = match self.sessions.number_of(client) {
+        let number = match self.relay_clients.number_of(client) {
             Some(number) => number,
             None => {
-                let number = self.sessions.next_number();
+                let number = self.relay_clients.next_number();
                 // Without a socket for it the client is not heard, and tries again.
-                if self.sessions.len() >= MOST_CLIENTS {
+                if self.relay_clients.len() >= MAX_CLIENTS {
                     return Ok(());
                 }
                 let Ok(upstream) = self.upstream(number) else {
                     return Ok(());
                 };
-                self.sessions.insert(now, client, upstream);
+                self.relay_clients.insert(now, client, upstream);
                 number
             }
         };
         let bytes = &self.buffer[..length];
-        self.sessions.send(now, number, TO_SERVER, bytes);
+        self.relay_clients.send(now, number, TO_SERVER, bytes);
         Ok(())
     }
 
     fn read_server(&mut self, number: usize) -> io::Result<()> {
-        let session = self.sessions.get(number);
-        let session = session.ok_or(io::ErrorKind::WouldBlock)?;
-        let length = session.upstream.recv(&mut self.buffer)?;
+        let relay_client = self.relay_clients.get(number);
+        let relay_client = relay_client.ok_or(io::ErrorKind::WouldBlock)?;
+        let length = relay_client.upstream.recv(&mut self.buffer)?;
         let bytes = &self.buffer[..length];
-        self.sessions.send(self.now(), number, TO_CLIENT, bytes);
+        self.relay_clients
+            .send(self.now(), number, TO_CLIENT, bytes);
         Ok(())
     }
 
     /// Hands out everything that is due. What a socket refuses is lost, as on any network.
     fn deliver(&mut self) {
         let now = self.now();
-        self.sessions.deliver(now, |delivery| {
-            let session = delivery.session;
+        self.relay_clients.deliver(now, |delivery| {
+            let relay_client = delivery.relay_client;
             let _ = match delivery.direction {
-                TO_SERVER => session.upstream.send(&delivery.bytes),
-                _ => self.socket.send_to(&delivery.bytes, session.client),
+                TO_SERVER => relay_client.upstream.send(&delivery.bytes),
+                _ => self.socket.send_to(&delivery.bytes, relay_client.client),
             };
         });
     }
 
     fn rebind(&mut self) {
-        let numbers: Vec<_> = self.sessions.iter_mut().map(|(number, _)| number).collect();
+        let numbers: Vec<_> = self
+            .relay_clients
+            .iter_mut()
+            .map(|(number, _)| number)
+            .collect();
         let fresh: Vec<_> = numbers
             .into_iter()
             .map(|number| self.upstream(number))
             .collect();
-        for ((_, session), fresh) in self.sessions.iter_mut().zip(fresh) {
+        for ((_, relay_client), fresh) in self.relay_clients.iter_mut().zip(fresh) {
             // A client for which there is no other socket keeps the one it has.
             if let Ok(upstream) = fresh {
-                let mut old = std::mem::replace(&mut session.upstream, upstream);
+                let mut old = std::mem::replace(&mut relay_client.upstream, upstream);
                 let _ = self.poll.registry().deregister(&mut old);
             }
         }
@@ -366,16 +371,16 @@ fn near(server: SocketAddr) -> IpAddr {
 const CLIENTS: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Each has a socket.
-const MOST_CLIENTS: usize = 4096;
+const MAX_CLIENTS: usize = 4096;
 
 /// Beyond that whoever has something to say to the relay waits.
 const WAITING_MESSAGES: usize = 16;
 
 /// Datagrams of one socket before others have their turn.
-const MOST_READ: usize = 256;
+const MAX_READ: usize = 256;
 
 const LARGEST_DATAGRAM: usize = 65_536;
 const KERNEL_BUFFER: usize = 4 << 20;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 use serde::{Deserialize, Serialize};
 
 /// Line 1 of a trace; keys that are not named here are ignored.
@@ -189,12 +189,12 @@ impl ClassHeader {
                 return Err(HeaderError::FieldName { class, field });
             }
             let kind = match (field.kind, field.values) {
-                (FieldType::Int, _) => Kind::Int {
+                (FieldType::Int, _) => FieldKind::Int {
                     bits: 64,
                     signed: true,
                 },
-                (FieldType::Bool, _) => Kind::Bool,
-                (FieldType::Enum, Some(values)) if values > 0 => Kind::Enum { values },
+                (FieldType::Bool, _) => FieldKind::Bool,
+                (FieldType::Enum, Some(values)) if values > 0 => FieldKind::Enum { values },
                 (FieldType::Enum, _) => {
                     let (class, field) = place();
                     return Err(HeaderError::Values { class, field });

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use prescient_schema::{Kind, Schema};
+use prescient_schema::{FieldKind, Schema};
 
 use super::{Header, ID_REST_TICKS, LineError, TraceError};
 use crate::world::{Change, Spawn, TickUpdate};
@@ -215,12 +215,12 @@ fn read_line(
     number: u64,
     line: &mut String,
 ) -> Result<usize, TraceError> {
-    let mut some = lines.take(LONGEST_LINE);
+    let mut some = lines.take(MAX_LINE);
     let length = some.read_line(line).map_err(|error| TraceError::Io {
         line: number,
         error,
     })?;
-    if length as u64 == LONGEST_LINE && !line.ends_with('\n') {
+    if length as u64 == MAX_LINE && !line.ends_with('\n') {
         return Err(TraceError::Line {
             line: number,
             reason: LineError::TooLong,
@@ -230,7 +230,7 @@ fn read_line(
 }
 
 /// Bytes of a line, at most.
-const LONGEST_LINE: u64 = 1 << 24;
+const MAX_LINE: u64 = 1 << 24;
 
 fn unsigned(what: &'static str, word: Option<&str>) -> Result<u64, LineError> {
     let word = word.ok_or(LineError::Missing(what))?;
@@ -255,8 +255,8 @@ fn end<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), LineError> {
 
 fn in_range(field: &prescient_schema::Field, value: i64) -> Result<(), LineError> {
     let fits = match field.kind {
-        Kind::Enum { values } => (0..i64::from(values)).contains(&value),
-        Kind::Bool => matches!(value, 0 | 1),
+        FieldKind::Enum { values } => (0..i64::from(values)).contains(&value),
+        FieldKind::Bool => matches!(value, 0 | 1),
         _ => true,
     };
     if fits {
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_refused_and_not_held() {
-        let endless = "9".repeat(LONGEST_LINE as usize);
+        let endless = "9".repeat(MAX_LINE as usize);
         assert_eq!(refused(&format!("T {endless}")), (2, LineError::TooLong));
         let packed = zstd::encode_all(endless.as_bytes(), 1).unwrap();
         assert!(packed.len() < 2000);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 use super::{Random, Scene, Script};
 
@@ -31,7 +31,7 @@ impl Steady {
     /// Computes the whole course.
     pub fn script(&self) -> Script {
         let mut random = Random::new(1);
-        let int = Kind::Int {
+        let int = FieldKind::Int {
             bits: 32,
             signed: true,
         };

@@ -84,13 +84,13 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use prescient_schema::{Class, Field, Kind};
+    use prescient_schema::{Class, Field, FieldKind};
 
     use super::*;
 
     #[test]
     fn a_captured_unit_leaves_one_view_and_enters_the_other() {
-        let int = Kind::Int {
+        let int = FieldKind::Int {
             bits: 64,
             signed: true,
         };

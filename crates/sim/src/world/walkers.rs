@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use prescient_schema::{Class, Field, Kind, Schema};
+use prescient_schema::{Class, Field, FieldKind, Schema};
 
 use super::{Scene, Script};
 
@@ -21,7 +21,7 @@ pub struct Walkers {
 impl Walkers {
     /// Computes the whole course.
     pub fn script(&self) -> Script {
-        let int = |bits, signed| Kind::Int { bits, signed };
+        let int = |bits, signed| FieldKind::Int { bits, signed };
         let mut number = Field::new("number", int(32, false));
         number.only_on_spawn = true;
         let fields = vec![

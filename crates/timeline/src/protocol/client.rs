@@ -109,18 +109,18 @@ impl Client {
         let (property, edit) = match (frame, self.base_time) {
             (Frame::Sync { base_time }, _) => return self.sync(base_time),
             (_, None) => return self.keep(frame),
-            (Frame::Add(place, value), Some(base_time)) => {
-                let keyframe = Keyframe::new(place.after(base_time), f64::from(value));
-                (place.property, Edit::Add(keyframe))
+            (Frame::Add(key, value), Some(base_time)) => {
+                let keyframe = Keyframe::new(key.after(base_time), f64::from(value));
+                (key.property, Edit::Add(keyframe))
             }
-            (Frame::Remove(place), Some(base_time)) => {
-                let time = place.after(base_time);
-                (place.property, Edit::Remove { time })
+            (Frame::Remove(key), Some(base_time)) => {
+                let time = key.after(base_time);
+                (key.property, Edit::Remove { time })
             }
-            (Frame::Move(place, offset), Some(base_time)) => {
-                let time = place.after(base_time);
+            (Frame::Move(key, offset), Some(base_time)) => {
+                let time = key.after(base_time);
                 let by = Span::from_millis(offset.into());
-                (place.property, Edit::Move { time, by })
+                (key.property, Edit::Move { time, by })
             }
         };
         let property = PropertyId(property);

@@ -16,23 +16,23 @@ pub enum Frame {
         base_time: u128,
     },
     /// Adds a keyframe with this value.
-    Add(Place, u32),
+    Add(KeyframeKey, u32),
     /// Removes the keyframes at a time.
-    Remove(Place),
+    Remove(KeyframeKey),
     /// Moves a keyframe by so many milliseconds: 26 bits and a sign.
-    Move(Place, i32),
+    Move(KeyframeKey, i32),
 }
 
 /// Which property's curve, and where on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct KeyframeKey {
     /// Milliseconds since the base time, of 26 bits.
     pub time: u32,
     /// Of 24 bits.
     pub property: u32,
 }
 
-impl Place {
+impl KeyframeKey {
     /// The time itself.
     pub(super) fn after(self, base_time: i64) -> Time {
         Time::from_millis(base_time.saturating_add(self.time.into()))
@@ -86,13 +86,13 @@ impl Frame {
                 bits.put(METHOD, METHOD_META);
                 bits.put(BASE_TIME, fitting(base_time, BASE_TIME, Range::BaseTime)?);
             }
-            Self::Add(place, value) => {
-                bits.put_place(METHOD_ADD, place)?;
+            Self::Add(key, value) => {
+                bits.put_key(METHOD_ADD, key)?;
                 bits.put(VALUE, value.into());
             }
-            Self::Remove(place) => bits.put_place(METHOD_REMOVE, place)?,
-            Self::Move(place, offset) => {
-                bits.put_place(METHOD_MOVE, place)?;
+            Self::Remove(key) => bits.put_key(METHOD_REMOVE, key)?,
+            Self::Move(key, offset) => {
+                bits.put_key(METHOD_MOVE, key)?;
                 bits.put(
                     OFFSET,
                     fitting(offset.unsigned_abs(), OFFSET, Range::Offset)?,
@@ -111,7 +111,7 @@ impl Frame {
     pub fn from_bytes(bytes: &[u8; FRAME_BYTES]) -> Result<Self, FrameError> {
         let bits = Bits::from_bytes(bytes);
         let (kind, method) = (bits.get(TYPE), bits.get(METHOD));
-        let place = Place {
+        let key = KeyframeKey {
             time: bits.get(TIME) as u32,
             property: bits.get(PROPERTY) as u32,
         };
@@ -119,15 +119,12 @@ impl Frame {
             (TYPE_SYNC, METHOD_META) => Ok(Self::Sync {
                 base_time: bits.get(BASE_TIME),
             }),
-            (TYPE_OPEN, METHOD_ADD) => Ok(Self::Add(place, bits.get(VALUE) as u32)),
-            (TYPE_OPEN, METHOD_REMOVE) => Ok(Self::Remove(place)),
+            (TYPE_OPEN, METHOD_ADD) => Ok(Self::Add(key, bits.get(VALUE) as u32)),
+            (TYPE_OPEN, METHOD_REMOVE) => Ok(Self::Remove(key)),
             (TYPE_OPEN, METHOD_MOVE) => {
                 let distance = bits.get(OFFSET) as i32;
                 let negative = bits.get(NEGATIVE) == 1;
-                Ok(Self::Move(
-                    place,
-                    if negative { -distance } else { distance },
-                ))
+                Ok(Self::Move(key, if negative { -distance } else { distance }))
             }
             (TYPE_SYNC | TYPE_OPEN, _) => Err(FrameError::Method {
                 kind: kind as u8,
@@ -171,14 +168,11 @@ impl Bits {
         self.0 |= number << (FRAME_BITS - start - count);
     }
 
-    fn put_place(&mut self, method: u128, place: Place) -> Result<(), Range> {
+    fn put_key(&mut self, method: u128, key: KeyframeKey) -> Result<(), Range> {
         self.put(TYPE, TYPE_OPEN);
         self.put(METHOD, method);
-        self.put(TIME, fitting(place.time, TIME, Range::Time)?);
-        self.put(
-            PROPERTY,
-            fitting(place.property, PROPERTY, Range::Property)?,
-        );
+        self.put(TIME, fitting(key.time, TIME, Range::Time)?);
+        self.put(PROPERTY, fitting(key.property, PROPERTY, Range::Property)?);
         Ok(())
     }
 

@@ -50,7 +50,7 @@ mod server;
 pub mod tcp;
 
 pub use client::{Client, ClientEvent};
-pub use frame::{FRAME_BYTES, Frame, FrameError, Place, Range, Reassembly};
+pub use frame::{FRAME_BYTES, Frame, FrameError, KeyframeKey, Range, Reassembly};
 pub use server::{Server, ServerError, ServerEvent, StreamId};
 
 /// The port that servers listen on.

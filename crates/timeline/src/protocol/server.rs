@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::frame::{FRAME_BYTES, Frame, FrameError, Place, Range, Reassembly};
+use super::frame::{FRAME_BYTES, Frame, FrameError, KeyframeKey, Range, Reassembly};
 use crate::curve::{CurveConfig, Edit, EditError, Keyframe};
 use crate::time::{Span, Time};
 use crate::timeline::{Operation, PropertyId, Timeline, TimelineConfig};
@@ -162,7 +162,7 @@ impl Server {
     ///
     /// If the protocol cannot say it, or the timeline refuses it; then nobody hears of it.
     pub fn add(&mut self, property: PropertyId, time: Time, value: u32) -> Result<(), ServerError> {
-        let frame = Frame::Add(self.place(property, time)?, value);
+        let frame = Frame::Add(self.key(property, time)?, value);
         let keyframe = Keyframe::new(time, f64::from(value));
         self.change(property, Edit::Add(keyframe), frame)
     }
@@ -173,7 +173,7 @@ impl Server {
     ///
     /// As [`add`](Self::add), and if there is none.
     pub fn remove(&mut self, property: PropertyId, time: Time) -> Result<(), ServerError> {
-        let frame = Frame::Remove(self.place(property, time)?);
+        let frame = Frame::Remove(self.key(property, time)?);
         self.change(property, Edit::Remove { time }, frame)
     }
 
@@ -188,10 +188,10 @@ impl Server {
         time: Time,
         by: Span,
     ) -> Result<(), ServerError> {
-        Frame::Remove(self.place(property, time + by)?).to_bytes()?;
+        Frame::Remove(self.key(property, time + by)?).to_bytes()?;
         let offset = whole_millis(by.as_micros())?;
         let offset = i32::try_from(offset).map_err(|_| Range::Offset)?;
-        let frame = Frame::Move(self.place(property, time)?, offset);
+        let frame = Frame::Move(self.key(property, time)?, offset);
         self.change(property, Edit::Move { time, by }, frame)
     }
 
@@ -273,14 +273,14 @@ impl Server {
         }
     }
 
-    fn place(&self, property: PropertyId, time: Time) -> Result<Place, ServerError> {
+    fn key(&self, property: PropertyId, time: Time) -> Result<KeyframeKey, ServerError> {
         let since = whole_millis(time.as_micros())? - self.base_time;
         if since < 0 {
             return Err(ServerError::BeforeBaseTime { time });
         }
         let time = u32::try_from(since).map_err(|_| Range::Time)?;
         let property = property.0;
-        Ok(Place { time, property })
+        Ok(KeyframeKey { time, property })
     }
 }
 
@@ -309,11 +309,11 @@ pub(super) fn timeline_config() -> TimelineConfig<f64> {
 }
 
 fn history_frame(property: PropertyId, keyframe: Keyframe<f64>, base: Time) -> [u8; FRAME_BYTES] {
-    let place = Place {
+    let key = KeyframeKey {
         time: (keyframe.time.since(base).as_micros() / 1000) as u32,
         property: property.0,
     };
-    encode(Frame::Add(place, keyframe.value as u32))
+    encode(Frame::Add(key, keyframe.value as u32))
 }
 
 fn encode(frame: Frame) -> [u8; FRAME_BYTES] {

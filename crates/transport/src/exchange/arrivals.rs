@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::frame::{Body, MOST_RANGES};
+use super::frame::{Body, MAX_RANGES};
 use super::ranges::Ranges;
 use crate::time::Time;
 
@@ -25,7 +25,7 @@ impl Arrivals {
         let in_order = sequence == self.end;
         self.arrived.insert(sequence, sequence + 1);
         // What falls out is old, and was said often.
-        self.arrived.keep_highest(MOST_RANGES);
+        self.arrived.keep_highest(MAX_RANGES);
         if sequence >= self.end {
             self.end = sequence + 1;
             self.newest_at = now;
@@ -106,6 +106,6 @@ mod tests {
         for sequence in 0..10_000 {
             arrivals.note(2 * sequence, true, Time::default());
         }
-        assert_eq!(arrivals.arrived.len(), MOST_RANGES);
+        assert_eq!(arrivals.arrived.len(), MAX_RANGES);
     }
 }

@@ -6,11 +6,11 @@ use thiserror::Error;
 
 use super::Fault;
 use super::events::{Events, Received};
-use super::fragment::Assembly;
 use super::frame::{Body, Chunk};
+use super::in_flight::Cargo;
 use super::ranges::Ranges;
-use super::sender::Wrote;
-use super::sent::Cargo;
+use super::reassembly::Assembly;
+use super::sender::WriteOutcome;
 use crate::bytes::{Reader, write_number};
 
 /// A blob of one connection, offered by this end or by the other.
@@ -107,19 +107,19 @@ impl Blobs {
         label: &[u8],
         bytes: Vec<u8>,
     ) -> Result<(BlobId, Vec<u8>), BlobError> {
-        if label.len() > LONGEST_LABEL {
+        if label.len() > MAX_LABEL {
             return Err(BlobError::Label(label.len()));
         }
-        if self.ours.len() >= MOST_BLOBS {
+        if self.ours.len() >= MAX_BLOBS {
             return Err(BlobError::TooMany);
         }
         let number = self.next;
         self.next += 1;
-        let said = Said::Offer {
+        let blob_message = BlobMessage::Offer {
             size: bytes.len() as u64,
             label,
         };
-        let said = said.write(number);
+        let blob_message = blob_message.write(number);
         self.ours.insert(
             number,
             Ours {
@@ -131,7 +131,7 @@ impl Blobs {
                 progress: Progress::default(),
             },
         );
-        Ok((BlobId { number, ours: true }, said))
+        Ok((BlobId { number, ours: true }, blob_message))
     }
 
     /// Accepts an offer, if all that is coming then takes no more than `memory`.
@@ -141,7 +141,7 @@ impl Blobs {
         memory: usize,
         events: &mut Events,
     ) -> Result<Vec<u8>, BlobError> {
-        let coming = self.held();
+        let coming = self.buffered();
         let Some(theirs) = self.theirs.get_mut(&blob.number).filter(|_| !blob.ours) else {
             return Err(BlobError::NoSuchBlob);
         };
@@ -162,30 +162,40 @@ impl Blobs {
                 bytes: Vec::new(),
             });
         }
-        Ok(Said::Accept.write(blob.number))
+        Ok(BlobMessage::Accept.write(blob.number))
     }
 
     /// Withdraws, refuses or stops a blob; returns what to say.
     pub(crate) fn cancel(&mut self, blob: BlobId) -> Result<Vec<u8>, BlobError> {
-        let (known, said) = match blob.ours {
-            true => (self.ours.remove(&blob.number).is_some(), Said::Withdraw),
-            false => (self.theirs.remove(&blob.number).is_some(), Said::Refuse),
+        let (known, blob_message) = match blob.ours {
+            true => (
+                self.ours.remove(&blob.number).is_some(),
+                BlobMessage::Withdraw,
+            ),
+            false => (
+                self.theirs.remove(&blob.number).is_some(),
+                BlobMessage::Refuse,
+            ),
         };
         known
-            .then(|| said.write(blob.number))
+            .then(|| blob_message.write(blob.number))
             .ok_or(BlobError::NoSuchBlob)
     }
 
     /// Takes a message about blobs.
-    pub(crate) fn handle_said(&mut self, message: &[u8], events: &mut Events) -> Result<(), Fault> {
-        let (number, said) = Said::read(message).ok_or(Fault::Violation)?;
+    pub(crate) fn handle_message(
+        &mut self,
+        message: &[u8],
+        events: &mut Events,
+    ) -> Result<(), Fault> {
+        let (number, blob_message) = BlobMessage::read(message).ok_or(Fault::Violation)?;
         let blob = BlobId {
             number,
-            ours: matches!(said, Said::Accept | Said::Refuse),
+            ours: matches!(blob_message, BlobMessage::Accept | BlobMessage::Refuse),
         };
-        match said {
-            Said::Offer { size, label } => {
-                if number != self.offered || self.theirs.len() >= MOST_BLOBS {
+        match blob_message {
+            BlobMessage::Offer { size, label } => {
+                if number != self.offered || self.theirs.len() >= MAX_BLOBS {
                     return Err(Fault::Violation);
                 }
                 self.offered += 1;
@@ -193,7 +203,7 @@ impl Blobs {
                 let label = label.to_vec();
                 events.push(Received::BlobOffered { blob, label, size });
             }
-            Said::Accept => {
+            BlobMessage::Accept => {
                 if number >= self.next {
                     return Err(Fault::Violation);
                 }
@@ -202,7 +212,7 @@ impl Blobs {
                     self.finish_if_done(number, events);
                 }
             }
-            Said::Withdraw => {
+            BlobMessage::Withdraw => {
                 if number >= self.offered {
                     return Err(Fault::Violation);
                 }
@@ -210,7 +220,7 @@ impl Blobs {
                     events.push(Received::BlobCancelled { blob });
                 }
             }
-            Said::Refuse => {
+            BlobMessage::Refuse => {
                 if number >= self.next {
                     return Err(Fault::Violation);
                 }
@@ -261,7 +271,7 @@ impl Blobs {
     }
 
     /// Adds a chunk of some blob to a packet.
-    pub(crate) fn write(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) -> Wrote {
+    pub(crate) fn write(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) -> WriteOutcome {
         let accepted = self.ours.iter_mut().filter(|(_, ours)| ours.accepted);
         for (&blob, ours) in accepted {
             let size = ours.bytes.len() as u64;
@@ -271,8 +281,8 @@ impl Blobs {
                 continue;
             };
             let space = body.left_for_chunk(blob, start) as u64;
-            if space < (end - start).min(SHORTEST_CHUNK) {
-                return Wrote::NoRoom;
+            if space < (end - start).min(MIN_CHUNK) {
+                return WriteOutcome::NoRoom;
             }
             let end = end.min(start + space);
             let bytes = &ours.bytes[start as usize..end as usize];
@@ -284,9 +294,9 @@ impl Blobs {
             ours.lost.remove(start, end);
             ours.sent = ours.sent.max(end);
             cargo.push(Cargo::Chunk { blob, start, end });
-            return Wrote::Something;
+            return WriteOutcome::Something;
         }
-        Wrote::Nothing
+        WriteOutcome::Nothing
     }
 
     pub(crate) fn acknowledged(&mut self, number: u64, start: u64, end: u64, events: &mut Events) {
@@ -325,13 +335,13 @@ impl Blobs {
     }
 
     /// Bytes of blobs that are coming.
-    pub(crate) fn held(&self) -> usize {
-        self.theirs.values().map(Theirs::held).sum()
+    pub(crate) fn buffered(&self) -> usize {
+        self.theirs.values().map(Theirs::buffered).sum()
     }
 }
 
 impl Theirs {
-    fn held(&self) -> usize {
+    fn buffered(&self) -> usize {
         match self {
             Self::Offered { .. } => 0,
             Self::Coming { assembly, .. } => assembly.total(),
@@ -340,14 +350,14 @@ impl Theirs {
 }
 
 /// What is said about a blob.
-enum Said<'a> {
+enum BlobMessage<'a> {
     Offer { size: u64, label: &'a [u8] },
     Accept,
     Withdraw,
     Refuse,
 }
 
-impl<'a> Said<'a> {
+impl<'a> BlobMessage<'a> {
     fn write(&self, number: u64) -> Vec<u8> {
         let kind = match self {
             Self::Offer { .. } => 0,
@@ -368,7 +378,7 @@ impl<'a> Said<'a> {
         let mut reader = Reader::new(message);
         let kind = reader.u8()?;
         let number = reader.number()?;
-        let said = match kind {
+        let blob_message = match kind {
             0 => Self::Offer {
                 size: reader.number()?,
                 label: reader.rest(),
@@ -379,14 +389,14 @@ impl<'a> Said<'a> {
             _ => return None,
         };
         reader.end()?;
-        let sound = !matches!(said, Self::Offer { label, .. } if label.len() > LONGEST_LABEL);
-        sound.then_some((number, said))
+        let sound = !matches!(blob_message, Self::Offer { label, .. } if label.len() > MAX_LABEL);
+        sound.then_some((number, blob_message))
     }
 }
 
-const MOST_BLOBS: usize = 8;
-const LONGEST_LABEL: usize = 64;
+const MAX_BLOBS: usize = 8;
+const MAX_LABEL: usize = 64;
 /// Shorter chunks are sent only at the end of a blob or of something lost.
-const SHORTEST_CHUNK: u64 = 256;
+const MIN_CHUNK: u64 = 256;
 /// The game is told of progress every hundredth, and not more often than this.
 const PROGRESS_STEP: u64 = 1 << 16;

@@ -1,12 +1,12 @@
 //! Channels: what they promise, and one of them with both of its directions.
 
 use super::Fault;
-use super::fragment::{LONGEST_UNRELIABLE, Position, Scraps};
-use super::frame::{Body, Piece};
-use super::heard::Heard;
-use super::receiver::Receiver;
-use super::sender::{Burst, Sender, Wrote};
-use super::sent::Cargo;
+use super::frame::{Body, MessageFrame};
+use super::in_flight::Cargo;
+use super::reassembly::{MAX_UNRELIABLE, Position, Reassembly};
+use super::receive_activity::ReceiveActivity;
+use super::receiver::ReliableReceiver;
+use super::sender::{ReliableSender, UnreliableSender, WriteOutcome};
 use crate::time::Time;
 
 /// A channel of a connection, the same for both ends and both directions.
@@ -87,17 +87,17 @@ impl Default for Channels {
 /// One channel of one connection.
 pub(crate) struct Channel {
     pub(crate) id: u8,
-    out: Out,
-    into: Into,
+    out: SendHalf,
+    into: ReceiveHalf,
 }
 
-enum Out {
-    Reliable(Sender),
-    Unreliable(Burst),
+enum SendHalf {
+    Reliable(ReliableSender),
+    Unreliable(UnreliableSender),
 }
 
-enum Into {
-    Reliable(Receiver),
+enum ReceiveHalf {
+    Reliable(ReliableReceiver),
     Unreliable,
     Sequenced { newest: Option<Position> },
 }
@@ -105,30 +105,30 @@ enum Into {
 impl Channel {
     pub(crate) fn new(id: u8, delivery: Delivery) -> Self {
         let out = match delivery.is_reliable() {
-            true => Out::Reliable(Sender::new(id)),
-            false => Out::Unreliable(Burst::new(id)),
+            true => SendHalf::Reliable(ReliableSender::new(id)),
+            false => SendHalf::Unreliable(UnreliableSender::new(id)),
         };
         let into = match delivery {
-            Delivery::Ordered => Into::Reliable(Receiver::new(true)),
-            Delivery::Unordered => Into::Reliable(Receiver::new(false)),
-            Delivery::Unreliable => Into::Unreliable,
-            Delivery::Sequenced => Into::Sequenced { newest: None },
+            Delivery::Ordered => ReceiveHalf::Reliable(ReliableReceiver::new(true)),
+            Delivery::Unordered => ReceiveHalf::Reliable(ReliableReceiver::new(false)),
+            Delivery::Unreliable => ReceiveHalf::Unreliable,
+            Delivery::Sequenced => ReceiveHalf::Sequenced { newest: None },
         };
         Self { id, out, into }
     }
 
     pub(crate) fn push(&mut self, message: Vec<u8>) {
         match &mut self.out {
-            Out::Reliable(sender) => sender.push(message),
-            Out::Unreliable(burst) => burst.push(message),
+            SendHalf::Reliable(sender) => sender.push(message),
+            SendHalf::Unreliable(burst) => burst.push(message),
         }
     }
 
     /// How long a message may be at most, whatever the configuration says.
-    pub(crate) fn longest(&self) -> usize {
+    pub(crate) fn max_message(&self) -> usize {
         match &self.out {
-            Out::Reliable(_) => usize::MAX,
-            Out::Unreliable(_) => LONGEST_UNRELIABLE,
+            SendHalf::Reliable(_) => usize::MAX,
+            SendHalf::Unreliable(_) => MAX_UNRELIABLE,
         }
     }
 
@@ -140,102 +140,102 @@ impl Channel {
         room: usize,
         may_cut: bool,
         cargo: &mut Vec<Cargo>,
-    ) -> Wrote {
+    ) -> WriteOutcome {
         match &mut self.out {
-            Out::Reliable(sender) => sender.write(body, room, cargo),
-            Out::Unreliable(burst) => burst.write(body, may_cut),
+            SendHalf::Reliable(sender) => sender.write(body, room, cargo),
+            SendHalf::Unreliable(burst) => burst.write(body, may_cut),
         }
     }
 
     /// Whether there is nothing to write, however much room there is.
     pub(crate) fn is_idle(&self) -> bool {
         match &self.out {
-            Out::Reliable(sender) => sender.is_idle(),
-            Out::Unreliable(burst) => burst.waiting() == 0,
+            SendHalf::Reliable(sender) => sender.is_idle(),
+            SendHalf::Unreliable(burst) => burst.waiting() == 0,
         }
     }
 
     /// Whether it is sending an unreliable message in parts.
     pub(crate) fn is_cutting(&self) -> bool {
-        matches!(&self.out, Out::Unreliable(burst) if burst.is_cutting())
+        matches!(&self.out, SendHalf::Unreliable(burst) if burst.is_cutting())
     }
 
-    pub(crate) fn sender(&mut self) -> Option<&mut Sender> {
+    pub(crate) fn sender(&mut self) -> Option<&mut ReliableSender> {
         match &mut self.out {
-            Out::Reliable(sender) => Some(sender),
-            Out::Unreliable(_) => None,
+            SendHalf::Reliable(sender) => Some(sender),
+            SendHalf::Unreliable(_) => None,
         }
     }
 
     /// Bytes that wait to be sent or acknowledged.
     pub(crate) fn waiting(&self) -> usize {
         match &self.out {
-            Out::Reliable(sender) => sender.waiting(),
-            Out::Unreliable(burst) => burst.waiting(),
+            SendHalf::Reliable(sender) => sender.waiting(),
+            SendHalf::Unreliable(burst) => burst.waiting(),
         }
     }
 
     /// What the other end may have to hold.
     pub(crate) fn exposed(&self) -> usize {
         match &self.out {
-            Out::Reliable(sender) => sender.exposed(),
-            Out::Unreliable(_) => 0,
+            SendHalf::Reliable(sender) => sender.exposed(),
+            SendHalf::Unreliable(_) => 0,
         }
     }
 
     /// What we hold.
-    pub(crate) fn held(&self) -> usize {
+    pub(crate) fn buffered(&self) -> usize {
         match &self.into {
-            Into::Reliable(receiver) => receiver.held(),
-            Into::Unreliable | Into::Sequenced { .. } => 0,
+            ReceiveHalf::Reliable(receiver) => receiver.buffered(),
+            ReceiveHalf::Unreliable | ReceiveHalf::Sequenced { .. } => 0,
         }
     }
 
     /// Gaps in what we hold.
     pub(crate) fn gaps(&self) -> usize {
         match &self.into {
-            Into::Reliable(receiver) => receiver.gaps(),
-            Into::Unreliable | Into::Sequenced { .. } => 0,
+            ReceiveHalf::Reliable(receiver) => receiver.gaps(),
+            ReceiveHalf::Unreliable | ReceiveHalf::Sequenced { .. } => 0,
         }
     }
 
-    pub(crate) fn is_neglected(&self, heard: &Heard, now: Time) -> bool {
-        matches!(&self.into, Into::Reliable(receiver) if receiver.is_neglected(heard, now))
+    pub(crate) fn is_neglected(&self, activity: &ReceiveActivity, now: Time) -> bool {
+        matches!(&self.into, ReceiveHalf::Reliable(receiver) if receiver.is_neglected(activity, now))
     }
 
     /// Takes a reliable piece.
     pub(crate) fn handle_reliable(
         &mut self,
-        piece: &Piece<'_>,
+        piece: &MessageFrame<'_>,
         room: usize,
-        heard: &Heard,
+        activity: &ReceiveActivity,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
         match &mut self.into {
-            Into::Reliable(receiver) => receiver.handle(piece, room, heard, out),
-            Into::Unreliable | Into::Sequenced { .. } => Err(Fault::Violation),
+            ReceiveHalf::Reliable(receiver) => receiver.handle(piece, room, activity, out),
+            ReceiveHalf::Unreliable | ReceiveHalf::Sequenced { .. } => Err(Fault::Violation),
         }
     }
 
     /// Takes an unreliable piece; returns the message if it is complete and not too late.
     pub(crate) fn handle_unreliable(
         &mut self,
-        piece: &Piece<'_>,
+        piece: &MessageFrame<'_>,
         position: Position,
-        scraps: &mut Scraps,
+        reassembly: &mut Reassembly,
         now: Time,
     ) -> Result<Option<Vec<u8>>, Fault> {
-        if matches!(self.into, Into::Reliable(_)) {
+        if matches!(self.into, ReceiveHalf::Reliable(_)) {
             return Err(Fault::Violation);
         }
-        let (position, message) = match piece.part {
+        let (position, message) = match piece.fragment {
             None => (position, piece.bytes.to_vec()),
-            Some(part) => match scraps.add(piece, part, position, now)? {
+            Some(fragment) => match reassembly.add(piece, fragment, position, now)? {
                 Some(complete) => complete,
                 None => return Ok(None),
             },
         };
-        if let Into::Sequenced { newest } = &mut self.into {
+        if let ReceiveHalf::Sequenced { newest } = &mut self.into {
             if newest.is_some_and(|newest| newest >= position) {
                 return Ok(None);
             }

@@ -17,7 +17,7 @@ pub(crate) enum Frame<'a> {
     /// Wants to be acknowledged, and nothing else.
     Ask,
     Chunk(Chunk<'a>),
-    Message(Piece<'a>),
+    Message(MessageFrame<'a>),
     Ping(Ping),
     Pong(Pong),
     /// What a player does.
@@ -53,7 +53,7 @@ pub(crate) fn frames(body: &[u8]) -> Option<Vec<Frame<'_>>> {
     while reader.left() > 0 {
         let frame = read(&mut reader)?;
         let once = frame.once();
-        if frames.len() == MOST_FRAMES || seen & once != 0 {
+        if frames.len() == MAX_FRAMES || seen & once != 0 {
             return None;
         }
         seen |= once;
@@ -72,7 +72,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         PING => Ping::read(reader.bytes()).map(Frame::Ping),
         PONG => Pong::read(reader.bytes()).map(Frame::Pong),
         INPUT => input::read(reader).map(Frame::Input),
-        first if first & MESSAGE != 0 => Piece::read(reader, first).map(Frame::Message),
+        first if first & MESSAGE != 0 => MessageFrame::read(reader, first).map(Frame::Message),
         _ => None,
     }
 }
@@ -83,7 +83,7 @@ pub(crate) struct Body {
     room: usize,
     frames: usize,
     /// Whether there is anything in it that is worth a packet.
-    talks: bool,
+    is_ack_eliciting: bool,
     /// Where the last frame begins and where its length is, if it can do without.
     last: Option<(usize, std::ops::Range<usize>)>,
 }
@@ -94,19 +94,19 @@ impl Body {
             bytes: Vec::with_capacity(room),
             room,
             frames: 0,
-            talks: false,
+            is_ack_eliciting: false,
             last: None,
         }
     }
 
     /// Whether there is anything in it that is worth a packet, which then wants to be acknowledged.
-    pub(crate) fn talks(&self) -> bool {
-        self.talks
+    pub(crate) fn is_ack_eliciting(&self) -> bool {
+        self.is_ack_eliciting
     }
 
     /// Whether no further frame may follow.
     pub(crate) fn is_full(&self) -> bool {
-        self.frames == MOST_FRAMES
+        self.frames == MAX_FRAMES
     }
 
     /// How long a frame may be.
@@ -130,7 +130,7 @@ impl Body {
 
     pub(crate) fn ask(&mut self) {
         self.begin(ASK);
-        self.talks = true;
+        self.is_ack_eliciting = true;
     }
 
     pub(crate) fn ping(&mut self, ping: Ping) {
@@ -176,7 +176,7 @@ impl Body {
         };
         let mut gaps = Vec::new();
         let (mut below, mut count) = (start, 0);
-        for (start, end) in ranges.take(MOST_RANGES - 1) {
+        for (start, end) in ranges.take(MAX_RANGES - 1) {
             if gaps.len() + 2 * 10 > self.room / 2 {
                 break;
             }
@@ -204,7 +204,7 @@ impl Body {
     pub(crate) fn pad(&mut self) {
         self.begin(PADDING);
         self.bytes.resize(self.room, 0);
-        self.talks = true;
+        self.is_ack_eliciting = true;
     }
 }
 
@@ -231,7 +231,7 @@ impl<'a> Report<'a> {
         let delay = reader.number()?.saturating_mul(DELAY_UNIT);
         let further = reader.number()?;
         let gaps = if with_gaps { reader.number()? } else { 0 };
-        if with_gaps && !(1..MOST_RANGES as u64).contains(&gaps) {
+        if with_gaps && !(1..MAX_RANGES as u64).contains(&gaps) {
             return None;
         }
         let report = Self {
@@ -289,7 +289,7 @@ impl Body {
         self.number(chunk.offset);
         self.number(chunk.bytes.len() as u64);
         self.bytes.extend_from_slice(chunk.bytes);
-        self.talks = true;
+        self.is_ack_eliciting = true;
     }
 }
 
@@ -308,65 +308,69 @@ impl<'a> Chunk<'a> {
 
 /// A message, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct MessageFrame<'a> {
     pub(crate) channel: u8,
     pub(crate) reliable: bool,
     /// 0 where it has none: an unreliable message in one piece.
     pub(crate) number: u64,
-    pub(crate) part: Option<Part>,
+    pub(crate) fragment: Option<Fragment>,
     pub(crate) bytes: &'a [u8],
 }
 
 /// Which part of a message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Fragment {
     pub(crate) offset: u64,
     pub(crate) total: u64,
 }
 
-impl Piece<'_> {
+impl MessageFrame<'_> {
     /// How much longer than its bytes the frame is.
     pub(crate) fn head_len(&self) -> usize {
-        let numbered = self.reliable || self.part.is_some();
+        let numbered = self.reliable || self.fragment.is_some();
         let number = if numbered { number_len(self.number) } else { 0 };
-        let part = self
-            .part
-            .map_or(0, |part| number_len(part.offset) + number_len(part.total));
-        1 + number + part + number_len(self.bytes.len() as u64)
+        let fragment = self.fragment.map_or(0, |fragment| {
+            number_len(fragment.offset) + number_len(fragment.total)
+        });
+        1 + number + fragment + number_len(self.bytes.len() as u64)
     }
 }
 
 impl Body {
-    pub(crate) fn message(&mut self, piece: &Piece<'_>) {
+    pub(crate) fn message(&mut self, piece: &MessageFrame<'_>) {
         let start = self.bytes.len();
         let mut first = MESSAGE | piece.channel;
         first |= if piece.reliable { RELIABLE } else { 0 };
-        first |= if piece.part.is_some() { PART } else { 0 };
+        first |= if piece.fragment.is_some() {
+            FRAGMENT
+        } else {
+            0
+        };
         self.begin(first);
-        if piece.reliable || piece.part.is_some() {
+        if piece.reliable || piece.fragment.is_some() {
             self.number(piece.number);
         }
-        if let Some(part) = piece.part {
-            self.number(part.offset);
-            self.number(part.total);
+        if let Some(fragment) = piece.fragment {
+            self.number(fragment.offset);
+            self.number(fragment.total);
         }
         let length = self.bytes.len();
         self.number(piece.bytes.len() as u64);
         self.last = Some((start, length..self.bytes.len()));
         self.bytes.extend_from_slice(piece.bytes);
-        self.talks = true;
+        self.is_ack_eliciting = true;
     }
 }
 
-impl<'a> Piece<'a> {
+impl<'a> MessageFrame<'a> {
     fn read(reader: &mut Reader<'a>, first: u8) -> Option<Self> {
-        let (reliable, in_parts) = (first & RELIABLE != 0, first & PART != 0);
-        let number = match reliable || in_parts {
+        let (reliable, is_fragment) = (first & RELIABLE != 0, first & FRAGMENT != 0);
+        let number = match reliable || is_fragment {
             true => reader.number()?,
             false => 0,
         };
-        let part = match in_parts {
-            true => Some(Part {
+        let fragment = match is_fragment {
+            true => Some(Fragment {
                 offset: reader.number()?,
                 total: reader.number()?,
             }),
@@ -379,9 +383,9 @@ impl<'a> Piece<'a> {
                 reader.slice(length)?
             }
         };
-        if let Some(part) = part {
-            let end = part.offset.checked_add(bytes.len() as u64)?;
-            if bytes.is_empty() || end > part.total {
+        if let Some(fragment) = fragment {
+            let end = fragment.offset.checked_add(bytes.len() as u64)?;
+            if bytes.is_empty() || end > fragment.total {
                 return None;
             }
         }
@@ -389,7 +393,7 @@ impl<'a> Piece<'a> {
             channel: first & CHANNEL,
             reliable,
             number,
-            part,
+            fragment,
             bytes,
         })
     }
@@ -402,14 +406,14 @@ const CHUNK: u8 = 4;
 const PADDING: u8 = 16;
 const MESSAGE: u8 = 0x80;
 const RELIABLE: u8 = 0x40;
-const PART: u8 = 0x20;
+const FRAGMENT: u8 = 0x20;
 const LAST: u8 = 0x10;
 const CHANNEL: u8 = 0x0f;
 
 /// Microseconds; a wait of 20 ms takes one byte.
 const DELAY_UNIT: u64 = 256;
-pub(crate) const MOST_FRAMES: usize = 64;
-pub(crate) const MOST_RANGES: usize = 64;
+pub(crate) const MAX_FRAMES: usize = 64;
+pub(crate) const MAX_RANGES: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -430,17 +434,17 @@ mod tests {
     fn an_unreliable_message_and_a_report_cost_seven_bytes() {
         let mut body = Body::new(1171);
         body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16));
-        body.message(&Piece {
+        body.message(&MessageFrame {
             channel: 2,
             reliable: false,
             number: 0,
-            part: None,
+            fragment: None,
             bytes: &[7; 64],
         });
         assert_eq!(body.finish().len(), 64 + 7);
     }
 
-    /// Fails if a part may lie outside of its message (`end > part.total` left out), or if padding may
+    /// Fails if a part may lie outside of its message (`end > fragment.total` left out), or if padding may
     /// hide something.
     #[test]
     fn nonsense_is_malformed() {
@@ -457,8 +461,8 @@ mod tests {
             &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 3, 1],
             &[CHUNK, 0, 0, 0],
             &[MESSAGE | 2, 5, 1, 2, 3, 4],
-            &[MESSAGE | PART | LAST, 0, 0, 4],
-            &[MESSAGE | PART | LAST, 0, 2, 4, 1, 2, 3],
+            &[MESSAGE | FRAGMENT | LAST, 0, 0, 4],
+            &[MESSAGE | FRAGMENT | LAST, 0, 2, 4, 1, 2, 3],
         ];
         for body in bad {
             assert!(frames(body).is_none(), "{body:?}");
@@ -535,9 +539,9 @@ mod tests {
             for (channel, reliable, number, offset, length) in pieces {
                 let bytes = &text[..length.max(usize::from(offset.is_some()))];
                 let total = |offset| offset + bytes.len() as u64 + number % 100;
-                let part = offset.map(|offset| Part { offset, total: total(offset) });
-                let number = if reliable || part.is_some() { number } else { 0 };
-                let piece = Piece { channel, reliable, number, part, bytes };
+                let fragment = offset.map(|offset| Fragment { offset, total: total(offset) });
+                let number = if reliable || fragment.is_some() { number } else { 0 };
+                let piece = MessageFrame { channel, reliable, number, fragment, bytes };
                 let before = body.left();
                 body.message(&piece);
                 prop_assert_eq!(before - body.left(), piece.head_len() + bytes.len());
@@ -560,7 +564,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
             for frame in frames(&body).unwrap_or_default() {
                 if let Frame::Received(report) = frame {
-                    prop_assert!(report.ranges().count() <= MOST_RANGES);
+                    prop_assert!(report.ranges().count() <= MAX_RANGES);
                 }
             }
         }

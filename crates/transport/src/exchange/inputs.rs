@@ -5,7 +5,7 @@
 
 use super::events::Events;
 use super::frame::Body;
-use super::sent::Cargo;
+use super::in_flight::Cargo;
 use super::{Fault, Received};
 use crate::allowance::Allowance;
 use crate::input::{Group, Input, InputError, InputReceiver, InputSender, InputTick, MAX_INPUTS};
@@ -40,7 +40,7 @@ impl Inputs {
     pub(crate) fn of_server(per_second: u32, now: Time) -> Self {
         Self::Taken {
             receiver: InputReceiver::new(),
-            allowance: Allowance::new(per_second, per_second.max(LEAST_BURST), now),
+            allowance: Allowance::new(per_second, per_second.max(MIN_BURST), now),
             joined: 0,
         }
     }
@@ -88,9 +88,9 @@ impl Inputs {
         else {
             return Err(Fault::Violation);
         };
-        let most = if is_paused { 0 } else { allowance.left(now) };
+        let max = if is_paused { 0 } else { allowance.left(now) };
         let mut taken = 0;
-        let more = receiver.take(frame, most, |tick, input| {
+        let more = receiver.take(frame, max, |tick, input| {
             events.push(Received::Input { tick, input });
             taken += 1;
         });
@@ -118,4 +118,4 @@ impl Inputs {
 /// Bytes of a packet. Seconds of input fit into it, and much else beside it.
 const ROOM: usize = 256;
 /// What a client has to say after a blackout: a full frame, and what happens meanwhile.
-const LEAST_BURST: u32 = 2 * MAX_INPUTS as u32;
+const MIN_BURST: u32 = 2 * MAX_INPUTS as u32;

@@ -8,20 +8,20 @@ mod arrivals;
 pub(crate) mod blob;
 pub(crate) mod channel;
 pub(crate) mod events;
-mod fragment;
 mod frame;
-mod heard;
+mod in_flight;
 pub(crate) mod inputs;
-mod intake;
 mod packing;
 mod ranges;
+mod reassembly;
+mod receive;
+mod receive_activity;
 mod receiver;
 pub(crate) mod request;
 pub(crate) mod round_trip;
+mod send;
 mod sender;
-mod sent;
 mod stall;
-mod talk;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -32,14 +32,14 @@ use blob::Blobs;
 use channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
 use events::Events;
 pub(crate) use events::Received;
-use fragment::Scraps;
-use frame::MOST_FRAMES;
-use heard::Heard;
+use frame::MAX_FRAMES;
+use in_flight::InFlight;
 use inputs::Inputs;
-use receiver::{GAP_COST, Moment};
+use reassembly::Reassembly;
+use receive_activity::ReceiveActivity;
+use receiver::{ActivityMark, GAP_COST};
 use request::{RequestError, Requests};
 use round_trip::RoundTrip;
-use sent::Sent;
 use stall::Stall;
 
 use crate::allowance::Allowance;
@@ -49,7 +49,7 @@ use crate::congestion::{Congestion, FixedRate};
 use crate::error::CloseReason;
 use crate::mtu::PathMtu;
 use crate::ping::{Ping, Pinger};
-use crate::statistics::{BytesPerSecond, Fate, Sizes};
+use crate::statistics::{BytesPerSecond, PacketOutcome, Sizes};
 use crate::time::{Now, Time};
 
 /// What the other end did that no honest one would.
@@ -74,13 +74,13 @@ impl From<Fault> for CloseReason {
 pub(crate) struct Exchange {
     config: LinkConfig,
     arrivals: Arrivals,
-    sent: Sent,
+    in_flight: InFlight,
     congestion: Box<dyn Congestion>,
     /// There may be something to say that the congestion controller does not allow yet.
     held_back: bool,
     mtu: PathMtu,
     channels: Vec<Channel>,
-    scraps: Scraps,
+    reassembly: Reassembly,
     requests: Requests,
     blobs: Blobs,
     events: Events,
@@ -105,7 +105,7 @@ pub(crate) struct Exchange {
     refused: u64,
     /// What was said around the game, until it is looked at.
     lobby: VecDeque<Vec<u8>>,
-    heard: Heard,
+    activity: ReceiveActivity,
     stall: Stall,
     /// When to look for neglected messages.
     sweep: Time,
@@ -116,7 +116,7 @@ impl Exchange {
     pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, inputs: Inputs, now: Time) -> Self {
         let allowance = matches!(inputs, Inputs::Taken { .. }).then(|| {
             let rate = config.messages_per_second;
-            Allowance::new(rate, (rate / 4).max(MOST_FRAMES as u32), now)
+            Allowance::new(rate, (rate / 4).max(MAX_FRAMES as u32), now)
         });
         let game = (0..LOBBY).filter_map(|id| {
             let delivery = config.channels.delivery(ChannelId(id))?;
@@ -130,7 +130,7 @@ impl Exchange {
         Self {
             config: *config,
             arrivals: Arrivals::default(),
-            sent: Sent::default(),
+            in_flight: InFlight::default(),
             congestion: Box::new(FixedRate::new(
                 config.rate,
                 config.floor,
@@ -140,7 +140,7 @@ impl Exchange {
             held_back: false,
             mtu: PathMtu::new(peer, now),
             channels: game.chain(own).collect(),
-            scraps: Scraps::default(),
+            reassembly: Reassembly::default(),
             requests: Requests::default(),
             blobs: Blobs::default(),
             events: Events::default(),
@@ -156,8 +156,8 @@ impl Exchange {
             is_paused: false,
             refused: 0,
             lobby: VecDeque::new(),
-            heard: Heard::new(now),
-            stall: Stall::new(Moment { now, packets: 0 }),
+            activity: ReceiveActivity::new(now),
+            stall: Stall::new(ActivityMark { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
         }
@@ -165,24 +165,24 @@ impl Exchange {
 
     /// Takes note of a packet; one with a body is noted by [`handle_body`](Self::handle_body).
     pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
-        self.heard.note(sequence, now);
+        self.activity.note(sequence, now);
         self.arrivals.note(sequence, asks, now);
     }
 
     /// Does what time demands.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), Fault> {
         let mut lost = Vec::new();
-        if self.sent.handle_timeout(now, &mut lost) {
+        if self.in_flight.handle_timeout(now, &mut lost) {
             self.probe = true;
-            let cargo: Vec<_> = self.sent.oldest_cargo().copied().collect();
+            let cargo: Vec<_> = self.in_flight.oldest_cargo().copied().collect();
             for cargo in cargo {
                 self.lose(cargo);
             }
         }
         for packet in lost {
-            self.settle(packet, Fate::Lost, now);
+            self.settle(packet, PacketOutcome::Lost, now);
         }
-        self.scraps.handle_timeout(now);
+        self.reassembly.handle_timeout(now);
         while let Some(request) = self.requests.expired(now) {
             let answer = Err(RequestError::TimedOut);
             self.events.push(Received::Answer { request, answer });
@@ -190,11 +190,11 @@ impl Exchange {
         if now >= self.sweep {
             self.sweep = now.after(SWEEP);
             let mut channels = self.channels.iter();
-            if channels.any(|channel| channel.is_neglected(&self.heard, now)) {
+            if channels.any(|channel| channel.is_neglected(&self.activity, now)) {
                 return Err(Fault::Violation);
             }
         }
-        self.look_for_stall(now)
+        self.check_stall(now)
     }
 
     /// Takes no more messages and inputs until told otherwise: packets with messages are as good as
@@ -221,10 +221,10 @@ impl Exchange {
     /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
     /// [`poll_probe`](Self::poll_probe) has something to do.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let holds = self.held_by_channels() + self.gaps() > 0;
+        let holds = self.buffered_by_channels() + self.gaps() > 0;
         let times = [
-            self.sent.deadline(),
-            self.scraps.deadline(),
+            self.in_flight.deadline(),
+            self.reassembly.deadline(),
             self.requests.deadline(),
             self.arrivals.due(),
             self.pinged.map(|(_, at)| at.now),
@@ -246,7 +246,7 @@ impl Exchange {
     }
 
     /// What the other end said around the game.
-    pub(crate) fn poll_around(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn poll_lobby(&mut self) -> Option<Vec<u8>> {
         self.lobby.pop_front()
     }
 
@@ -263,12 +263,12 @@ impl Exchange {
         }
         self.channels.clear();
         self.blobs = Blobs::default();
-        self.scraps = Scraps::default();
+        self.reassembly = Reassembly::default();
         self.lobby.clear();
     }
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
-        self.sent.round_trip()
+        self.in_flight.round_trip()
     }
 
     /// What became of our packets, by their size.
@@ -277,11 +277,13 @@ impl Exchange {
     }
 
     /// Bytes that are held for the game or for the other end.
-    pub(crate) fn held(&self) -> Held {
-        Held {
+    pub(crate) fn buffered(&self) -> BufferedBytes {
+        BufferedBytes {
             waiting: self.channels.iter().map(Channel::waiting).sum(),
-            incomplete: self.scraps.held() + self.held_by_channels() + self.gaps() * GAP_COST,
-            blobs: self.blobs.held(),
+            incomplete: self.reassembly.buffered()
+                + self.buffered_by_channels()
+                + self.gaps() * GAP_COST,
+            blobs: self.blobs.buffered(),
         }
     }
 
@@ -305,8 +307,8 @@ impl Exchange {
         self.channels.iter_mut().find(|channel| channel.id == id)
     }
 
-    fn held_by_channels(&self) -> usize {
-        self.channels.iter().map(Channel::held).sum()
+    fn buffered_by_channels(&self) -> usize {
+        self.channels.iter().map(Channel::buffered).sum()
     }
 
     /// Gaps in what reliable channels received.
@@ -314,14 +316,15 @@ impl Exchange {
         self.channels.iter().map(Channel::gaps).sum()
     }
 
-    fn moment(&self, now: Time) -> Moment {
-        self.heard.moment(now)
+    fn mark(&self, now: Time) -> ActivityMark {
+        self.activity.mark(now)
     }
 
-    fn look_for_stall(&self, now: Time) -> Result<(), Fault> {
-        let (span, moment) = (self.config.stalled, self.moment(now));
-        let deaf = self.sent.bytes() > 0 && self.stall.is_deaf(span, moment);
-        let choosy = self.sent.is_laden() && self.stall.is_choosy(span, moment);
+    fn check_stall(&self, now: Time) -> Result<(), Fault> {
+        let (span, mark) = (self.config.stalled, self.mark(now));
+        let deaf = self.in_flight.bytes() > 0 && self.stall.acknowledges_nothing(span, mark);
+        let choosy =
+            self.in_flight.is_laden() && self.stall.acknowledges_nothing_reliable(span, mark);
         if deaf || choosy {
             Err(Fault::Stalled)
         } else {
@@ -332,7 +335,7 @@ impl Exchange {
 
 /// Bytes that an exchange holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct BufferedBytes {
     /// To be sent, or to be acknowledged.
     pub(crate) waiting: usize,
     /// Received, but parts or predecessors are missing.

@@ -3,12 +3,12 @@
 use super::Exchange;
 use super::channel::Channel;
 use super::frame::Body;
-use super::receiver::MOST_HELD;
-use super::sender::Wrote;
-use super::sent::{Cargo, Packet};
+use super::in_flight::{Cargo, Packet};
+use super::receiver::MAX_BUFFERED;
+use super::sender::WriteOutcome;
 use crate::packet::BASE_DATAGRAM;
 use crate::ping::Ping;
-use crate::statistics::Fate;
+use crate::statistics::PacketOutcome;
 use crate::time::{Now, Time};
 
 impl Exchange {
@@ -43,13 +43,13 @@ impl Exchange {
             self.fill(&mut body, &mut cargo);
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
-        let says = body.talks() || (fresh && !cargo.is_empty());
+        let says = body.is_ack_eliciting() || (fresh && !cargo.is_empty());
         if !(says || due || self.probe || self.pings || self.pinged.is_some()) {
             return None;
         }
         // Who only listens is never acknowledged, and could never stop to repeat all gaps.
-        let repeats = due && self.arrivals.is_long() && self.sent.bytes() == 0;
-        if (self.probe || repeats) && !body.talks() && cargo.is_empty() {
+        let repeats = due && self.arrivals.is_long() && self.in_flight.bytes() == 0;
+        if (self.probe || repeats) && !body.is_ack_eliciting() && cargo.is_empty() {
             body.ask();
         }
         if pings {
@@ -59,20 +59,20 @@ impl Exchange {
         self.pings = false;
         self.pinged = None;
         let told = self.arrivals.told();
-        let talks = body.talks() || !cargo.is_empty();
+        let is_ack_eliciting = body.is_ack_eliciting() || !cargo.is_empty();
         let body = body.finish();
         let size = body.len() + overhead;
-        if !talks {
+        if !is_ack_eliciting {
             self.congestion.on_unanswered(size, now);
         } else {
             self.congestion.on_sent(size, now);
-            let moment = self.moment(now);
-            if self.sent.bytes() == 0 {
-                self.stall.begin(moment);
+            let mark = self.mark(now);
+            if self.in_flight.bytes() == 0 {
+                self.stall.begin(mark);
             }
             self.stall.sent();
-            if !cargo.is_empty() && !self.sent.is_laden() {
-                self.stall.begin_reliable(moment);
+            if !cargo.is_empty() && !self.in_flight.is_laden() {
+                self.stall.begin_reliable(mark);
             }
             let packet = Packet {
                 sequence,
@@ -97,8 +97,8 @@ impl Exchange {
         let size = self.mtu.next_probe(now)?;
         let mut body = Body::new(size - overhead);
         body.pad();
-        if self.sent.bytes() == 0 {
-            self.stall.begin(self.moment(now));
+        if self.in_flight.bytes() == 0 {
+            self.stall.begin(self.mark(now));
         }
         self.congestion.on_unanswered(size, now);
         let packet = Packet {
@@ -114,8 +114,8 @@ impl Exchange {
     }
 
     fn remember(&mut self, packet: Packet, now: Time) {
-        if let Some(lost) = self.sent.note(packet) {
-            self.settle(lost, Fate::Lost, now);
+        if let Some(lost) = self.in_flight.note(packet) {
+            self.settle(lost, PacketOutcome::Lost, now);
         }
     }
 
@@ -130,7 +130,7 @@ impl Exchange {
     /// Whether a packet of frames may go out now.
     fn may_send(&mut self, size: usize, now: Time) -> bool {
         self.held_back = self.congestion.allowance(now) < size;
-        !self.held_back && self.sent.bytes() + size <= MOST_IN_FLIGHT
+        !self.held_back && self.in_flight.bytes() + size <= MAX_IN_FLIGHT
     }
 
     /// Fills a packet: channels take turns, and blobs get what is left.
@@ -146,10 +146,10 @@ impl Exchange {
         while idle < count && !body.is_full() {
             let channel = &mut self.channels[at];
             let before = channel.exposed();
-            let (room, may_cut) = (MOST_HELD.saturating_sub(exposed), cutting.is_none());
+            let (room, may_cut) = (MAX_BUFFERED.saturating_sub(exposed), cutting.is_none());
             idle += 1;
             match channel.write(body, room, may_cut, cargo) {
-                Wrote::Something => {
+                WriteOutcome::Something => {
                     exposed += channel.exposed() - before;
                     idle = 0;
                     match channel.is_cutting() {
@@ -158,8 +158,8 @@ impl Exchange {
                         false => {}
                     }
                 }
-                Wrote::Nothing => {}
-                Wrote::NoRoom => hungry = hungry.or(Some(at)),
+                WriteOutcome::Nothing => {}
+                WriteOutcome::NoRoom => hungry = hungry.or(Some(at)),
             }
             at = (at + 1) % count;
         }
@@ -168,14 +168,14 @@ impl Exchange {
     }
 
     fn add_chunks(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
-        if self.sent.bytes() > MOST_IN_FLIGHT / 2 {
+        if self.in_flight.bytes() > MAX_IN_FLIGHT / 2 {
             return;
         }
         while !body.is_full() {
             match self.blobs.write(body, cargo) {
-                Wrote::Something => self.without_chunk = 0,
-                Wrote::Nothing => return,
-                Wrote::NoRoom => {
+                WriteOutcome::Something => self.without_chunk = 0,
+                WriteOutcome::Nothing => return,
+                WriteOutcome::NoRoom => {
                     self.without_chunk += 1;
                     return;
                 }
@@ -185,6 +185,6 @@ impl Exchange {
 }
 
 /// Bytes in flight, however fast they may be sent: all of them are remembered.
-const MOST_IN_FLIGHT: usize = 256 << 10;
+const MAX_IN_FLIGHT: usize = 256 << 10;
 /// After that many packets without room for a chunk, the next begins with one.
 const CHUNK_PATIENCE: u32 = 8;

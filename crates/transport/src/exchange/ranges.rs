@@ -61,9 +61,9 @@ impl Ranges {
         self.0.iter().copied()
     }
 
-    /// Forgets the lowest ranges until no more than `most` are left.
-    pub(crate) fn keep_highest(&mut self, most: usize) {
-        let excess = self.0.len().saturating_sub(most);
+    /// Forgets the lowest ranges until no more than `max` are left.
+    pub(crate) fn keep_highest(&mut self, max: usize) {
+        let excess = self.0.len().saturating_sub(max);
         self.0.drain(..excess);
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::Fault;
-use super::fragment::Assembly;
-use super::frame::{Part, Piece};
-use super::heard::Heard;
+use super::frame::{Fragment, MessageFrame};
 use super::ranges::Ranges;
+use super::reassembly::Assembly;
+use super::receive_activity::ReceiveActivity;
 use crate::time::Time;
 
 /// The receiving end of a reliable channel.
-pub(crate) struct Receiver {
+pub(crate) struct ReliableReceiver {
     ordered: bool,
     /// The first message that is not complete.
     next: u64,
@@ -19,9 +19,9 @@ pub(crate) struct Receiver {
     waiting: BTreeMap<u64, Vec<u8>>,
     partial: BTreeMap<u64, Partial>,
     /// What was heard when the first that is missing became that, if others are complete.
-    stuck: Option<Heard>,
+    stuck: Option<ReceiveActivity>,
     /// Bytes of all that wait and all that are partial, and [`MESSAGE_COST`] for each.
-    held: usize,
+    buffered: usize,
     /// Gaps in what was received of partial messages.
     gaps: usize,
 }
@@ -29,17 +29,17 @@ pub(crate) struct Receiver {
 struct Partial {
     assembly: Assembly,
     /// What was heard when something was added last.
-    touched: Heard,
+    touched: ReceiveActivity,
 }
 
 /// A moment, and how many packets had arrived by then.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct ActivityMark {
     pub(crate) now: Time,
     pub(crate) packets: u64,
 }
 
-impl Receiver {
+impl ReliableReceiver {
     pub(crate) fn new(ordered: bool) -> Self {
         Self {
             ordered,
@@ -48,7 +48,7 @@ impl Receiver {
             waiting: BTreeMap::new(),
             partial: BTreeMap::new(),
             stuck: None,
-            held: 0,
+            buffered: 0,
             gaps: 0,
         }
     }
@@ -57,9 +57,9 @@ impl Receiver {
     /// more than `room` further bytes may be held.
     pub(crate) fn handle(
         &mut self,
-        piece: &Piece<'_>,
+        piece: &MessageFrame<'_>,
         room: usize,
-        heard: &Heard,
+        activity: &ReceiveActivity,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
         let Some(ahead) = piece.number.checked_sub(self.next) else {
@@ -71,45 +71,45 @@ impl Receiver {
         if self.complete.contains(piece.number) {
             return Ok(());
         }
-        let limit = self.held + room;
-        let bytes = match piece.part {
+        let limit = self.buffered + room;
+        let bytes = match piece.fragment {
             None => Some(piece.bytes.to_vec()),
-            Some(part) => self.assemble(piece, part, limit, heard)?,
+            Some(fragment) => self.assemble(piece, fragment, limit, activity)?,
         };
         match bytes {
-            Some(bytes) => self.finish(piece.number, bytes, limit, heard, out),
+            Some(bytes) => self.finish(piece.number, bytes, limit, activity, out),
             None => Ok(()),
         }
     }
 
     fn assemble(
         &mut self,
-        piece: &Piece<'_>,
-        part: Part,
+        piece: &MessageFrame<'_>,
+        fragment: Fragment,
         limit: usize,
-        heard: &Heard,
+        activity: &ReceiveActivity,
     ) -> Result<Option<Vec<u8>>, Fault> {
-        let total = usize::try_from(part.total).unwrap_or(usize::MAX);
+        let total = usize::try_from(fragment.total).unwrap_or(usize::MAX);
         let known = self.partial.get(&piece.number);
         let known = known.map(|partial| partial.assembly.total());
-        if total > LONGEST || known.is_some_and(|known| known != total) {
+        if total > MAX_MESSAGE || known.is_some_and(|known| known != total) {
             return Err(Fault::Violation);
         }
         if known.is_none() {
-            if self.held + total + MESSAGE_COST > limit {
+            if self.buffered + total + MESSAGE_COST > limit {
                 return Err(Fault::Violation);
             }
-            self.held += total + MESSAGE_COST;
+            self.buffered += total + MESSAGE_COST;
         }
         let partial = self.partial.entry(piece.number).or_insert_with(|| Partial {
             assembly: Assembly::new(total),
-            touched: *heard,
+            touched: *activity,
         });
         self.gaps -= partial.assembly.gaps();
-        let added = partial.assembly.add(part.offset, piece.bytes);
+        let added = partial.assembly.add(fragment.offset, piece.bytes);
         self.gaps += partial.assembly.gaps();
         if added? > 0 {
-            partial.touched = *heard;
+            partial.touched = *activity;
         }
         if !partial.assembly.is_complete() {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Receiver {
 
     fn take_partial(&mut self, number: u64) -> Option<Assembly> {
         let assembly = self.partial.remove(&number)?.assembly;
-        self.held -= assembly.total() + MESSAGE_COST;
+        self.buffered -= assembly.total() + MESSAGE_COST;
         self.gaps -= assembly.gaps();
         Some(assembly)
     }
@@ -129,15 +129,15 @@ impl Receiver {
         number: u64,
         bytes: Vec<u8>,
         limit: usize,
-        heard: &Heard,
+        activity: &ReceiveActivity,
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), Fault> {
         self.take_partial(number);
         if self.ordered && number != self.next {
-            if self.held + bytes.len() + MESSAGE_COST > limit {
+            if self.buffered + bytes.len() + MESSAGE_COST > limit {
                 return Err(Fault::Violation);
             }
-            self.held += bytes.len() + MESSAGE_COST;
+            self.buffered += bytes.len() + MESSAGE_COST;
             self.waiting.insert(number, bytes);
         } else {
             out.push(bytes);
@@ -148,7 +148,7 @@ impl Receiver {
             self.stuck = None;
         }
         if !self.complete.is_empty() {
-            self.stuck.get_or_insert(*heard);
+            self.stuck.get_or_insert(*activity);
         }
         Ok(())
     }
@@ -164,14 +164,14 @@ impl Receiver {
             && *entry.key() < end
         {
             let bytes = entry.remove();
-            self.held -= bytes.len() + MESSAGE_COST;
+            self.buffered -= bytes.len() + MESSAGE_COST;
             out.push(bytes);
         }
     }
 
     /// Bytes held, and [`MESSAGE_COST`] for each message.
-    pub(crate) fn held(&self) -> usize {
-        self.held
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffered
     }
 
     /// Gaps in what was received, which take memory, too.
@@ -180,25 +180,25 @@ impl Receiver {
     }
 
     /// Whether the other end has left a message unfinished, or out, although it had the time to go on.
-    pub(crate) fn is_neglected(&self, heard: &Heard, now: Time) -> bool {
+    pub(crate) fn is_neglected(&self, activity: &ReceiveActivity, now: Time) -> bool {
         let partial = self.partial.values().map(|partial| &partial.touched);
         let mut since = partial.chain(&self.stuck);
-        since.any(|then| heard.had_time_since(then, now))
+        since.any(|then| activity.had_time_since(then, now))
     }
 }
 
 /// How many messages may follow one that is missing.
 pub(crate) const WINDOW: u64 = 1024;
 /// The longest message, with what requests put before it.
-pub(crate) const LONGEST: usize = (1 << 17) + 16;
+pub(crate) const MAX_MESSAGE: usize = (1 << 17) + 16;
 /// How many bytes all reliable channels may have to hold together. With this, what gaps take and what
 /// unreliable messages may, a connection holds at most 256 KiB of what is not complete.
-pub(crate) const MOST_HELD: usize = 192 << 10;
+pub(crate) const MAX_BUFFERED: usize = 192 << 10;
 /// What a message counts for besides its bytes; no less than it takes to keep track of it.
 pub(crate) const MESSAGE_COST: usize = 256;
 /// How many gaps there may be in what all reliable channels received. An honest sender has too few
 /// packets in flight for more.
-pub(crate) const MOST_GAPS: usize = 768;
+pub(crate) const MAX_GAPS: usize = 768;
 /// Bytes that a gap takes, in a list that grows by doubling.
 pub(crate) const GAP_COST: usize = 32;
 
@@ -208,35 +208,35 @@ mod tests {
 
     use super::*;
 
-    fn whole(number: u64) -> Piece<'static> {
-        Piece {
+    fn whole(number: u64) -> MessageFrame<'static> {
+        MessageFrame {
             channel: 0,
             reliable: true,
             number,
-            part: None,
+            fragment: None,
             bytes: b"abc",
         }
     }
 
-    fn deliver(receiver: &mut Receiver, piece: &Piece<'_>) -> Result<usize, Fault> {
+    fn deliver(receiver: &mut ReliableReceiver, piece: &MessageFrame<'_>) -> Result<usize, Fault> {
         let mut out = Vec::new();
-        let room = MOST_HELD - receiver.held();
-        receiver.handle(piece, room, &Heard::default(), &mut out)?;
+        let room = MAX_BUFFERED - receiver.buffered();
+        receiver.handle(piece, room, &ReceiveActivity::default(), &mut out)?;
         Ok(out.len())
     }
 
     /// Fails if `complete` is not asked, or an ordered message does not wait.
     #[test]
     fn each_comes_once_and_in_order_where_that_is_wanted() {
-        let mut receiver = Receiver::new(true);
+        let mut receiver = ReliableReceiver::new(true);
         receiver.next = u64::from(u32::MAX) - 1;
         let base = receiver.next;
         let delivered = [2, 1, 1, 2, 0, 0, 5, 3, 2, 4, 5].map(|number| {
             deliver(&mut receiver, &whole(base + number)).expect("within the window")
         });
         assert_eq!(delivered, [0, 0, 0, 0, 3, 0, 0, 1, 0, 2, 0]);
-        assert_eq!(receiver.held(), 0);
-        let mut receiver = Receiver::new(false);
+        assert_eq!(receiver.buffered(), 0);
+        let mut receiver = ReliableReceiver::new(false);
         let delivered = [2, 1, 1, 2, 0, 0, 3].map(|number| deliver(&mut receiver, &whole(number)));
         assert_eq!(delivered, [1, 1, 0, 0, 1, 0, 1].map(Ok));
         assert!(receiver.complete.is_empty());
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn what_lies_too_far_ahead_breaks_the_rules() {
         for ordered in [true, false] {
-            let mut receiver = Receiver::new(ordered);
+            let mut receiver = ReliableReceiver::new(ordered);
             assert!(deliver(&mut receiver, &whole(WINDOW - 1)).is_ok());
             assert_eq!(
                 deliver(&mut receiver, &whole(WINDOW)),
@@ -263,32 +263,32 @@ mod tests {
     /// `finish`), or if what is unfinished, or missing, is not looked for.
     #[test]
     fn a_message_that_is_left_unfinished_is_neglected() {
-        let mut receiver = Receiver::new(true);
-        let part = Part {
+        let mut receiver = ReliableReceiver::new(true);
+        let fragment = Fragment {
             offset: 0,
             total: 10,
         };
-        let piece = Piece {
-            part: Some(part),
+        let piece = MessageFrame {
+            fragment: Some(fragment),
             ..whole(0)
         };
         deliver(&mut receiver, &piece).expect("sound");
-        let (mut heard, mut now) = (Heard::default(), Time::default());
+        let (mut activity, mut now) = (ReceiveActivity::default(), Time::default());
         for sequence in 0..10 {
             now = now.after(Duration::from_secs(1));
-            heard.note(sequence, now);
+            activity.note(sequence, now);
         }
-        assert!(receiver.is_neglected(&heard, now));
-        assert_eq!(receiver.held(), 10 + MESSAGE_COST);
+        assert!(receiver.is_neglected(&activity, now));
+        assert_eq!(receiver.buffered(), 10 + MESSAGE_COST);
         assert_eq!(deliver(&mut receiver, &whole(2)), Ok(0));
-        assert_eq!(receiver.held(), 10 + 3 + 2 * MESSAGE_COST);
+        assert_eq!(receiver.buffered(), 10 + 3 + 2 * MESSAGE_COST);
         assert_eq!(receiver.gaps(), 1);
         // The whole message does as well as its parts.
         assert_eq!(deliver(&mut receiver, &whole(0)), Ok(1));
         // The next is missing since nothing was heard.
-        assert!(receiver.is_neglected(&heard, now));
+        assert!(receiver.is_neglected(&activity, now));
         assert_eq!(deliver(&mut receiver, &whole(1)), Ok(2));
-        assert_eq!((receiver.held(), receiver.gaps()), (0, 0));
-        assert!(!receiver.is_neglected(&heard, now));
+        assert_eq!((receiver.buffered(), receiver.gaps()), (0, 0));
+        assert!(!receiver.is_neglected(&activity, now));
     }
 }

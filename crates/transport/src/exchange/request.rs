@@ -37,7 +37,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn is_full(&self) -> bool {
-        self.open.len() >= MOST_OPEN
+        self.open.len() >= MAX_OPEN
     }
 
     /// A new request, to be answered until then.
@@ -84,4 +84,4 @@ pub(crate) fn read(message: &[u8]) -> Option<(u64, bool, &[u8])> {
 }
 
 /// How many requests may be open at a time.
-const MOST_OPEN: usize = 1024;
+const MAX_OPEN: usize = 1024;

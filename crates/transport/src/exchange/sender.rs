@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::frame::{Body, Part, Piece};
+use super::frame::{Body, Fragment, MessageFrame};
+use super::in_flight::Cargo;
 use super::ranges::Ranges;
 use super::receiver::{MESSAGE_COST, WINDOW};
-use super::sent::Cargo;
 
 /// What came of an attempt to add something to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrote {
+pub(crate) enum WriteOutcome {
     /// Something was added.
     Something,
     /// There is nothing to add, or not yet.
@@ -19,7 +19,7 @@ pub(crate) enum Wrote {
 }
 
 /// The sending end of a reliable channel.
-pub(crate) struct Sender {
+pub(crate) struct ReliableSender {
     channel: u8,
     /// Messages from the first on that is not acknowledged.
     queue: VecDeque<Outgoing>,
@@ -55,7 +55,7 @@ impl Outgoing {
     }
 }
 
-impl Sender {
+impl ReliableSender {
     pub(crate) fn new(channel: u8) -> Self {
         Self {
             channel,
@@ -80,9 +80,14 @@ impl Sender {
 
     /// Adds a piece to a packet: what was lost first, then what was begun, then what is next if the
     /// other end has `room` for it.
-    pub(crate) fn write(&mut self, body: &mut Body, room: usize, cargo: &mut Vec<Cargo>) -> Wrote {
+    pub(crate) fn write(
+        &mut self,
+        body: &mut Body,
+        room: usize,
+        cargo: &mut Vec<Cargo>,
+    ) -> WriteOutcome {
         let Some((place, start, end)) = self.next(room) else {
-            return Wrote::Nothing;
+            return WriteOutcome::Nothing;
         };
         let number = self.first + place as u64;
         let message = &mut self.queue[place];
@@ -92,7 +97,7 @@ impl Sender {
             number,
         };
         let Some(end) = piece.write(&message.bytes, start, end, body) else {
-            return Wrote::NoRoom;
+            return WriteOutcome::NoRoom;
         };
         message.lost.remove(start, end);
         message.sent = message.sent.max(end);
@@ -109,7 +114,7 @@ impl Sender {
             start,
             end,
         });
-        Wrote::Something
+        WriteOutcome::Something
     }
 
     /// Whether everything was sent, and what was lost again.
@@ -191,7 +196,7 @@ impl Sender {
 }
 
 /// The sending end of an unreliable channel.
-pub(crate) struct Burst {
+pub(crate) struct UnreliableSender {
     channel: u8,
     queue: VecDeque<Vec<u8>>,
     /// How much of the first was sent.
@@ -201,7 +206,7 @@ pub(crate) struct Burst {
     waiting: usize,
 }
 
-impl Burst {
+impl UnreliableSender {
     pub(crate) fn new(channel: u8) -> Self {
         Self {
             channel,
@@ -223,12 +228,12 @@ impl Burst {
     }
 
     /// Adds a message, or a part of one if it may begin to cut.
-    pub(crate) fn write(&mut self, body: &mut Body, may_cut: bool) -> Wrote {
+    pub(crate) fn write(&mut self, body: &mut Body, may_cut: bool) -> WriteOutcome {
         let Some(bytes) = self.queue.front() else {
-            return Wrote::Nothing;
+            return WriteOutcome::Nothing;
         };
-        if !may_cut && !self.is_cutting() && bytes.len() + LONGEST_HEAD > body.left() {
-            return Wrote::NoRoom;
+        if !may_cut && !self.is_cutting() && bytes.len() + MAX_HEAD > body.left() {
+            return WriteOutcome::NoRoom;
         }
         let piece = Cut {
             channel: self.channel,
@@ -236,17 +241,17 @@ impl Burst {
             number: self.number,
         };
         let Some(end) = piece.write(bytes, self.sent, places(bytes), body) else {
-            return Wrote::NoRoom;
+            return WriteOutcome::NoRoom;
         };
         if end < places(bytes) {
             self.sent = end;
-            return Wrote::Something;
+            return WriteOutcome::Something;
         }
         self.number += u64::from(self.sent > 0);
         self.sent = 0;
         self.waiting -= cost(bytes);
         self.queue.pop_front();
-        Wrote::Something
+        WriteOutcome::Something
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -264,11 +269,11 @@ struct Cut {
 impl Cut {
     /// Writes as much of a message from `start` up to `end` as fits and returns where that ends.
     fn write(&self, message: &[u8], start: u64, end: u64, body: &mut Body) -> Option<u64> {
-        let mut piece = Piece {
+        let mut piece = MessageFrame {
             channel: self.channel,
             reliable: self.reliable,
             number: if self.reliable { self.number } else { 0 },
-            part: None,
+            fragment: None,
             bytes: message,
         };
         if (start, end) == (0, places(message)) {
@@ -278,18 +283,18 @@ impl Cut {
                 return Some(end);
             }
             // In a packet of its own it need not be cut.
-            if message.is_empty() || (body.talks() && length <= body.room()) {
+            if message.is_empty() || (body.is_ack_eliciting() && length <= body.room()) {
                 return None;
             }
         }
         piece.number = self.number;
-        piece.part = Some(Part {
+        piece.fragment = Some(Fragment {
             offset: start,
             total: message.len() as u64,
         });
         piece.bytes = &message[start as usize..end as usize];
         let space = body.left().saturating_sub(piece.head_len());
-        if space < piece.bytes.len().min(SHORTEST_PART) {
+        if space < piece.bytes.len().min(MIN_FRAGMENT) {
             return None;
         }
         piece.bytes = &piece.bytes[..piece.bytes.len().min(space)];
@@ -308,20 +313,20 @@ fn cost(message: &[u8]) -> usize {
 }
 
 /// What stands before an unreliable message that is not cut.
-const LONGEST_HEAD: usize = 1 + 3;
+const MAX_HEAD: usize = 1 + 3;
 /// Shorter parts are not worth their frames.
-const SHORTEST_PART: usize = 64;
+const MIN_FRAGMENT: usize = 64;
 const OVERHEAD: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all(sender: &mut Sender, room: usize) -> Vec<(usize, Vec<Cargo>)> {
+    fn all(sender: &mut ReliableSender, room: usize) -> Vec<(usize, Vec<Cargo>)> {
         let mut packets = Vec::new();
         loop {
             let (mut body, mut cargo) = (Body::new(room), Vec::new());
-            while sender.write(&mut body, usize::MAX, &mut cargo) == Wrote::Something {}
+            while sender.write(&mut body, usize::MAX, &mut cargo) == WriteOutcome::Something {}
             if cargo.is_empty() {
                 return packets;
             }
@@ -329,7 +334,7 @@ mod tests {
         }
     }
 
-    fn say(sender: &mut Sender, cargo: &[Cargo], acknowledged: bool) {
+    fn say(sender: &mut ReliableSender, cargo: &[Cargo], acknowledged: bool) {
         for cargo in cargo {
             if let Cargo::Message {
                 number, start, end, ..
@@ -347,7 +352,7 @@ mod tests {
     /// and if counting starts at 0 somewhere (`self.queue.get_mut(number)` in `message`).
     #[test]
     fn what_is_lost_is_cut_anew_and_the_rest_is_not_repeated() {
-        let mut sender = Sender::new(0);
+        let mut sender = ReliableSender::new(0);
         sender.start_at(u64::from(u32::MAX));
         for length in [0, 10, 5000, 1000, 3] {
             sender.push(vec![1; length]);
@@ -384,7 +389,7 @@ mod tests {
     /// Fails if the window of messages or of bytes is not looked at.
     #[test]
     fn no_more_is_begun_than_the_other_end_has_room_for() {
-        let mut sender = Sender::new(0);
+        let mut sender = ReliableSender::new(0);
         for _ in 0..2000 {
             sender.push(vec![2; 10]);
         }
@@ -398,10 +403,16 @@ mod tests {
         say(&mut sender, &packets[0].1, true);
         assert!(!all(&mut sender, 1171).is_empty());
         let (mut body, mut cargo) = (Body::new(1171), Vec::new());
-        let mut tight = Sender::new(0);
+        let mut tight = ReliableSender::new(0);
         tight.push(vec![2; 100]);
         let room = 100 + MESSAGE_COST;
-        assert_eq!(tight.write(&mut body, room - 1, &mut cargo), Wrote::Nothing);
-        assert_eq!(tight.write(&mut body, room, &mut cargo), Wrote::Something);
+        assert_eq!(
+            tight.write(&mut body, room - 1, &mut cargo),
+            WriteOutcome::Nothing
+        );
+        assert_eq!(
+            tight.write(&mut body, room, &mut cargo),
+            WriteOutcome::Something
+        );
     }
 }

@@ -2,33 +2,33 @@
 
 use std::time::Duration;
 
-use super::receiver::Moment;
+use super::receiver::ActivityMark;
 
 /// What speaks for and against it.
 pub(crate) struct Stall {
     /// When anything was acknowledged last, or nothing was in flight.
-    answered: Moment,
+    answered: ActivityMark,
     /// Packets that were sent since then.
     unanswered: u32,
     /// The same for anything reliable.
-    progress: Moment,
+    progress: ActivityMark,
     /// Packets with something reliable in them that were lost since then.
     lost: u32,
 }
 
 impl Stall {
-    pub(crate) fn new(moment: Moment) -> Self {
+    pub(crate) fn new(mark: ActivityMark) -> Self {
         Self {
-            answered: moment,
+            answered: mark,
             unanswered: 0,
-            progress: moment,
+            progress: mark,
             lost: 0,
         }
     }
 
     /// The first packet in flight is sent.
-    pub(crate) fn begin(&mut self, moment: Moment) {
-        self.answered = moment;
+    pub(crate) fn begin(&mut self, mark: ActivityMark) {
+        self.answered = mark;
         self.unanswered = 0;
     }
 
@@ -38,15 +38,15 @@ impl Stall {
     }
 
     /// The first packet with anything reliable in it is sent.
-    pub(crate) fn begin_reliable(&mut self, moment: Moment) {
-        self.progress = moment;
+    pub(crate) fn begin_reliable(&mut self, mark: ActivityMark) {
+        self.progress = mark;
         self.lost = 0;
     }
 
-    pub(crate) fn acknowledged(&mut self, reliable: bool, moment: Moment) {
-        self.begin(moment);
+    pub(crate) fn acknowledged(&mut self, reliable: bool, mark: ActivityMark) {
+        self.begin(mark);
         if reliable {
-            self.begin_reliable(moment);
+            self.begin_reliable(mark);
         }
     }
 
@@ -56,17 +56,17 @@ impl Stall {
 
     /// Whether the other end was heard of for that long and acknowledged nothing at all of what is
     /// in flight. On a bad link that may be bad luck, so it takes many packets, too.
-    pub(crate) fn is_deaf(&self, span: Duration, moment: Moment) -> bool {
-        moment.is_long_after(self.answered, span) && self.unanswered >= MANY_UNANSWERED
+    pub(crate) fn acknowledges_nothing(&self, span: Duration, mark: ActivityMark) -> bool {
+        mark.is_long_after(self.answered, span) && self.unanswered >= MANY_UNANSWERED
     }
 
     /// The same for what is reliable, while other packets may be acknowledged.
-    pub(crate) fn is_choosy(&self, span: Duration, moment: Moment) -> bool {
-        moment.is_long_after(self.progress, span) && self.lost >= MANY_LOST
+    pub(crate) fn acknowledges_nothing_reliable(&self, span: Duration, mark: ActivityMark) -> bool {
+        mark.is_long_after(self.progress, span) && self.lost >= MANY_LOST
     }
 }
 
-impl Moment {
+impl ActivityMark {
     fn is_long_after(self, earlier: Self, span: Duration) -> bool {
         self.now.since(earlier.now) >= span && self.packets - earlier.packets >= MANY_PACKETS
     }
@@ -85,8 +85,8 @@ mod tests {
     use super::*;
     use crate::time::Time;
 
-    fn moment(seconds: u64, packets: u64) -> Moment {
-        Moment {
+    fn mark(seconds: u64, packets: u64) -> ActivityMark {
+        ActivityMark {
             now: Time::from_micros(seconds * 1_000_000),
             packets,
         }
@@ -97,20 +97,20 @@ mod tests {
     #[test]
     fn it_takes_time_and_packets_and_losses() {
         let span = Duration::from_secs(20);
-        let mut stall = Stall::new(moment(0, 0));
+        let mut stall = Stall::new(mark(0, 0));
         (0..127).for_each(|_| stall.sent());
-        assert!(!stall.is_deaf(span, moment(20, 32)));
+        assert!(!stall.acknowledges_nothing(span, mark(20, 32)));
         stall.sent();
-        assert!(!stall.is_deaf(span, moment(1000, 31)));
-        assert!(!stall.is_deaf(span, moment(19, 1000)));
-        assert!(stall.is_deaf(span, moment(20, 32)));
-        stall.acknowledged(false, moment(20, 32));
+        assert!(!stall.acknowledges_nothing(span, mark(1000, 31)));
+        assert!(!stall.acknowledges_nothing(span, mark(19, 1000)));
+        assert!(stall.acknowledges_nothing(span, mark(20, 32)));
+        stall.acknowledged(false, mark(20, 32));
         (0..128).for_each(|_| stall.sent());
-        assert!(!stall.is_deaf(span, moment(39, 100)));
-        assert!(!stall.is_choosy(span, moment(39, 100)));
+        assert!(!stall.acknowledges_nothing(span, mark(39, 100)));
+        assert!(!stall.acknowledges_nothing_reliable(span, mark(39, 100)));
         (0..64).for_each(|_| stall.lost(true));
-        assert!(stall.is_choosy(span, moment(39, 100)));
-        stall.acknowledged(true, moment(39, 100));
-        assert!(!stall.is_choosy(span, moment(100, 200)));
+        assert!(stall.acknowledges_nothing_reliable(span, mark(39, 100)));
+        stall.acknowledged(true, mark(39, 100));
+        assert!(!stall.acknowledges_nothing_reliable(span, mark(100, 200)));
     }
 }

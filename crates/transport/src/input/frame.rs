@@ -37,7 +37,7 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
 pub(crate) struct Group<'a> {
     pub(super) tick: InputTick,
     pub(super) from: InputTick,
-    pub(super) held: Keys,
+    pub(super) keys_down: Keys,
     pub(super) pressed: Keys,
     pub(super) pointer: [i32; 2],
     pub(super) fields: &'a [u8],
@@ -65,7 +65,7 @@ impl Entry {
         self.tick.0 - before.tick.0 == 1
             && self.from == self.tick
             && self.input.pressed.is_empty()
-            && self.input.held == before.input.held
+            && self.input.keys_down == before.input.keys_down
             && self.input.pointer == before.input.pointer
             && self.input.fields == before.input.fields
     }
@@ -89,11 +89,11 @@ fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
         flags |= JOINED;
         write_number(bytes, entry.tick.0 - entry.from.0);
     }
-    if new.held != old.held {
-        flags |= HELD;
-        write_keys(new.held.xor(old.held), bytes);
+    if new.keys_down != old.keys_down {
+        flags |= KEYS_DOWN;
+        write_keys(new.keys_down.xor(old.keys_down), bytes);
     }
-    let expected = expected_presses(new.held, before.map(|before| before.input.held));
+    let expected = expected_presses(new.keys_down, before.map(|before| before.input.keys_down));
     if new.pressed != expected {
         flags |= PRESSED;
         write_keys(new.pressed.xor(expected), bytes);
@@ -144,12 +144,12 @@ fn read_group<'a>(
         true => InputTick(tick.0.checked_sub(reader.number()?)?),
         false => tick,
     };
-    let old = before.map_or(Keys::NONE, |before| before.held);
-    let mut held = old;
-    if has(HELD) {
-        held = held.xor(read_keys(reader)?);
+    let old = before.map_or(Keys::NONE, |before| before.keys_down);
+    let mut keys_down = old;
+    if has(KEYS_DOWN) {
+        keys_down = keys_down.xor(read_keys(reader)?);
     }
-    let mut pressed = expected_presses(held, before.map(|_| old));
+    let mut pressed = expected_presses(keys_down, before.map(|_| old));
     if has(PRESSED) {
         pressed = pressed.xor(read_keys(reader)?);
     }
@@ -172,7 +172,7 @@ fn read_group<'a>(
     Some(Group {
         tick,
         from,
-        held,
+        keys_down,
         pressed,
         pointer,
         fields,
@@ -182,8 +182,8 @@ fn read_group<'a>(
 
 /// A key that is newly held was most likely pressed. In the first entry of a frame that is not
 /// known of any.
-fn expected_presses(held: Keys, before: Option<Keys>) -> Keys {
-    before.map_or(Keys::NONE, |before| held.without(before))
+fn expected_presses(keys_down: Keys, before: Option<Keys>) -> Keys {
+    before.map_or(Keys::NONE, |before| keys_down.without(before))
 }
 
 /// A few keys one by one, many as bits.
@@ -222,7 +222,7 @@ pub const INPUT: u8 = 19;
 
 const STEP: u8 = 1;
 const JOINED: u8 = 1 << 1;
-const HELD: u8 = 1 << 2;
+const KEYS_DOWN: u8 = 1 << 2;
 const PRESSED: u8 = 1 << 3;
 const POINTER: u8 = 1 << 4;
 const FIELDS: u8 = 1 << 5;
@@ -233,5 +233,5 @@ const AS_BITS: u8 = 32;
 const NUMBER: usize = 10;
 const KEYS: usize = 1 + 32;
 /// A frame of one input: type, tick, count, flags and everything that they can announce.
-pub(super) const LONGEST_SINGLE: usize =
+pub(super) const MAX_SINGLE: usize =
     1 + NUMBER + 1 + 1 + NUMBER + 2 * KEYS + 2 * 5 + 1 + MAX_FIELDS;

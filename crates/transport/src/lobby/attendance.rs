@@ -10,7 +10,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::message::ClientInfo;
-use super::roster::{MAX_PLAYERS, Player, PlayerNumber, RosterUpdate};
+use super::roster::{MAX_PLAYERS, Player, PlayerId, RosterUpdate};
 use crate::time::Time;
 
 /// Why somebody cannot be added or changed.
@@ -22,14 +22,14 @@ pub enum AttendanceError {
     Full,
     /// There is no such player.
     #[error("there is no player {}", .0.0)]
-    Unknown(PlayerNumber),
+    Unknown(PlayerId),
 }
 
 /// Who is there, as the server knows it, and what all clients were told of it.
 #[derive(Clone, Debug)]
 pub struct Attendance {
-    players: BTreeMap<PlayerNumber, Player>,
-    told: BTreeMap<PlayerNumber, Player>,
+    players: BTreeMap<PlayerId, Player>,
+    told: BTreeMap<PlayerId, Player>,
     next: Time,
 }
 
@@ -44,14 +44,13 @@ impl Attendance {
     }
 
     /// Adds a player and gives it the lowest number that nobody has or is believed to have.
-    pub fn join(&mut self, info: ClientInfo) -> Result<PlayerNumber, AttendanceError> {
+    pub fn join(&mut self, info: ClientInfo) -> Result<PlayerId, AttendanceError> {
         if self.players.len() >= MAX_PLAYERS {
             return Err(AttendanceError::Full);
         }
-        let taken = |number: &PlayerNumber| {
-            self.players.contains_key(number) || self.told.contains_key(number)
-        };
-        let mut numbers = (0..=u16::MAX).map(PlayerNumber);
+        let taken =
+            |number: &PlayerId| self.players.contains_key(number) || self.told.contains_key(number);
+        let mut numbers = (0..=u16::MAX).map(PlayerId);
         let number = numbers
             .find(|number| !taken(number))
             .ok_or(AttendanceError::Full)?;
@@ -61,13 +60,13 @@ impl Attendance {
     }
 
     /// Takes a player out.
-    pub fn leave(&mut self, player: PlayerNumber) -> Result<(), AttendanceError> {
+    pub fn leave(&mut self, player: PlayerId) -> Result<(), AttendanceError> {
         let left = self.players.remove(&player);
         left.map(drop).ok_or(AttendanceError::Unknown(player))
     }
 
     /// The player, to be changed.
-    pub fn player_mut(&mut self, player: PlayerNumber) -> Result<&mut Player, AttendanceError> {
+    pub fn player_mut(&mut self, player: PlayerId) -> Result<&mut Player, AttendanceError> {
         let found = self.players.get_mut(&player);
         found.ok_or(AttendanceError::Unknown(player))
     }
@@ -97,8 +96,8 @@ impl Attendance {
 
 /// From one list to another, in pieces of about a packet's length each.
 fn differences(
-    from: &BTreeMap<PlayerNumber, Player>,
-    to: &BTreeMap<PlayerNumber, Player>,
+    from: &BTreeMap<PlayerId, Player>,
+    to: &BTreeMap<PlayerId, Player>,
 ) -> Vec<RosterUpdate> {
     let mut updates = Vec::new();
     let mut update = RosterUpdate::default();
@@ -127,7 +126,7 @@ fn differences(
         };
         list.push((number, player.info.clone()));
     }
-    let latency = |players: &BTreeMap<PlayerNumber, Player>, number| {
+    let latency = |players: &BTreeMap<PlayerId, Player>, number| {
         players
             .get(number)
             .and_then(|player: &Player| player.latency)
@@ -224,8 +223,8 @@ mod tests {
         assert!(attendance.poll_updates(at(2)).is_empty(), "nothing changed");
         assert_eq!(attendance.join(info("four")), Ok(first));
         assert_eq!(
-            attendance.leave(PlayerNumber(9)),
-            Err(AttendanceError::Unknown(PlayerNumber(9)))
+            attendance.leave(PlayerId(9)),
+            Err(AttendanceError::Unknown(PlayerId(9)))
         );
     }
 
@@ -246,7 +245,7 @@ mod tests {
         tell(&mut roster, &attendance.poll_updates(at(0)));
         assert_eq!(roster.len(), MAX_PLAYERS);
         let more = RosterUpdate {
-            joined: vec![(PlayerNumber(5000), info("more"))],
+            joined: vec![(PlayerId(5000), info("more"))],
             ..RosterUpdate::default()
         };
         assert_eq!(roster.apply(&more), Err(RosterError::Full));
@@ -266,7 +265,7 @@ mod tests {
             let mut roster = Roster::new();
             for (second, changes) in seconds.into_iter().enumerate() {
                 for (kind, number, value) in changes {
-                    let number = PlayerNumber(number);
+                    let number = PlayerId(number);
                     match (kind, attendance.player_mut(number)) {
                         (0, _) => drop(attendance.join(info(&value.to_string()))),
                         (1, Ok(_)) => attendance.leave(number).expect("there"),

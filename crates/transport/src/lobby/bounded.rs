@@ -23,15 +23,15 @@ fn check(length: usize, room: usize) -> Result<(), TooLong> {
     }
 }
 
-/// A text of up to `MOST` bytes.
+/// A text of up to `MAX` bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text<const MOST: usize>(String);
+pub struct Text<const MAX: usize>(String);
 
-impl<const MOST: usize> Text<MOST> {
+impl<const MAX: usize> Text<MAX> {
     /// Takes a text that is short enough.
     pub fn new(text: impl Into<String>) -> Result<Self, TooLong> {
         let text = text.into();
-        check(text.len(), MOST)?;
+        check(text.len(), MAX)?;
         Ok(Self(text))
     }
 
@@ -46,7 +46,7 @@ impl<const MOST: usize> Text<MOST> {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let bytes = read_slice(reader, MOST)?;
+        let bytes = read_slice(reader, MAX)?;
         let text = std::str::from_utf8(bytes).ok()?;
         Some(Self(text.to_owned()))
     }
@@ -55,21 +55,21 @@ impl<const MOST: usize> Text<MOST> {
 /// For terminals and logs, with everything escaped that would do more there than to be read: control
 /// characters and those that change the direction of text. [`as_str`](Text::as_str) is the text
 /// itself.
-impl<const MOST: usize> fmt::Display for Text<MOST> {
+impl<const MAX: usize> fmt::Display for Text<MAX> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0.escape_debug(), formatter)
     }
 }
 
-/// Up to `MOST` bytes.
+/// Up to `MAX` bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bytes<const MOST: usize>(Vec<u8>);
+pub struct Bytes<const MAX: usize>(Vec<u8>);
 
-impl<const MOST: usize> Bytes<MOST> {
+impl<const MAX: usize> Bytes<MAX> {
     /// Takes bytes that are few enough.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, TooLong> {
         let bytes = bytes.into();
-        check(bytes.len(), MOST)?;
+        check(bytes.len(), MAX)?;
         Ok(Self(bytes))
     }
 
@@ -84,21 +84,21 @@ impl<const MOST: usize> Bytes<MOST> {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let bytes = read_slice(reader, MOST)?;
+        let bytes = read_slice(reader, MAX)?;
         Some(Self(bytes.to_vec()))
     }
 }
 
-fn read_slice<'a>(reader: &mut Reader<'a>, most: usize) -> Option<&'a [u8]> {
+fn read_slice<'a>(reader: &mut Reader<'a>, max: usize) -> Option<&'a [u8]> {
     let length = usize::try_from(reader.number()?).ok()?;
-    reader.slice(length).filter(|_| length <= most)
+    reader.slice(length).filter(|_| length <= max)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if a limit is looked at on one side only (`length <= most` in `read_slice`, `check`
+    /// Fails if a limit is looked at on one side only (`length <= max` in `read_slice`, `check`
     /// in either `new`).
     #[test]
     fn limits_hold_on_both_sides() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::bounded::{Bytes, Text};
-use super::roster::{PlayerNumber, RosterUpdate};
+use super::roster::{PlayerId, RosterUpdate};
 use crate::bytes::{Reader, write_number};
 
 /// What a server says about itself.
@@ -73,7 +73,7 @@ pub enum ServerMessage {
     /// The first message: what the server is.
     Info(ServerInfo),
     /// The client is in the game, as this player.
-    Welcome(PlayerNumber),
+    Welcome(PlayerId),
     /// Everything begins anew; load what this asks for.
     Reset(ServerInfo),
     /// Who else is there.
@@ -113,7 +113,7 @@ impl ServerMessage {
     fn read(mut reader: Reader<'_>) -> Option<Self> {
         let message = match reader.u8()? {
             INFO => Self::Info(ServerInfo::read(&mut reader)?),
-            WELCOME => Self::Welcome(PlayerNumber(reader.u16()?)),
+            WELCOME => Self::Welcome(PlayerId(reader.u16()?)),
             RESET => Self::Reset(ServerInfo::read(&mut reader)?),
             ROSTER => Self::Roster(RosterUpdate::read(&mut reader)?),
             _ => return None,
@@ -196,7 +196,7 @@ mod tests {
             message_of_the_day: Text::new("x".repeat(1024)).expect("fits"),
             data: Bytes::new([9; 1024]).expect("fits"),
         };
-        let welcome = ServerMessage::Welcome(PlayerNumber(513));
+        let welcome = ServerMessage::Welcome(PlayerId(513));
         vec![
             ServerMessage::Info(info.clone()),
             welcome,

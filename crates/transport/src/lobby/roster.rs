@@ -10,7 +10,7 @@ use crate::bytes::{Reader, write_number};
 
 /// A player's number. It may belong to somebody else once everybody was told that its player left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlayerNumber(pub u16);
+pub struct PlayerId(pub u16);
 
 /// A round trip in steps of 4 milliseconds, up to a second and a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,11 +50,11 @@ pub struct Player {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RosterUpdate {
     /// These are gone.
-    pub(super) left: Vec<PlayerNumber>,
+    pub(super) left: Vec<PlayerId>,
     /// These say something else about themselves.
-    pub(super) changed: Vec<(PlayerNumber, ClientInfo)>,
+    pub(super) changed: Vec<(PlayerId, ClientInfo)>,
     /// These are new.
-    pub(super) joined: Vec<(PlayerNumber, ClientInfo)>,
+    pub(super) joined: Vec<(PlayerId, ClientInfo)>,
     /// The latencies of all who are there after that, in the order of their numbers; empty if none
     /// changed.
     pub(super) latencies: Vec<Option<Latency>>,
@@ -98,8 +98,8 @@ impl RosterUpdate {
     }
 }
 
-fn read_number(reader: &mut Reader<'_>) -> Option<PlayerNumber> {
-    reader.u16().map(PlayerNumber)
+fn read_number(reader: &mut Reader<'_>) -> Option<PlayerId> {
+    reader.u16().map(PlayerId)
 }
 
 /// A list in ascending order, which therefore names nobody twice. It grows as it is read, so a
@@ -107,7 +107,7 @@ fn read_number(reader: &mut Reader<'_>) -> Option<PlayerNumber> {
 fn read_list<T>(
     reader: &mut Reader<'_>,
     read: impl Fn(&mut Reader<'_>) -> Option<T>,
-    number: impl Fn(&T) -> PlayerNumber,
+    number: impl Fn(&T) -> PlayerId,
 ) -> Option<Vec<T>> {
     let count = reader
         .number()
@@ -133,10 +133,10 @@ fn read_list<T>(
 pub enum RosterError {
     /// It speaks of somebody who is not there.
     #[error("there is no player {}", .0.0)]
-    Unknown(PlayerNumber),
+    Unknown(PlayerId),
     /// Somebody joins who is there.
     #[error("player {} is there already", .0.0)]
-    Present(PlayerNumber),
+    Present(PlayerId),
     /// There would be too many.
     #[error("more than {MAX_PLAYERS} players")]
     Full,
@@ -153,7 +153,7 @@ pub enum RosterError {
 /// Who is there, as a client was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
-    players: BTreeMap<PlayerNumber, Player>,
+    players: BTreeMap<PlayerId, Player>,
 }
 
 impl Roster {
@@ -178,14 +178,14 @@ impl Roster {
     }
 
     /// Everybody, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (PlayerNumber, &Player)> {
+    pub fn iter(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         self.players
             .iter()
             .map(|(&number, player)| (number, player))
     }
 
     /// Somebody, if they are there.
-    pub fn get(&self, player: PlayerNumber) -> Option<&Player> {
+    pub fn get(&self, player: PlayerId) -> Option<&Player> {
         self.players.get(&player)
     }
 
@@ -200,8 +200,8 @@ impl Roster {
     }
 
     fn check(&self, update: &RosterUpdate) -> Result<(), RosterError> {
-        let is_here = |player: &PlayerNumber| self.players.contains_key(player);
-        let leaves = |player: &PlayerNumber| update.left.binary_search(player).is_ok();
+        let is_here = |player: &PlayerId| self.players.contains_key(player);
+        let leaves = |player: &PlayerId| update.left.binary_search(player).is_ok();
         let changed = update.changed.iter().map(|(player, _)| player);
         let changed_gone = changed
             .copied()
@@ -282,11 +282,11 @@ mod tests {
             let named = |numbers: std::collections::BTreeSet<u16>| {
                 let named = numbers
                     .into_iter()
-                    .map(|number| (PlayerNumber(number), info("x")));
+                    .map(|number| (PlayerId(number), info("x")));
                 named.collect()
             };
             RosterUpdate {
-                left: left.into_iter().map(PlayerNumber).collect(),
+                left: left.into_iter().map(PlayerId).collect(),
                 changed: named(changed),
                 joined: named(joined),
                 latencies: vec![None; latencies],

@@ -132,7 +132,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::lobby::{ClientInfo, PlayerNumber, RosterUpdate, ServerInfo};
+    use crate::lobby::{ClientInfo, PlayerId, RosterUpdate, ServerInfo};
 
     /// Both ends and everything that is under way between them.
     #[derive(Default)]
@@ -171,7 +171,7 @@ mod tests {
                         }
                         Owed::Welcome => {
                             self.welcomes += 1;
-                            self.down.push_back(ServerMessage::Welcome(PlayerNumber(1)));
+                            self.down.push_back(ServerMessage::Welcome(PlayerId(1)));
                         }
                     },
                     None => return false,
@@ -219,7 +219,7 @@ mod tests {
     /// Fails if any of the last arms of the two `handle` lets something pass.
     #[test]
     fn what_is_not_its_turn_is_refused() {
-        let welcome = ServerMessage::Welcome(PlayerNumber(0));
+        let welcome = ServerMessage::Welcome(PlayerId(0));
         let roster = ServerMessage::Roster(RosterUpdate::default());
         let info = ServerMessage::Info(ServerInfo::default());
         let mut client = ClientStage::default();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::error::CloseReason;
 use crate::exchange::Received;
-use crate::lobby::{ClientInfo, PlayerNumber};
+use crate::lobby::{ClientInfo, PlayerId};
 use crate::token::ClientId;
 
 /// A connection of a server, as the packets of its client name it, too. Not used again.
@@ -45,7 +45,7 @@ pub enum ServerEvent {
         /// Who.
         connection: ConnectionId,
         /// What all call it.
-        player: PlayerNumber,
+        player: PlayerId,
     },
     /// A client has another address now, and has proven that, too.
     Moved {

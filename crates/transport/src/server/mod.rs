@@ -1,54 +1,54 @@
 //! The server: every connection of one socket, and the door that leads to them.
 
-mod around;
-mod door;
+mod client_connection;
 mod event;
+mod handshake;
+mod lobby;
 mod path;
-mod seat;
-mod talk;
+mod send;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-pub use door::{Admission, Applicant};
+use client_connection::ClientConnection;
 pub use event::{ConnectionId, ServerEvent};
-use seat::Seat;
+pub use handshake::{Admission, Applicant};
 
 use crate::config::ServerConfig;
 use crate::connection::{Outbox, Transmit};
-use crate::cookie::Baker;
+use crate::cookie::CookieKey;
 use crate::entropy::Entropy;
 use crate::error::{BanError, CloseReason};
 use crate::inbox::Inbox;
 use crate::limits::{Origins, UsedTokens};
-use crate::lobby::Host;
-#[cfg(feature = "rogue")]
-use crate::packet::Kind;
-use crate::packet::Type;
+use crate::lobby::LobbyServer;
+use crate::packet::DatagramType;
+#[cfg(feature = "__test_hooks")]
+use crate::packet::PacketKind;
 use crate::reset::Resets;
 use crate::statistics::Statistics;
-use crate::time::{Attention, Time, UnixTime};
+use crate::time::{AttendedClock, Time, UnixTime};
 use crate::token::{ClientId, canonical};
 
 /// A server: feed it datagrams and time, and poll it for datagrams and events until both are
 /// `None`.
 pub struct Server {
     config: ServerConfig,
-    clock: Attention,
-    baker: Baker,
+    clock: AttendedClock,
+    cookie_key: CookieKey,
     resets: Resets,
     /// Nobody is let in any more.
     closing: bool,
     admission: Option<Admission>,
-    seats: BTreeMap<ConnectionId, Seat>,
+    connections: BTreeMap<ConnectionId, ClientConnection>,
     /// When to look at which connection; one entry for each.
     timers: BTreeSet<(Time, ConnectionId)>,
     /// Connections that may have something to say, each once, in turns.
-    talkers: VecDeque<ConnectionId>,
+    send_queue: VecDeque<ConnectionId>,
     origins: Origins,
     used: UsedTokens,
     banned: BTreeSet<ClientId>,
-    host: Host,
+    lobby: LobbyServer,
     outbox: Outbox,
     events: Inbox<ServerEvent>,
 }
@@ -76,9 +76,9 @@ impl Server {
         for address in &mut config.addresses {
             *address = canonical(*address);
         }
-        let clock = Attention::new(now, config.link.longest_step());
+        let clock = AttendedClock::new(now, config.link.max_step());
         Self {
-            baker: Baker::new(entropy),
+            cookie_key: CookieKey::new(entropy),
             resets: Resets::new(
                 &config.key,
                 &config.addresses,
@@ -87,13 +87,13 @@ impl Server {
             ),
             closing: false,
             admission: None,
-            seats: BTreeMap::new(),
+            connections: BTreeMap::new(),
             timers: BTreeSet::new(),
-            talkers: VecDeque::new(),
+            send_queue: VecDeque::new(),
             origins: Origins::new(config.limits, clock.now()),
             used: UsedTokens::default(),
             banned: BTreeSet::new(),
-            host: Host::new(config.info.clone(), clock.now()),
+            lobby: LobbyServer::new(config.info.clone(), clock.now()),
             outbox: Outbox::new(config.link.outbox),
             events: Inbox::new(&config.link),
             clock,
@@ -125,9 +125,9 @@ impl Server {
         if stranger || self.events.is_full() {
             return;
         }
-        match Type::of(bytes) {
-            Some(Type::Request) => self.handle_request(from, bytes, now, unix, entropy),
-            Some(Type::Sealed) => self.handle_sealed(from, bytes, at, entropy),
+        match DatagramType::of(bytes) {
+            Some(DatagramType::Request) => self.handle_request(from, bytes, now, unix, entropy),
+            Some(DatagramType::Sealed) => self.handle_sealed(from, bytes, at, entropy),
             _ => {}
         }
     }
@@ -140,8 +140,8 @@ impl Server {
         {
             self.wake(id, now);
         }
-        if !self.seats.is_empty() && now >= self.host.next_update() {
-            self.tell_roster(now);
+        if !self.connections.is_empty() && now >= self.lobby.next_update() {
+            self.send_roster(now);
         }
     }
 
@@ -149,7 +149,7 @@ impl Server {
     /// `None` without connections.
     pub fn next_timeout(&self) -> Option<Time> {
         let (time, _) = self.timers.first()?;
-        let time = (*time).min(self.host.next_update());
+        let time = (*time).min(self.lobby.next_update());
         Some(self.clock.on_callers_clock(time))
     }
 
@@ -161,17 +161,17 @@ impl Server {
         if let Some(transmit) = self.outbox.poll() {
             return Some(transmit);
         }
-        while let Some(id) = self.talkers.pop_front() {
-            let Some(seat) = self.seats.get_mut(&id) else {
+        while let Some(id) = self.send_queue.pop_front() {
+            let Some(client_connection) = self.connections.get_mut(&id) else {
                 continue;
             };
-            match seat.connection.poll_transmit(at) {
+            match client_connection.connection.poll_transmit(at) {
                 Ok(Some(transmit)) => {
-                    self.talkers.push_back(id);
+                    self.send_queue.push_back(id);
                     return Some(transmit);
                 }
                 Ok(None) => {
-                    seat.talks = false;
+                    client_connection.in_send_queue = false;
                     self.hurry(id, now);
                 }
                 Err(_) => self.end(id, CloseReason::Exhausted),
@@ -186,15 +186,19 @@ impl Server {
     }
 
     /// Sends any body in a packet of frames, which no honest server does.
-    #[cfg(feature = "rogue")]
+    #[cfg(feature = "__test_hooks")]
     #[doc(hidden)]
     pub fn send_raw(&mut self, connection: ConnectionId, body: &[u8], now: Time) {
         let now = self.clock.advance(now);
-        if let Some(seat) = self.seats.get_mut(&connection) {
-            let to = seat.connection.peer;
-            let _ = seat
-                .connection
-                .send(Kind::Frames, body, to, now, &mut self.outbox);
+        if let Some(client_connection) = self.connections.get_mut(&connection) {
+            let to = client_connection.connection.peer;
+            let _ = client_connection.connection.send(
+                PacketKind::Frames,
+                body,
+                to,
+                now,
+                &mut self.outbox,
+            );
         }
     }
 
@@ -211,7 +215,7 @@ impl Server {
     pub fn close_all(&mut self, reason: CloseReason, now: Time) {
         let now = self.clock.advance(now);
         self.closing = true;
-        let all: Vec<_> = self.seats.keys().copied().collect();
+        let all: Vec<_> = self.connections.keys().copied().collect();
         for connection in all {
             self.leave(connection, reason, now);
         }
@@ -226,7 +230,10 @@ impl Server {
             return Err(BanError::Full(self.banned.len()));
         }
         self.banned.insert(client);
-        let theirs = self.seats.iter().filter(|(_, seat)| seat.client == client);
+        let theirs = self
+            .connections
+            .iter()
+            .filter(|(_, client_connection)| client_connection.client == client);
         for connection in theirs.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.leave(connection, CloseReason::Kicked, now);
         }
@@ -245,22 +252,22 @@ impl Server {
 
     /// Everybody who is connected, and who they are to the backend.
     pub fn clients(&self) -> impl Iterator<Item = (ConnectionId, ClientId)> {
-        self.seats
+        self.connections
             .iter()
-            .filter(|(_, seat)| seat.connection.is_open())
-            .map(|(&id, seat)| (id, seat.client))
+            .filter(|(_, client_connection)| client_connection.connection.is_open())
+            .map(|(&id, client_connection)| (id, client_connection.client))
     }
 
     /// What a connection has seen so far.
     pub fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
-        let seat = self.seats.get(&connection)?;
-        Some(seat.connection.statistics())
+        let client_connection = self.connections.get(&connection)?;
+        Some(client_connection.connection.statistics())
     }
 
     /// How much this server holds.
     pub fn footprint(&self) -> Footprint {
         Footprint {
-            connections: self.seats.len(),
+            connections: self.connections.len(),
             tokens: self.used.len(),
             addresses: self.origins.len(),
             bans: self.banned.len(),

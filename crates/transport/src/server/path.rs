@@ -6,20 +6,20 @@ use super::{ConnectionId, Server, ServerEvent};
 use crate::entropy::{Entropy, random};
 use crate::error::CloseReason;
 use crate::limits::Origin;
-use crate::packet::Kind;
+use crate::packet::PacketKind;
 use crate::time::Time;
 
 /// An address at which a client may be, and what it is asked there.
 pub(super) struct Path {
     address: SocketAddr,
-    question: [u8; 8],
+    challenge: [u8; 8],
 }
 
 impl Server {
     /// Asks whoever is at a new address to prove it, with no more bytes than came from there, and
     /// for every packet, because each of them or its answer may be lost. An older packet that
     /// comes from elsewhere was late, or is somebody's copy.
-    pub(super) fn look_at_path(
+    pub(super) fn challenge_path(
         &mut self,
         id: ConnectionId,
         from: SocketAddr,
@@ -27,29 +27,32 @@ impl Server {
         now: Time,
         entropy: &mut dyn Entropy,
     ) {
-        let Some(seat) = self.seats.get_mut(&id) else {
+        let Some(client_connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if from == seat.connection.peer {
-            seat.path = None;
+        if from == client_connection.connection.peer {
+            client_connection.path = None;
             return;
         }
         if length < PATH_CHALLENGE_LEN {
             return;
         }
-        let known = seat.path.take().filter(|path| path.address == from);
+        let known = client_connection
+            .path
+            .take()
+            .filter(|path| path.address == from);
         let path = known.unwrap_or_else(|| Path {
             address: from,
-            question: random(entropy),
+            challenge: random(entropy),
         });
-        let sent = seat.connection.send(
-            Kind::PathChallenge,
-            &path.question,
+        let sent = client_connection.connection.send(
+            PacketKind::PathChallenge,
+            &path.challenge,
             from,
             now,
             &mut self.outbox,
         );
-        seat.path = Some(path);
+        client_connection.path = Some(path);
         if sent.is_err() {
             self.end(id, CloseReason::Exhausted);
         }
@@ -62,20 +65,23 @@ impl Server {
         from: SocketAddr,
         answer: &[u8],
     ) {
-        let Some(seat) = self.seats.get_mut(&id) else {
+        let Some(client_connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let proven = seat
+        let proven = client_connection
             .path
             .as_ref()
-            .is_some_and(|path| path.address == from && path.question == answer);
-        let (old, new) = (Origin::of(seat.connection.peer), Origin::of(from));
+            .is_some_and(|path| path.address == from && path.challenge == answer);
+        let (old, new) = (
+            Origin::of(client_connection.connection.peer),
+            Origin::of(from),
+        );
         if !proven || (old != new && !self.origins.has_room(new)) {
             return;
         }
-        seat.path = None;
+        client_connection.path = None;
         let now = self.clock.now();
-        seat.connection.move_to(from, now);
+        client_connection.connection.move_to(from, now);
         self.origins.leave(old, now);
         self.origins.enter(new, now);
         self.events.push(ServerEvent::Moved {

@@ -106,7 +106,7 @@ fn speak(round: u8, client: &mut Client, server: &mut Server, connection: Connec
         .expect("connected");
     let keys = [round / 3, 77].into_iter().collect();
     let input = Input {
-        held: keys,
+        keys_down: keys,
         pressed: if round.is_multiple_of(3) {
             keys
         } else {

@@ -83,7 +83,7 @@ fn answer(mut stream: TcpStream, visit: &Visit<'_>, board: &Board) -> io::Result
         Err(Refusal::Gone) => return Ok(()),
         Err(refusal) => {
             send(&mut stream, refusal.status(), "text/plain", "no\n")?;
-            return request::hear_out(&mut stream, || board.is_over());
+            return request::drain(&mut stream, || board.is_over());
         }
     };
     visit.has_asked();

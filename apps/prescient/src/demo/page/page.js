@@ -54,7 +54,7 @@ class Pond {
   }
 
   // Where a creature is between the last two frames.
-  place(row, time) {
+  position(row, time) {
     const last = this.before.get(row[NUMBER]) ?? row;
     const part = Math.min(1, ((time - this.at) * world.hz) / 1000);
     const between = (column) => (last[column] + (row[column] - last[column]) * part) / world.steps;
@@ -85,7 +85,7 @@ class Pond {
     context.setTransform(scale, 0, 0, scale, 0, 0);
     const rows = [...this.now.values()].sort((a, b) => depth(a) - depth(b));
     for (const row of rows) {
-      const [x, y] = this.place(row, time);
+      const [x, y] = this.position(row, time);
       context.save();
       context.translate(x, y);
       if (this.late.has(row)) context.globalAlpha = PALE;
@@ -106,7 +106,7 @@ class Pond {
     context.globalAlpha = 0.75;
     for (const row of truth.now.values()) {
       if (row[KIND] === LILY) continue;
-      const [x, y] = truth.place(row, time);
+      const [x, y] = truth.position(row, time);
       context.beginPath();
       context.arc(x, y, (LENGTH[row[KIND]] ?? 30) / 2, 0, 2 * Math.PI);
       context.stroke();

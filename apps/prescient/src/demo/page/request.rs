@@ -47,7 +47,7 @@ impl Request {
     /// Reads a request, as long as it is not too late and not over.
     pub fn read(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> Result<Self, Refusal> {
         let clock = Clock::start();
-        let timed = stream.set_read_timeout(Some(LOOKS_UP));
+        let timed = stream.set_read_timeout(Some(POLL_INTERVAL));
         timed.map_err(|_| Refusal::Gone)?;
         let mut bytes = Vec::new();
         let mut part = [0; 1024];
@@ -61,7 +61,7 @@ impl Request {
             if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
                 return Self::parse(&bytes[..end]);
             }
-            if bytes.len() > LONGEST {
+            if bytes.len() > MAX_REQUEST {
                 return Err(Refusal::TooLong);
             }
             if is_over() || clock.now().as_micros() > LATEST {
@@ -106,7 +106,7 @@ impl Request {
 
 /// Reads on after a refusal until the other end is done: closing a connection with something unread
 /// on it would take the answer back.
-pub fn hear_out(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<()> {
+pub fn drain(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     let clock = Clock::start();
     let mut unread = [0; 1024];
@@ -136,11 +136,11 @@ fn waits(error: &io::Error) -> bool {
 }
 
 /// Bytes of a request at most, about.
-const LONGEST: usize = 8192;
+const MAX_REQUEST: usize = 8192;
 /// Microseconds that a request may take.
 const LATEST: u64 = 5_000_000;
 /// How long it takes to notice that all is over.
-const LOOKS_UP: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {

@@ -38,11 +38,11 @@ impl Visitors {
     pub fn enter(&self, stream: &TcpStream) -> Option<Visit<'_>> {
         let stream = stream.try_clone().ok()?;
         let mut guests = self.guests();
-        if guests.present.len() >= 2 * MOST {
+        if guests.present.len() >= 2 * MAX_VISITORS {
             return None;
         }
         let staying = guests.present.values().filter(|guest| !guest.is_leaving);
-        if staying.count() >= MOST {
+        if staying.count() >= MAX_VISITORS {
             guests.send_one_away();
         }
         guests.count += 1;
@@ -93,4 +93,4 @@ impl Drop for Visit<'_> {
 }
 
 /// Browsers hold up to six for each tab.
-const MOST: usize = 64;
+const MAX_VISITORS: usize = 64;

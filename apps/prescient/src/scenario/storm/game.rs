@@ -1,9 +1,9 @@
 //! One storm: a server, its clients, and everything that happens to them.
 
 mod agreement;
+mod events;
 mod faults;
-mod hearing;
-mod sight;
+mod visibility;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,17 +15,17 @@ use prescient_replication::{Config, PeerId, ServerConfig, Tick};
 use prescient_sim::link::{EndpointId, Network, Time};
 use prescient_transport as transport;
 
+use super::client::StormClient;
 use super::dice::Dice;
 use super::host::Host;
 use super::policy::Policy;
 use super::promise::Promise;
-use super::seat::Seat;
 use super::truth::{Key, NEIGHBOUR, Truth};
 use super::verdict::{Fault, Verdict};
 use super::verify::Witness;
 use super::{links, schemas};
+use events::receive;
 use faults::budget;
-use hearing::hear;
 
 /// Where the server is.
 pub const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4000);
@@ -42,7 +42,7 @@ impl Clock {
 }
 
 /// What was said to a client at a tick, state or an event.
-pub type Said = (Tick, bool, Vec<u8>);
+pub type Sent = (Tick, bool, Vec<u8>);
 
 /// A storm.
 pub struct Game {
@@ -54,7 +54,7 @@ pub struct Game {
     host: Host,
     server: EndpointId,
     network: Network,
-    seats: Vec<Seat>,
+    clients: Vec<StormClient>,
     clock: Clock,
     pub tick: Tick,
     frozen: bool,
@@ -63,22 +63,22 @@ pub struct Game {
     /// What every visit of every peer was promised.
     promises: BTreeMap<(PeerId, u32), Promise>,
     /// Where peers look from and which team they are of, whether they are here or not.
-    eyes: BTreeMap<PeerId, Eye>,
+    view_positions: BTreeMap<PeerId, ViewPosition>,
     teams: BTreeMap<PeerId, u32>,
-    /// What happened since the last packets: the event, its object, and for whom alone.
+    /// What happened since the last packets: the event, its entity, and for whom alone.
     announced: Vec<(u32, Key, Option<PeerId>)>,
     events: u32,
     restart_at: Option<u32>,
     /// What clients said and the server heard, by visit.
     heard: BTreeMap<(PeerId, u32), u32>,
-    pub said: BTreeMap<PeerId, Vec<Said>>,
+    pub said: BTreeMap<PeerId, Vec<Sent>>,
     pub verdict: Verdict,
 }
 
 #[derive(Clone, Copy)]
-enum Eye {
-    At([f64; 3]),
-    Object(Key),
+enum ViewPosition {
+    Fixed([f64; 3]),
+    Follow(Key),
 }
 
 impl Game {
@@ -92,7 +92,7 @@ impl Game {
                 profile: [Profile::Default, Profile::Best][dice.below(8) / 7],
                 ..Config::default()
             },
-            look_every: [1, 2, 4, 7][dice.below(4)],
+            relevance_interval: [1, 2, 4, 7][dice.below(4)],
             cell: [1.0, 20.0, 100.0][dice.below(3)],
             resync_every: [0, 3, 30][dice.below(3)],
             ..ServerConfig::default()
@@ -105,13 +105,13 @@ impl Game {
         let server = network.add(SERVER).expect("nobody else is there");
         let peers = 1 + dice.below(3) as u64;
         let all = (1..=peers).map(PeerId).chain([NEIGHBOUR]);
-        let seats = all.map(|peer| {
+        let clients = all.map(|peer| {
             let address = SocketAddr::from(([10, 0, peer.0 as u8, 1], 5000));
             let endpoint = network.add(address).expect("everybody has their own");
             let joined = network.join(endpoint, server, links::good(), links::good());
             joined.expect("both are there");
             let mut dice = Dice::of(seed, 100 + peer.0);
-            Seat {
+            StormClient {
                 peer,
                 endpoint,
                 budget: budget(&mut dice),
@@ -124,7 +124,7 @@ impl Game {
                 dice,
             }
         });
-        let seats = seats.collect();
+        let clients = clients.collect();
         Self {
             seed,
             schema,
@@ -134,13 +134,13 @@ impl Game {
             host,
             server,
             network,
-            seats,
+            clients,
             clock,
             tick: Tick(0),
             frozen: false,
             still: 0,
             promises: BTreeMap::new(),
-            eyes: BTreeMap::new(),
+            view_positions: BTreeMap::new(),
             teams: BTreeMap::new(),
             announced: Vec::new(),
             events: 0,
@@ -191,7 +191,7 @@ impl Game {
         if self.restart_at == Some(turn) {
             self.restart();
         } else {
-            let step = self.host.stage.step(self.tick).expect("ticks grow");
+            let step = self.host.server.step(self.tick).expect("ticks grow");
             let stepped = self.truth.step(self.tick, step, self.frozen);
             stepped.expect("the world is sound");
         }
@@ -202,8 +202,8 @@ impl Game {
         if self.frozen || !self.truth.dice().of_thousand(100) {
             self.send();
         }
-        for _ in 0..MOMENTS {
-            self.clock = Clock(self.clock.0 + MOMENT);
+        for _ in 0..STEPS_PER_TICK {
+            self.clock = Clock(self.clock.0 + STEP_SPAN);
             self.attend();
         }
     }
@@ -216,7 +216,7 @@ impl Game {
         let host = Host::new(schema, self.config, policy, entropy, self.clock);
         self.host = host.expect("a sound schema");
         self.announced.clear();
-        let step = self.host.stage.step(self.tick).expect("the first tick");
+        let step = self.host.server.step(self.tick).expect("the first tick");
         let begun = self.truth.begin_anew(self.tick, step);
         begun.expect("the world is sound");
     }
@@ -228,8 +228,8 @@ impl Game {
     /// Sends everybody what is new, and notes what they were to see and hear of.
     fn send(&mut self) {
         let announced = std::mem::take(&mut self.announced);
-        let here: Vec<(PeerId, u32)> = (self.seats.iter())
-            .filter_map(|seat| Some((seat.peer, self.host.visit_of(seat.peer)?)))
+        let here: Vec<(PeerId, u32)> = (self.clients.iter())
+            .filter_map(|client| Some((client.peer, self.host.visit_of(client.peer)?)))
             .collect();
         let mut saw = BTreeMap::new();
         for &(peer, visit) in &here {
@@ -238,11 +238,11 @@ impl Game {
             let events: Vec<u32> = events.map(|&(number, ..)| number).collect();
             saw.insert(peer, events);
         }
-        let budgets: BTreeMap<PeerId, Option<usize>> = (self.seats.iter())
-            .map(|seat| (seat.peer, seat.budget))
+        let budgets: BTreeMap<PeerId, Option<usize>> = (self.clients.iter())
+            .map(|client| (client.peer, client.budget))
             .collect();
         let budget = |peer: PeerId| budgets.get(&peer).copied().flatten();
-        let said = self.host.say(&budget, self.clock, &mut self.verdict);
+        let said = self.host.send_world(&budget, self.clock, &mut self.verdict);
         for (peer, visit) in here {
             let views = self.views(peer);
             let (tick, saw) = (self.tick, &saw[&peer]);
@@ -273,8 +273,8 @@ impl Game {
         for happened in happened {
             self.note(happened);
         }
-        for at in 0..self.seats.len() {
-            self.attend_seat(at);
+        for at in 0..self.clients.len() {
+            self.attend_client(at);
         }
         let sent = self
             .host
@@ -282,15 +282,15 @@ impl Game {
         self.verdict.packets += sent;
     }
 
-    fn attend_seat(&mut self, at: usize) {
-        let (clock, seat) = (self.clock, &mut self.seats[at]);
-        if seat.stalled_until > clock.0 {
+    fn attend_client(&mut self, at: usize) {
+        let (clock, client) = (self.clock, &mut self.clients[at]);
+        if client.stalled_until > clock.0 {
             return;
         }
-        if seat.visit.is_none() && seat.away_until <= clock.0 {
-            seat.come(self.schema.clone(), clock);
+        if client.visit.is_none() && client.away_until <= clock.0 {
+            client.come(self.schema.clone(), clock);
         }
-        let (peer, visit) = (seat.peer, seat.visits);
+        let (peer, visit) = (client.peer, client.visits);
         let promise = self.promises.entry((peer, visit)).or_default();
         let truth = &self.truth;
         let witness = Witness {
@@ -299,27 +299,27 @@ impl Game {
             peer,
             settled: false,
         };
-        let mut look = |visit: &super::seat::Visit, verdict: &mut Verdict| {
+        let mut look = |visit: &super::client::Visit, verdict: &mut Verdict| {
             witness.compare(&visit.view, verdict);
         };
-        let over = seat.attend(&mut self.network, clock, &mut self.verdict, &mut look);
-        if let Some(visit) = &mut seat.visit {
+        let over = client.attend(&mut self.network, clock, &mut self.verdict, &mut look);
+        if let Some(visit) = &mut client.visit {
             for heard in visit.poll(peer, &mut self.verdict) {
-                hear(heard, &visit.view, truth, promise, peer, &mut self.verdict);
+                receive(heard, &visit.view, truth, promise, peer, &mut self.verdict);
             }
-            self.verdict.packets += visit.transmit(&mut self.network, seat.endpoint, clock);
+            self.verdict.packets += visit.transmit(&mut self.network, client.endpoint, clock);
         }
         if over {
-            seat.visit = None;
-            seat.away_until = clock.0 + Duration::from_millis(seat.dice.below(300) as u64);
+            client.visit = None;
+            client.away_until = clock.0 + Duration::from_millis(client.dice.below(300) as u64);
         }
     }
 }
 
 /// How finely time passes.
-const MOMENT: Duration = Duration::from_millis(5);
+const STEP_SPAN: Duration = Duration::from_millis(5);
 /// Moments in a tick.
-const MOMENTS: u32 = 8;
+const STEPS_PER_TICK: u32 = 8;
 /// Ticks for which the world goes on when links have healed.
 const CALM: u32 = 6;
 /// Ticks after which everybody must agree.

@@ -28,7 +28,7 @@ pub const PROTOCOL: ProtocolId = ProtocolId(*b"prescient storm!");
 
 /// The server's end.
 pub struct Host {
-    pub stage: Server,
+    pub server: Server,
     net: transport::Server,
     entropy: Dice,
     /// Whose a connection is, and which of its visits.
@@ -46,7 +46,7 @@ pub enum Happened {
     /// Somebody is not here any more.
     Left(PeerId),
     /// Somebody said something, on one of its visits.
-    Said(PeerId, u32, About<prescient::schema::EntityRef>, Vec<u8>),
+    Event(PeerId, u32, About<prescient::schema::EntityRef>, Vec<u8>),
 }
 
 /// Both ends lose patience early, so that a storm need not last.
@@ -73,10 +73,10 @@ impl Host {
         mut entropy: Dice,
         clock: Clock,
     ) -> Result<Self, WorldError> {
-        let stage = match policy.is_settled() {
+        let server = match policy.is_settled() {
             true => {
-                let rule = move |viewer: &_, subject: &_, seen| {
-                    prescient_replication::Relevance::sight(&policy, viewer, subject, seen)
+                let rule = move |observer: &_, candidate: &_, seen| {
+                    prescient_replication::Relevance::visibility(&policy, observer, candidate, seen)
                 };
                 Server::new(schema, config, rule)?
             }
@@ -86,7 +86,7 @@ impl Host {
         public.link = link_config();
         public.limits.handshakes_per_address = 1000;
         Ok(Self {
-            stage,
+            server,
             net: transport::Server::new(public, &mut entropy, clock.transport()),
             entropy,
             guests: BTreeMap::new(),
@@ -141,14 +141,14 @@ impl Host {
     }
 
     /// Says what is new of the newest tick. Returns everything that was said.
-    pub fn say(
+    pub fn send_world(
         &mut self,
         budget: &(dyn Fn(PeerId) -> Option<usize> + Sync),
         clock: Clock,
         verdict: &mut Verdict,
     ) -> Vec<(PeerId, bool, Vec<u8>)> {
         let mut said = Vec::new();
-        for (peer, message) in self.stage.encode(budget) {
+        for (peer, message) in self.server.encode(budget) {
             if let Some((connection, _)) = self.current.get(&peer) {
                 match self
                     .net
@@ -163,7 +163,7 @@ impl Host {
             said.push((peer, true, message));
         }
         for (&peer, (connection, backlog)) in &mut self.current {
-            while let Some(event) = self.stage.poll_message(peer) {
+            while let Some(event) = self.server.poll_message(peer) {
                 said.push((peer, false, event.clone()));
                 backlog.push_back(event);
             }
@@ -198,7 +198,7 @@ impl Host {
                     let now = clock.transport();
                     self.net.close(before, CloseReason::Kicked, now);
                 }
-                self.stage.connect(peer);
+                self.server.connect(peer);
                 // Whoever comes anew is gone until it has greeted.
                 self.joined.remove(&peer).then_some(Happened::Left(peer))
             }
@@ -210,15 +210,15 @@ impl Host {
                 if self.current.get(&peer)?.0 != connection {
                     return None;
                 }
-                match self.stage.handle(peer, &message) {
+                match self.server.handle(peer, &message) {
                     Ok(FromClient::Event { about, payload }) => {
-                        Some(Happened::Said(peer, visit, about, payload))
+                        Some(Happened::Event(peer, visit, about, payload))
                     }
                     Ok(FromClient::Greeted) => {
                         self.joined.insert(peer);
                         Some(Happened::Joined(peer, visit))
                     }
-                    Ok(FromClient::Applied | FromClient::Testified { .. })
+                    Ok(FromClient::Applied | FromClient::AuditReport { .. })
                     | Err(PeerError::NoSuchPeer(_)) => None,
                     Err(error) => {
                         verdict.note(Fault::Failure, || {
@@ -240,7 +240,7 @@ impl Host {
                     return None;
                 }
                 self.current.remove(&peer);
-                self.stage.disconnect(peer);
+                self.server.disconnect(peer);
                 self.joined.remove(&peer).then_some(Happened::Left(peer))
             }
             _ => None,

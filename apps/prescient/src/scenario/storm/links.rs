@@ -13,7 +13,7 @@ pub fn good() -> Conditions {
 
 /// A link of any quality.
 pub fn random(dice: &mut Dice) -> Conditions {
-    let millis = |dice: &mut Dice, most| Duration::from_millis(1 + dice.below(most) as u64);
+    let millis = |dice: &mut Dice, max| Duration::from_millis(1 + dice.below(max) as u64);
     let share = |dice: &mut Dice, percent: usize| 10_000 * dice.below(percent + 1) as u32;
     let mut link = Conditions::default().with_latency(millis(dice, 70));
     if dice.of_thousand(400) {

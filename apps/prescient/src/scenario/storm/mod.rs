@@ -4,8 +4,9 @@
 //! Schemas, worlds, views, links, budgets and faults come from a seed, and a seed gives the same
 //! storm each time. Every value that a client shows is held against what was true at the tick that
 //! it is shown as of, and every event against what was promised. Each storm is played twice, with
-//! and without objects that are hidden from all but one: what the others are sent must be the same.
+//! and without entities that are hidden from all but one: what the others are sent must be the same.
 
+mod client;
 mod dice;
 mod game;
 mod host;
@@ -13,7 +14,6 @@ mod links;
 mod policy;
 mod promise;
 mod schemas;
-mod seat;
 mod truth;
 mod values;
 mod verdict;
@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::ScenarioError;
-use game::{Game, Said};
+use game::{Game, Sent};
 use truth::NEIGHBOUR;
 use verdict::{Fault, Verdict};
 
@@ -111,12 +111,12 @@ fn play(seed: u64) -> Verdict {
     })
 }
 
-fn until(end: Tick, said: &[Said]) -> &[Said] {
+fn until(end: Tick, said: &[Sent]) -> &[Sent] {
     &said[..said.partition_point(|(tick, ..)| *tick <= end)]
 }
 
 /// Where two clients were told something different first.
-fn difference(one: &[Said], other: &[Said]) -> Option<(Tick, String)> {
+fn difference(one: &[Sent], other: &[Sent]) -> Option<(Tick, String)> {
     let differs = one.iter().zip(other).find(|(one, other)| one != other);
     if let Some(((tick, is_state, message), (_, _, instead))) = differs {
         let what = if *is_state { "state" } else { "an event" };

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prescient::schema::Level;
 use prescient_replication::{
-    Distance, Everything, Owned, PeerId, Relevance, Sight, Subject, Viewer, Weight,
+    Candidate, Distance, Everything, Observer, Owned, PeerId, Relevance, Visibility, Weight,
 };
 
 use super::dice::{Dice, mix};
 use super::truth::{Directory, Key, NEIGHBOUR, is_hidden};
 
-/// What a peer is to see of an object.
+/// What a peer is to see of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// Bit `k` says whether table `k` is shown.
@@ -45,7 +45,7 @@ enum Rule {
 /// What is known of the world, and what was answered.
 #[derive(Default)]
 pub struct Notes {
-    /// What the server calls which object.
+    /// What the server calls which entity.
     pub directory: Directory,
     pub answers: BTreeMap<(PeerId, Key), View>,
     /// Moods change with this.
@@ -76,7 +76,7 @@ impl Policy {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is asked only when something happens to the object or the viewer.
+    /// Whether it is asked only when something happens to the entity or the viewer.
     pub fn is_settled(&self) -> bool {
         matches!(
             self.rule,
@@ -84,43 +84,57 @@ impl Policy {
         )
     }
 
-    /// What it would answer now, to somebody who sees the object or not.
-    pub fn ask(&self, viewer: &Viewer, subject: &Subject, key: Key, sees: bool) -> Option<View> {
-        let answer = self.decide(viewer, subject, key, sees.then_some(Sight::PUBLIC));
+    /// What it would answer now, to somebody who sees the entity or not.
+    pub fn ask(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        key: Key,
+        sees: bool,
+    ) -> Option<View> {
+        let answer = self.decide(observer, candidate, key, sees.then_some(Visibility::PUBLIC));
         answer.map(|(view, _)| view)
     }
 
-    fn decide(&self, viewer: &Viewer, subject: &Subject, key: Key, seen: Option<Sight>) -> Answer {
-        if is_hidden(key) && viewer.peer != NEIGHBOUR {
+    fn decide(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        key: Key,
+        seen: Option<Visibility>,
+    ) -> Answer {
+        if is_hidden(key) && observer.peer != NEIGHBOUR {
             return None;
         }
-        let own = subject.owner == Some(viewer.peer);
+        let own = candidate.owner == Some(observer.peer);
         let usual = View {
             tables: if own { u32::MAX } else { 1 },
             level: Level::EXACT,
         };
         match &self.rule {
-            Rule::Everything => Some((usual, Everything.sight(viewer, subject, seen)?)),
-            Rule::Owned => Some((usual, Owned.sight(viewer, subject, seen)?)),
-            Rule::Near(distance) => Some((usual, distance.sight(viewer, subject, seen)?)),
+            Rule::Everything => Some((usual, Everything.visibility(observer, candidate, seen)?)),
+            Rule::Owned => Some((usual, Owned.visibility(observer, candidate, seen)?)),
+            Rule::Near(distance) => Some((usual, distance.visibility(observer, candidate, seen)?)),
             Rule::Whim { salt } => {
-                let team = viewer.team != 0 && viewer.team == subject.team;
+                let team = observer.team != 0 && observer.team == candidate.team;
                 let relation = u64::from(own) << 1 | u64::from(team);
-                whim(mix(*salt, relation), viewer.peer, key)
+                whim(mix(*salt, relation), observer.peer, key)
             }
             Rule::Mood { salt, reach } => {
-                let near = match (viewer.eye, subject.place) {
-                    (Some(eye), Some(place)) => eye.distance(place) <= *reach,
+                let near = match (observer.view_position, candidate.position) {
+                    (Some(view_position), Some(position)) => {
+                        view_position.distance(position) <= *reach
+                    }
                     _ => false,
                 };
                 let phase = self.notes().phase;
-                whim(mix(*salt, phase), viewer.peer, key).filter(|_| near)
+                whim(mix(*salt, phase), observer.peer, key).filter(|_| near)
             }
         }
     }
 }
 
-type Answer = Option<(View, Sight)>;
+type Answer = Option<(View, Visibility)>;
 
 fn whim(salt: u64, peer: PeerId, key: Key) -> Answer {
     let mut dice = Dice::of(mix(salt, peer.0), u64::from(key));
@@ -130,30 +144,39 @@ fn whim(salt: u64, peer: PeerId, key: Key) -> Answer {
     let level = Level::new(dice.below(4) as u8).unwrap_or_default();
     let weight = Weight::new(1 + dice.below(255) as u8)?;
     let tables = 1 | dice.bits() as u32 & 0b110;
-    let mut sight = Sight::PUBLIC.at(level).weighing(weight);
+    let mut visibility = Visibility::PUBLIC.at(level).weighing(weight);
     for table in (1..3).filter(|table| tables >> table & 1 == 1) {
-        sight = sight.and_table(table);
+        visibility = visibility.and_table(table);
     }
-    Some((View { tables, level }, sight))
+    Some((View { tables, level }, visibility))
 }
 
 impl Relevance for Policy {
-    fn sight(&self, viewer: &Viewer, subject: &Subject, seen: Option<Sight>) -> Option<Sight> {
-        let key = self.notes().directory.get(&subject.object.cell()).copied();
+    fn visibility(
+        &self,
+        observer: &Observer,
+        candidate: &Candidate,
+        seen: Option<Visibility>,
+    ) -> Option<Visibility> {
+        let key = self
+            .notes()
+            .directory
+            .get(&candidate.entity.cell())
+            .copied();
         // Nobody shall see what the storm does not know.
         let key = key?;
-        let answer = self.decide(viewer, subject, key, seen);
-        let at = (viewer.peer, key);
+        let answer = self.decide(observer, candidate, key, seen);
+        let at = (observer.peer, key);
         match answer {
             Some((view, _)) => self.notes().answers.insert(at, view),
             None => self.notes().answers.remove(&at),
         };
-        answer.map(|(_, sight)| sight)
+        answer.map(|(_, visibility)| visibility)
     }
 
-    fn reach(&self, viewer: &Viewer) -> Option<f64> {
+    fn reach(&self, observer: &Observer) -> Option<f64> {
         match &self.rule {
-            Rule::Near(distance) => distance.reach(viewer),
+            Rule::Near(distance) => distance.reach(observer),
             Rule::Mood { reach, .. } => Some(*reach),
             Rule::Everything | Rule::Owned | Rule::Whim { .. } => None,
         }

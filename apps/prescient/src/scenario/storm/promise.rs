@@ -11,13 +11,13 @@ use super::truth::Key;
 #[derive(Default)]
 pub struct Promise {
     /// What it was to see at the ticks that it was sent.
-    pub sights: BTreeMap<Tick, BTreeMap<Key, View>>,
+    pub views_by_tick: BTreeMap<Tick, BTreeMap<Key, View>>,
     /// Since when it was to see what it is to see now.
     pub since: BTreeMap<Key, Tick>,
     /// The events that it was to hear of, and what they are about; 0 is nothing.
     pub events: BTreeMap<u32, Key>,
     pub heard: BTreeSet<u32>,
-    /// The last event that was heard about an object.
+    /// The last event that was heard about an entity.
     latest: BTreeMap<Key, u32>,
 }
 
@@ -28,7 +28,7 @@ pub enum Wrong {
     NotMeant,
     /// It was heard before.
     Again,
-    /// A later one about the same object was heard before.
+    /// A later one about the same entity was heard before.
     OutOfOrder,
 }
 
@@ -39,16 +39,16 @@ impl Promise {
         for &key in views.keys() {
             self.since.entry(key).or_insert(tick);
         }
-        self.sights.insert(tick, views);
+        self.views_by_tick.insert(tick, views);
     }
 
-    /// Whether an object is to be seen now or was until now.
+    /// Whether an entity is to be seen now or was until now.
     pub fn sees(&self, key: Key) -> bool {
         self.since.contains_key(&key)
     }
 
     /// Takes note of an event that was heard.
-    pub fn hear(&mut self, number: u32) -> Result<Key, Wrong> {
+    pub fn receive(&mut self, number: u32) -> Result<Key, Wrong> {
         let Some(&about) = self.events.get(&number) else {
             return Err(Wrong::NotMeant);
         };
@@ -61,7 +61,7 @@ impl Promise {
         }
     }
 
-    /// How many events must have got lost: those before a later one about the same object, or all
+    /// How many events must have got lost: those before a later one about the same entity, or all
     /// that were not heard, if `all` must have been by now.
     pub fn lost(&self, all: bool) -> Vec<u32> {
         let missing = self.events.iter().filter(|(number, about)| {

@@ -1,19 +1,19 @@
 //! Schemas that nobody would write, and some that somebody might.
 
 use prescient::schema::{
-    Class, Contract, CustomFloat, Derivative, Field, FloatFormat, Kind, Priority, Schema, Shape,
-    Step,
+    Class, Contract, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Priority, Schema,
+    Shape, Step,
 };
 
 use super::dice::Dice;
 
-/// A type of objects as the storm knows it.
+/// A type of entities as the storm knows it.
 pub struct Type {
     /// What it is called.
     pub name: String,
     /// Its tables as their users know them.
     pub tables: Vec<Class>,
-    /// The column of the first table that says which object it is.
+    /// The column of the first table that says which entity it is.
     pub key: usize,
 }
 
@@ -31,10 +31,10 @@ fn of(name: &str, names: &[String], dice: &mut Dice) -> Type {
     let mut tables: Vec<Class> = (0..count)
         .map(|table| class(name, table, names, dice))
         .collect();
-    // Which object it is must be told exactly, from the start on and for ever.
+    // Which entity it is must be told exactly, from the start on and for ever.
     let mut which = Field::new(
         "key",
-        Kind::Int {
+        FieldKind::Int {
             bits: 32,
             signed: false,
         },
@@ -68,7 +68,7 @@ fn class(name: &str, table: usize, names: &[String], dice: &mut Dice) -> Class {
     relate(&mut class, dice);
     if dice.of_thousand(250) {
         class.group = Some(class.fields.len() as u16);
-        let crew = Kind::Int {
+        let crew = FieldKind::Int {
             bits: 3,
             signed: false,
         };
@@ -90,11 +90,11 @@ fn class(name: &str, table: usize, names: &[String], dice: &mut Dice) -> Class {
 fn coordinate(axis: usize, dice: &mut Dice) -> Field {
     let step = Step::ratio(1, [1, 2, 10, 100][dice.below(4)]).expect("not zero");
     let kind = match dice.below(2) {
-        0 => Kind::Int {
+        0 => FieldKind::Int {
             bits: 16,
             signed: true,
         },
-        _ => Kind::Step { step, bits: 24 },
+        _ => FieldKind::Step { step, bits: 24 },
     };
     let field = Field::new(format!("place{axis}"), kind);
     Field {
@@ -104,23 +104,23 @@ fn coordinate(axis: usize, dice: &mut Dice) -> Field {
 }
 
 /// Every kind there is.
-fn kind(names: &[String], dice: &mut Dice) -> Kind {
-    let most = 1 + dice.below(12) as u32;
+fn kind(names: &[String], dice: &mut Dice) -> FieldKind {
+    let max_len = 1 + dice.below(12) as u32;
     match dice.below(10) {
         0..6 => scalar(dice),
-        6 => Kind::Text { most },
-        7 => Kind::Bytes { most },
+        6 => FieldKind::Text { max_len },
+        7 => FieldKind::Bytes { max_len },
         8 => {
             let item: Vec<Field> = (0..1 + dice.below(3))
                 .map(|number| Field::new(format!("item{number}"), scalar(dice)))
                 .collect();
             let key = 1 + dice.below(item.len()) as u8;
             match dice.below(2) {
-                0 => Kind::List { item, most },
-                _ => Kind::Map { item, key, most },
+                0 => FieldKind::List { item, max_len },
+                _ => FieldKind::Map { item, key, max_len },
             }
         }
-        _ => Kind::Reference {
+        _ => FieldKind::Reference {
             class: dice
                 .of_thousand(500)
                 .then(|| names[dice.below(names.len())].clone()),
@@ -128,25 +128,25 @@ fn kind(names: &[String], dice: &mut Dice) -> Kind {
     }
 }
 
-fn scalar(dice: &mut Dice) -> Kind {
+fn scalar(dice: &mut Dice) -> FieldKind {
     let bits = [1, 2, 7, 8, 13, 16, 31, 32, 33, 63, 64][dice.below(11)];
     match dice.below(9) {
-        0 | 1 => Kind::Int {
+        0 | 1 => FieldKind::Int {
             bits,
             signed: dice.of_thousand(500),
         },
-        2 => Kind::Enum {
+        2 => FieldKind::Enum {
             values: [1, 2, 5, 300, 70_000][dice.below(5)],
         },
-        3 => Kind::Bool,
-        4 => Kind::variants(&["stand", "walk", "run"][..1 + dice.below(3)]),
-        5 => Kind::Step {
+        3 => FieldKind::Bool,
+        4 => FieldKind::variants(&["stand", "walk", "run"][..1 + dice.below(3)]),
+        5 => FieldKind::Step {
             step: Step::ratio(1 + dice.below(9) as u64, 100).expect("not zero"),
             bits,
         },
-        6 => Kind::F32,
-        7 => Kind::F64,
-        _ => Kind::Custom(CustomFloat::uniform(format(8, dice))),
+        6 => FieldKind::F32,
+        7 => FieldKind::F64,
+        _ => FieldKind::Custom(CustomFloat::uniform(format(8, dice))),
     }
 }
 
@@ -172,7 +172,7 @@ fn declared(mut field: Field, dice: &mut Dice) -> Field {
         }
         _ => {}
     }
-    if let Kind::Custom(_) = field.kind {
+    if let FieldKind::Custom(_) = field.kind {
         let exact = format(10, dice);
         let levels = [
             exact,
@@ -181,7 +181,7 @@ fn declared(mut field: Field, dice: &mut Dice) -> Field {
             format(4, dice),
         ];
         let float = CustomFloat::new(levels);
-        field.kind = Kind::Custom(float.expect("level 0 has the widest mantissa"));
+        field.kind = FieldKind::Custom(float.expect("level 0 has the widest mantissa"));
     }
     field
 }

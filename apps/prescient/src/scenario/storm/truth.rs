@@ -1,7 +1,7 @@
 //! The world as it is and was: what clients are held against.
 //!
-//! Objects have keys of their own, which no end hands out, and references are keys. A part of the
-//! objects, the *hidden* ones, is for one peer alone; the same world can be played with and without
+//! Entities have keys of their own, which no end hands out, and references are keys. A part of the
+//! entities, the *hidden* ones, is for one peer alone; the same world can be played with and without
 //! them.
 
 mod life;
@@ -9,25 +9,25 @@ mod life;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prescient::schema::{EntityRef, Field, Kind, Parcel, Shape};
-use prescient_replication::{PeerId, Step, Tick, WorldError};
+use prescient::schema::{EntityRef, Field, FieldKind, Parcel, Shape};
+use prescient_replication::{PeerId, Tick, WorldError, WorldStep};
 
 use super::dice::Dice;
 use super::schemas::Type;
-use super::values::{Shelf, Style};
+use super::values::{ContentStore, Style};
 
-/// An object; 0 is none.
+/// An entity; 0 is none.
 pub type Key = u32;
 
-/// The first key of hidden objects.
+/// The first key of hidden entities.
 const HIDDEN: Key = 1 << 30;
 
-/// Whether an object is for one peer alone.
+/// Whether an entity is for one peer alone.
 pub fn is_hidden(key: Key) -> bool {
     key >= HIDDEN
 }
 
-/// An object at a tick.
+/// An entity at a tick.
 #[derive(Clone, Debug)]
 pub struct State {
     /// Its type, by number.
@@ -38,20 +38,20 @@ pub struct State {
     pub owner: Option<PeerId>,
 }
 
-/// All objects at a tick.
-pub type Moment = BTreeMap<Key, Arc<State>>;
+/// All entities at a tick.
+pub type WorldState = BTreeMap<Key, Arc<State>>;
 
 /// The world.
 pub struct Truth {
     pub types: Vec<Type>,
-    pub shelf: Shelf,
-    pub now: Moment,
+    pub content_store: ContentStore,
+    pub now: WorldState,
     /// What was true at each tick that was captured.
-    pub past: BTreeMap<Tick, Moment>,
+    pub past: BTreeMap<Tick, WorldState>,
     /// What the server calls those that it was told of, also when they are gone.
     pub entities: BTreeMap<Key, EntityRef>,
     styles: BTreeMap<Key, Style>,
-    /// Whether the server is told of hidden objects.
+    /// Whether the server is told of hidden entities.
     pub with_hidden: bool,
     peers: u64,
     size: usize,
@@ -66,8 +66,8 @@ impl Truth {
         let mut dice = Dice::of(seed, 2);
         Self {
             types,
-            shelf: Shelf::new(),
-            now: Moment::new(),
+            content_store: ContentStore::new(),
+            now: WorldState::new(),
             past: BTreeMap::new(),
             entities: BTreeMap::new(),
             styles: BTreeMap::new(),
@@ -80,13 +80,18 @@ impl Truth {
         }
     }
 
-    /// Whether the server is told of an object.
+    /// Whether the server is told of an entity.
     pub fn is_told(&self, key: Key) -> bool {
         self.with_hidden || !is_hidden(key)
     }
 
     /// Lets a tick pass, in which nothing happens if the world is `frozen`.
-    pub fn step(&mut self, tick: Tick, mut step: Step<'_>, frozen: bool) -> Result<(), WorldError> {
+    pub fn step(
+        &mut self,
+        tick: Tick,
+        mut step: WorldStep<'_>,
+        frozen: bool,
+    ) -> Result<(), WorldError> {
         if !frozen {
             for hidden in [false, true] {
                 self.come(hidden, &mut step)?;
@@ -101,21 +106,21 @@ impl Truth {
     }
 
     /// Tells a new server of everything, in a tick of its own.
-    pub fn begin_anew(&mut self, tick: Tick, mut step: Step<'_>) -> Result<(), WorldError> {
+    pub fn begin_anew(&mut self, tick: Tick, mut step: WorldStep<'_>) -> Result<(), WorldError> {
         self.entities.clear();
         let keys: Vec<Key> = self.now.keys().copied().collect();
         // What referred to somebody who is gone refers to nobody: no server ever knew them. Others
         // wait until everybody is there.
         for &key in &keys {
             self.edit(key, |_, field, cell| match field.kind {
-                Kind::Reference { .. } if !keys.contains(&(cell as Key)) => 0,
+                FieldKind::Reference { .. } if !keys.contains(&(cell as Key)) => 0,
                 _ => cell,
             });
         }
         let kept: Vec<Arc<State>> = self.now.values().cloned().collect();
         for &key in &keys {
             self.edit(key, |_, field, cell| match field.kind {
-                Kind::Reference { .. } => 0,
+                FieldKind::Reference { .. } => 0,
                 _ => cell,
             });
             self.spawn(key, &mut step)?;
@@ -123,7 +128,7 @@ impl Truth {
         for (&key, state) in keys.iter().zip(kept) {
             let fixed = self.now[&key].clone();
             self.now.insert(key, state);
-            // What is only told when an object appears was told without references.
+            // What is only told when an entity appears was told without references.
             let tables: Vec<Vec<Field>> = self.fields(key);
             self.edit(key, |(table, column), _, cell| {
                 match tables[table][column].only_on_spawn {
@@ -138,7 +143,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Any object that the server may be told of.
+    /// Any entity that the server may be told of.
     pub fn any(&mut self, hidden: bool) -> Option<Key> {
         let keys = self.keys(hidden);
         self.dice.pick(&keys).copied()
@@ -159,7 +164,7 @@ impl Truth {
         tables.iter().map(|class| class.fields.clone()).collect()
     }
 
-    /// Changes the cells of an object one by one.
+    /// Changes the cells of an entity one by one.
     fn edit(&mut self, key: Key, mut next: impl FnMut((usize, usize), &Field, i64) -> i64) {
         let Some(state) = self.now.get_mut(&key) else {
             return;
@@ -173,7 +178,7 @@ impl Truth {
         }
     }
 
-    fn spawn(&mut self, key: Key, step: &mut Step<'_>) -> Result<(), WorldError> {
+    fn spawn(&mut self, key: Key, step: &mut WorldStep<'_>) -> Result<(), WorldError> {
         if self.is_told(key) {
             let state = &self.now[&key];
             let name = &self.types[state.of].name;
@@ -183,7 +188,7 @@ impl Truth {
         Ok(())
     }
 
-    fn tell(&self, key: Key, step: &mut Step<'_>) -> Result<(), WorldError> {
+    fn tell(&self, key: Key, step: &mut WorldStep<'_>) -> Result<(), WorldError> {
         match self.is_told(key) {
             true => step.set_rows(self.entities[&key], &self.parcels(&self.now[&key])),
             false => Ok(()),
@@ -204,7 +209,9 @@ impl Truth {
                     _ => cell,
                 });
                 if field.kind.shape() == Shape::Content {
-                    parcel.contents.extend(self.shelf.get(&cell).cloned());
+                    parcel
+                        .contents
+                        .extend(self.content_store.get(&cell).cloned());
                 }
             }
             parcel
@@ -213,7 +220,7 @@ impl Truth {
     }
 }
 
-/// The peer that hidden objects are for.
+/// The peer that hidden entities are for.
 pub const NEIGHBOUR: PeerId = PeerId(99);
 
 /// What an entity of the server is to the storm.

@@ -7,9 +7,9 @@ use prescient::schema::{Container, Content, Field, Shape};
 use super::dice::Dice;
 
 /// Everything that any container ever held, by its cell.
-pub type Shelf = BTreeMap<i64, Content>;
+pub type ContentStore = BTreeMap<i64, Content>;
 
-/// How an object's values go on.
+/// How an entity's values go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// As they are.
@@ -23,7 +23,7 @@ pub enum Style {
 }
 
 /// Any value of a field that refers to nothing.
-pub fn any(field: &Field, near: bool, dice: &mut Dice, shelf: &mut Shelf) -> i64 {
+pub fn any(field: &Field, near: bool, dice: &mut Dice, content_store: &mut ContentStore) -> i64 {
     match field.kind.shape() {
         Shape::Number { bits, signed } if near => {
             let unit = field.kind.unit().map_or(1.0, |unit| unit.as_f64());
@@ -39,9 +39,9 @@ pub fn any(field: &Field, near: bool, dice: &mut Dice, shelf: &mut Shelf) -> i64
             let Some(container) = field.kind.container() else {
                 return 0;
             };
-            let items = (0..dice.below(container.most + 1)).map(|_| item(&container, dice));
+            let items = (0..dice.below(container.max_len + 1)).map(|_| item(&container, dice));
             let items = items.collect();
-            keep(&container, items, shelf)
+            keep(&container, items, content_store)
         }
         Shape::Reference => 0,
     }
@@ -53,7 +53,7 @@ pub fn next(
     old: i64,
     (style, speed, near): (Style, i64, bool),
     dice: &mut Dice,
-    shelf: &mut Shelf,
+    content_store: &mut ContentStore,
 ) -> i64 {
     match (field.kind.shape(), style) {
         (Shape::Reference, _) | (_, Style::Rest) => old,
@@ -67,14 +67,14 @@ pub fn next(
             let Some(container) = field.kind.container() else {
                 return old;
             };
-            let mut items = taken_apart(&container, shelf.get(&old));
+            let mut items = taken_apart(&container, content_store.get(&old));
             edit(&container, &mut items, dice);
-            keep(&container, items, shelf)
+            keep(&container, items, content_store)
         }
         (Shape::Symbol { .. }, Style::Restless) if dice.of_thousand(100) => {
-            any(field, near, dice, shelf)
+            any(field, near, dice, content_store)
         }
-        (_, Style::Wild) if dice.of_thousand(300) => any(field, near, dice, shelf),
+        (_, Style::Wild) if dice.of_thousand(300) => any(field, near, dice, content_store),
         _ => old,
     }
 }
@@ -89,7 +89,7 @@ fn fit(value: i64, bits: u8, signed: bool) -> i64 {
 }
 
 fn item(container: &Container<'_>, dice: &mut Dice) -> Vec<i64> {
-    let mut nothing = Shelf::new();
+    let mut nothing = ContentStore::new();
     match container.item {
         [] => vec![dice.between(0, if container.text { 127 } else { 255 })],
         fields => fields
@@ -121,12 +121,16 @@ fn taken_apart(container: &Container<'_>, content: Option<&Content>) -> Vec<Vec<
 }
 
 /// Makes a content of items and returns its cell.
-fn keep(container: &Container<'_>, mut items: Vec<Vec<i64>>, shelf: &mut Shelf) -> i64 {
+fn keep(
+    container: &Container<'_>,
+    mut items: Vec<Vec<i64>>,
+    content_store: &mut ContentStore,
+) -> i64 {
     if container.key > 0 {
         items.sort();
         items.dedup_by(|one, other| one[..container.key] == other[..container.key]);
     }
-    items.truncate(container.most);
+    items.truncate(container.max_len);
     let cells = items.into_iter().flatten();
     let content = match container.item {
         [] => Content::Bytes(cells.map(|byte| byte as u8).collect()),
@@ -134,7 +138,7 @@ fn keep(container: &Container<'_>, mut items: Vec<Vec<i64>>, shelf: &mut Shelf) 
     };
     let cell = content.cell();
     if cell != 0 {
-        shelf.insert(cell, content);
+        content_store.insert(cell, content);
     }
     cell
 }

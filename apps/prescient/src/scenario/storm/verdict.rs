@@ -41,7 +41,7 @@ impl Verdict {
             Fault::Failure => &mut self.failures,
         };
         *count += 1;
-        if self.stories.len() < MOST_STORIES {
+        if self.stories.len() < MAX_STORIES {
             self.stories.push(format!("{fault:?}: {}", story()));
         }
     }
@@ -67,9 +67,9 @@ impl Verdict {
         self.leaks += other.leaks;
         self.failures += other.failures;
         self.stories.extend(other.stories);
-        self.stories.truncate(MOST_STORIES);
+        self.stories.truncate(MAX_STORIES);
         self
     }
 }
 
-const MOST_STORIES: usize = 12;
+const MAX_STORIES: usize = 12;

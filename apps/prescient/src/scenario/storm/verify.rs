@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prescient::schema::{EntityRef, Level, Shape};
-use prescient_replication::{Client, Object, PeerId, Tick};
+use prescient_replication::{Client, EntityHandle, PeerId, Tick};
 
 use super::policy::View;
 use super::promise::Promise;
@@ -26,17 +26,17 @@ impl Witness<'_> {
             return;
         };
         let mut shown = BTreeMap::new();
-        for object in client.objects() {
-            match self.key_of(client, object) {
+        for entity in client.entities() {
+            match self.key_of(client, entity) {
                 // Who is shown anew may come before the word that it had left.
-                Some(key) if shown.insert(key, object).is_some() && self.is_complete(client) => {
-                    self.complain(verdict, tick, object, || {
-                        format!("object {key} is shown twice")
+                Some(key) if shown.insert(key, entity).is_some() && self.is_complete(client) => {
+                    self.complain(verdict, tick, entity, || {
+                        format!("entity {key} is shown twice")
                     });
                 }
-                Some(key) => self.compare_object(client, object, key, verdict),
-                None => self.complain(verdict, tick, object, || {
-                    format!("{:?} is of no type", client.kind_of(object))
+                Some(key) => self.compare_entity(client, entity, key, verdict),
+                None => self.complain(verdict, tick, entity, || {
+                    format!("{:?} is of no type", client.type_name(entity))
                 }),
             }
         }
@@ -50,11 +50,11 @@ impl Witness<'_> {
         client.complete_tick() == client.tick()
     }
 
-    /// Which object this is.
-    pub fn key_of(&self, client: &Client, object: Object) -> Option<Key> {
-        let name = client.kind_of(object)?;
+    /// Which entity this is.
+    pub fn key_of(&self, client: &Client, entity: EntityHandle) -> Option<Key> {
+        let name = client.type_name(entity)?;
         let of = self.truth.types.iter().find(|one| one.name == name)?;
-        Key::try_from(*client.row(object, 0)?.get(of.key)?).ok()
+        Key::try_from(*client.row(entity, 0)?.get(of.key)?).ok()
     }
 
     /// Where everything is shown, it is everything that is to be seen, and nothing else.
@@ -62,29 +62,29 @@ impl Witness<'_> {
         &self,
         client: &Client,
         tick: Tick,
-        shown: &BTreeMap<Key, Object>,
+        shown: &BTreeMap<Key, EntityHandle>,
         verdict: &mut Verdict,
     ) {
-        let Some(views) = self.promise.sights.get(&tick) else {
+        let Some(views) = self.promise.views_by_tick.get(&tick) else {
             return;
         };
         for key in views.keys().filter(|key| !shown.contains_key(key)) {
             verdict.note(Fault::Divergence, || {
-                format!("{:?}, {tick:?}: object {key} is not shown", self.peer)
+                format!("{:?}, {tick:?}: entity {key} is not shown", self.peer)
             });
         }
-        for (&key, &object) in shown {
+        for (&key, &entity) in shown {
             let Some(view) = views.get(&key) else {
-                self.complain(verdict, tick, object, || {
-                    format!("object {key} is still shown")
+                self.complain(verdict, tick, entity, || {
+                    format!("entity {key} is still shown")
                 });
                 continue;
             };
             let tables = self.tables(tick, key);
             for table in (1..tables).filter(|table| view.tables >> table & 1 == 1) {
-                if client.row(object, table).is_none() {
-                    self.complain(verdict, tick, object, || {
-                        format!("table {table} of object {key} is not shown")
+                if client.row(entity, table).is_none() {
+                    self.complain(verdict, tick, entity, || {
+                        format!("table {table} of entity {key} is not shown")
                     });
                 }
             }
@@ -96,28 +96,34 @@ impl Witness<'_> {
         state.map_or(0, |state| state.rows.len())
     }
 
-    fn compare_object(&self, client: &Client, object: Object, key: Key, verdict: &mut Verdict) {
+    fn compare_entity(
+        &self,
+        client: &Client,
+        entity: EntityHandle,
+        key: Key,
+        verdict: &mut Verdict,
+    ) {
         for table in 0..3 {
             let (Some(row), Some(tick)) =
-                (client.row(object, table), client.tick_of(object, table))
+                (client.row(entity, table), client.tick_of(entity, table))
             else {
                 continue;
             };
             let then = self.truth.past.get(&tick);
             let Some(state) = then.and_then(|then| then.get(&key)) else {
-                self.complain(verdict, tick, object, || {
-                    format!("object {key} was not there, and is shown as {row:?}")
+                self.complain(verdict, tick, entity, || {
+                    format!("entity {key} was not there, and is shown as {row:?}")
                 });
                 continue;
             };
-            let views = self.promise.sights.get(&tick);
+            let views = self.promise.views_by_tick.get(&tick);
             match views.and_then(|views| views.get(&key)) {
                 Some(view) if table == 0 || view.tables >> table & 1 == 1 => {
-                    self.compare_row(client, (object, key, table), (tick, state, view), verdict);
+                    self.compare_row(client, (entity, key, table), (tick, state, view), verdict);
                 }
                 _ => verdict.note(Fault::Leak, || {
                     let peer = self.peer;
-                    format!("{peer:?}, {tick:?}: table {table} of object {key} is not for it")
+                    format!("{peer:?}, {tick:?}: table {table} of entity {key} is not for it")
                 }),
             }
         }
@@ -126,11 +132,11 @@ impl Witness<'_> {
     fn compare_row(
         &self,
         client: &Client,
-        (object, key, table): (Object, Key, usize),
+        (entity, key, table): (EntityHandle, Key, usize),
         (tick, state, view): (Tick, &State, &View),
         verdict: &mut Verdict,
     ) {
-        let row = client.row(object, table).unwrap_or_default();
+        let row = client.row(entity, table).unwrap_or_default();
         let class = &self.truth.types[state.of].tables[table];
         let wrong = |level: Level| {
             let fields = class.fields.iter().enumerate();
@@ -144,7 +150,7 @@ impl Witness<'_> {
                             .map(|got| (at, was, got));
                     }
                     Shape::Content => {
-                        shown == was && client.content(shown) == self.truth.shelf.get(&was)
+                        shown == was && client.content(shown) == self.truth.content_store.get(&was)
                     }
                     _ => shown == field.at_level(level, was),
                 };
@@ -165,13 +171,13 @@ impl Witness<'_> {
         };
         // The level that fits longer is likelier to be the one it has.
         let (at, was, shown) = first.max(exact);
-        self.complain(verdict, tick, object, || {
+        self.complain(verdict, tick, entity, || {
             let (class, field) = (&class.name, &class.fields[at].name);
-            format!("object {key}, class {class}, field {field}: expected {was}, shown {shown}")
+            format!("entity {key}, class {class}, field {field}: expected {was}, shown {shown}")
         });
     }
 
-    /// The object that a reference wrongly refers to, or `-1` where it refers to nobody and must
+    /// The entity that a reference wrongly refers to, or `-1` where it refers to nobody and must
     /// not.
     fn wrong_reference(
         &self,
@@ -189,7 +195,7 @@ impl Witness<'_> {
             }
             None => {
                 let then = self.truth.past.get(&tick);
-                let views = self.promise.sights.get(&tick);
+                let views = self.promise.views_by_tick.get(&tick);
                 let is_due = then.is_some_and(|then| then.contains_key(&was))
                     && views.is_some_and(|views| views.contains_key(&was))
                     && self.is_complete(client)
@@ -204,11 +210,11 @@ impl Witness<'_> {
         &self,
         verdict: &mut Verdict,
         tick: Tick,
-        object: Object,
+        entity: EntityHandle,
         story: impl FnOnce() -> String,
     ) {
         verdict.note(Fault::Divergence, || {
-            format!("{:?}, {tick:?}, {object:?}: {}", self.peer, story())
+            format!("{:?}, {tick:?}, {entity:?}: {}", self.peer, story())
         });
     }
 }

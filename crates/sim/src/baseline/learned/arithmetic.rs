@@ -160,8 +160,8 @@ mod tests {
             let mut random = Random::new(seed);
             let symbols: Vec<(u32, u32, u32)> = (0..random.range(0, 400))
                 .map(|_| {
-                    let most = 1 << random.range(1, 33);
-                    let total = random.range(1, most) as u32;
+                    let max = 1 << random.range(1, 33);
+                    let total = random.range(1, max) as u32;
                     let start = random.range(0, i64::from(total)) as u32;
                     let size = random.range(1, i64::from(total - start) + 1) as u32;
                     (start, size, total)

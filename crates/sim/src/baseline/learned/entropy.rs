@@ -17,7 +17,7 @@ use super::{
     ledger::Ledger,
     model::Model,
     origin::Origin,
-    transitions::{Place, Transitions},
+    transitions::{SymbolRange, Transitions},
     walk::Coder,
 };
 use crate::harness::{LedgerRow, ReceiveError};
@@ -126,9 +126,9 @@ impl Coder for Encoder {
         to: u32,
     ) -> Result<u32, ReceiveError> {
         let total = transitions.total(from);
-        match transitions.place(from, to) {
-            Place::Seen { start, size } => self.encode(start, size, total),
-            Place::Unseen { start, size, rank } => {
+        match transitions.range_of(from, to) {
+            SymbolRange::Seen { start, size } => self.encode(start, size, total),
+            SymbolRange::Unseen { start, size, rank } => {
                 self.encode(start, size, total);
                 self.encode(rank, 1, transitions.unseen(from));
             }

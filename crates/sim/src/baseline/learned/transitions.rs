@@ -23,7 +23,7 @@ struct Row {
 
 /// Where a state lies in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SymbolRange {
     /// It has been seen after this state.
     Seen { start: u32, size: u32 },
     /// It has not: the shared interval, and then its rank among the unseen states.
@@ -31,7 +31,7 @@ pub(super) enum Place {
 }
 
 /// The unseen states of a large enumeration must not drown the seen ones.
-const MOST_UNSEEN_WEIGHT: u32 = 8 * INCREMENT;
+const MAX_UNSEEN_WEIGHT: u32 = 8 * INCREMENT;
 
 impl Transitions {
     pub(super) fn new(values: u32) -> Self {
@@ -66,18 +66,18 @@ impl Transitions {
         self.values - self.row(from).0.len() as u32
     }
 
-    pub(super) fn place(&self, from: Option<u32>, to: u32) -> Place {
+    pub(super) fn range_of(&self, from: Option<u32>, to: u32) -> SymbolRange {
         let (seen, sum) = self.row(from);
         let mut start = 0;
         let mut smaller = 0;
         for &(state, size) in seen {
             if state == to {
-                return Place::Seen { start, size };
+                return SymbolRange::Seen { start, size };
             }
             start += size;
             smaller += u32::from(state < to);
         }
-        Place::Unseen {
+        SymbolRange::Unseen {
             start: sum,
             size: self.unseen_weight(seen.len()),
             rank: to - smaller,
@@ -140,7 +140,7 @@ impl Transitions {
     fn unseen_weight(&self, seen: usize) -> u32 {
         (self.values - seen as u32)
             .saturating_mul(FLOOR)
-            .min(MOST_UNSEEN_WEIGHT)
+            .min(MAX_UNSEEN_WEIGHT)
     }
 }
 
@@ -157,12 +157,12 @@ mod tests {
         let total = transitions.total(Some(3));
         let mut covered = 0;
         for to in 0..9 {
-            match transitions.place(Some(3), to) {
-                Place::Seen { start, size } => {
+            match transitions.range_of(Some(3), to) {
+                SymbolRange::Seen { start, size } => {
                     covered += size;
                     assert_eq!(transitions.find(Some(3), start), (Some(to), start, size));
                 }
-                Place::Unseen { start, size, rank } => {
+                SymbolRange::Unseen { start, size, rank } => {
                     assert_eq!(start + size, total);
                     assert_eq!(transitions.find(Some(3), start), (None, start, size));
                     assert!(rank < transitions.unseen(Some(3)));

@@ -38,7 +38,7 @@ pub(super) trait Coder {
 }
 
 /// More entities than this are not believed.
-const MOST_ENTITIES: i64 = 1 << 22;
+const MAX_ENTITIES: i64 = 1 << 22;
 
 /// What both ends know before the packet.
 pub(super) struct Walk<'a> {
@@ -246,7 +246,7 @@ impl Walk<'_> {
 }
 
 fn believable(count: i64) -> Result<usize, ReceiveError> {
-    if (0..MOST_ENTITIES).contains(&count) {
+    if (0..MAX_ENTITIES).contains(&count) {
         Ok(count as usize)
     } else {
         Err(ReceiveError::Malformed(

@@ -8,9 +8,9 @@ impl Game {
     /// What is still to come before everybody agrees.
     pub(super) fn missing(&mut self) -> Vec<String> {
         let mut missing = Vec::new();
-        for seat in &self.seats {
-            let peer = seat.peer;
-            let Some(visit) = seat.visit.as_ref().filter(|visit| visit.connected) else {
+        for client in &self.clients {
+            let peer = client.peer;
+            let Some(visit) = client.visit.as_ref().filter(|visit| visit.connected) else {
                 missing.push(format!("{peer:?} is not here"));
                 continue;
             };
@@ -20,12 +20,12 @@ impl Game {
                 missing.push(format!("{peer:?} shows {tick:?} at {:?}", self.tick));
                 continue;
             }
-            let promise = &self.promises[&(peer, seat.visits)];
+            let promise = &self.promises[&(peer, client.visits)];
             let silent = promise.lost(true);
             if !silent.is_empty() {
                 missing.push(format!("{peer:?} did not hear of {silent:?}"));
             }
-            let heard = self.heard.get(&(peer, seat.visits)).copied().unwrap_or(0);
+            let heard = self.heard.get(&(peer, client.visits)).copied().unwrap_or(0);
             if heard != visit.said {
                 missing.push(format!("{peer:?} said {}, heard were {heard}", visit.said));
             }
@@ -44,15 +44,15 @@ impl Game {
 
     /// What every visit missed.
     pub(super) fn conclude(&mut self) {
-        let current: Vec<_> = (self.seats.iter())
-            .map(|seat| (seat.peer, seat.visits))
+        let current: Vec<_> = (self.clients.iter())
+            .map(|client| (client.peer, client.visits))
             .collect();
         for (visit, promise) in &self.promises {
             for number in promise.lost(current.contains(visit)) {
                 let about = promise.events[&number];
                 self.verdict.note(Fault::EventLost, || {
                     format!(
-                        "{:?} did not hear of event {number} about object {about}",
+                        "{:?} did not hear of event {number} about entity {about}",
                         visit.0
                     )
                 });

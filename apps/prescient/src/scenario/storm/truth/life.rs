@@ -1,17 +1,21 @@
-//! What happens in the world: objects come, go, change hands, live and refer to each other.
+//! What happens in the world: entities come, go, change hands, live and refer to each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prescient::schema::Kind;
-use prescient_replication::{PeerId, Step, WorldError};
+use prescient::schema::FieldKind;
+use prescient_replication::{PeerId, WorldError, WorldStep};
 
 use super::super::dice::mix;
 use super::super::values::{self, Style};
 use super::{Key, NEIGHBOUR, State, Truth};
 
 impl Truth {
-    pub(super) fn come(&mut self, hidden: bool, step: &mut Step<'_>) -> Result<(), WorldError> {
+    pub(super) fn come(
+        &mut self,
+        hidden: bool,
+        step: &mut WorldStep<'_>,
+    ) -> Result<(), WorldError> {
         let there = self.keys(hidden).len();
         let count = match self.dice.below(40) {
             0 => self.size,
@@ -30,10 +34,10 @@ impl Truth {
             };
             let mut rows: Vec<Vec<i64>> = Vec::new();
             for class in &self.types[of].tables {
-                let place = |at: usize| class.position.contains(&(at as u16));
+                let position = |at: usize| class.position.contains(&(at as u16));
                 let fields = class.fields.iter().enumerate();
                 let row = fields.map(|(at, field)| {
-                    values::any(field, place(at), &mut self.dice, &mut self.shelf)
+                    values::any(field, position(at), &mut self.dice, &mut self.content_store)
                 });
                 rows.push(row.collect());
             }
@@ -47,7 +51,7 @@ impl Truth {
         Ok(())
     }
 
-    pub(super) fn go(&mut self, hidden: bool, step: &mut Step<'_>) -> Result<(), WorldError> {
+    pub(super) fn go(&mut self, hidden: bool, step: &mut WorldStep<'_>) -> Result<(), WorldError> {
         let count = match self.dice.below(60) {
             0 => self.size / 2,
             1..8 => 1,
@@ -69,7 +73,7 @@ impl Truth {
     pub(super) fn change_hands(
         &mut self,
         hidden: bool,
-        step: &mut Step<'_>,
+        step: &mut WorldStep<'_>,
     ) -> Result<(), WorldError> {
         let peer = self.dice.below(self.peers as usize + 1) as u64;
         if hidden || !self.dice.of_thousand(100) {
@@ -82,11 +86,11 @@ impl Truth {
         if let Some(state) = self.now.get_mut(&key) {
             Arc::make_mut(state).owner = owner;
         }
-        step.give(self.entities[&key], owner)
+        step.set_owner(self.entities[&key], owner)
     }
 
     /// Everybody goes on as is their style.
-    pub(super) fn live(&mut self, step: &mut Step<'_>) -> Result<(), WorldError> {
+    pub(super) fn live(&mut self, step: &mut WorldStep<'_>) -> Result<(), WorldError> {
         let keys: Vec<Key> = self.now.keys().copied().collect();
         for key in keys {
             if self.dice.of_thousand(30) {
@@ -98,7 +102,8 @@ impl Truth {
             if style == Style::Rest && !refers {
                 continue;
             }
-            let (mut dice, mut shelf) = (self.dice.clone(), std::mem::take(&mut self.shelf));
+            let (mut dice, mut content_store) =
+                (self.dice.clone(), std::mem::take(&mut self.content_store));
             let types = &self.types[self.now[&key].of];
             let positions: Vec<_> = types
                 .tables
@@ -114,9 +119,9 @@ impl Truth {
                 let speed = mix(seed, (table << 16 | column) as u64) % 15;
                 let near = positions[table].contains(&(column as u16));
                 let how = (style, speed as i64 - 7, near);
-                values::next(field, cell, how, &mut dice, &mut shelf)
+                values::next(field, cell, how, &mut dice, &mut content_store)
             });
-            (self.dice, self.shelf) = (dice, shelf);
+            (self.dice, self.content_store) = (dice, content_store);
             if refers {
                 self.refer(key, false);
             }
@@ -125,7 +130,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Lets an object refer to others, some of them hidden.
+    /// Lets an entity refer to others, some of them hidden.
     fn refer(&mut self, key: Key, is_new: bool) {
         let visible = self.keys(false);
         let hidden = self.keys(true);
@@ -133,7 +138,7 @@ impl Truth {
         let names: Vec<String> = self.types.iter().map(|one| one.name.clone()).collect();
         let kinds: BTreeMap<Key, usize> = self.now.iter().map(|(&k, one)| (k, one.of)).collect();
         self.edit(key, |_, field, cell| {
-            let Kind::Reference { class } = &field.kind else {
+            let FieldKind::Reference { class } = &field.kind else {
                 return cell;
             };
             if field.only_on_spawn && !is_new {

@@ -1,0 +1,118 @@
+//! The server of the demo.
+
+use std::time::Duration;
+
+use prescient::{
+    About, EntityRef, Everything, Limits, Ref, Server, ServerEvent, ServerOptions, Tick, TokenKey,
+    WorldError,
+};
+use prescient_net::Clock;
+
+use super::board::Board;
+use super::creature::{Creature, schema};
+use super::pond::{HZ, Pond};
+use super::truth::{Row, row_of};
+
+/// A pond that others may look at.
+pub struct DemoServer {
+    server: Server,
+    pond: Pond,
+    creatures: Vec<Ref<Creature>>,
+    ticks: u32,
+}
+
+impl DemoServer {
+    /// A server on a free port of this machine.
+    pub fn open(key: TokenKey) -> Result<Self, prescient::ServeError> {
+        let options = ServerOptions {
+            // All clients come from the same address.
+            limits: Limits {
+                connections_per_address: usize::MAX,
+                handshakes_per_address: u32::MAX,
+                ..Limits::default()
+            },
+            ..ServerOptions::default()
+        };
+        Ok(Self {
+            server: Server::bind("127.0.0.1:0", key, schema(), Everything, options)?,
+            pond: Pond::new(SEED),
+            creatures: Vec::new(),
+            ticks: 0,
+        })
+    }
+
+    /// Where clients reach it.
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.server.address().expect("it was bound to one")
+    }
+
+    /// Lets time pass until the demo is over, and returns how many ticks that were.
+    pub fn run(mut self, board: &Board) -> Result<u32, WorldError> {
+        let clock = Clock::start();
+        let every = Duration::from_micros(1_000_000 / u64::from(HZ));
+        let mut due = clock.now();
+        while !board.is_over() {
+            self.tick(board)?;
+            // Whoever was held up goes on from now, and does not hurry after lost ticks.
+            due = due.after(every).max(clock.now());
+            self.server.wait(due.since(clock.now()));
+        }
+        self.server.shut_down();
+        Ok(self.ticks)
+    }
+
+    fn tick(&mut self, board: &Board) -> Result<(), WorldError> {
+        let mut tapped = Vec::new();
+        while let Some(event) = self.server.poll() {
+            if let ServerEvent::Event {
+                about: About::Entity(entity),
+                ..
+            } = event
+            {
+                tapped.push(entity);
+            }
+        }
+        for &entity in &tapped {
+            if let Some(number) = self.number_of(entity) {
+                self.pond.tap(number);
+            }
+        }
+        self.pond.step();
+        self.ticks += 1;
+        let creatures = self.pond.creatures();
+        let mut step = self.server.step()?;
+        for (number, creature) in creatures.iter().enumerate() {
+            match self.creatures.get(number) {
+                Some(&entity) => step.set(entity, creature)?,
+                None => self.creatures.push(step.spawn(creature)?),
+            }
+        }
+        step.finish();
+        for &entity in &tapped {
+            self.server.send_entity_event(entity, TAPPED)?;
+        }
+        let rows: Vec<Row> = creatures.iter().map(row_of).collect();
+        let positions: Vec<_> = (tapped.iter())
+            .filter_map(|&entity| rows.get(self.number_of(entity)?))
+            .map(|row| [row[0], row[1]])
+            .collect();
+        // Before anybody can have seen it.
+        board.write(|notes| {
+            notes.truth.push(Tick(self.ticks), rows);
+            positions
+                .into_iter()
+                .for_each(|position| notes.ripples.push(position));
+        });
+        self.server.send();
+        Ok(())
+    }
+
+    fn number_of(&self, entity: EntityRef) -> Option<usize> {
+        let mut creatures = self.creatures.iter();
+        creatures.position(|creature| creature.entity_ref() == entity)
+    }
+}
+
+/// What is said when somebody taps on something, by clients and then to all of them.
+pub const TAPPED: &[u8] = b"tapped";
+const SEED: u64 = 7;

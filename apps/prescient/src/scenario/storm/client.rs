@@ -1,0 +1,259 @@
+//! A client's end: transport, and what is seen through it.
+
+use std::collections::BTreeMap;
+
+use prescient_codec::DecodeError;
+use prescient_replication::{
+    About, Change, Client, ClientConfig, ClientError, EntityHandle, PeerId, Tick,
+};
+use prescient_sim::link::{EndpointId, Network, Time};
+use prescient_transport::{
+    self as transport, ClientEvent, ClientId, CloseReason, Grant, Received, UnixTime,
+};
+
+use prescient::schema::Schema;
+
+use super::dice::Dice;
+use super::game::{Clock, SERVER};
+use super::host::{EVENTS, PROTOCOL, STATE, UNIX, link_config, token_key};
+use super::verdict::{Fault, Verdict};
+
+/// Somebody who comes, goes and comes again.
+pub struct StormClient {
+    pub peer: PeerId,
+    pub endpoint: EndpointId,
+    pub dice: Dice,
+    /// What the server may send it in a packet.
+    pub budget: Option<usize>,
+    /// Nobody reads its socket until then.
+    pub stalled_until: Time,
+    /// When it comes back.
+    pub away_until: Time,
+    /// How often it came.
+    pub visits: u32,
+    pub visit: Option<Visit>,
+}
+
+/// One connection of a client.
+pub struct Visit {
+    net: transport::Client,
+    pub view: Client,
+    pub connected: bool,
+    /// State arrived, and the server does not know yet what became of it.
+    unanswered: bool,
+    /// What a program knows that listens to changes alone.
+    picture: BTreeMap<EntityHandle, Vec<Option<Vec<i64>>>>,
+    /// What was said, and what about.
+    pub said: u32,
+}
+
+/// Something that was heard.
+pub struct ReceivedEvent {
+    pub tick: Tick,
+    pub about: About<EntityHandle>,
+    pub payload: Vec<u8>,
+}
+
+impl StormClient {
+    /// Comes, or comes back.
+    pub fn come(&mut self, schema: Schema, clock: Clock) {
+        self.visits += 1;
+        let grant = Grant {
+            client: ClientId(self.peer.0),
+            protocol: PROTOCOL,
+            servers: vec![SERVER],
+            expires: UnixTime(UNIX.0 + 30),
+            data: self.visits.to_le_bytes().to_vec(),
+        };
+        let token = grant.issue(&token_key(), &mut self.dice);
+        let token = token.expect("a sound grant");
+        let now = clock.transport();
+        let net = transport::Client::connect(token, PROTOCOL, link_config(), &mut self.dice, now);
+        self.visit = Some(Visit {
+            net: net.expect("the same protocol"),
+            view: Client::new(schema, ClientConfig::default()).expect("a sound schema"),
+            connected: false,
+            unanswered: false,
+            picture: BTreeMap::new(),
+            said: 0,
+        });
+    }
+
+    /// Goes, with a word or without.
+    pub fn go(&mut self, politely: bool, network: &mut Network, clock: Clock) {
+        if let Some(mut visit) = self.visit.take()
+            && politely
+        {
+            visit.net.close(CloseReason::Finished, clock.transport());
+            visit.transmit(network, self.endpoint, clock);
+        }
+    }
+
+    /// Takes in what arrived and what time demands; `look` is called after every packet of state.
+    /// Returns whether the connection is over.
+    pub fn attend(
+        &mut self,
+        network: &mut Network,
+        clock: Clock,
+        verdict: &mut Verdict,
+        look: &mut dyn FnMut(&Visit, &mut Verdict),
+    ) -> bool {
+        let now = clock.transport();
+        let Some(visit) = &mut self.visit else {
+            while let Ok(Some(_)) = network.poll(clock.0, self.endpoint) {}
+            return false;
+        };
+        while let Ok(Some(datagram)) = network.poll(clock.0, self.endpoint) {
+            visit
+                .net
+                .handle_datagram(datagram.path.from, &datagram.bytes, now);
+        }
+        if visit.net.next_timeout().is_some_and(|due| due <= now) {
+            visit.net.handle_timeout(now);
+        }
+        let mut over = false;
+        while let Some(event) = visit.net.poll_event() {
+            match event {
+                ClientEvent::Connected { .. } => {
+                    visit.connected = true;
+                    while let Some(hello) = visit.view.poll_message() {
+                        let sent = visit.net.send(EVENTS, &hello, now);
+                        sent.expect("a new connection has room");
+                    }
+                }
+                ClientEvent::Received(Received::Message { channel, message }) => {
+                    visit.take(self.peer, &message, verdict);
+                    if channel == STATE {
+                        visit.unanswered = true;
+                        look(visit, verdict);
+                    }
+                }
+                ClientEvent::Closed(reason) => {
+                    over = true;
+                    // A server that lost patience first says so when it hears of us again.
+                    if !matches!(reason, CloseReason::TimedOut | CloseReason::StatelessReset) {
+                        let peer = self.peer;
+                        verdict.note(Fault::Failure, || {
+                            format!("{peer:?} was let down: {reason}")
+                        });
+                    }
+                }
+                ClientEvent::Failed(_) => over = true,
+                _ => {}
+            }
+        }
+        visit.answer(clock);
+        over
+    }
+}
+
+impl Visit {
+    /// Sends whatever may be sent now; returns how many datagrams that were.
+    pub fn transmit(&mut self, network: &mut Network, endpoint: EndpointId, clock: Clock) -> u64 {
+        let mut count = 0;
+        while let Some(datagram) = self.net.poll_transmit(clock.transport()) {
+            let sent = network.send(clock.0, endpoint, datagram.to, &datagram.bytes);
+            sent.expect("every seat is part of the network");
+            count += 1;
+        }
+        count
+    }
+
+    /// Makes the client believe that it can no longer follow, as a broken model would.
+    pub fn confuse(&mut self) {
+        for _ in 0..20 {
+            // State without a packet in it: refused whatever the model is.
+            let refused = self.view.handle(&[0]);
+            debug_assert!(refused.is_err());
+        }
+        self.unanswered = true;
+    }
+
+    /// Says something about an entity that is shown, or about nothing.
+    pub fn send_event(&mut self, about: Option<EntityHandle>, payload: &[u8], clock: Clock) {
+        if let Some(message) = self.view.send_event(about, payload)
+            && self.net.send(EVENTS, &message, clock.transport()).is_ok()
+        {
+            self.said += 1;
+        }
+    }
+
+    /// Polls everything, as a program would, and holds its picture against what is shown.
+    pub fn poll(&mut self, peer: PeerId, verdict: &mut Verdict) -> Vec<ReceivedEvent> {
+        let mut heard = Vec::new();
+        while let Some(change) = self.view.poll_change() {
+            let (entity, is_right) = match change {
+                Change::Created(entity) => {
+                    let rows = self.rows(entity);
+                    (entity, self.picture.insert(entity, rows).is_none())
+                }
+                Change::Updated(entity) => {
+                    let rows = self.rows(entity);
+                    (entity, self.picture.insert(entity, rows).is_some())
+                }
+                Change::Removed(entity) => (entity, self.picture.remove(&entity).is_some()),
+                Change::Entered | Change::AuthorityChanged { .. } => continue,
+                Change::Event {
+                    tick,
+                    about,
+                    payload,
+                } => {
+                    heard.push(ReceivedEvent {
+                        tick,
+                        about,
+                        payload,
+                    });
+                    continue;
+                }
+            };
+            if !is_right {
+                verdict.note(Fault::Failure, || {
+                    format!("{peer:?}: created twice, or changed without being created: {entity:?}")
+                });
+            }
+        }
+        let shown = self
+            .view
+            .entities()
+            .map(|entity| (entity, self.rows(entity)));
+        if !shown.eq(self
+            .picture
+            .iter()
+            .map(|(&entity, rows)| (entity, rows.clone())))
+        {
+            let tick = self.view.tick();
+            verdict.note(Fault::Failure, || {
+                format!("{peer:?}, {tick:?}: changes were not told to the program")
+            });
+        }
+        heard
+    }
+
+    /// The rows of all tables of an entity; no type has more than three.
+    fn rows(&self, entity: EntityHandle) -> Vec<Option<Vec<i64>>> {
+        let rows = (0..3).map(|table| self.view.row(entity, table).map(<[i64]>::to_vec));
+        rows.collect()
+    }
+
+    fn take(&mut self, peer: PeerId, message: &[u8], verdict: &mut Verdict) {
+        match self.view.handle(message) {
+            Ok(()) | Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {}
+            Err(error) => {
+                let tick = self.view.tick();
+                verdict.note(Fault::Failure, || {
+                    format!("{peer:?}, {tick:?}: an honest message was refused: {error}")
+                });
+            }
+        }
+    }
+
+    /// Tells the server what was applied.
+    fn answer(&mut self, clock: Clock) {
+        if std::mem::take(&mut self.unanswered)
+            && let Some(message) = self.view.acknowledgement()
+        {
+            // The next one says the same and more.
+            let _ = self.net.send(STATE, &message, clock.transport());
+        }
+    }
+}

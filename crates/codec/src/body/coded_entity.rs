@@ -1,0 +1,91 @@
+//! The entities of a body, and what they are predicted from.
+
+use super::PastBuffers;
+use crate::{
+    entity::CodedEntity,
+    history::Window,
+    past::{Past, follow_contract},
+    population::Entity,
+    predict::{Plan, Samples},
+    shared_model::{EntityKey, EntityStates, Head, Rows},
+};
+
+pub(super) fn coded_entity<'a>(
+    entity_states: &EntityStates,
+    id: u32,
+    entity: &'a Entity,
+) -> CodedEntity<'a> {
+    let Head { class, level, .. } = entity.head;
+    CodedEntity {
+        id,
+        class,
+        level,
+        woken: false,
+        behind: entity_states.folds_since_surprise(&entity.head),
+        states: &entity.fields,
+    }
+}
+
+/// An entity that was at rest.
+pub(super) fn resting_entity(entity_states: &EntityStates, id: u32) -> CodedEntity<'static> {
+    let status = entity_states.population.status(id);
+    CodedEntity {
+        id,
+        class: status.class,
+        level: status.level,
+        woken: true,
+        behind: 0,
+        states: &[],
+    }
+}
+
+/// What an active entity is predicted from, and its newest row if that was at hand.
+#[inline]
+pub(super) fn past<'a, 's: 'a>(
+    entity_states: &'a EntityStates,
+    (id, head): (u32, &Head),
+    side: &'s (impl Rows + ?Sized),
+    (samples, plan): (&Samples, &'a Plan),
+    buffers: &'a mut PastBuffers,
+    window: &mut Window<'s>,
+) -> Option<(Past<'a>, Option<&'a [i64]>)> {
+    let class = &entity_states.layout.classes[usize::from(head.class)];
+    let key = EntityKey {
+        id,
+        class: head.class,
+    };
+    let views = side.rows(key, samples, head.level, &mut buffers.rows, window)?;
+    let mut past = Past {
+        class,
+        plan,
+        rows: views.rows,
+        contract: &[],
+        kept: &[],
+    };
+    if class.has_contract
+        && let Some(contract) =
+            &entity_states.layout.schema.classes[usize::from(head.class)].contract
+    {
+        let newest = past.newest();
+        follow_contract(contract, class, newest, plan.ahead, &mut buffers.contract);
+        past.contract = &buffers.contract;
+    }
+    Some((past, views.present))
+}
+
+/// The past of an entity at rest: it held one row.
+pub(super) fn rest_past<'a>(
+    entity_states: &'a EntityStates,
+    id: u32,
+    side: &'a dyn Rows,
+    buffers: &'a mut PastBuffers,
+) -> Option<Past<'a>> {
+    let class = entity_states.population.status(id).class;
+    let class = &entity_states.layout.classes[usize::from(class)];
+    let row = entity_states.rest_row(id, side, &mut buffers.rows[0])?;
+    let mut past = Past::resting(class, row);
+    if let Some(rest) = entity_states.rest_rows.get(&id) {
+        past.kept = rest.contents();
+    }
+    Some(past)
+}

@@ -1,0 +1,345 @@
+//! Who the receiver knows by which number, what is still to be told, and what the sender sees.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    vec::Vec,
+};
+use core::num::NonZeroU32;
+
+use prescient_schema::{Content, Field, Level};
+
+use crate::{
+    body::Truth,
+    history::{Archive, Window},
+    layout::Layout,
+    log::Log,
+    predict::{ROWS, Samples},
+    queue::Queue,
+    shared_model::{EntityKey, Rows, Views},
+    slot_map::SlotMap,
+    units::{Sequence, Slot, Tick, Weight},
+    visibility_history::VisibilityHistory,
+};
+
+/// Who the receiver knows by which number, and what is still to be told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownEntities {
+    /// One more than the id of each visible entity.
+    ids: SlotMap<NonZeroU32>,
+    /// The entity of each id, or [`NO_SLOT`].
+    slots: Vec<Slot>,
+    pub levels: Vec<u8>,
+    pub weights: Vec<Weight>,
+    /// Ids whose level may not be the one that both ends know them at.
+    pub releveled: BTreeSet<u32>,
+    /// The last packet that covered each id.
+    pub sent: Vec<Sequence>,
+    /// Visible but not yet confirmed.
+    pub waiting: Queue,
+    /// Sent but no longer visible. Every packet says so, and the number is not used again, until
+    /// one that said so is known to be applied and the model has forgotten it.
+    pub tombstones: BTreeMap<u32, Tombstone>,
+    /// Known to nobody, but perhaps still named by a reference that was sent up to a packet.
+    pub retired_ids: BTreeMap<u32, Sequence>,
+    pub free: BTreeSet<u32>,
+    /// At rest for the receiver, but not in truth; with the last packet that said so.
+    pub dirty: BTreeMap<u32, Sequence>,
+    /// What references mean to the receiver, if the schema has any.
+    pub visibility_history: VisibilityHistory,
+    /// The newest packet covering each id (if the schema has references), and the newest full one,
+    /// that are known to be applied.
+    pub confirmed: Vec<Sequence>,
+    pub last_full: Sequence,
+}
+
+/// An entity that is no longer visible.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tombstone {
+    /// The last packet that did not say so.
+    pub since: Sequence,
+    /// A later one is known to be applied.
+    pub sent: bool,
+}
+
+impl KnownEntities {
+    /// The number of an entity.
+    #[inline]
+    pub fn id(&self, slot: Slot) -> Option<u32> {
+        self.ids.get(slot).map(|next| next.get() - 1)
+    }
+
+    /// The entity that has a number.
+    #[inline]
+    pub fn slot(&self, id: u32) -> Option<Slot> {
+        let slot = self.slots.get(id as usize).copied();
+        slot.filter(|slot| *slot != NO_SLOT)
+    }
+
+    /// An entity is no longer visible; returns the number that it had.
+    pub fn dismiss(&mut self, slot: Slot) -> Option<u32> {
+        let id = self.ids.remove(slot)?.get() - 1;
+        self.slots[id as usize] = NO_SLOT;
+        Some(id)
+    }
+
+    pub fn admit(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
+        if let Some(id) = self.id(slot) {
+            return id;
+        }
+        let id = self.free.pop_first().unwrap_or(self.slots.len() as u32);
+        if self.slots.len() <= id as usize {
+            self.slots.resize(id as usize + 1, NO_SLOT);
+            self.levels.resize(id as usize + 1, 0);
+            self.weights.resize(id as usize + 1, Weight::default());
+            self.sent.resize(id as usize + 1, Sequence(0));
+        }
+        if has_references {
+            let len = self.slots.len();
+            self.confirmed.resize(len, Sequence(0));
+            self.confirmed[id as usize] = Sequence(0);
+        }
+        self.ids.insert(slot, NonZeroU32::MIN.saturating_add(id));
+        self.slots[id as usize] = slot;
+        self.levels[id as usize] = 0;
+        self.weights[id as usize] = Weight::default();
+        self.sent[id as usize] = Sequence(0);
+        self.waiting.push(id, since, Weight::default());
+        id
+    }
+
+    /// How much an entity's waiting counts from now on.
+    pub fn weigh(&mut self, id: u32, weight: Weight) {
+        let before = core::mem::replace(&mut self.weights[id as usize], weight);
+        self.waiting.reweigh(id, before, weight);
+    }
+
+    /// A packet is on its way.
+    pub fn note_sent(&mut self, log: &Log) {
+        for &id in &log.covered {
+            self.sent[id as usize] = log.sequence;
+            if let Some(told) = self.dirty.get_mut(&id) {
+                *told = log.sequence;
+            }
+        }
+        for &(id, _) in &log.spawns {
+            self.waiting.note_sent(id, self.weights[id as usize]);
+        }
+    }
+
+    /// A packet taught nothing: who was last heard of in it has to appear in another.
+    pub fn note_unheard(&mut self, log: &Log) {
+        for &(id, _) in &log.spawns {
+            if self.sent[id as usize] == log.sequence {
+                self.waiting.note_lost(id, self.weights[id as usize]);
+            }
+        }
+    }
+
+    /// A packet is known to be applied.
+    pub fn note_applied(&mut self, log: &Log) {
+        if log.full {
+            self.last_full = self.last_full.max(log.sequence);
+        }
+        for &id in &log.covered {
+            if let Some(confirmed) = self.confirmed.get_mut(id as usize) {
+                *confirmed = log.sequence.max(*confirmed);
+            }
+        }
+    }
+
+    /// Gives back numbers that nobody can name any more.
+    pub fn release(&mut self, has_references: bool, active: &[u32]) {
+        if self.retired_ids.is_empty() {
+            return;
+        }
+        let oldest = match has_references {
+            true => self.oldest_word(active),
+            false => Sequence(u32::MAX),
+        };
+        self.retired_ids.retain(|&id, &mut since| {
+            let named = since >= oldest;
+            if !named {
+                self.sent[id as usize] = Sequence(0);
+                self.free.insert(id);
+            }
+            named
+        });
+    }
+
+    /// All that the receiver shows was said, or confirmed, by this packet or a later one.
+    fn oldest_word(&self, active: &[u32]) -> Sequence {
+        let untold = self
+            .tombstones
+            .iter()
+            .filter(|(_, tombstone)| !tombstone.sent);
+        let shown = active.iter().chain(self.dirty.keys());
+        let shown = shown.chain(untold.map(|(id, _)| id)).copied();
+        let shown = shown.chain(self.waiting.ids());
+        let sent = shown.filter(|&id| self.sent[id as usize] > Sequence(0));
+        let oldest = sent.map(|id| self.confirmed[id as usize]).min();
+        oldest.map_or(Sequence(u32::MAX), |oldest| oldest.max(self.last_full))
+    }
+
+    /// Nothing is confirmed any more.
+    pub fn restart(&mut self, now: Tick) {
+        self.dirty.clear();
+        for (id, slot) in self.slots.iter().enumerate() {
+            if *slot != NO_SLOT {
+                self.waiting.push(id as u32, now, self.weights[id]);
+                if self.levels[id] != 0 {
+                    self.releveled.insert(id as u32);
+                }
+            }
+        }
+    }
+}
+
+/// What the encoder sees of the world: its receiver's numbers over the shared archive.
+pub(crate) struct ReceiverView<'a> {
+    pub archive: &'a Archive,
+    pub known_entities: &'a KnownEntities,
+    pub layout: &'a Layout,
+}
+
+impl ReceiverView<'_> {
+    #[inline]
+    pub fn slot(&self, id: u32) -> Option<Slot> {
+        self.known_entities.slot(id)
+    }
+
+    /// A row as its receiver was told it at a tick: at the precision that it holds, and with its
+    /// own numbers for what it could see.
+    #[inline]
+    pub fn as_sent<'a>(
+        &self,
+        class: u16,
+        row: &'a [i64],
+        level: u8,
+        tick: Tick,
+        buffer: &'a mut Vec<i64>,
+    ) -> &'a [i64] {
+        if level == 0 && !self.layout.has_references {
+            return row;
+        }
+        let class = usize::from(class);
+        let references = &self.layout.classes[class].references;
+        if level == 0 && references.is_empty() {
+            return row;
+        }
+        buffer.clear();
+        buffer.extend_from_slice(row);
+        quantise(buffer, &self.layout.schema.classes[class].fields, level);
+        for &field in references {
+            let cell = &mut buffer[usize::from(field)];
+            *cell = self
+                .known_entities
+                .visibility_history
+                .translate(*cell, tick);
+        }
+        buffer
+    }
+}
+
+impl Rows for ReceiverView<'_> {
+    #[inline]
+    fn row<'a>(
+        &'a self,
+        EntityKey { id, class }: EntityKey,
+        tick: Tick,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        let row = self.archive.row_of(self.slot(id)?, class, tick)?;
+        Some(self.as_sent(class, row, level, tick, buffer))
+    }
+
+    #[inline]
+    fn rows<'a, 's: 'a>(
+        &'s self,
+        EntityKey { id, class }: EntityKey,
+        samples: &Samples,
+        level: u8,
+        buffers: &'a mut [Vec<i64>; ROWS],
+        window: &mut Window<'s>,
+    ) -> Option<Views<'a>> {
+        let slot = self.slot(id)?;
+        let mut views: Views<'a> = self.archive.rows((slot, class), samples, window)?;
+        if level != 0 || self.layout.has_references {
+            let rows = views.rows.iter_mut().zip(&samples.ticks);
+            for ((row, &tick), buffer) in rows.zip(buffers) {
+                *row = self.as_sent(class, row, level, tick, buffer);
+            }
+            views.present = None;
+        }
+        Some(views)
+    }
+
+    fn frame(&self, tick: Tick) -> u32 {
+        self.archive.frame_number(tick)
+    }
+
+    #[inline]
+    fn latest<'a>(
+        &'a self,
+        EntityKey { id, class }: EntityKey,
+        level: u8,
+        buffer: &'a mut Vec<i64>,
+    ) -> Option<&'a [i64]> {
+        let row = self.archive.latest_of(self.slot(id)?, class)?;
+        let now = self.archive.newest()?;
+        Some(self.as_sent(class, row, level, now, buffer))
+    }
+
+    fn changed_after(&self, id: u32, tick: Tick) -> bool {
+        self.slot(id)
+            .and_then(|slot| self.archive.last_changed(slot))
+            .is_some_and(|changed| changed > tick)
+            || self
+                .known_entities
+                .visibility_history
+                .stirred_after(id, tick)
+    }
+
+    fn content(&self, cell: i64) -> Option<&Arc<Content>> {
+        self.archive.shared_content(cell)
+    }
+}
+
+impl Truth for ReceiverView<'_> {
+    #[inline]
+    fn level(&self, id: u32) -> u8 {
+        self.known_entities
+            .levels
+            .get(id as usize)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    #[inline]
+    fn glance<'s>(
+        &'s self,
+        EntityKey { id, class }: EntityKey,
+        samples: &Samples,
+        window: &mut Window<'s>,
+    ) -> Option<[&'s [i64]; 3]> {
+        if self.layout.has_references {
+            return None;
+        }
+        let slot = self.slot(id)?;
+        let at = self.archive.glance((slot, class), samples, window)?;
+        window.newest(at)
+    }
+}
+
+pub(crate) fn quantise(row: &mut [i64], fields: &[Field], level: u8) {
+    let Some(level) = Level::new(level).filter(|level| *level != Level::EXACT) else {
+        return;
+    };
+    for (value, field) in row.iter_mut().zip(fields) {
+        *value = field.at_level(level, *value);
+    }
+}
+
+/// Stands for no entity; archives end long before it.
+const NO_SLOT: Slot = Slot(u32::MAX);

@@ -1,0 +1,175 @@
+//! The way back to the last commit.
+
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
+
+use crate::{
+    kept::KeptRow,
+    model::{context_model::ContextMark, repeats::Repeats},
+    population::{Entity, EntityStatus},
+    predict::Costs,
+    units::{Sequence, Tick},
+};
+
+use super::{FieldState, Head, SharedModel};
+
+/// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journal {
+    /// Whether there may be a way back.
+    pub(super) kept: bool,
+    /// Where the context model was at the last commit, once something was folded after it.
+    pub(super) start: Option<ContextMark>,
+    pub(super) steps: Vec<Undo>,
+    /// What [`Undo::Head`] goes back to.
+    pub(super) heads: Vec<Head>,
+    /// What [`Undo::FieldStates`] goes back to, one entity after the other.
+    pub(super) fields: Vec<FieldState>,
+    /// What [`Undo::Repeats`] goes back to.
+    pub(super) repeats: Vec<Repeats>,
+    /// What [`Undo::Ranking`] goes back to.
+    pub(super) rankings: Vec<u32>,
+}
+
+impl Journal {
+    #[inline]
+    pub(super) fn note(&mut self, step: impl FnOnce() -> Undo) {
+        if self.kept {
+            self.steps.push(step());
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Undo {
+    Fold {
+        oldest: Option<Tick>,
+        last_partial: u32,
+    },
+    Head {
+        id: u32,
+    },
+    Level {
+        id: u32,
+        old: u8,
+    },
+    EntityStatus {
+        id: u32,
+        len: usize,
+        old: EntityStatus,
+        record: Option<Box<Entity>>,
+    },
+    FieldStates {
+        id: u32,
+    },
+    Activated {
+        at: usize,
+    },
+    Deactivated {
+        at: usize,
+        id: u32,
+    },
+    Releveled {
+        old: Vec<(u32, Sequence)>,
+    },
+    RestRow {
+        id: u32,
+        old: Option<KeptRow>,
+    },
+    Ranking {
+        class: u16,
+    },
+    ClassCosts {
+        place: (u16, u16),
+        old: Costs,
+    },
+    Repeats {
+        place: (u16, u16),
+    },
+    Reference {
+        class: u16,
+        old: Option<Arc<KeptRow>>,
+    },
+}
+
+impl SharedModel {
+    pub(super) fn take_back(&mut self, step: Undo) {
+        match step {
+            Undo::Fold {
+                oldest,
+                last_partial,
+            } => {
+                self.entity_states.folds.pop();
+                if let Some(tick) = oldest {
+                    self.entity_states.folds.insert(0, tick);
+                }
+                self.entity_states.fold_count -= 1;
+                self.entity_states.last_partial = last_partial;
+            }
+            Undo::Head { id } => {
+                let old = self.journal.heads.pop();
+                if let (Some(entity), Some(old)) =
+                    (self.entity_states.population.active_mut(id), old)
+                {
+                    entity.head = old;
+                }
+            }
+            Undo::Level { id, old } => {
+                self.entity_states.population.set_level(id, old);
+            }
+            Undo::EntityStatus {
+                id,
+                len,
+                old,
+                record,
+            } => {
+                self.entity_states
+                    .population
+                    .put(id, old, record.map(|record| *record));
+                self.entity_states.population.truncate(len);
+            }
+            Undo::FieldStates { id } => {
+                let Some(entity) = self.entity_states.population.active_mut(id) else {
+                    return;
+                };
+                let states = &mut entity.fields;
+                let start = self.journal.fields.len() - states.len();
+                states.copy_from_slice(&self.journal.fields[start..]);
+                self.journal.fields.truncate(start);
+            }
+            Undo::Activated { at } => {
+                self.entity_states.active.remove(at);
+            }
+            Undo::Deactivated { at, id } => self.entity_states.active.insert(at, id),
+            Undo::Releveled { old } => self.entity_states.releveled = old,
+            Undo::RestRow { id, old } => {
+                match old {
+                    Some(row) => self.entity_states.rest_rows.insert(id, row),
+                    None => self.entity_states.rest_rows.remove(&id),
+                };
+            }
+            Undo::Ranking { class } => {
+                let layout = &self.entity_states.layout.classes[usize::from(class)];
+                let ranking = &mut self.entity_states.classes[usize::from(class)].ranking;
+                ranking.restore(layout, &mut self.journal.rankings);
+            }
+            Undo::ClassCosts {
+                place: (class, field),
+                old,
+            } => {
+                self.entity_states.classes[usize::from(class)].fields[usize::from(field)].costs =
+                    old
+            }
+            Undo::Repeats {
+                place: (class, field),
+            } => {
+                if let Some(old) = self.journal.repeats.pop() {
+                    self.entity_states.classes[usize::from(class)].fields[usize::from(field)]
+                        .repeats = old;
+                }
+            }
+            Undo::Reference { class, old } => {
+                self.entity_states.classes[usize::from(class)].reference = old
+            }
+        }
+    }
+}

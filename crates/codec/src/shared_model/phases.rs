@@ -1,0 +1,138 @@
+//! How entities come and go: absent, active, at rest.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::buffer;
+use crate::population::{Entity, EntityStatus, Phase};
+
+use super::{EntityKey, Head, Rows, SharedModel, Undo};
+
+impl SharedModel {
+    pub(super) fn appear(&mut self, id: u32, class: u16) {
+        if self.entity_states.phase(id) != Phase::Absent {
+            // Sent again before the first sending was confirmed: one more covering.
+            return;
+        }
+        let fold = self.entity_states.fold_count;
+        let head = Head {
+            class,
+            level: 0,
+            expects_motion: false,
+            covered: 1,
+            covered_at: fold,
+            surprised: 1,
+            surprised_at: fold,
+            moved_at: fold,
+        };
+        self.start(id, head);
+    }
+
+    /// An entity at rest moves again.
+    pub(super) fn wake(&mut self, id: u32) {
+        let status = self.entity_states.population.status(id);
+        if status.phase != Phase::Resting {
+            return;
+        }
+        let fold = self.entity_states.fold_count;
+        let full_folds = fold - self.entity_states.last_partial;
+        // While it rested, only whole packets vouch for it.
+        let vouched = u64::MAX
+            .checked_shr(64u32.saturating_sub(full_folds))
+            .unwrap_or(0)
+            | 1;
+        let head = Head {
+            class: status.class,
+            level: status.level,
+            expects_motion: false,
+            covered: vouched,
+            covered_at: fold,
+            surprised: 0,
+            surprised_at: fold,
+            moved_at: fold,
+        };
+        self.start(id, head);
+        self.drop_rest_row(id);
+    }
+
+    /// Makes an entity active.
+    fn start(&mut self, id: u32, mut head: Head) {
+        let fields = self.entity_states.fresh_fields(head.class);
+        head.expects_motion = self.entity_states.expects_motion(head.class, &fields);
+        let status = EntityStatus::new(Phase::Active, head.class, head.level);
+        self.put(id, status, Some(Entity { head, fields }));
+        self.activate(id);
+    }
+
+    fn put(&mut self, id: u32, status: EntityStatus, record: Option<Entity>) {
+        let len = self.entity_states.population.len();
+        let (old, before) = self.entity_states.population.put(id, status, record);
+        if self.journal.kept {
+            let record = before.map(Box::new);
+            self.journal.note(|| Undo::EntityStatus {
+                id,
+                len,
+                old,
+                record,
+            });
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: u32) {
+        match self.entity_states.phase(id) {
+            Phase::Absent => return,
+            Phase::Active => self.deactivate(id),
+            Phase::Resting => self.drop_rest_row(id),
+        }
+        self.put(id, EntityStatus::default(), None);
+    }
+
+    /// Active entities that held still for long go to rest.
+    pub(super) fn sweep(&mut self, rows: &dyn Rows) {
+        let fold = self.entity_states.fold_count;
+        let is_still = |id: u32| {
+            let entity = self.entity_states.population.active(id);
+            entity.is_some_and(|Entity { head, .. }| {
+                fold - head.moved_at >= REST_AFTER
+                    && self.entity_states.folds_covered(head) >= REST_COVERED
+            })
+        };
+        let active = self.entity_states.active.iter().copied();
+        let still: Vec<u32> = active.filter(|&id| is_still(id)).collect();
+        for id in still {
+            self.deactivate(id);
+            let level = self.entity_states.level(id);
+            let class = self.entity_states.population.status(id).class;
+            self.put(id, EntityStatus::new(Phase::Resting, class, level), None);
+            // Covered in the newest fold (see folds_covered), so this tick is known to both.
+            if let Some(&tick) = self.entity_states.folds.last()
+                && rows.changed_after(id, tick)
+            {
+                let mut buffer = Vec::new();
+                if let Some(row) = rows.row(EntityKey { id, class }, tick, level, &mut buffer) {
+                    self.keep_rest_row(id, row, rows);
+                }
+            }
+        }
+        let used = self.entity_states.active.len();
+        buffer::ease(&mut self.entity_states.active, used);
+    }
+
+    fn activate(&mut self, id: u32) {
+        if let Err(at) = self.entity_states.active.binary_search(&id) {
+            self.entity_states.active.insert(at, id);
+            self.journal.note(|| Undo::Activated { at });
+        }
+    }
+
+    fn deactivate(&mut self, id: u32) {
+        if let Ok(at) = self.entity_states.active.binary_search(&id) {
+            self.entity_states.active.remove(at);
+            self.journal.note(|| Undo::Deactivated { at, id });
+        }
+    }
+}
+
+/// An entity rests after this many folds without a change.
+const REST_AFTER: u32 = 48;
+/// … the newest of which must all have covered it.
+const REST_COVERED: u32 = 4;

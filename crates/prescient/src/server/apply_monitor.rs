@@ -1,0 +1,162 @@
+//! Which clients are there and apply nothing.
+//!
+//! A client that is sent state and heard of, but applies none of it, is broken or means harm; after
+//! a while it is closed. Only time counts in which it could have done otherwise: while state was
+//! sent to it, and while the transport did not call it silent. A client behind a link that is down,
+//! or in a process that is stopped, is silent, which has a limit of its own
+//! ([`LinkConfig::timeout`](crate::LinkConfig::timeout)); a server that was stopped has sent nothing.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use prescient_replication::PeerId;
+use prescient_transport::Time;
+
+/// How long each peer has been heard of without applying anything.
+#[derive(Debug, Default)]
+pub(super) struct ApplyMonitor {
+    peers: BTreeMap<PeerId, Wait>,
+}
+
+#[derive(Clone, Debug)]
+struct Wait {
+    /// Packets that wait to be applied, and when another one was last sent.
+    unapplied: Range<u64>,
+    at: Time,
+    /// The time that counts.
+    span: Duration,
+    silent: bool,
+}
+
+impl ApplyMonitor {
+    /// The transport hears nothing of a peer, or does again.
+    pub fn note_silent(&mut self, peer: PeerId, silent: bool, now: Time) {
+        self.wait(peer, now).silent = silent;
+    }
+
+    /// A peer was sent these packets since it applied something; says for how long it has been heard
+    /// of meanwhile.
+    pub fn note_unapplied(&mut self, peer: PeerId, unapplied: Range<u64>, now: Time) -> Duration {
+        let wait = self.wait(peer, now);
+        if unapplied.is_empty() || unapplied.start != wait.unapplied.start {
+            (wait.unapplied, wait.at, wait.span) = (unapplied, now, Duration::ZERO);
+            return Duration::ZERO;
+        }
+        let more = match wait.silent {
+            true => Duration::ZERO,
+            false => now.since(wait.at).min(MAX_PAUSE),
+        };
+        if unapplied.end == wait.unapplied.end {
+            return wait.span + more;
+        }
+        wait.span += more;
+        (wait.unapplied, wait.at) = (unapplied, now);
+        wait.span
+    }
+
+    /// A peer has not even said by which schema it reads, which every tick waits for.
+    pub fn note_unready(&mut self, peer: PeerId, now: Time) -> Duration {
+        let asked = self.wait(peer, now).unapplied.end + 1;
+        self.note_unapplied(peer, 0..asked, now)
+    }
+
+    pub fn forget(&mut self, peer: PeerId) {
+        self.peers.remove(&peer);
+    }
+
+    fn wait(&mut self, peer: PeerId, now: Time) -> &mut Wait {
+        self.peers.entry(peer).or_insert(Wait {
+            unapplied: 0..0,
+            at: now,
+            span: Duration::ZERO,
+            silent: false,
+        })
+    }
+}
+
+/// Between two packets no more than this counts: a server that sends nothing for longer was stopped,
+/// or its world was.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: PeerId = PeerId(7);
+
+    /// A peer that is sent packets at 30 Hz, and looked at after each.
+    #[derive(Default)]
+    struct Watch {
+        apply_monitor: ApplyMonitor,
+        now: Time,
+        unapplied: Range<u64>,
+    }
+
+    impl Watch {
+        /// Sends a packet every tick and says how long nothing was applied in the end.
+        fn send(&mut self, seconds: u64) -> Duration {
+            let ticks = (0..30 * seconds).map(|_| {
+                self.unapplied.end += 1;
+                self.pass(Duration::from_micros(33_333))
+            });
+            ticks.last().unwrap_or_default()
+        }
+
+        fn pass(&mut self, span: Duration) -> Duration {
+            self.now = self.now.after(span);
+            self.look()
+        }
+
+        fn look(&mut self) -> Duration {
+            let (unapplied, now) = (self.unapplied.clone(), self.now);
+            self.apply_monitor.note_unapplied(PEER, unapplied, now)
+        }
+    }
+
+    /// Fails if the time between packets is not added up, or if what was applied does not end it (by
+    /// how many packets wait, and not by which).
+    #[test]
+    fn time_counts_while_packets_are_sent_and_none_is_applied() {
+        let mut watch = Watch::default();
+        let span = watch.send(20);
+        assert!((19..=20).contains(&span.as_secs()), "{span:?}");
+        watch.unapplied.start = watch.unapplied.end;
+        assert_eq!(watch.look(), Duration::ZERO);
+        watch.send(3);
+        // In every tick a packet is applied and another one sent.
+        for _ in 0..1000 {
+            watch.unapplied = watch.unapplied.end..watch.unapplied.end + 1;
+            assert_eq!(watch.pass(Duration::from_millis(33)), Duration::ZERO);
+        }
+    }
+
+    /// Fails if `silent` is not looked at, or stays when the peer is back.
+    #[test]
+    fn time_does_not_count_while_nothing_is_heard() {
+        let mut watch = Watch::default();
+        watch.send(3);
+        watch.apply_monitor.note_silent(PEER, true, watch.now);
+        let span = watch.send(56);
+        assert!(span <= Duration::from_secs(3), "{span:?}");
+        watch.apply_monitor.note_silent(PEER, false, watch.now);
+        let span = watch.send(18);
+        assert!((20..=21).contains(&span.as_secs()), "{span:?}");
+    }
+
+    /// A server that was stopped for a minute, and one whose world was. Fails if
+    /// [`MAX_PAUSE`] is not looked at.
+    #[test]
+    fn time_does_not_count_while_nothing_is_sent() {
+        let mut watch = Watch::default();
+        watch.send(1);
+        let span = watch.pass(Duration::from_secs(60));
+        assert!(span <= Duration::from_secs(6), "{span:?}");
+        for _ in 0..30 {
+            let span = watch.pass(Duration::from_secs(1));
+            assert!(span <= Duration::from_secs(6), "{span:?}");
+        }
+        let span = watch.send(5);
+        assert!(span <= Duration::from_secs(11), "{span:?}");
+    }
+}

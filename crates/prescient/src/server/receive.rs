@@ -1,0 +1,159 @@
+//! What a server makes of what arrives.
+
+use prescient_replication::{FromClient, PeerError, PeerId};
+use prescient_transport::{ClientId, CloseReason, Input, Received};
+
+use crate::protocol::ANSWERS;
+use crate::server::{Server, ServerEvent};
+use crate::watch;
+
+impl Server {
+    pub(super) fn handle(&mut self, event: prescient_transport::ServerEvent) {
+        use prescient_transport::ServerEvent as Net;
+        watch::span!("handle");
+        match event {
+            Net::Connected {
+                connection,
+                client,
+                data,
+                ..
+            } => self.welcome(PeerId(connection.0), client, data),
+            Net::Received {
+                connection,
+                received: Received::Message { message, .. },
+            } => self.handle_message(PeerId(connection.0), &message),
+            Net::Received {
+                connection,
+                received: Received::Input { input, .. },
+            } => self.handle_input(PeerId(connection.0), input),
+            Net::Silent { connection } => {
+                let (peer, now) = (PeerId(connection.0), self.carrier.now());
+                self.apply_monitor.note_silent(peer, true, now);
+                self.events.push(ServerEvent::Silent(peer));
+            }
+            Net::Resumed { connection } => {
+                let (peer, now) = (PeerId(connection.0), self.carrier.now());
+                self.apply_monitor.note_silent(peer, false, now);
+                // Who is not there is about to be forgotten.
+                let _ = self.worlds.world_of_mut(peer).resume(peer);
+                self.events.push(ServerEvent::Resumed(peer));
+            }
+            Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
+            _ => {}
+        }
+    }
+
+    pub(super) fn handle_message(&mut self, peer: PeerId, message: &[u8]) {
+        if self.refused.contains(&peer) {
+            return;
+        }
+        let handled = self.worlds.world_of_mut(peer).handle(peer, message);
+        if self.arriving.contains_key(&peer) {
+            // Who waits at the door does not wait for the next tick.
+            self.send_messages(peer);
+        }
+        if let Some(message) = self.worlds.world_of_mut(peer).acknowledgement(peer) {
+            // The next one says the same and more.
+            let _ = self.carrier.send(peer, ANSWERS, &message);
+        }
+        match handled {
+            Ok(FromClient::Event { about, payload }) => {
+                let bytes = payload.len();
+                let client_event = ServerEvent::Event {
+                    peer,
+                    about,
+                    payload,
+                };
+                self.push_from_client(peer, bytes, client_event);
+            }
+            Ok(FromClient::Greeted) => {
+                if let Some((client, data)) = self.arriving.remove(&peer) {
+                    watch::event!("joined", peer, client = client.0);
+                    watch::count!("prescient_joined", 1);
+                    let joined = ServerEvent::Joined { peer, client, data };
+                    self.events.push(joined);
+                }
+            }
+            Ok(FromClient::AuditReport { differences, last }) => {
+                let name = |name: &String| name.len();
+                let bytes = differences.iter().map(|wrong| {
+                    let names = name(&wrong.class) + wrong.field.as_ref().map_or(0, name);
+                    size_of_val(wrong) + names
+                });
+                let bytes = bytes.sum();
+                let client_event = ServerEvent::AuditReport {
+                    peer,
+                    differences,
+                    last,
+                };
+                self.push_from_client(peer, bytes, client_event);
+            }
+            Err(PeerError::Schema(differences)) => {
+                if let Some(&(client, _)) = self.arriving.get(&peer) {
+                    let event = ServerEvent::OtherSchema {
+                        client,
+                        differences,
+                    };
+                    self.events.push(event);
+                }
+                self.refused.insert(peer);
+                self.close(peer, CloseReason::Violation);
+            }
+            Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
+            Err(error) => self.refuse(peer, &error),
+        }
+    }
+
+    fn handle_input(&mut self, peer: PeerId, input: Input) {
+        if self.refused.contains(&peer) {
+            return;
+        }
+        // A client is told that it joined before it may say anything.
+        if self.arriving.contains_key(&peer) {
+            return self.refuse(peer, &"an input before its greeting");
+        }
+        let world_server = self.worlds.world_of_mut(peer);
+        if world_server.set_keys(peer, input.keys_down.bits()).is_ok() {
+            let bytes = input.fields.len();
+            self.push_from_client(peer, bytes, ServerEvent::Input { peer, input });
+        }
+    }
+
+    /// Adds something that a client said to what waits to be polled.
+    fn push_from_client(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) {
+        if self.events.push_from_client(peer, bytes, event) {
+            self.carrier.pause(peer, true);
+        }
+    }
+
+    /// Throws out whoever breaks the rules.
+    fn refuse(&mut self, peer: PeerId, error: &dyn std::fmt::Display) {
+        watch::event!("refused", peer, error = error);
+        watch::count!("prescient_refused", 1);
+        self.refused.insert(peer);
+        self.close(peer, CloseReason::Violation);
+    }
+
+    pub(super) fn close(&mut self, peer: PeerId, reason: CloseReason) {
+        self.carrier.close(peer, reason);
+    }
+
+    pub(super) fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
+        self.worlds.arrive(peer);
+        self.arriving.insert(peer, (client, data));
+    }
+
+    fn forget(&mut self, peer: PeerId, reason: CloseReason) {
+        self.meters.forget(self.worlds.world_of(peer), peer);
+        self.worlds.leave(peer);
+        self.refused.remove(&peer);
+        self.backlogs.remove(&peer);
+        self.apply_monitor.forget(peer);
+        // Who never joined does not leave.
+        if self.arriving.remove(&peer).is_none() {
+            watch::event!("left", peer, reason = reason);
+            watch::count!("prescient_left", 1);
+            self.events.push(ServerEvent::Left { peer, reason });
+        }
+    }
+}

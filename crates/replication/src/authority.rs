@@ -1,0 +1,189 @@
+//! Objects that a client is in charge of: what it reports is what everybody sees.
+//!
+//! The server stays the one that says who is in charge, and it relays: what a client reports of an
+//! object becomes part of the next tick. References in it can only be to what the client is shown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prescient_codec::history::Archive;
+use prescient_codec::{Config, DecodeError, Decoder, NetEntityId, Slot, Tick};
+use prescient_schema::{EntityRef, Field, FieldKind, Library, Parcel, Schema};
+
+use crate::entity_types::EntityTypes;
+use crate::server::PeerId;
+use crate::world::{Serial, Touched, World, WorldError, WorldStep};
+
+impl WorldStep<'_> {
+    /// A client is in charge of an object from now on, or nobody but the server is. It is shown
+    /// the object, whatever the policy says. When it leaves, nobody is in charge.
+    pub fn grant_authority(&mut self, entity: EntityRef, peer: PeerId) -> Result<(), WorldError> {
+        self.set_authority(entity, Some(peer))
+    }
+
+    /// Nobody but the server has authority over an entity from now on.
+    pub fn revoke_authority(&mut self, entity: EntityRef) -> Result<(), WorldError> {
+        self.set_authority(entity, None)
+    }
+
+    fn set_authority(
+        &mut self,
+        entity: EntityRef,
+        authority: Option<PeerId>,
+    ) -> Result<(), WorldError> {
+        let serial = self.find(entity)?;
+        let with_authority = &mut self.entities.with_authority;
+        match authority {
+            Some(_) => with_authority.insert(serial),
+            None => with_authority.remove(&serial),
+        };
+        if let Some(record) = self.entities.records.get_mut(serial) {
+            record.authority = authority;
+            self.entities.touched.push(Touched::Here(serial));
+        }
+        Ok(())
+    }
+}
+
+/// The classes by which a client reports, on both ends alike: those of a world, where references
+/// are numbers, and the last columns say which object it is: numbers are used again, so they have the
+/// tick with it at which the client first said something of it.
+pub(crate) fn report_schema(schema: &Schema, entity_types: &EntityTypes) -> Schema {
+    let mut schema = schema.clone();
+    for (number, class) in (0..).zip(&mut schema.classes) {
+        if entity_types.of_class(number).1 > 0 {
+            class.fields.pop();
+        }
+        for field in &mut class.fields {
+            if matches!(field.kind, FieldKind::Reference { .. }) {
+                field.kind = ENTITY_ID;
+            }
+        }
+        class.contract = None;
+        class.fields.push(Field::new("entity", ENTITY_ID));
+        class.fields.push(Field::new("since", ENTITY_ID));
+    }
+    schema
+}
+
+/// A number of an object, or one more than that.
+const ENTITY_ID: FieldKind = FieldKind::Int {
+    bits: 33,
+    signed: false,
+};
+
+/// What a client refers to is what it shows now; its messages come in order.
+const NOW: Tick = Tick(u32::MAX);
+
+type Find<'a> = dyn Fn(NetEntityId, Tick) -> Option<Slot> + 'a;
+
+/// What one client reported.
+pub(crate) struct AuthorityReports {
+    decoder: Decoder,
+    /// What is to become of objects in the next tick, by table.
+    pending: BTreeMap<(Serial, u8), Parcel>,
+    /// Something arrived that was not acknowledged.
+    pub unanswered: bool,
+    /// The most entities that the client could ever report by: numbers that it used then are given
+    /// back only once it knows that we know.
+    max_entities: usize,
+}
+
+impl AuthorityReports {
+    pub fn new(world: &World, config: Config) -> Self {
+        let schema = report_schema(world.archive().schema(), world.entity_types());
+        Self {
+            decoder: Decoder::new(Arc::new(schema), config),
+            pending: BTreeMap::new(),
+            unanswered: false,
+            max_entities: 0,
+        }
+    }
+
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Takes a packet of a client that reports by `max_entities` entities; `find` says which entity the client
+    /// called by a number when it showed a tick.
+    pub fn take(
+        &mut self,
+        packet: &[u8],
+        max_entities: usize,
+        world: &World,
+        peer: PeerId,
+        find: &Find<'_>,
+    ) -> Result<(), DecodeError> {
+        self.unanswered = true;
+        self.max_entities = self.max_entities.max(max_entities);
+        self.decoder.set_max_entities(self.max_entities);
+        let applied = self.decoder.decode(packet)?;
+        let shown = self.decoder.world();
+        let Some(changes) = shown.changes(applied.tick) else {
+            return Ok(());
+        };
+        for &slot in changes.spawned.iter().chain(&changes.changed) {
+            let Some((serial, table)) = target(shown, slot, world, peer, find) else {
+                continue;
+            };
+            if let Some(parcel) = parcel(shown, slot, world, find) {
+                self.pending.insert((serial, table), parcel);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many entities the client reports.
+    pub fn len(&self) -> usize {
+        self.decoder.world().living_slots().count()
+    }
+
+    /// Makes what was reported part of a tick that has just begun.
+    pub fn apply(&mut self, step: &mut WorldStep<'_>) {
+        for ((serial, table), parcel) in std::mem::take(&mut self.pending) {
+            // What does not fit its type stays as it was.
+            let _ = step.set_table(serial, usize::from(table), &parcel);
+        }
+    }
+}
+
+/// Which object and table a reported entity stands for, if the client is in charge of it.
+fn target(
+    shown: &Archive,
+    slot: Slot,
+    world: &World,
+    peer: PeerId,
+    find: &Find<'_>,
+) -> Option<(Serial, u8)> {
+    let (entity_type, table) = world.entity_types().of_class(shown.class(slot)?);
+    let &[.., id, since] = shown.latest(slot)? else {
+        return None;
+    };
+    let id = NetEntityId(u32::try_from(id).ok()?);
+    let slot = find(id, Tick(u32::try_from(since).ok()?))?;
+    let record = world.record(world.archive().reference(slot)?)?;
+    (record.authority == Some(peer) && record.entity_type == entity_type)
+        .then_some((record.serial, table))
+}
+
+/// A reported row as the world has it, without the column that the world adds itself.
+fn parcel(shown: &Archive, slot: Slot, world: &World, find: &Find<'_>) -> Option<Parcel> {
+    let class = usize::from(shown.class(slot)?);
+    let row = shown.latest(slot)?;
+    let fields = &world.archive().schema().classes[class].fields;
+    let mut parcel = Parcel::default();
+    for (&cell, field) in row[..row.len() - 2].iter().zip(fields) {
+        parcel.row.push(match field.kind {
+            FieldKind::Reference { .. } => {
+                let id = cell.checked_sub(1).and_then(|id| u32::try_from(id).ok());
+                let to = id.and_then(|id| world.archive().reference(find(NetEntityId(id), NOW)?));
+                to.unwrap_or(EntityRef::NONE).cell()
+            }
+            _ => cell,
+        });
+        if field.kind.container().is_some() && cell != 0 {
+            parcel.contents.push(shown.content(cell)?.clone());
+        }
+    }
+    Some(parcel)
+}

@@ -1,0 +1,195 @@
+//! What a client says about the objects that it is in charge of.
+//!
+//! The same codec as from the server, the other way: a small world of its own that holds one
+//! entity per table of each such object, with a column that says which object it stands for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prescient_codec::history::Archive;
+use prescient_codec::{Ack, AckError, Config, Encoder, HISTORY, Slot, Tick};
+use prescient_schema::{Declaration, EntityRef, FieldKind, Parcel, State};
+use thiserror::Error;
+
+use super::EntityHandle;
+use super::shown_world::ShownWorld;
+use crate::authority;
+
+/// Why an object did not become like that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SetError {
+    /// The client is not in charge of it, or no longer, or it is gone.
+    #[error("this client is not in charge of the object; the server has to grant it first")]
+    NoAuthority,
+    /// The object is of another type.
+    #[error("the object is no `{0}`")]
+    WrongType(&'static str),
+    /// Values can only be reported by the server's own schema.
+    #[error("the server has another schema, by which this client can only read")]
+    OtherSchema,
+}
+
+pub(super) struct AuthorityReporter {
+    archive: Archive,
+    encoder: Encoder,
+    authored: BTreeMap<EntityHandle, AuthoredEntity>,
+    /// Entities of objects that we are no longer in charge of.
+    ended: Vec<Slot>,
+}
+
+/// An object that we are in charge of.
+#[derive(Default)]
+struct AuthoredEntity {
+    /// What it was last said to be like, by table; empty before that.
+    latest: Vec<Parcel>,
+    is_new: bool,
+    /// The entities that stand for it, once something was reported.
+    slots: Vec<Slot>,
+    /// The tick that was shown when we became in charge of it.
+    since: Tick,
+}
+
+impl AuthorityReporter {
+    pub fn new(shown_world: &ShownWorld, config: Config) -> Self {
+        let schema = authority::report_schema(
+            shown_world.decoder.world().schema(),
+            shown_world.entity_types(),
+        );
+        let schema = Arc::new(schema);
+        Self {
+            archive: Archive::new(schema.clone(), HISTORY),
+            encoder: Encoder::new(schema, config),
+            authored: BTreeMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    pub fn set_authority(&mut self, entity: EntityHandle, granted: bool, since: Tick) {
+        if granted {
+            self.authored.entry(entity).or_default().since = since;
+        } else {
+            self.end(entity);
+        }
+    }
+
+    pub fn has_authority(&self, entity: EntityHandle) -> bool {
+        self.authored.contains_key(&entity)
+    }
+
+    /// What an object was last said to be like.
+    pub fn latest(&self, entity: EntityHandle, table: u8) -> Option<&Parcel> {
+        self.authored.get(&entity)?.latest.get(usize::from(table))
+    }
+
+    pub fn set<T: State>(
+        &mut self,
+        entity: EntityHandle,
+        value: &T,
+        shown_world: &ShownWorld,
+    ) -> Result<(), SetError> {
+        let shown = shown_world.entry(entity).ok_or(SetError::NoAuthority)?;
+        let reported_entity = self.authored.get_mut(&entity);
+        let reported_entity = reported_entity.ok_or(SetError::NoAuthority)?;
+        let is_of = shown_world.entity_types().find(T::NAME) == Some(shown.entity_type);
+        if !is_of || shown_world.entity_types().tables(shown.entity_type).len() != T::TABLES.len() {
+            return Err(SetError::WrongType(T::NAME));
+        }
+        reported_entity
+            .latest
+            .resize_with(T::TABLES.len(), Parcel::default);
+        for (parcel, table) in reported_entity.latest.iter_mut().zip(T::TABLES) {
+            parcel.row.clear();
+            parcel.contents.clear();
+            value.write(&Declaration::PLAIN, table, parcel);
+        }
+        reported_entity.is_new = true;
+        Ok(())
+    }
+
+    /// A packet about everything, if there is anything.
+    pub fn report(&mut self, shown_world: &ShownWorld, budget: Option<usize>) -> Option<Vec<u8>> {
+        let gone = |entity: &&EntityHandle| shown_world.entry(**entity).is_none();
+        let gone: Vec<_> = self.authored.keys().filter(gone).copied().collect();
+        gone.into_iter().for_each(|entity| self.end(entity));
+        let is_set = |reported_entity: &AuthoredEntity| !reported_entity.latest.is_empty();
+        if !self.authored.values().any(is_set) && self.archive.living_slots().next().is_none() {
+            return None;
+        }
+        let tick = self
+            .archive
+            .newest()
+            .map_or(Tick(1), |tick| Tick(tick.0.wrapping_add(1)));
+        let mut capture = self.archive.begin(tick).ok()?;
+        for slot in self.ended.drain(..) {
+            let ended = capture.despawn(slot);
+            debug_assert!(ended.is_ok(), "it was spawned here");
+        }
+        let mut new = Vec::new();
+        for (entity, reported_entity) in &mut self.authored {
+            let Some(shown) = shown_world
+                .entry(*entity)
+                .filter(|_| reported_entity.is_new)
+            else {
+                continue;
+            };
+            reported_entity.is_new = false;
+            let classes = shown_world.entity_types().tables(shown.entity_type);
+            for (table, (&class, parcel)) in classes.iter().zip(&reported_entity.latest).enumerate()
+            {
+                let parcel = report_row(*entity, reported_entity.since, class, parcel, shown_world);
+                match reported_entity.slots.get(table) {
+                    // What does not fit its type is not reported.
+                    Some(&slot) => drop(capture.write_parcel(slot, &parcel)),
+                    None => match capture.spawn_parcel(class, &parcel) {
+                        Ok(slot) => {
+                            reported_entity.slots.push(slot);
+                            new.push(slot);
+                        }
+                        Err(_) => break,
+                    },
+                }
+            }
+        }
+        capture.finish();
+        for slot in new {
+            self.encoder.show(slot, &self.archive);
+        }
+        let budget = budget.map(|bytes| bytes.saturating_sub(1));
+        let packet = self.encoder.encode(&self.archive, budget).ok()?;
+        Some(packet.bytes)
+    }
+
+    pub fn acknowledge(&mut self, ack: &Ack) -> Result<(), AckError> {
+        self.encoder.acknowledge(ack, &self.archive)
+    }
+
+    fn end(&mut self, entity: EntityHandle) {
+        if let Some(reported_entity) = self.authored.remove(&entity) {
+            self.ended.extend(reported_entity.slots);
+        }
+    }
+}
+
+/// What is reported of an object: references are numbers that the server knows, and the last columns
+/// say which object it is.
+fn report_row(
+    entity: EntityHandle,
+    since: Tick,
+    class: u16,
+    parcel: &Parcel,
+    shown_world: &ShownWorld,
+) -> Parcel {
+    let mut parcel = parcel.clone();
+    let fields = &shown_world.decoder.world().schema().classes[usize::from(class)].fields;
+    for (cell, field) in parcel.row.iter_mut().zip(fields) {
+        if matches!(field.kind, FieldKind::Reference { .. }) {
+            let to = EntityRef::from_cell(*cell).and_then(EntityRef::index);
+            *cell = to.map_or(0, |id| i64::from(id) + 1);
+        }
+    }
+    parcel
+        .row
+        .extend([i64::from(entity.id), i64::from(since.0)]);
+    parcel
+}

@@ -1,0 +1,62 @@
+//! How a client reads what a server with another schema shows.
+
+use prescient_schema::{Difference, Projection, Schema, State, Tolerance};
+
+use crate::entity_types::EntityTypes;
+
+/// The client's own schema, and how the server's rows become rows of it.
+pub(super) struct SchemaAdapter {
+    pub own: Schema,
+    pub tolerance: Tolerance,
+    /// `None` while both have the same, or are thought to.
+    projection: Option<Projection>,
+}
+
+impl SchemaAdapter {
+    pub fn new(own: Schema, tolerance: Tolerance) -> Self {
+        Self {
+            own,
+            tolerance,
+            projection: None,
+        }
+    }
+
+    /// Reads by the server's schema from now on, or says what prevents it; *here* is the server.
+    pub fn adapt(&mut self, server: &Schema, allows: Tolerance) -> Result<(), Vec<Difference>> {
+        let both = Projection::between((server, allows), (&self.own, self.tolerance))?;
+        self.projection = (!both.is_identity()).then_some(both);
+        Ok(())
+    }
+
+    pub fn is_foreign(&self) -> bool {
+        self.projection.is_some()
+    }
+
+    /// A value from a row of the server's class with this number.
+    pub fn value<T: State>(
+        &self,
+        table: &str,
+        class: u16,
+        row: &[i64],
+        library: &dyn prescient_schema::Library,
+    ) -> Option<T> {
+        let Some(projection) = &self.projection else {
+            return T::from_row_in(table, row, library).ok();
+        };
+        let class = projection.class(class)?;
+        let mut own = vec![0; class.columns.len()];
+        class.apply(row, &mut own);
+        T::from_row_in(table, &own, library).ok()
+    }
+}
+
+/// Which table of which type the server calls by the name of a type's table.
+pub(super) fn table_of<T: State>(
+    entity_types: &EntityTypes,
+    table: &str,
+) -> Option<(crate::entity_types::EntityType, u8)> {
+    match T::TABLES.iter().position(|&name| name == table)? {
+        0 => entity_types.class(T::NAME),
+        _ => entity_types.class(&format!("{}.{table}", T::NAME)),
+    }
+}

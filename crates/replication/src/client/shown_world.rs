@@ -1,0 +1,290 @@
+//! What a client shows, and what changed in it since a program last asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use prescient_codec::{Applied, Config, DecodeError, Decoder, NetEntityId, Slot, Tick};
+use prescient_schema::{EntityRef, Schema};
+
+use super::{Change, EntityHandle};
+use crate::entity_types::{EntityType, EntityTypes};
+
+/// What is shown of one world after the other.
+pub(super) struct ShownWorld {
+    entity_types: EntityTypes,
+    pub decoder: Decoder,
+    /// Everything that is shown, by the number of its first table's entity.
+    shown: BTreeMap<u32, Shown>,
+    /// Whose the entities of further tables are, as far as that is known.
+    table_owners: BTreeMap<u32, u32>,
+    /// The same by whose they are, who may be still to come.
+    owned_tables: BTreeSet<(u32, u32)>,
+    /// Up to which tick everything was shown at last.
+    complete: Option<Tick>,
+    /// The newest tick of which each entity was shown by a packet that did not hold all.
+    covered: Vec<Option<Tick>>,
+    /// How often a number was given to an object, and when it was last taken away in this world.
+    generations: Vec<IdGeneration>,
+    pending: BTreeMap<EntityHandle, Pending>,
+}
+
+pub(super) struct Shown {
+    pub entity: EntityHandle,
+    pub entity_type: EntityType,
+    /// The entity of each table that is shown.
+    pub table_ids: Vec<Option<NetEntityId>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct IdGeneration {
+    count: u32,
+    ended: Option<Tick>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Created,
+    Updated,
+    Removed,
+}
+
+impl ShownWorld {
+    pub fn new(schema: Schema, config: Config) -> Self {
+        let (entity_types, schema) = EntityTypes::of(schema);
+        Self {
+            entity_types,
+            decoder: Decoder::new(Arc::new(schema), config),
+            shown: BTreeMap::new(),
+            table_owners: BTreeMap::new(),
+            owned_tables: BTreeSet::new(),
+            complete: None,
+            covered: Vec::new(),
+            generations: Vec::new(),
+            pending: BTreeMap::new(),
+        }
+    }
+
+    /// Shows another world from now on, coded like this.
+    pub fn restart(&mut self, config: Config) {
+        let tick = self.tick().unwrap_or_default();
+        while let Some((&id, _)) = self.shown.first_key_value() {
+            self.leave(id, tick);
+        }
+        self.table_owners.clear();
+        self.owned_tables.clear();
+        self.complete = None;
+        self.covered.clear();
+        self.generations
+            .iter_mut()
+            .for_each(|generation| generation.ended = None);
+        let schema = self.decoder.world().schema().clone();
+        self.decoder = Decoder::new(schema, config);
+    }
+
+    /// Shows a world of another schema from now on. What was shown is removed.
+    pub fn read_by(&mut self, schema: Schema, config: Config) {
+        self.restart(config);
+        let (entity_types, schema) = EntityTypes::of(schema);
+        self.entity_types = entity_types;
+        self.decoder = Decoder::new(Arc::new(schema), config);
+    }
+
+    pub fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
+        let applied = self.decoder.decode(packet)?;
+        self.follow(applied.tick);
+        self.cover(&applied);
+        Ok(applied.tick)
+    }
+
+    pub fn entity_types(&self) -> &EntityTypes {
+        &self.entity_types
+    }
+
+    pub fn tick(&self) -> Option<Tick> {
+        self.decoder.world().newest()
+    }
+
+    pub fn complete_tick(&self) -> Option<Tick> {
+        self.complete
+    }
+
+    pub fn entities(&self) -> impl Iterator<Item = EntityHandle> {
+        self.shown.values().map(|shown| shown.entity)
+    }
+
+    pub fn entry(&self, entity: EntityHandle) -> Option<&Shown> {
+        let shown = self.shown.get(&entity.id)?;
+        (shown.entity == entity).then_some(shown)
+    }
+
+    /// The object that has a number now.
+    pub fn by_id(&self, id: u32) -> Option<EntityHandle> {
+        self.shown.get(&id).map(|shown| shown.entity)
+    }
+
+    /// The object that had a number at a tick, if it is still shown: a number is given to another
+    /// object only after the first has left here.
+    pub fn at(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
+        let ended = self
+            .generations
+            .get(id.0 as usize)
+            .and_then(|generation| generation.ended);
+        let entity = self.by_id(id.0)?;
+        ended.is_none_or(|ended| ended < tick).then_some(entity)
+    }
+
+    /// The row of an object in a table, without the column that says whose it is.
+    pub fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
+        let row = self.decoder.row(self.table_id(entity, table)?)?;
+        row.get(..row.len() - usize::from(table > 0))
+    }
+
+    /// The tick that a table of an object is shown as of.
+    pub fn tick_of(&self, entity: EntityHandle, table: usize) -> Option<Tick> {
+        self.tick_of_id(self.table_id(entity, table)?)
+    }
+
+    /// The tick that an entity is shown as of.
+    pub fn tick_of_id(&self, id: NetEntityId) -> Option<Tick> {
+        let alone = self.covered.get(id.0 as usize).copied().flatten();
+        alone.max(self.complete)
+    }
+
+    fn table_id(&self, entity: EntityHandle, table: usize) -> Option<NetEntityId> {
+        *self.entry(entity)?.table_ids.get(table)?
+    }
+
+    pub fn poll(&mut self) -> Option<Change> {
+        Some(match self.pending.pop_first()? {
+            (entity, Pending::Created) => Change::Created(entity),
+            (entity, Pending::Updated) => Change::Updated(entity),
+            (entity, Pending::Removed) => Change::Removed(entity),
+        })
+    }
+
+    /// Notes what the packet of a tick changed.
+    fn follow(&mut self, tick: Tick) {
+        let Some(changes) = self.decoder.world().changes(tick).cloned() else {
+            return;
+        };
+        for &Slot(id) in &changes.despawned {
+            self.leave(id, tick);
+        }
+        for &Slot(id) in &changes.spawned {
+            self.enter(id);
+        }
+        for &Slot(id) in changes.changed.iter().chain(&changes.spawned) {
+            self.link_table(id);
+            let owner_id = self.table_owners.get(&id).copied().unwrap_or(id);
+            if let Some(shown) = self.shown.get(&owner_id) {
+                self.pending.entry(shown.entity).or_insert(Pending::Updated);
+            }
+        }
+    }
+
+    /// Notes what is now shown as of the packet's tick.
+    fn cover(&mut self, applied: &Applied) {
+        if applied.full {
+            self.complete = Some(applied.tick);
+            return;
+        }
+        for NetEntityId(id) in self.decoder.covered() {
+            let at = id as usize;
+            if self.covered.len() <= at {
+                self.covered.resize(at + 1, None);
+            }
+            self.covered[at] = Some(applied.tick);
+        }
+    }
+
+    fn enter(&mut self, id: u32) {
+        let Some((entity_type, 0)) = self.class(id) else {
+            return;
+        };
+        let at = id as usize;
+        if self.generations.len() <= at {
+            self.generations.resize(at + 1, IdGeneration::default());
+        }
+        let entity = EntityHandle {
+            id,
+            generation: self.generations[at].count,
+        };
+        self.generations[at].count += 1;
+        let mut table_ids = vec![None; self.entity_types.tables(entity_type).len()];
+        table_ids[0] = Some(NetEntityId(id));
+        let shown = Shown {
+            entity,
+            entity_type,
+            table_ids,
+        };
+        self.shown.insert(id, shown);
+        self.pending.insert(entity, Pending::Created);
+        let tables = self.owned_tables.range((id, 0)..=(id, u32::MAX));
+        let tables: Vec<u32> = tables.map(|&(_, table)| table).collect();
+        tables.into_iter().for_each(|table| self.attach(table, id));
+    }
+
+    /// Notes whose the entity of a further table is.
+    fn link_table(&mut self, id: u32) {
+        let Some((_, 1..)) = self.class(id) else {
+            return;
+        };
+        let row = self.decoder.row(NetEntityId(id)).unwrap_or_default();
+        let owner_id = row
+            .last()
+            .and_then(|&cell| EntityRef::from_cell(cell)?.index());
+        self.detach(id);
+        let Some(owner_id) = owner_id else {
+            return;
+        };
+        self.table_owners.insert(id, owner_id);
+        self.owned_tables.insert((owner_id, id));
+        self.attach(id, owner_id);
+    }
+
+    /// Makes the entity of a further table part of its object, if that is there.
+    fn attach(&mut self, id: u32, owner_id: u32) {
+        if let Some((entity_type, table)) = self.class(id)
+            && let Some(shown) = self.shown.get_mut(&owner_id)
+            && shown.entity_type == entity_type
+        {
+            shown.table_ids[usize::from(table)] = Some(NetEntityId(id));
+        }
+    }
+
+    fn detach(&mut self, id: u32) {
+        let Some(owner_id) = self.table_owners.remove(&id) else {
+            return;
+        };
+        self.owned_tables.remove(&(owner_id, id));
+        if let Some(shown) = self.shown.get_mut(&owner_id) {
+            let table_ids = shown.table_ids.iter_mut();
+            table_ids
+                .filter(|id_of_table| **id_of_table == Some(NetEntityId(id)))
+                .for_each(|id_of_table| *id_of_table = None);
+            self.pending.entry(shown.entity).or_insert(Pending::Updated);
+        }
+    }
+
+    fn leave(&mut self, id: u32, tick: Tick) {
+        self.detach(id);
+        let Some(shown) = self.shown.remove(&id) else {
+            return;
+        };
+        if let Some(generation) = self.generations.get_mut(id as usize) {
+            generation.ended = Some(tick);
+        }
+        // Nobody need hear of what came and went unnoticed.
+        match self.pending.insert(shown.entity, Pending::Removed) {
+            Some(Pending::Created) => {
+                self.pending.remove(&shown.entity);
+            }
+            Some(Pending::Updated | Pending::Removed) | None => {}
+        }
+    }
+
+    fn class(&self, id: u32) -> Option<(EntityType, u8)> {
+        let class = self.decoder.world().class(Slot(id))?;
+        Some(self.entity_types.of_class(class))
+    }
+}

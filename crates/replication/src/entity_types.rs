@@ -1,0 +1,91 @@
+//! Which classes are tables of one type.
+//!
+//! A type with several tables (`car` and `car.private`) is one object to its users and one entity
+//! per table to the codec, so that a client may be shown some of them. The entities of further
+//! tables say which object they belong to in a column that is added here, on both ends alike.
+
+use std::collections::BTreeMap;
+
+use prescient_schema::{Field, FieldKind, Schema};
+
+/// A type of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EntityType(pub u16);
+
+/// The types of a schema.
+#[derive(Clone, Debug)]
+pub(crate) struct EntityTypes {
+    /// The classes of each type, its first table's first.
+    tables: Vec<Vec<u16>>,
+    /// The type of each class and which of its tables it is.
+    classes: Vec<(EntityType, u8)>,
+    names: BTreeMap<String, EntityType>,
+    class_names: Vec<String>,
+}
+
+impl EntityTypes {
+    /// The types of a schema, and the schema with a column in every further table that says whose
+    /// it is.
+    pub fn of(mut schema: Schema) -> (Self, Schema) {
+        let mut entity_types = Self {
+            tables: Vec::new(),
+            classes: Vec::new(),
+            names: BTreeMap::new(),
+            class_names: schema
+                .classes
+                .iter()
+                .map(|class| class.name.clone())
+                .collect(),
+        };
+        for (number, class) in schema.classes.iter_mut().enumerate() {
+            let number = number as u16;
+            let first = class.name.split_once('.').map(|(name, _)| name);
+            match first.and_then(|name| entity_types.names.get(name)).copied() {
+                Some(entity_type) => {
+                    let tables = &mut entity_types.tables[usize::from(entity_type.0)];
+                    entity_types.classes.push((entity_type, tables.len() as u8));
+                    tables.push(number);
+                    class.fields.push(belonging(first.unwrap_or_default()));
+                }
+                None => {
+                    let entity_type = EntityType(entity_types.tables.len() as u16);
+                    entity_types.names.insert(class.name.clone(), entity_type);
+                    entity_types.classes.push((entity_type, 0));
+                    entity_types.tables.push(vec![number]);
+                }
+            }
+        }
+        (entity_types, schema)
+    }
+
+    pub fn find(&self, name: &str) -> Option<EntityType> {
+        self.names.get(name).copied()
+    }
+
+    /// The type that a class of this name belongs to, and which of its tables it is.
+    pub fn class(&self, name: &str) -> Option<(EntityType, u8)> {
+        if let Some(entity_type) = self.find(name) {
+            return Some((entity_type, 0));
+        }
+        let entity_type = self.find(name.split_once('.')?.0)?;
+        let mut numbers = self.tables(entity_type).iter();
+        let table = numbers.position(|&class| self.class_names[usize::from(class)] == name)?;
+        Some((entity_type, table as u8))
+    }
+
+    /// The classes of a type, one per table.
+    pub fn tables(&self, entity_type: EntityType) -> &[u16] {
+        &self.tables[usize::from(entity_type.0)]
+    }
+
+    /// The type of a class, and which of its tables it is.
+    pub fn of_class(&self, class: u16) -> (EntityType, u8) {
+        self.classes[usize::from(class)]
+    }
+}
+
+/// The column that says which object an entity of a further table belongs to: the last one.
+fn belonging(name: &str) -> Field {
+    let class = Some(name.into());
+    Field::new("entity", FieldKind::Reference { class })
+}

@@ -1,0 +1,74 @@
+//! Entities that are parts of others: a turret of a vehicle, a rider of a horse.
+//!
+//! Whoever sees the whole sees its parts, in the same way; policies are asked about the whole
+//! only. That a part travels in the same packets is another matter, which a field that is declared
+//! as `group` decides.
+
+use prescient_schema::EntityRef;
+
+use crate::world::{EntityRecord, EntityTable, Serial, Touched, WorldError, WorldStep};
+
+impl WorldStep<'_> {
+    /// An entity is a part of another from now on, or of nothing. When the whole is despawned, its
+    /// parts stay and stand alone.
+    pub fn set_parent(
+        &mut self,
+        entity: EntityRef,
+        parent: Option<EntityRef>,
+    ) -> Result<(), WorldError> {
+        let child = self.find(entity)?;
+        let parent = match parent {
+            Some(parent) => Some(self.find(parent)?),
+            None => None,
+        };
+        let above =
+            std::iter::successors(parent, |&serial| self.entities.records.get(serial)?.parent);
+        if above.into_iter().any(|serial| serial == child) {
+            return Err(WorldError::HierarchyCycle(entity));
+        }
+        self.entities.leave_parent(child);
+        if let Some(parent) = parent {
+            if let Some(record) = self.entities.records.get_mut(parent) {
+                record.children.push(child);
+            }
+            if let Some(record) = self.entities.records.get_mut(child) {
+                record.parent = Some(parent);
+            }
+        }
+        self.entities.touched.push(Touched::Here(child));
+        Ok(())
+    }
+}
+
+impl EntityTable {
+    pub fn root(&self, serial: Serial) -> Serial {
+        let above = |&serial: &Serial| self.records.get(serial)?.parent;
+        let last = std::iter::successors(Some(serial), above).last();
+        last.unwrap_or(serial)
+    }
+
+    /// An entity that is being despawned is no longer a part of anything, nor has it parts.
+    pub fn detach(&mut self, gone: &EntityRecord) {
+        if let Some(parent) = gone.parent
+            && let Some(parent) = self.records.get_mut(parent)
+        {
+            parent.children.retain(|&child| child != gone.serial);
+        }
+        for &child in &gone.children {
+            if let Some(record) = self.records.get_mut(child) {
+                record.parent = None;
+            }
+            self.touched.push(Touched::Here(child));
+        }
+    }
+
+    fn leave_parent(&mut self, child: Serial) {
+        let parent = self
+            .records
+            .get_mut(child)
+            .and_then(|record| record.parent.take());
+        if let Some(parent) = parent.and_then(|parent| self.records.get_mut(parent)) {
+            parent.children.retain(|&other| other != child);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What a client is shown: its policy asked about what changed, and the encoder told.
+
+use super::Peer;
+use crate::outbox::Notice;
+use crate::relevance::{Candidate, Observer, Relevance, Visibility};
+use crate::server::PeerId;
+use crate::world::{EntityRecord, Serial, Touched, World};
+
+impl Peer {
+    /// Brings what is shown up to date. `now` says that places are to be looked at.
+    pub fn update_visibility(
+        &mut self,
+        observer: &Observer,
+        world: &World,
+        policy: &dyn Relevance,
+        touched: &[Touched],
+        now: bool,
+        team_of: &dyn Fn(Option<PeerId>) -> u32,
+    ) {
+        let own = observer.peer;
+        let visibility = |record: &EntityRecord, seen: Option<Visibility>| {
+            let candidate = Candidate {
+                entity: world.archive().reference(record.slots[0])?,
+                owner: record.owner,
+                team: team_of(record.owner),
+                position: record.position,
+            };
+            policy.visibility(observer, &candidate, seen)
+        };
+        for &touched in touched {
+            if let Touched::Gone(serial) = touched {
+                // The encoder notices by itself what left the archive, but not before this.
+                if self.sees(serial)
+                    && let Some(id) = self.encoder.net_entity_id(serial.first)
+                {
+                    self.visible_set.set(id, None);
+                }
+                self.authorities.remove(&serial);
+                self.give_up(serial);
+            }
+        }
+        self.evaluated_serials = world.next_serial();
+        let tick = world.tick().unwrap_or_default();
+        let mut asked = Vec::new();
+        if std::mem::take(&mut self.needs_evaluation) {
+            self.pending_visible.clear();
+            self.evaluated = Some((*observer, tick));
+            asked.extend(world.serials());
+        } else {
+            let here = touched.iter().filter_map(|touched| match touched {
+                Touched::Here(serial) => Some(world.root(*serial)),
+                Touched::Gone(_) => None,
+            });
+            asked.extend(here);
+            if now && let Some(reach) = policy.reach(observer) {
+                let before = self.evaluated.replace((*observer, tick));
+                let same = before.filter(|(evaluated, _)| evaluated == observer);
+                let moved = |serial: &Serial| match (same, world.record_of(*serial)) {
+                    (Some((_, since)), Some(record)) => record.moved > since,
+                    (None, record) => record.is_some(),
+                    (_, None) => false,
+                };
+                if same.is_none() {
+                    asked.extend(self.pending_visible.drain(..).map(|(_, serial)| serial));
+                }
+                if let Some(view_position) = observer.view_position {
+                    asked.extend(world.grid().near(view_position, reach).filter(moved));
+                }
+                let entity = |id| world.record_at(self.encoder.slot(id)?);
+                let visible = self.visible_set.ids().filter_map(entity);
+                asked.extend(visible.map(|record| record.serial).filter(moved));
+            }
+            asked.sort_unstable();
+            asked.dedup();
+        }
+        let mut fresh = Vec::new();
+        for serial in asked {
+            // Parts are seen as their wholes are, about which alone a policy is asked.
+            let record = world.record_of(serial);
+            let Some(record) = record.filter(|record| record.parent.is_none()) else {
+                continue;
+            };
+            let seen = self.visibility(serial);
+            match (seen, visibility(record, seen)) {
+                (None, Some(_)) => fresh.push(serial),
+                (_, visibility) => self.show_hierarchy(own, record, visibility, world),
+            }
+        }
+        self.queue_visible(fresh, observer, world);
+        let limit = self.visible_set.len().saturating_add(MAX_SHOWN_PER_TICK);
+        while self.visible_set.len() < limit
+            && let Some((_, serial)) = self.pending_visible.pop()
+        {
+            let record = world.record_of(serial);
+            if let Some(record) = record.filter(|record| record.parent.is_none())
+                && !self.sees(serial)
+            {
+                self.show_hierarchy(own, record, visibility(record, None), world);
+            }
+        }
+        if self.pending_visible.len() < self.pending_visible.capacity() / 4 {
+            self.pending_visible
+                .shrink_to(self.pending_visible.len() * 2);
+        }
+    }
+
+    /// Puts what it shall see behind what is nearer. How many others there are that it shall not
+    /// see must not matter here.
+    fn queue_visible(&mut self, fresh: Vec<Serial>, observer: &Observer, world: &World) {
+        if fresh.is_empty() {
+            return;
+        }
+        let distance = |serial: Serial| {
+            let position = world.record_of(serial).and_then(|record| record.position);
+            let distance = observer
+                .view_position
+                .zip(position)
+                .map(|(view_position, at)| view_position.distance(at));
+            // Not negative, so that its bits are in the same order.
+            (distance.unwrap_or(0.0).to_bits(), serial)
+        };
+        self.pending_visible.extend(fresh.into_iter().map(distance));
+        // Most are in order already, of which this sort makes use.
+        self.pending_visible.sort_by(|a, b| b.cmp(a));
+    }
+
+    /// Shows an entity and its parts like this from now on, or not at all. Who is in charge of
+    /// something sees it.
+    fn show_hierarchy(
+        &mut self,
+        own: PeerId,
+        record: &EntityRecord,
+        visibility: Option<Visibility>,
+        world: &World,
+    ) {
+        let granted = record.authority == Some(own);
+        let visibility = visibility.or(granted.then_some(Visibility::FULL));
+        self.show(record, visibility, world);
+        if granted != self.authorities.contains(&record.serial) {
+            if granted {
+                self.authorities.insert(record.serial);
+            } else {
+                self.authorities.remove(&record.serial);
+            }
+            let tick = world.tick().unwrap_or_default();
+            self.notify(record.serial, tick, Notice::Authority(granted));
+        }
+        for &child in &record.children {
+            if let Some(child) = world.record_of(child) {
+                self.show_hierarchy(own, child, visibility, world);
+            }
+        }
+    }
+
+    /// Shows an entity like this from now on, or not at all.
+    fn show(&mut self, record: &EntityRecord, visibility: Option<Visibility>, world: &World) {
+        let seen = self.visibility(record.serial);
+        if visibility == seen {
+            return;
+        }
+        let known = self.encoder.net_entity_id(record.serial.first);
+        for (table, &slot) in record.slots.iter().enumerate() {
+            let before = seen.is_some_and(|seen| seen.shows(table));
+            match visibility.filter(|visibility| visibility.shows(table)) {
+                Some(visibility) => {
+                    if !before && let Some(id) = self.encoder.show(slot, world.archive()) {
+                        self.note_assigned(id, world.tick().unwrap_or_default());
+                    }
+                    self.encoder
+                        .set_level(slot, visibility.level, world.archive());
+                    self.encoder.set_weight(slot, visibility.weight);
+                }
+                None if before => self.encoder.hide(slot),
+                None => {}
+            }
+        }
+        if let Some(id) = known.or_else(|| self.encoder.net_entity_id(record.serial.first)) {
+            self.visible_set.set(id, visibility);
+        }
+        if visibility.is_none() {
+            self.give_up(record.serial);
+        }
+    }
+}
+
+/// Entities that come into sight in a tick at most: showing an entity is work, and no packet takes
+/// more.
+const MAX_SHOWN_PER_TICK: usize = 2048;

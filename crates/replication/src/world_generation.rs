@@ -1,0 +1,44 @@
+//! Which of the worlds that a client has been in a message is about.
+
+/// A client's time in one world, by number. Messages carry its last four bits: those of another
+/// world that come late are told apart from the present ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorldGeneration(pub u64);
+
+impl WorldGeneration {
+    pub fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+
+    pub fn bits(self) -> u8 {
+        (self.0 % BITS) as u8
+    }
+
+    /// The stay with these bits that is nearest to this one.
+    pub fn near(self, bits: u8) -> Self {
+        let ahead = u64::from(bits).wrapping_sub(self.0) % BITS;
+        match ahead {
+            0..8 => Self(self.0.wrapping_add(ahead)),
+            _ => Self(self.0.wrapping_sub(BITS - ahead)),
+        }
+    }
+}
+
+/// How many stays can be told apart.
+const BITS: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if `near` always looks ahead.
+    #[test]
+    fn the_nearest_is_found_on_both_sides() {
+        for at in (0..40).chain([u64::MAX - 2, u64::MAX]) {
+            for off in -8i64..8 {
+                let other = WorldGeneration(at.wrapping_add_signed(off));
+                assert_eq!(WorldGeneration(at).near(other.bits()), other);
+            }
+        }
+    }
+}

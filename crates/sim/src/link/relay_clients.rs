@@ -1,0 +1,298 @@
+//! The clients of a relay: the links of each, and when something is due on them.
+//!
+//! It knows no sockets and no clock, so that whom it forgets can be tested.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use super::{Conditions, LinkConditioner, Statistics, Time};
+
+/// Clients of a relay, each with what the server takes for it.
+pub(super) struct RelayClients<Upstream> {
+    seed: u64,
+    conditions: [Conditions; 2],
+    is_blacked_out: bool,
+    /// By number. Numbers are not used again.
+    relay_clients: BTreeMap<usize, RelayClient<Upstream>>,
+    numbers: BTreeMap<SocketAddr, usize>,
+    /// How many there ever were.
+    count: usize,
+    /// When to look at which of them.
+    due: BTreeSet<(Time, usize)>,
+    /// When to look for clients that are gone.
+    sweep: Time,
+    /// What became of the datagrams of those who were forgotten.
+    former: [Statistics; 2],
+}
+
+pub(super) struct RelayClient<Upstream> {
+    pub client: SocketAddr,
+    pub upstream: Upstream,
+    links: [LinkConditioner; 2],
+    /// When something last came from the client.
+    heard: Time,
+    due: Option<Time>,
+}
+
+/// A datagram that is due.
+pub(super) struct Delivery<'a, Upstream> {
+    pub relay_client: &'a RelayClient<Upstream>,
+    pub direction: usize,
+    pub bytes: Vec<u8>,
+}
+
+impl<Upstream> RelayClients<Upstream> {
+    pub fn new(seed: u64, conditions: [Conditions; 2]) -> Self {
+        Self {
+            seed,
+            conditions,
+            is_blacked_out: false,
+            relay_clients: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            count: 0,
+            due: BTreeSet::new(),
+            sweep: Time::ZERO,
+            former: Default::default(),
+        }
+    }
+
+    /// The number that the next client will have.
+    pub fn next_number(&self) -> usize {
+        self.count
+    }
+
+    pub fn number_of(&self, client: SocketAddr) -> Option<usize> {
+        self.numbers.get(&client).copied()
+    }
+
+    pub fn get(&self, number: usize) -> Option<&RelayClient<Upstream>> {
+        self.relay_clients.get(&number)
+    }
+
+    /// A client appears.
+    pub fn insert(&mut self, now: Time, client: SocketAddr, upstream: Upstream) {
+        let number = self.count;
+        self.count += 1;
+        let first_seed = self.seed.wrapping_add(2 * number as u64);
+        let link = |direction: usize| {
+            let seed = first_seed.wrapping_add(direction as u64);
+            let mut link = LinkConditioner::new(seed, self.conditions[direction].clone());
+            link.set_blackout(Time::ZERO, self.is_blacked_out);
+            link
+        };
+        let relay_client = RelayClient {
+            client,
+            upstream,
+            links: [link(TO_SERVER), link(TO_CLIENT)],
+            heard: now,
+            due: None,
+        };
+        self.relay_clients.insert(number, relay_client);
+        self.numbers.insert(client, number);
+    }
+
+    /// A datagram sets out.
+    pub fn send(&mut self, now: Time, number: usize, direction: usize, bytes: &[u8]) {
+        if let Some(relay_client) = self.relay_clients.get_mut(&number) {
+            if direction == TO_SERVER {
+                relay_client.heard = now;
+            }
+            relay_client.links[direction].send(now, bytes);
+            relay_client.plan(number, &mut self.due);
+        }
+    }
+
+    /// When something is to be done next.
+    pub fn next_due(&self) -> Option<Time> {
+        let (due, _) = self.due.first()?;
+        Some(*due)
+    }
+
+    /// Hands out everything that is due.
+    pub fn deliver(&mut self, now: Time, mut take: impl FnMut(Delivery<'_, Upstream>)) {
+        while let Some(&(due, number)) = self.due.first()
+            && due <= now
+        {
+            let Some(relay_client) = self.relay_clients.get_mut(&number) else {
+                self.due.pop_first();
+                continue;
+            };
+            for direction in [TO_SERVER, TO_CLIENT] {
+                while let Some(bytes) = relay_client.links[direction].poll(now) {
+                    take(Delivery {
+                        relay_client,
+                        direction,
+                        bytes,
+                    });
+                }
+            }
+            relay_client.plan(number, &mut self.due);
+        }
+    }
+
+    /// Hands out clients of whom nothing was heard for so long that they are gone. One that comes
+    /// back has other links, and is another to the server.
+    pub fn forget(&mut self, now: Time) -> Vec<Upstream> {
+        if now < self.sweep {
+            return Vec::new();
+        }
+        self.sweep = now + SWEEP;
+        let is_gone = |relay_client: &RelayClient<Upstream>| now.since(relay_client.heard) >= GONE;
+        let gone = self.relay_clients.iter().filter(|(_, one)| is_gone(one));
+        let gone: Vec<usize> = gone.map(|(&number, _)| number).collect();
+        let mut upstreams = Vec::new();
+        for number in gone {
+            if let Some(relay_client) = self.relay_clients.remove(&number) {
+                self.numbers.remove(&relay_client.client);
+                self.due.retain(|(_, other)| *other != number);
+                add(&mut self.former, &relay_client.links);
+                upstreams.push(relay_client.upstream);
+            }
+        }
+        upstreams
+    }
+
+    /// Other conditions from now on, for all.
+    pub fn change(&mut self, now: Time, conditions: [Conditions; 2]) {
+        self.conditions = conditions;
+        for (&number, relay_client) in &mut self.relay_clients {
+            for (link, conditions) in relay_client.links.iter_mut().zip(&self.conditions) {
+                link.change(now, conditions.clone());
+            }
+            relay_client.plan(number, &mut self.due);
+        }
+    }
+
+    pub fn set_blackout(&mut self, now: Time, on: bool) {
+        self.is_blacked_out = on;
+        for (&number, relay_client) in &mut self.relay_clients {
+            for link in &mut relay_client.links {
+                link.set_blackout(now, on);
+            }
+            relay_client.plan(number, &mut self.due);
+        }
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut RelayClient<Upstream>)> {
+        let relay_clients = self.relay_clients.iter_mut();
+        relay_clients.map(|(&number, relay_client)| (number, relay_client))
+    }
+
+    pub fn len(&self) -> usize {
+        self.relay_clients.len()
+    }
+
+    /// What became of everything so far.
+    pub fn statistics(&self) -> [Statistics; 2] {
+        let mut sums = self.former.clone();
+        for relay_client in self.relay_clients.values() {
+            add(&mut sums, &relay_client.links);
+        }
+        sums
+    }
+}
+
+impl<Upstream> RelayClient<Upstream> {
+    /// Enters when to look at it next.
+    fn plan(&mut self, number: usize, times: &mut BTreeSet<(Time, usize)>) {
+        let links = self.links.iter();
+        let due = links.filter_map(LinkConditioner::next_delivery).min();
+        if due == self.due {
+            return;
+        }
+        if let Some(before) = self.due {
+            times.remove(&(before, number));
+        }
+        times.extend(due.map(|due| (due, number)));
+        self.due = due;
+    }
+}
+
+fn add(sums: &mut [Statistics; 2], links: &[LinkConditioner; 2]) {
+    for (sum, link) in sums.iter_mut().zip(links) {
+        sum.merge(link.statistics());
+    }
+}
+
+pub(super) const TO_SERVER: usize = 0;
+pub(super) const TO_CLIENT: usize = 1;
+
+/// A client that is there says so every few seconds, also in a blackout.
+const GONE: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    /// Fails if nobody is forgotten (`is_gone` always false), if who talks is (`relay_client.heard = now`
+    /// left out of `send`), or if what became of a former client's datagrams is (`add` left out of
+    /// `forget`).
+    #[test]
+    fn clients_that_are_gone_are_forgotten() {
+        let mut relay_clients = RelayClients::new(1, Default::default());
+        for port in 1..=3 {
+            relay_clients.insert(Time::ZERO, client(port), port);
+        }
+        let mut gone = Vec::new();
+        for second in 0..200 {
+            let now = Time::from_secs(second);
+            // The server does not know that the others have left.
+            for number in 0..3 {
+                relay_clients.send(now, number, TO_CLIENT, b"down");
+            }
+            relay_clients.send(now, 1, TO_SERVER, b"up");
+            relay_clients.deliver(now, |_| ());
+            gone.extend(relay_clients.forget(now));
+        }
+        assert_eq!(gone, [1, 3]);
+        assert_eq!(
+            (relay_clients.len(), relay_clients.number_of(client(1))),
+            (1, None)
+        );
+        let [up, down] = relay_clients.statistics();
+        assert_eq!(up.delivered, 200);
+        assert!((200 + 2 * 60..200 + 2 * 70).contains(&down.delivered));
+    }
+
+    /// Fails if `deliver` does not plan anew: it would never return, or a second datagram would
+    /// never arrive.
+    #[test]
+    fn each_datagram_is_handed_out_when_it_is_due() {
+        let slow = Conditions::default().with_latency(Duration::from_millis(10));
+        let mut relay_clients = RelayClients::new(1, [slow.clone(), slow]);
+        for number in 0..3 {
+            relay_clients.insert(Time::ZERO, client(number as u16), ());
+            let sent = Time::from_millis(3 * number as u64);
+            relay_clients.send(sent, number, TO_SERVER, &[number as u8]);
+            relay_clients.send(sent + Duration::from_millis(1), number, TO_CLIENT, &[9]);
+        }
+        let mut seen = Vec::new();
+        while let Some(due) = relay_clients.next_due() {
+            relay_clients.deliver(due, |delivery| {
+                let micros = due.as_micros();
+                seen.push((
+                    micros / 1000,
+                    delivery.direction,
+                    delivery.relay_client.client.port(),
+                ));
+            });
+        }
+        let expected = [
+            (10, 0, 0),
+            (11, 1, 0),
+            (13, 0, 1),
+            (14, 1, 1),
+            (16, 0, 2),
+            (17, 1, 2),
+        ];
+        assert_eq!(seen, expected);
+    }
+}

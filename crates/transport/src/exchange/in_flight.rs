@@ -1,0 +1,408 @@
+//! Packets in flight: which were acknowledged, which are lost, and when to ask.
+//!
+//! The rules are those of RFC 9002: a packet is lost if one that was sent three packets or 9/8 of a
+//! round trip later has arrived. If nothing arrives at all, a probe asks, at longer and longer
+//! intervals up to a second.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::Fault;
+use super::frame::Report;
+use super::round_trip::RoundTrip;
+use crate::input::InputTick;
+use crate::time::Time;
+
+/// A packet that wants to be acknowledged.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    pub(crate) sequence: u64,
+    pub(crate) sent: Time,
+    /// Its length as a datagram.
+    pub(crate) size: usize,
+    /// What has to be sent again if it is lost.
+    pub(crate) cargo: Vec<Cargo>,
+    /// Whether it was sent to find out whether packets of its size arrive.
+    pub(crate) probe: bool,
+    /// The newest arrival that it told the other end of.
+    pub(crate) told: Option<u64>,
+}
+
+/// Something reliable in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cargo {
+    /// Bytes `start` to `end` of a message.
+    Message {
+        channel: u8,
+        number: u64,
+        start: u64,
+        end: u64,
+    },
+    /// All inputs up to a tick.
+    Input(InputTick),
+    /// Bytes `start` to `end` of a blob.
+    Chunk { blob: u64, start: u64, end: u64 },
+}
+
+/// What became of packets.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    pub(crate) acknowledged: Vec<Packet>,
+    pub(crate) lost: Vec<Packet>,
+    /// Sizes of packets that arrived although they were taken for lost.
+    pub(crate) revived: Vec<usize>,
+}
+
+/// Packets in flight.
+#[derive(Default)]
+pub(crate) struct InFlight {
+    /// By ascending sequence; none where a packet has been acknowledged.
+    flight: VecDeque<(u64, Option<Packet>)>,
+    bytes: usize,
+    /// Packets in flight that carry anything reliable.
+    laden: usize,
+    /// Sequence and size of the last packets that were taken for lost.
+    lost: VecDeque<(u64, usize)>,
+    /// How many packets may overtake one, beyond the usual, as far as was seen.
+    reordered: u64,
+    /// One more than the newest acknowledged.
+    acknowledged: u64,
+    round_trip: Option<RoundTrip>,
+    /// When the last packet was sent.
+    last: Time,
+    /// Probes in a row that were not answered.
+    probes: u32,
+    /// When a packet that is not lost yet will be.
+    loss: Option<Time>,
+    /// How many packets were looked at, ever.
+    #[cfg(test)]
+    pub(crate) looked_at: u64,
+}
+
+impl InFlight {
+    pub(crate) fn note(&mut self, packet: Packet) -> Option<Packet> {
+        self.last = packet.sent;
+        self.bytes += packet.size;
+        self.laden += usize::from(!packet.cargo.is_empty());
+        self.flight.push_back((packet.sequence, Some(packet)));
+        // A window of packets later it would not be accepted any more.
+        if self.flight.len() > MAX_PACKETS {
+            return self.take_first();
+        }
+        None
+    }
+
+    /// Takes what the other end says it received. `next` is the sequence of the next packet.
+    pub(crate) fn handle_report(
+        &mut self,
+        report: &Report<'_>,
+        next: u64,
+        now: Time,
+    ) -> Result<Settled, Fault> {
+        if report.newest >= next {
+            return Err(Fault::Violation);
+        }
+        let mut settled = Settled::default();
+        for (first, last) in report.ranges() {
+            let start = self
+                .flight
+                .partition_point(|(sequence, _)| *sequence < first);
+            let end = self
+                .flight
+                .partition_point(|(sequence, _)| *sequence <= last);
+            #[cfg(test)]
+            {
+                self.looked_at += (end - start) as u64;
+            }
+            for (_, place) in self.flight.range_mut(start..end) {
+                settled.acknowledged.extend(place.take());
+            }
+        }
+        self.revive(report, &mut settled.revived);
+        for packet in &settled.acknowledged {
+            self.bytes -= packet.size;
+            self.laden -= usize::from(!packet.cargo.is_empty());
+        }
+        self.acknowledged = self.acknowledged.max(report.newest.saturating_add(1));
+        // Only the newest one was answered without further delay than it says.
+        let newest = settled
+            .acknowledged
+            .iter()
+            .max_by_key(|packet| packet.sequence);
+        if let Some(packet) = newest {
+            self.probes = 0;
+            if packet.sequence == report.newest {
+                self.measure(now.since(packet.sent), report.delay);
+            }
+        }
+        self.find_lost(now, &mut settled.lost);
+        Ok(settled)
+    }
+
+    /// Does what is due; true if a probe has to be sent.
+    pub(crate) fn handle_timeout(&mut self, now: Time, lost: &mut Vec<Packet>) -> bool {
+        if self.loss.is_some_and(|time| time <= now) {
+            self.find_lost(now, lost);
+        }
+        let probe = self.probe_time().is_some_and(|time| time <= now);
+        if probe {
+            self.probes = self.probes.saturating_add(1);
+            // The probe starts the next interval, even if it is never made.
+            self.last = now;
+        }
+        probe
+    }
+
+    /// What the oldest packets carry, for a probe to carry it, too.
+    pub(crate) fn oldest_cargo(&self) -> impl Iterator<Item = &Cargo> {
+        let packets = self.flight.iter().filter_map(|(_, packet)| packet.as_ref());
+        let laden = packets.filter(|packet| !packet.cargo.is_empty());
+        laden.take(PROBED).flat_map(|packet| &packet.cargo)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.loss.into_iter().chain(self.probe_time()).min()
+    }
+
+    /// Bytes in flight.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether anything reliable is in flight.
+    pub(crate) fn is_laden(&self) -> bool {
+        self.laden > 0
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
+        self.round_trip
+    }
+
+    fn probe_time(&self) -> Option<Time> {
+        if self.bytes == 0 {
+            return None;
+        }
+        let patience = self
+            .round_trip
+            .map_or(FIRST_PATIENCE, |trip| trip.patience());
+        let patience = patience.saturating_mul(1 << self.probes.min(16));
+        Some(self.last.after(patience.min(MAX_PATIENCE)))
+    }
+
+    /// Learns how long an answer took, without the delay that the other end speaks of.
+    pub(crate) fn measure(&mut self, sample: Duration, delay: Duration) {
+        match &mut self.round_trip {
+            Some(round_trip) => round_trip.measure(sample, delay),
+            None => self.round_trip = Some(RoundTrip::new(sample)),
+        }
+    }
+
+    /// Finds packets that were taken for lost too early, and is more patient from now on.
+    fn revive(&mut self, report: &Report<'_>, revived: &mut Vec<usize>) {
+        if self.lost.is_empty() {
+            return;
+        }
+        for (first, last) in report.ranges() {
+            let start = self.lost.partition_point(|(lost, _)| *lost < first);
+            let end = self.lost.partition_point(|(lost, _)| *lost <= last);
+            for (sequence, size) in self.lost.drain(start..end) {
+                revived.push(size);
+                let overtaken = self.acknowledged.saturating_sub(sequence);
+                self.reordered = self.reordered.max(overtaken.min(MAX_REORDERED));
+            }
+        }
+    }
+
+    /// Takes out what is lost, and decides when to look again.
+    fn find_lost(&mut self, now: Time, lost: &mut Vec<Packet>) {
+        self.loss = None;
+        let reordering = self
+            .round_trip
+            .map_or(FIRST_PATIENCE, |trip| trip.reordering());
+        while let Some((sequence, packet)) = self.flight.front() {
+            if let Some(packet) = packet {
+                if *sequence >= self.acknowledged {
+                    return;
+                }
+                let time = packet.sent.after(reordering);
+                let overtaken = self.acknowledged - 1 - sequence;
+                if overtaken < self.reordered.max(REORDERED) && time > now {
+                    self.loss = Some(time);
+                    return;
+                }
+            }
+            if let Some(packet) = self.take_first() {
+                // Probes are expected to get lost.
+                if !packet.probe {
+                    if self.lost.len() == MAX_LOST {
+                        self.lost.pop_front();
+                    }
+                    self.lost.push_back((packet.sequence, packet.size));
+                }
+                lost.push(packet);
+            }
+        }
+    }
+
+    fn take_first(&mut self) -> Option<Packet> {
+        let (_, packet) = self.flight.pop_front()?;
+        let packet = packet?;
+        self.bytes -= packet.size;
+        self.laden -= usize::from(!packet.cargo.is_empty());
+        Some(packet)
+    }
+}
+
+/// How many packets may overtake one before it counts as lost, as long as nothing else was seen.
+const REORDERED: u64 = 3;
+const MAX_REORDERED: u64 = 64;
+/// How many lost packets are remembered, in case they arrive.
+const MAX_LOST: usize = 128;
+/// As many as the other end tells from repeats, and a few.
+const MAX_PACKETS: usize = 2048;
+/// As long as nothing was measured.
+const FIRST_PATIENCE: Duration = Duration::from_millis(500);
+/// So that the end of a blackout is noticed soon.
+const MAX_PATIENCE: Duration = Duration::from_secs(1);
+/// A probe repeats what this many packets carried.
+const PROBED: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{Body, Frame, frames};
+    use super::super::ranges::Ranges;
+    use super::*;
+
+    fn packet(sequence: u64, millis: u64) -> Packet {
+        let cargo = Cargo::Chunk {
+            blob: 0,
+            start: sequence,
+            end: sequence + 1,
+        };
+        Packet {
+            sequence,
+            sent: Time::from_micros(millis * 1000),
+            size: 100,
+            cargo: vec![cargo],
+            probe: false,
+            told: None,
+        }
+    }
+
+    fn report(sent: &mut InFlight, ranges: &[(u64, u64)], millis: u64) -> Result<Settled, Fault> {
+        let mut arrived = Ranges::default();
+        for (start, end) in ranges {
+            arrived.insert(*start, *end);
+        }
+        let mut body = Body::new(2000);
+        body.received(&arrived, Duration::ZERO);
+        let body = body.finish();
+        let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
+            panic!("a report");
+        };
+        sent.handle_report(&report, 1 << 40, Time::from_micros(millis * 1000))
+    }
+
+    fn numbers(packets: &[Packet]) -> Vec<u64> {
+        packets.iter().map(|packet| packet.sequence).collect()
+    }
+
+    /// Fails if two later packets are enough (`REORDERED` = 2), or if time alone is not
+    /// (`time > now` left out).
+    #[test]
+    fn three_later_packets_or_some_time_mean_loss() {
+        let mut sent = InFlight::default();
+        for sequence in 0..5 {
+            sent.note(packet(sequence, sequence));
+        }
+        let settled = report(&mut sent, &[(3, 4)], 40).expect("sent");
+        assert_eq!(numbers(&settled.acknowledged), [3]);
+        assert_eq!(numbers(&settled.lost), [0]);
+        let round_trip = sent.round_trip().expect("measured");
+        assert_eq!(round_trip.smoothed, Duration::from_millis(37));
+        let mut lost = Vec::new();
+        let due = sent.deadline().expect("two are in doubt");
+        assert_eq!(due, Time::from_micros(1000 + 37_000 * 9 / 8));
+        sent.handle_timeout(due.after(Duration::from_millis(1)), &mut lost);
+        assert_eq!(numbers(&lost), [1, 2]);
+        assert_eq!(sent.bytes(), 100, "the last is in flight");
+    }
+
+    /// Fails if what was taken for lost is forgotten (`self.lost.push_back` left out).
+    #[test]
+    fn who_was_wrong_about_a_loss_is_more_patient() {
+        let mut sent = InFlight::default();
+        for sequence in 0..30 {
+            sent.note(packet(sequence, 0));
+        }
+        let settled = report(&mut sent, &[(5, 6)], 40).expect("sent");
+        assert_eq!(numbers(&settled.lost), [0, 1, 2]);
+        let settled = report(&mut sent, &[(0, 1), (5, 6)], 41).expect("sent");
+        assert_eq!(settled.revived, [100]);
+        assert_eq!(numbers(&settled.acknowledged), []);
+        let settled = report(&mut sent, &[(9, 10)], 42).expect("sent");
+        assert_eq!(numbers(&settled.lost), [3], "six may overtake one");
+    }
+
+    /// Fails if probes do not back off, or without end (`MAX_PATIENCE` of a minute).
+    #[test]
+    fn probes_back_off_to_one_a_second() {
+        let mut sent = InFlight::default();
+        assert_eq!(sent.deadline(), None);
+        sent.note(packet(0, 0));
+        report(&mut sent, &[(0, 1)], 50).expect("sent");
+        assert_eq!(sent.deadline(), None);
+        sent.note(packet(1, 100));
+        let (mut now, mut gaps) = (100_000, Vec::new());
+        for _ in 0..6 {
+            let due = sent.deadline().expect("in flight").as_micros();
+            gaps.push((due - now) / 1000);
+            now = due;
+            assert!(sent.handle_timeout(Time::from_micros(now), &mut Vec::new()));
+        }
+        assert_eq!(gaps, [170, 340, 680, 1000, 1000, 1000]);
+        assert_eq!(sent.oldest_cargo().count(), 1);
+    }
+
+    /// The report of case 27. Fails if its ranges are not searched for (`start` of 0 in
+    /// `handle_report`).
+    #[test]
+    fn ranges_of_everything_cost_no_more_than_what_is_in_flight() {
+        let mut sent = InFlight::default();
+        for sequence in 0..1000 {
+            sent.note(packet(sequence, 0));
+        }
+        let wide: Vec<_> = (0..64)
+            .map(|part| (part << 34, (part << 34) + (1 << 33)))
+            .collect();
+        let settled = report(&mut sent, &wide, 50).expect("within what was sent");
+        assert_eq!(settled.acknowledged.len(), 1000);
+        assert_eq!(sent.looked_at, 1000);
+        for _ in 0..100 {
+            report(&mut sent, &wide, 60).expect("within what was sent");
+        }
+        assert_eq!(sent.looked_at, 1000, "nothing is left to look at");
+    }
+
+    /// Fails if a packet that was never sent can be acknowledged.
+    #[test]
+    fn what_was_never_sent_cannot_be_acknowledged() {
+        let mut sent = InFlight::default();
+        sent.note(packet(0, 0));
+        let fault = report(&mut sent, &[(0, (1 << 40) + 1)], 5).expect_err("not sent");
+        assert_eq!(fault, Fault::Violation);
+        assert_eq!(sent.bytes(), 100);
+    }
+
+    /// Fails if the flight is not bounded.
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut sent = InFlight::default();
+        let mut lost = 0;
+        for sequence in 0..10_000 {
+            lost += usize::from(sent.note(packet(sequence, 0)).is_some());
+        }
+        assert_eq!(lost, 10_000 - MAX_PACKETS);
+        assert_eq!(sent.bytes(), 100 * MAX_PACKETS);
+    }
+}

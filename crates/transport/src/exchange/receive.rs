@@ -1,0 +1,229 @@
+//! What comes of a packet: frames taken in, and what became of our own packets.
+
+use std::time::Duration;
+
+use super::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
+use super::frame::{Frame, MessageFrame, Report, frames};
+use super::in_flight::{Cargo, Packet, Settled};
+use super::reassembly::Position;
+use super::receiver::{MAX_BUFFERED, MAX_GAPS};
+use super::request::{self, RequestId};
+use super::{Exchange, Fault, Received};
+use crate::ping::Pong;
+use crate::statistics::PacketOutcome;
+use crate::time::{Now, Time};
+
+impl Exchange {
+    /// Takes the body of a packet. `next` is the sequence of our next packet.
+    pub(crate) fn handle_body(
+        &mut self,
+        sequence: u64,
+        body: &[u8],
+        next: u64,
+        at: Now,
+    ) -> Result<(), Fault> {
+        let now = at.now;
+        let frames = frames(body).ok_or(Fault::Violation)?;
+        let content = frames.iter().filter(|frame| frame.is_content()).count();
+        if !self.may_take(content, now) {
+            self.refused += 1;
+            return Ok(());
+        }
+        let mut asks = false;
+        for (place, frame) in frames.into_iter().enumerate() {
+            asks |= !matches!(frame, Frame::Received(_) | Frame::Ping(_) | Frame::Pong(_));
+            match frame {
+                Frame::Received(report) => self.handle_report(&report, next, now)?,
+                Frame::Ask | Frame::Padding => {}
+                Frame::Ping(ping) => self.pinged = Some((ping, at)),
+                Frame::Pong(pong) => self.handle_pong(pong, at),
+                Frame::Input(inputs) => {
+                    let events = &mut self.events;
+                    self.inputs.handle(&inputs, self.is_paused, now, events)?;
+                }
+                Frame::Chunk(chunk) => self.blobs.handle_chunk(&chunk, &mut self.events)?,
+                Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
+            }
+        }
+        self.note(sequence, asks, now);
+        self.check_stall(now)
+    }
+
+    /// Whether so many messages and chunks may come now. A packet with more is as good as lost, so
+    /// that its sender says it again, later: nobody keeps us busy by saying much.
+    fn may_take(&mut self, content: usize, now: Time) -> bool {
+        let Some(allowance) = &mut self.allowance else {
+            return true;
+        };
+        let may = content == 0 || !self.is_paused && content <= allowance.left(now);
+        if may {
+            allowance.take(content);
+        }
+        may
+    }
+
+    fn handle_report(&mut self, report: &Report<'_>, next: u64, now: Time) -> Result<(), Fault> {
+        let Settled {
+            acknowledged,
+            lost,
+            revived,
+        } = self.in_flight.handle_report(report, next, now)?;
+        for packet in acknowledged {
+            self.settle(packet, PacketOutcome::Acknowledged, now);
+        }
+        for packet in lost {
+            self.settle(packet, PacketOutcome::Lost, now);
+        }
+        for size in revived {
+            self.sizes.revive(size);
+        }
+        Ok(())
+    }
+
+    /// The one place that learns what became of packets, and that tells others.
+    pub(super) fn settle(&mut self, packet: Packet, outcome: PacketOutcome, now: Time) {
+        let size = packet.size;
+        match outcome {
+            PacketOutcome::Lost if packet.probe => return self.mtu.on_probe_lost(size, now),
+            PacketOutcome::Acknowledged if packet.probe => {
+                self.mtu.on_probe_acknowledged(size, now)
+            }
+            PacketOutcome::Lost => {
+                self.sizes.note(size, outcome);
+                self.congestion.on_lost(size, now);
+                self.mtu.on_packet_lost(size, now);
+            }
+            PacketOutcome::Acknowledged => {
+                self.sizes.note(size, outcome);
+                let round_trip = now.since(packet.sent);
+                self.congestion.on_acknowledged(size, round_trip, now);
+                self.mtu.on_packet_acknowledged(size);
+            }
+        }
+        match outcome {
+            PacketOutcome::Lost => {
+                self.stall.lost(!packet.cargo.is_empty());
+                packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
+            }
+            PacketOutcome::Acknowledged => {
+                let mark = self.mark(now);
+                self.stall.acknowledged(!packet.cargo.is_empty(), mark);
+                if let Some(told) = packet.told {
+                    self.arrivals.forget(told);
+                }
+                for cargo in packet.cargo {
+                    self.arrive(cargo);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, cargo: Cargo) {
+        match cargo {
+            Cargo::Input(tick) => self.inputs.arrived(tick),
+            Cargo::Chunk { blob, start, end } => {
+                self.blobs.acknowledged(blob, start, end, &mut self.events);
+            }
+            Cargo::Message {
+                channel,
+                number,
+                start,
+                end,
+            } => {
+                if let Some(sender) = self.channel(channel).and_then(Channel::sender) {
+                    sender.acknowledged(number, start, end);
+                }
+            }
+        }
+    }
+
+    pub(super) fn lose(&mut self, cargo: Cargo) {
+        match cargo {
+            // All packets repeat it.
+            Cargo::Input(_) => {}
+            Cargo::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
+            Cargo::Message {
+                channel,
+                number,
+                start,
+                end,
+            } => {
+                if let Some(sender) = self.channel(channel).and_then(Channel::sender) {
+                    sender.lost(number, start, end);
+                }
+            }
+        }
+    }
+
+    fn handle_pong(&mut self, pong: Pong, at: Now) {
+        if let Some(echo) = self.pinger.handle_pong(pong, at.clock) {
+            self.remote_clock.observe(&echo);
+            self.in_flight.measure(echo.round_trip(), Duration::ZERO);
+        }
+    }
+
+    fn handle_piece(
+        &mut self,
+        piece: &MessageFrame<'_>,
+        at: Position,
+        now: Time,
+    ) -> Result<(), Fault> {
+        let room = MAX_BUFFERED.saturating_sub(self.buffered_by_channels());
+        let channel = self
+            .channels
+            .iter_mut()
+            .find(|channel| channel.id == piece.channel);
+        let channel = channel.ok_or(Fault::Violation)?;
+        let mut out = Vec::new();
+        match piece.reliable {
+            true => channel.handle_reliable(piece, room, &self.activity, &mut out)?,
+            false => out.extend(channel.handle_unreliable(piece, at, &mut self.reassembly, now)?),
+        }
+        if self.gaps() > MAX_GAPS {
+            return Err(Fault::Violation);
+        }
+        for message in out {
+            self.deliver(piece.channel, message)?;
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, channel: u8, message: Vec<u8>) -> Result<(), Fault> {
+        match channel {
+            LOBBY => self.lobby.push_back(message),
+            REQUESTS => {
+                let (number, answer, payload) = request::read(&message).ok_or(Fault::Violation)?;
+                if !answer {
+                    self.events.push(Received::Request {
+                        request: RequestId {
+                            number,
+                            ours: false,
+                        },
+                        message: payload.to_vec(),
+                    });
+                } else if self.requests.close(number) {
+                    self.events.push(Received::Answer {
+                        request: RequestId { number, ours: true },
+                        answer: Ok(payload.to_vec()),
+                    });
+                }
+            }
+            BLOBS => {
+                // Who goes on offering while it acknowledges none of our answers never stops.
+                let unheard = self.channel(BLOBS).map_or(0, |channel| channel.waiting());
+                if unheard > MAX_UNSENT_BLOB_MESSAGES {
+                    return Err(Fault::Stalled);
+                }
+                self.blobs.handle_message(&message, &mut self.events)?;
+            }
+            _ => self.events.push(Received::Message {
+                channel: ChannelId(channel),
+                message,
+            }),
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of what we say about blobs.
+const MAX_UNSENT_BLOB_MESSAGES: usize = 1 << 18;

@@ -1,0 +1,113 @@
+//! What the game says, and what is said around it: into the queues of channels.
+
+use std::time::Duration;
+
+use super::Exchange;
+use super::blob::{BlobError, BlobId};
+use super::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
+use super::request::{self, RequestId};
+use crate::error::SendError;
+use crate::input::{Input, InputError, InputTick};
+use crate::time::Time;
+
+impl Exchange {
+    pub(crate) fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
+        let known = self.config.channels.delivery(channel);
+        known.ok_or(SendError::NoSuchChannel(channel))?;
+        self.push(channel.0, message.len(), || message.to_vec())
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        message: &[u8],
+        timeout: Duration,
+        now: Time,
+    ) -> Result<RequestId, SendError> {
+        if self.requests.is_full() {
+            return Err(SendError::Backlogged);
+        }
+        let number = self.requests.open(now.after(timeout));
+        let pushed = self.push(REQUESTS, message.len(), || {
+            request::write(number, false, message)
+        });
+        if let Err(error) = pushed {
+            self.requests.close(number);
+            return Err(error);
+        }
+        Ok(RequestId { number, ours: true })
+    }
+
+    pub(crate) fn respond(&mut self, request: RequestId, message: &[u8]) -> Result<(), SendError> {
+        if request.ours {
+            return Err(SendError::NotAsked);
+        }
+        self.push(REQUESTS, message.len(), || {
+            request::write(request.number, true, message)
+        })
+    }
+
+    pub(crate) fn offer_blob(&mut self, label: &[u8], bytes: Vec<u8>) -> Result<BlobId, BlobError> {
+        let channel = self.channels.iter_mut().find(|channel| channel.id == BLOBS);
+        let channel = channel.ok_or(BlobError::NotConnected)?;
+        if channel.waiting() > self.config.backlog {
+            return Err(BlobError::Backlogged);
+        }
+        let (blob, blob_message) = self.blobs.offer(label, bytes)?;
+        channel.push(blob_message);
+        Ok(blob)
+    }
+
+    pub(crate) fn accept_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+        let memory = self.config.blob_memory;
+        let blob_message = self.blobs.accept(blob, memory, &mut self.events)?;
+        let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
+        channel.push(blob_message);
+        Ok(())
+    }
+
+    pub(crate) fn cancel_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+        let blob_message = self.blobs.cancel(blob)?;
+        let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
+        channel.push(blob_message);
+        Ok(())
+    }
+
+    pub(crate) fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
+        self.inputs.push(tick, input)
+    }
+
+    /// Says something around the game; `false` if the other end does not listen.
+    pub(crate) fn send_lobby(&mut self, message: Vec<u8>) -> bool {
+        let backlog = self.config.backlog.max(MIN_BACKLOG);
+        let channel = self.channel(LOBBY);
+        match channel.filter(|channel| channel.waiting() <= backlog) {
+            Some(channel) => channel.push(message),
+            None => return false,
+        }
+        true
+    }
+
+    /// Puts a message into the queue of a channel, if it is not too long and the queue is not.
+    fn push(
+        &mut self,
+        id: u8,
+        length: usize,
+        message: impl FnOnce() -> Vec<u8>,
+    ) -> Result<(), SendError> {
+        let (limit, backlog) = (self.config.max_message, self.config.backlog);
+        let waiting: usize = self.channels.iter().map(Channel::waiting).sum();
+        let channel = self.channel(id).ok_or(SendError::NotConnected)?;
+        let limit = limit.min(channel.max_message());
+        if length > limit {
+            return Err(SendError::TooLong { length, limit });
+        }
+        if waiting + length > backlog {
+            return Err(SendError::Backlogged);
+        }
+        channel.push(message());
+        Ok(())
+    }
+}
+
+/// Who comes to a server is told of all who are there, however little may wait.
+const MIN_BACKLOG: usize = 1 << 20;

@@ -1,0 +1,398 @@
+//! Packets of an established connection, sealed and opened.
+//!
+//! Each direction has a key of its own and counts its packets over the whole connection; the count
+//! is the nonce, so no pair of key and nonce comes twice. Keys are replaced along a one-way chain:
+//! whoever takes one from memory cannot read what was said before the last change.
+
+use std::time::Duration;
+
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+
+use crate::key_schedule::{Secret, follow};
+use crate::packet::{Header, HeaderError, PacketKind};
+use crate::replay::Replay;
+use crate::time::Time;
+
+/// One link of a direction's chain of keys.
+struct Key {
+    secret: Secret,
+    cipher: LessSafeKey,
+}
+
+impl Key {
+    fn new(secret: Secret) -> Self {
+        let bytes = follow(&secret, b"packets");
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &*bytes)
+            .expect("a key of ChaCha20-Poly1305 has 32 bytes");
+        Self {
+            secret,
+            cipher: LessSafeKey::new(key),
+        }
+    }
+
+    fn next(&self) -> Self {
+        Self::new(follow(&self.secret, b"next"))
+    }
+}
+
+fn nonce(sequence: u64) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[4..].copy_from_slice(&sequence.to_le_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+/// When a sender replaces its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rekeying {
+    pub(crate) packets: u64,
+    pub(crate) lifetime: Duration,
+}
+
+/// Both directions of a connection, as one end has them.
+pub(crate) struct PacketProtection {
+    seal: Key,
+    seal_epoch: u64,
+    /// The other end has the present key, so the next may be taken up.
+    seal_settled: bool,
+    sealed_with_key: u64,
+    key_since: Time,
+    next_sequence: u64,
+    rekeying: Rekeying,
+
+    open: Key,
+    open_before: Option<Key>,
+    /// Made ahead, so that a forgery costs no more than a failed attempt to open it.
+    open_next: Key,
+    open_epoch: u64,
+    forged_with_key: u64,
+    replay: Replay,
+}
+
+/// An authentic packet that was not seen before.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) kind: PacketKind,
+    pub(crate) sequence: u64,
+    pub(crate) payload: Vec<u8>,
+    /// No later one was received yet.
+    pub(crate) newest: bool,
+}
+
+/// Why a packet was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    Malformed,
+    Replayed,
+    /// Too old to be told from a repeat.
+    Late,
+    Forged,
+}
+
+/// No further packet can be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted;
+
+impl PacketProtection {
+    pub(crate) fn new(seal: Secret, open: Secret, rekeying: Rekeying, now: Time) -> Self {
+        let open = Key::new(open);
+        Self {
+            seal: Key::new(seal),
+            seal_epoch: 0,
+            seal_settled: true,
+            sealed_with_key: 0,
+            key_since: now,
+            next_sequence: 0,
+            rekeying,
+            open_next: open.next(),
+            open_before: None,
+            open,
+            open_epoch: 0,
+            forged_with_key: 0,
+            replay: Replay::new(),
+        }
+    }
+
+    /// The whole datagram that carries `payload`.
+    pub(crate) fn seal(
+        &mut self,
+        kind: PacketKind,
+        connection: Option<u64>,
+        payload: &[u8],
+        now: Time,
+    ) -> Result<Vec<u8>, Exhausted> {
+        if self.next_sequence == u64::MAX {
+            return Err(Exhausted);
+        }
+        self.rekey_if_due(now);
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.sealed_with_key += 1;
+        let header = Header {
+            kind,
+            phase: phase(self.seal_epoch),
+            other_phase: phase(self.open_epoch),
+            connection,
+            sequence_low: sequence as u32,
+        };
+        let mut bytes = header.to_bytes();
+        let start = bytes.len();
+        bytes.reserve_exact(payload.len() + TAG_LEN);
+        bytes.extend_from_slice(payload);
+        let (head, text) = bytes.split_at_mut(start);
+        let tag = self
+            .seal
+            .cipher
+            .seal_in_place_separate_tag(nonce(sequence), Aad::from(head), text)
+            .expect("a datagram is shorter than 2^38 bytes");
+        bytes.extend_from_slice(tag.as_ref());
+        Ok(bytes)
+    }
+
+    /// Opens a datagram. Unless it is authentic and new, nothing changes but a count of forgeries.
+    pub(crate) fn open(&mut self, bytes: &[u8], to_server: bool) -> Result<Opened, Rejected> {
+        let (header, sealed) =
+            Header::read(bytes, to_server).map_err(|HeaderError| Rejected::Malformed)?;
+        if sealed.len() < TAG_LEN {
+            return Err(Rejected::Malformed);
+        }
+        let sequence = nearest(self.replay.end(), header.sequence_low);
+        if self.replay.is_behind(sequence) {
+            return Err(Rejected::Late);
+        }
+        if !self.replay.is_new(sequence) {
+            return Err(Rejected::Replayed);
+        }
+        let ahead = header.phase.wrapping_sub(phase(self.open_epoch)) % PHASES;
+        let key = match ahead {
+            0 => &self.open,
+            1 => &self.open_next,
+            3 => self.open_before.as_ref().ok_or(Rejected::Forged)?,
+            _ => return Err(Rejected::Forged),
+        };
+        let mut payload = sealed.to_vec();
+        let head = &bytes[..bytes.len() - sealed.len()];
+        let opened = key
+            .cipher
+            .open_in_place(nonce(sequence), Aad::from(head), &mut payload)
+            .map(|text| text.len());
+        let Ok(length) = opened else {
+            self.forged_with_key = self.forged_with_key.saturating_add(1);
+            return Err(Rejected::Forged);
+        };
+        payload.truncate(length);
+
+        let newest = sequence >= self.replay.end();
+        self.replay.accept(sequence);
+        if ahead == 1 {
+            let next = self.open_next.next();
+            let now = std::mem::replace(&mut self.open_next, next);
+            self.open_before = Some(std::mem::replace(&mut self.open, now));
+            self.open_epoch += 1;
+            self.forged_with_key = 0;
+        }
+        // A late packet may speak of a key of the same phase from four changes ago.
+        if newest && header.other_phase == phase(self.seal_epoch) {
+            self.seal_settled = true;
+        }
+        Ok(Opened {
+            kind: header.kind,
+            sequence,
+            payload,
+            newest,
+        })
+    }
+
+    /// The number of the next packet.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// How many numbers the other end has used up, as far as its packets arrived.
+    pub(crate) fn numbers_seen(&self) -> u64 {
+        self.replay.end()
+    }
+
+    /// Whether more was forged under one key than ChaCha20-Poly1305 can be trusted with
+    /// (RFC 9001, section 6.6).
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.forged_with_key >= FORGERIES_PER_KEY
+    }
+
+    /// Takes up the next key if it is time and the other end can follow: it always has the next
+    /// key at hand but never the one after, so the present one must have reached it first.
+    fn rekey_if_due(&mut self, now: Time) {
+        let due = self.sealed_with_key >= self.rekeying.packets
+            || now.since(self.key_since) >= self.rekeying.lifetime;
+        if due && self.seal_settled {
+            self.seal = self.seal.next();
+            self.seal_epoch += 1;
+            self.seal_settled = false;
+            self.sealed_with_key = 0;
+            self.key_since = now;
+        }
+    }
+}
+
+fn phase(epoch: u64) -> u8 {
+    (epoch % u64::from(PHASES)) as u8
+}
+
+/// The number with these low bits that is nearest to the one expected.
+fn nearest(expected: u64, low: u32) -> u64 {
+    let ahead = low.wrapping_sub(expected as u32);
+    if ahead < 1 << 31 {
+        return expected.saturating_add(ahead.into());
+    }
+    let behind = u64::from(ahead.wrapping_neg());
+    // At the beginning there is nothing behind; the first packets may only lie ahead.
+    expected
+        .checked_sub(behind)
+        .unwrap_or_else(|| expected + u64::from(ahead))
+}
+
+pub(crate) const TAG_LEN: usize = 16;
+const PHASES: u8 = 4;
+const FORGERIES_PER_KEY: u64 = 1 << 36;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    fn pair(packets: u64) -> (PacketProtection, PacketProtection) {
+        let rekeying = Rekeying {
+            packets,
+            lifetime: Duration::MAX,
+        };
+        let (up, down) = (Zeroizing::new([1; 32]), Zeroizing::new([2; 32]));
+        (
+            PacketProtection::new(up.clone(), down.clone(), rekeying, Time::default()),
+            PacketProtection::new(down, up, rekeying, Time::default()),
+        )
+    }
+
+    fn up(protection: &mut PacketProtection) -> Vec<u8> {
+        let sealed = protection.seal(PacketKind::Frames, Some(9), b"up", Time::default());
+        sealed.expect("numbers are left")
+    }
+
+    fn down(protection: &mut PacketProtection) -> Vec<u8> {
+        let sealed = protection.seal(PacketKind::Frames, None, b"down", Time::default());
+        sealed.expect("numbers are left")
+    }
+
+    /// Fails if `nearest` forgets to carry: `expected & !0xffff_ffff | low`.
+    #[test]
+    fn numbers_pass_the_wrap_of_what_travels_of_them() {
+        let (mut client, mut server) = pair(u64::MAX);
+        for start in [u64::from(u32::MAX) - 5, (1 << 40) - 5, u64::MAX - 40] {
+            client.next_sequence = start;
+            server.replay.accept(start - 1);
+            let mut packets: Vec<_> = (0..20).map(|_| up(&mut client)).collect();
+            packets.swap(3, 12);
+            for (sent, packet) in packets.iter().enumerate() {
+                let opened = server.open(packet, true).expect("authentic and new");
+                let expected = match sent {
+                    3 => 12,
+                    12 => 3,
+                    other => other as u64,
+                };
+                assert_eq!(opened.sequence, start + expected);
+                assert_eq!(server.open(packet, true).err(), Some(Rejected::Replayed));
+            }
+        }
+    }
+
+    /// Fails if `seal` does not look at how many numbers are left: it would overflow.
+    #[test]
+    fn when_numbers_run_out_nothing_more_is_sealed() {
+        let (mut client, mut server) = pair(u64::MAX);
+        client.next_sequence = u64::MAX - 1;
+        server.replay.accept(u64::MAX - 2);
+        let last = up(&mut client);
+        assert_eq!(
+            server.open(&last, true).expect("the last").sequence,
+            u64::MAX - 1
+        );
+        let more = client.seal(PacketKind::Frames, Some(9), b"", Time::default());
+        assert_eq!(more.err(), Some(Exhausted));
+    }
+
+    /// Fails if `rekey_if_due` does not wait for the other end (`if due {`): after a blackout it
+    /// would be two keys behind.
+    #[test]
+    fn keys_change_often_and_a_blackout_does_not_matter() {
+        let (mut client, mut server) = pair(3);
+        for round in 0..100 {
+            for _ in 0..(if round % 10 == 9 { 500 } else { 0 }) {
+                up(&mut client);
+                down(&mut server);
+            }
+            for _ in 0..4 {
+                let packet = up(&mut client);
+                assert_eq!(server.open(&packet, true).expect("in order").payload, b"up");
+                let packet = down(&mut server);
+                assert_eq!(
+                    client.open(&packet, false).expect("in order").payload,
+                    b"down"
+                );
+            }
+        }
+        assert!(client.seal_epoch > 50 && server.seal_epoch > 50);
+        assert_eq!(client.seal_epoch, server.open_epoch);
+    }
+
+    /// Fails if the key before is not kept (`self.open_before = None`).
+    #[test]
+    fn a_packet_that_a_change_of_keys_overtook_is_still_read() {
+        let (mut client, mut server) = pair(2);
+        let packets: Vec<_> = (0..4).map(|_| up(&mut client)).collect();
+        assert_eq!(client.seal_epoch, 1);
+        for packet in packets.iter().rev() {
+            assert!(server.open(packet, true).is_ok());
+        }
+    }
+
+    /// Fails if forgeries are not counted, or the count survives a change of the key.
+    #[test]
+    fn a_key_wears_out_by_forgeries_and_a_new_one_does_not_remember() {
+        let (mut client, mut server) = pair(2);
+        let mut forged = up(&mut client);
+        *forged.last_mut().expect("not empty") ^= 1;
+        server.forged_with_key = FORGERIES_PER_KEY - 1;
+        assert!(!server.is_worn_out());
+        assert_eq!(server.open(&forged, true).err(), Some(Rejected::Forged));
+        assert!(server.is_worn_out());
+        for _ in 0..3 {
+            let packet = up(&mut client);
+            assert!(server.open(&packet, true).is_ok());
+        }
+        assert!(!server.is_worn_out());
+    }
+
+    proptest! {
+        /// Fails if the header is not authenticated (`Aad::from(&[])`).
+        #[test]
+        fn no_changed_bit_is_accepted(bit in 0usize..(13 + 2 + 16) * 8) {
+            let (mut client, mut server) = pair(u64::MAX);
+            let honest = up(&mut client);
+            let mut packet = honest.clone();
+            packet[bit / 8] ^= 1 << (bit % 8);
+            // Whose packet it is decides the server; here there is one connection only.
+            prop_assert!(server.open(&packet, true).is_err());
+            prop_assert!(server.open(&honest, true).is_ok());
+        }
+
+        #[test]
+        fn a_number_is_found_again_from_anywhere_near(
+            expected in 0u64..1 << 48,
+            offset in -(1i64 << 31) + 1..1i64 << 31,
+        ) {
+            if let Some(sequence) = expected.checked_add_signed(offset) {
+                prop_assert_eq!(nearest(expected, sequence as u32), sequence);
+            }
+        }
+    }
+}

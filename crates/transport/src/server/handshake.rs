@@ -1,0 +1,216 @@
+//! The door: from a stranger's request to a seat.
+
+use std::net::SocketAddr;
+
+use super::{ClientConnection, ConnectionId, Server};
+use crate::client::REQUEST_KEY;
+use crate::connection::Connection;
+use crate::entropy::{Entropy, random};
+use crate::error::Denial;
+use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
+use crate::limits::Origin;
+use crate::lobby::LobbyPeer;
+use crate::packet::{self, Accept, Asked, Request};
+use crate::packet_protection::PacketProtection;
+use crate::reset::SEALED_RESET_LEN;
+use crate::time::{Time, UnixTime};
+use crate::token::{ClientId, Private};
+
+/// Somebody with a good token at the door.
+#[derive(Clone, Copy, Debug)]
+pub struct Applicant<'a> {
+    /// Who it is to the backend.
+    pub client: ClientId,
+    /// Where it is, which it has proven.
+    pub address: SocketAddr,
+    /// What the backend put into the token for us.
+    pub data: &'a [u8],
+}
+
+/// The game's own word on who may come in: `Err` with a code of its own turns the client away.
+pub type Admission = Box<dyn FnMut(&Applicant<'_>) -> Result<(), u16> + Send>;
+
+pub(super) struct Arriving {
+    pub(super) ephemeral: [u8; 32],
+    pub(super) accept: Vec<u8>,
+    pub(super) data: Vec<u8>,
+}
+
+impl Server {
+    pub(super) fn handle_request(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        now: Time,
+        unix: UnixTime,
+        entropy: &mut dyn Entropy,
+    ) {
+        let request = match packet::read_request(bytes) {
+            Some(Asked::Ours(request)) => request,
+            Some(Asked::Foreign(prefix)) => {
+                let denial = Denial::Version {
+                    server: packet::VERSION,
+                };
+                let denied = packet::write_denied(denial, &prefix, &NO_KEY);
+                return self.outbox.offer(from, denied);
+            }
+            None => return,
+        };
+        if !self
+            .cookie_key
+            .made(&request.cookie, from, &request.opening, now)
+        {
+            let cookie = self.cookie_key.issue(from, &request.opening, now);
+            let challenge = packet::write_challenge(request.echo, cookie);
+            return self.outbox.offer(from, challenge);
+        }
+
+        // From here on somebody really is at that address.
+        if let Some(accept) = self.repeated(&request) {
+            return self.outbox.offer(from, accept);
+        }
+        if !self.origins.may_knock(Origin::of(from), now) {
+            return;
+        }
+        self.used.sweep(unix);
+        if let Err((denial, key)) = self.admit(from, &request, now, unix, entropy) {
+            let denied = packet::write_denied(denial, &request.prefix(), &key);
+            self.outbox.offer(from, denied);
+        }
+    }
+
+    /// What was answered to this very request before, as long as nothing was heard since.
+    fn repeated(&self, request: &Request) -> Option<Vec<u8>> {
+        let id = ConnectionId(self.used.find(&request.front.nonce)?);
+        let arriving = self.connections.get(&id)?.arriving.as_ref()?;
+        (arriving.ephemeral == request.ephemeral).then(|| arriving.accept.clone())
+    }
+
+    /// Lets a client in, or says why not and with which key to prove that.
+    fn admit(
+        &mut self,
+        from: SocketAddr,
+        request: &Request,
+        now: Time,
+        unix: UnixTime,
+        entropy: &mut dyn Entropy,
+    ) -> Result<(), (Denial, Secret)> {
+        let front = &request.front;
+        if front.protocol != self.config.protocol {
+            return Err((Denial::Protocol, NO_KEY.into()));
+        }
+        let Some(private) = Private::open(&self.config.key, front, &request.sealed) else {
+            return Err((Denial::Unreadable, NO_KEY.into()));
+        };
+        let key = follow(&private.secret, REQUEST_KEY);
+        if !request.is_from_holder(&key) {
+            return Ok(());
+        }
+        self.examine(from, request, &private, unix)
+            .map_err(|denial| (denial, key))?;
+        self.accept(from, request, private, now, entropy);
+        Ok(())
+    }
+
+    fn examine(
+        &mut self,
+        from: SocketAddr,
+        request: &Request,
+        private: &Private,
+        unix: UnixTime,
+    ) -> Result<(), Denial> {
+        if self.closing {
+            return Err(Denial::Closing);
+        }
+        if self.used.find(&request.front.nonce).is_some() {
+            return Err(Denial::Used);
+        }
+        if self.used.is_expired(request.front.expires, unix) {
+            return Err(Denial::Expired);
+        }
+        let ours = |server: &SocketAddr| self.config.addresses.contains(server);
+        if !private.servers.iter().any(ours) {
+            return Err(Denial::WrongServer);
+        }
+        if self.banned.contains(&private.client) {
+            return Err(Denial::Banned);
+        }
+        let limits = &self.config.limits;
+        if self.connections.len() >= limits.connections || self.used.len() >= limits.memory {
+            return Err(Denial::Full);
+        }
+        if !self.origins.has_room(Origin::of(from)) {
+            return Err(Denial::Crowded);
+        }
+        let applicant = Applicant {
+            client: private.client,
+            address: from,
+            data: &private.data,
+        };
+        match &mut self.admission {
+            Some(admission) => admission(&applicant).map_err(Denial::Refused),
+            None => Ok(()),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        from: SocketAddr,
+        request: &Request,
+        mut private: Private,
+        now: Time,
+        entropy: &mut dyn Entropy,
+    ) {
+        let id = ConnectionId(u64::from_le_bytes(random(entropy)));
+        // Two equal numbers of 64 bits mean that the randomness is none: no ground to build on.
+        if self.connections.contains_key(&id) {
+            return;
+        }
+        let ephemeral = Ephemeral::new(entropy);
+        let mut accept = Accept {
+            echo: request.echo,
+            connection: id.0,
+            ephemeral: ephemeral.public(),
+            sealed_reset: [0; SEALED_RESET_LEN],
+        };
+        let answer = accept.answer();
+        let keys = ConnectionKeys::derive(
+            &private.secret,
+            &ephemeral,
+            &request.ephemeral,
+            &request.opening,
+            &answer,
+        );
+        // A client that spoils its own key exchange gets no answer.
+        let Some(keys) = keys else {
+            return;
+        };
+        accept.sealed_reset = self.resets.token(id.0).seal(&keys.accept, &answer);
+        let protection =
+            PacketProtection::new(keys.down, keys.up, self.config.link.rekeying(), now);
+        let connection = Connection::of_server(protection, from, &self.config.link, now);
+        let timer = connection.deadline(&self.config.link);
+        let client_connection = ClientConnection {
+            connection,
+            client: private.client,
+            timer,
+            in_send_queue: false,
+            arriving: Some(Box::new(Arriving {
+                ephemeral: request.ephemeral,
+                accept: accept.to_bytes(),
+                data: std::mem::take(&mut private.data),
+            })),
+            path: None,
+            lobby_peer: LobbyPeer::default(),
+        };
+        self.connections.insert(id, client_connection);
+        self.timers.insert((timer, id));
+        self.origins.enter(Origin::of(from), now);
+        self.used
+            .remember(request.front.nonce, request.front.expires, id.0);
+        self.outbox.offer(from, accept.to_bytes());
+    }
+}
+
+/// The key of a refusal where the server knows none.
+const NO_KEY: [u8; 32] = [0; 32];
