@@ -59,7 +59,7 @@ impl Country {
         let asked = Arc::new(AtomicU64::new(0));
         let policy = Counted(Distance::new(SIDE, SIDE), asked.clone());
         let config = ServerConfig {
-            cell: SIDE / 16.0,
+            grid_cell: SIDE / 16.0,
             ..ServerConfig::default()
         };
         let schema = || Schema::of::<Thing>().expect("a sound schema");
