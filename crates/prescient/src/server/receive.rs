@@ -110,7 +110,7 @@ impl Server {
         }
         // A client may send input only after the server's welcome.
         if self.arriving.contains_key(&peer) {
-            return self.refuse(peer, &"an input before its greeting");
+            return self.refuse(peer, &"an input before its hello");
         }
         let world_server = self.worlds.world_of_mut(peer);
         if world_server.set_keys(peer, input.keys_down.bits()).is_ok() {
