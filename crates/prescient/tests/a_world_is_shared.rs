@@ -1,4 +1,4 @@
-//! A server and three clients on real sockets, behind a link like that of a phone on the move.
+//! A server and three clients on real sockets, behind a link like that of a moving phone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,9 +18,9 @@ struct Ball {
     speed: [f32; 2],
 }
 
-/// What was true when the last tick was sent is what all clients show in the end, and everything
-/// that was said arrives once. Fails if `Client::answer` says nothing, or if `Server::send` forgets
-/// events that a connection had no room for.
+/// All clients end up with the state of the last tick, and every event arrives once. Fails if
+/// `Client::answer` sends nothing, or if `Server::send` drops events that a connection had no room
+/// for.
 #[test]
 fn everybody_sees_and_hears_the_same() {
     let schema = || Schema::of::<Ball>().expect("a sound schema");
@@ -155,7 +155,7 @@ fn rows<'a>(balls: impl Iterator<Item = &'a Ball>) -> Vec<Vec<i64>> {
     rows
 }
 
-/// Goes on, tick by tick, until something is so.
+/// Runs tick by tick until a condition holds.
 fn run(
     server: &mut Server,
     players: &mut [TestPlayer],

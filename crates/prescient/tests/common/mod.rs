@@ -1,4 +1,4 @@
-//! A server that goes on while somebody joins it.
+//! A server that keeps running while a client joins it.
 #![allow(dead_code, reason = "every test uses another part")]
 
 use std::thread;
@@ -20,7 +20,7 @@ pub fn token(server: &Server) -> ConnectToken {
     local_token(&address.to_string()).expect("an address of this machine")
 }
 
-/// What becomes of a join, and what the server says of it.
+/// The result of a join, and the server's events meanwhile.
 pub fn join<T: Send + 'static>(
     server: &mut Server,
     join: impl FnOnce() -> T + Send + 'static,
@@ -37,7 +37,7 @@ pub fn join<T: Send + 'static>(
     panic!("nothing comes of it");
 }
 
-/// Goes on, tick by tick, until something is so.
+/// Runs tick by tick until a condition holds.
 pub fn run(
     server: &mut Server,
     clients: &mut [Client],
