@@ -123,7 +123,7 @@ class Session:
         self.say, self.count = say, 0
         self.opening = self.accepted = self.own_key = None
         self.random, self.channels = b"", []
-        # By the end that receives.
+        # By the receiving end.
         self.ends = {}
 
     def line(self, name, value):
@@ -307,7 +307,7 @@ class End:
 
     def apply(self, frame, place):
         if frame["frame"] == "received":
-            # Both ends are here, so more can be said than that it was sent.
+            # Both ends are captured, so arrival can be checked, not only sending.
             for low, high in frame["packets"]:
                 named = range(low, high + 1)
                 check(self.other().seen.issuperset(named), "acknowledges what did not arrive")

@@ -1,5 +1,5 @@
-//! The keys that a player holds down stand in its entities, so that whoever sees them can simulate
-//! them.
+//! The keys that a player holds down are written to its entities, so that clients that see them can
+//! simulate them.
 
 mod common;
 
@@ -45,7 +45,7 @@ impl Game {
         act(&mut step)
     }
 
-    /// What Bob sees of all walkers, in the order in which they appeared.
+    /// The keys of all walkers that Bob sees, in the order in which they appeared.
     fn seen(&mut self) -> Vec<u8> {
         for (peer, message) in self.server.encode(&|_| None) {
             if peer == BOB {
@@ -71,9 +71,9 @@ fn spawn(game: &mut Game, owner: Option<PeerId>, keys: u8) -> Ref<Walker> {
     .expect("sound")
 }
 
-/// Fails if `WorldStep::write_input_state` does nothing (then whoever stands still holds his keys for ever), if `set`
-/// or `spawn_for` write the program's own keys over the owner's (no `fill_keys`), or if keys beyond
-/// those that the field has room for are not cut off.
+/// Fails if `WorldStep::write_input_state` does nothing (then an entity that is not set keeps its
+/// keys for ever), if `set` or `spawn_for` write the program's own keys over the owner's
+/// (`stored_row` without `keys`), or if keys beyond the bits of the field are not cut off.
 #[test]
 fn whoever_sees_an_entity_sees_what_its_owner_presses() {
     let mut game = Game::new();
@@ -94,8 +94,8 @@ fn whoever_sees_an_entity_sees_what_its_owner_presses() {
     assert_eq!(game.seen(), [0b101, 0b111, 0b101], "and from the start");
 }
 
-/// Fails if `set_owner` forgets the new owner's keys, or if `InputState::release` is not called: then whoever
-/// leaves while he runs runs for ever.
+/// Fails if `set_owner` does not write the new owner's keys, or if `InputState::release` is not
+/// called: then the entities of a player that leaves while running run for ever.
 #[test]
 fn keys_change_hands_and_end() {
     let mut game = Game::new();
