@@ -1,8 +1,8 @@
-"""Frames and messages byte by byte, from nothing but WIRE.md."""
+"""Decodes frames and messages, written from WIRE.md alone."""
 
 
 class Malformed(Exception):
-    """Bytes that no sound end writes."""
+    """Bytes that no correct end writes."""
 
 
 def check(so, why):
@@ -234,7 +234,7 @@ def read_server(reader):
 
 
 def self_test():
-    """Bytes made by hand, for what no capture holds yet; and numbers, which everything is made of."""
+    """Hand-made bytes, for variable-length numbers and for frames that no capture contains yet."""
     for data, value in [("00", 0), ("7f", 127), ("8001", 128), ("ff" * 9 + "01", (1 << 64) - 1)]:
         assert Reader(bytes.fromhex(data)).number() == value
     for data in ["", "80", "8000", "ff" * 9 + "02", "80" * 10 + "01"]:

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_from_other_code() {
+    fn paths_are_distinguished_from_other_code() {
         let text =
             "`crates/schema` `README.md` `a::b` `1/60` `/game/player` `x y/z` `Step` `.ci/run`";
         assert_eq!(

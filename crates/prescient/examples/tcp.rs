@@ -48,7 +48,7 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
     let mut server = Server::new(Schema::of::<Planet>()?, settings, Everything)?;
     let peer = PeerId(1);
     server.connect(peer);
-    let hello = take(&mut stream)?.ok_or("it left before it said hello")?;
+    let hello = take(&mut stream)?.ok_or("it left before its hello")?;
     server.handle(peer, &hello)?;
 
     let at = |tick: u32| {

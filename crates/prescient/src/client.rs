@@ -485,7 +485,7 @@ impl Client {
             Due::Attempt(token) => {
                 let link = share(self.link, &token, self.join_timeout);
                 match connect(*token, link) {
-                    Ok(carrier) => self.begin_anew(carrier),
+                    Ok(carrier) => self.restart_with(carrier),
                     // The next attempt may get a socket, or another token.
                     Err(_) => lost.failed(now),
                 }
@@ -499,7 +499,7 @@ impl Client {
     }
 
     /// Continues with another connection, which is not established yet.
-    fn begin_anew(&mut self, carrier: ClientCarrier) {
+    fn restart_with(&mut self, carrier: ClientCarrier) {
         self.carrier = carrier;
         self.view.reconnect();
         (self.unanswered, self.unsent) = (false, None);

@@ -205,7 +205,7 @@ mod tests {
 
     /// Fails if dropping an end does not close the connection, or discards messages sent before.
     #[test]
-    fn whoever_is_dropped_has_left() {
+    fn a_dropped_end_closes_the_other() {
         let (client, peer) = pair();
         client.send(message(b"bye")).expect("there is room");
         drop(client);
@@ -222,7 +222,7 @@ mod tests {
 
     /// Fails if a later reason replaces the first, or if the closing end still receives messages.
     #[test]
-    fn whoever_is_thrown_out_knows_why() {
+    fn a_closed_client_gets_the_reason() {
         let (client, peer) = pair();
         client.send(message(b"cheat")).expect("there is room");
         peer.close(CloseReason::Kicked);
@@ -235,14 +235,14 @@ mod tests {
     /// Fails if `put` or `close` does not wake the receiver, or if `sleep` does not check the queue
     /// first: then this hangs.
     #[test]
-    fn nobody_sleeps_through_what_arrives() {
+    fn an_arrival_wakes_a_sleeper() {
         let (client, peer) = pair();
         let (up, down) = std::sync::mpsc::channel();
         let sleeping = std::thread::spawn(move || {
             loop {
                 client.sleep(Duration::MAX);
                 match client.poll().expect("something is there") {
-                    Arrival::Received(_) => up.send(()).expect("somebody waits"),
+                    Arrival::Received(_) => up.send(()).expect("the test waits"),
                     Arrival::Closed(reason) => break reason,
                 }
             }

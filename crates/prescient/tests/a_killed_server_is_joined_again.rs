@@ -99,7 +99,7 @@ fn run(server: &mut Server, player: &mut Player, done: impl Fn(&Player) -> bool)
         while server.poll().is_some() {}
         player.look();
     }
-    panic!("it never comes: {:?}", player.story);
+    panic!("the condition never holds: {:?}", player.story);
 }
 
 /// The shown world stays until the new server's welcome; then all entities are new ones, and
@@ -146,10 +146,7 @@ fn what_is_shown_stays_until_the_new_world_appears() {
     );
     assert!(player.client.is_connected());
     let entities: BTreeSet<_> = player.client.entities().collect();
-    assert_eq!(
-        player.shown, entities,
-        "what it was told of is what is there"
-    );
+    assert_eq!(player.shown, entities, "the changes match the entities");
     // Everything works as with the first server.
     player.client.send_event(None, b"hello").expect("connected");
     player.client.press(7).expect("connected");
@@ -164,7 +161,7 @@ fn what_is_shown_stays_until_the_new_world_appears() {
             return;
         }
     }
-    panic!("nothing is heard of it: {heard:?}");
+    panic!("not all of it arrived: {heard:?}");
 }
 
 /// Clients do not reconnect by default. Fails if `reconnect` has another default.
@@ -185,7 +182,7 @@ fn by_default_it_has_left() {
 
 /// A close by the server is final. Fails if `Lost::new` replaces a connection whatever its reason.
 #[test]
-fn who_was_sent_away_stays_away() {
+fn a_closed_client_does_not_reconnect() {
     let mut server = serve("127.0.0.1:0", 1, 1);
     let address = server.address().expect("a socket").to_string();
     let mut player = Player::start(&address, Some(Reconnect::local(&address)));

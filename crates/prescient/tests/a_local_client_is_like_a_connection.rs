@@ -61,7 +61,7 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
         },
     ] = &joined[..]
     else {
-        panic!("not two who joined: {joined:?}");
+        panic!("not two joined: {joined:?}");
     };
     assert!(one != other && data == b"blue");
 
@@ -104,7 +104,7 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
 /// Fails if a dropped end does not close (`Drop` of `End`), or if `ServerCarrier::close` skips the
 /// local clients.
 #[test]
-fn whoever_goes_is_gone_for_the_other() {
+fn each_end_sees_the_other_leave() {
     let mut server = offline();
     let leaving = [server.local_client(), server.local_client()];
     let mut kicked = server.local_client();
@@ -160,11 +160,11 @@ fn what_is_too_long_for_others_is_too_long_for_a_local_client() {
 /// Fails if `Client::press` reports keys that are still down as pressed, or if a local client
 /// without room drops what was pressed meanwhile (`LocalCarrier::push_input`).
 #[test]
-fn what_is_pressed_is_heard_of_once() {
+fn a_press_is_reported_once() {
     let mut server = offline();
     let mut client = server.local_client();
     let [ServerEvent::Joined { peer, .. }] = events(&mut server)[..] else {
-        panic!("nobody joined");
+        panic!("no client joined");
     };
     for keys in [0b01, 0b11, 0b10, 0b10] {
         client.press(keys).expect("it has joined");

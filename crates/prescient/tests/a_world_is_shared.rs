@@ -22,7 +22,7 @@ struct Ball {
 /// `Client::answer` sends nothing, or if `Server::send` drops events that a connection had no room
 /// for.
 #[test]
-fn everybody_sees_and_hears_the_same() {
+fn all_clients_get_the_same_state_and_events() {
     let schema = || Schema::of::<Ball>().expect("a sound schema");
     let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
     let bad = Conditions {
@@ -93,7 +93,7 @@ fn everybody_sees_and_hears_the_same() {
             } = event
             {
                 assert!(matches!(about, About::Entity(_)) && payload == b"mine");
-                assert!(said.insert(peer), "said twice");
+                assert!(said.insert(peer), "it arrived twice");
             }
         }
         let truth = rows(balls.iter().map(|(_, ball)| ball));

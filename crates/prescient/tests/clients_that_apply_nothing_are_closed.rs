@@ -107,7 +107,7 @@ fn left(server: &mut Server) -> Vec<(PeerId, CloseReason)> {
 
 /// Fails if `Server::close_not_applying` closes nothing, or checks only peers that were greeted.
 #[test]
-fn both_ends_are_told_that_nothing_was_applied() {
+fn both_ends_get_the_reason_not_applying() {
     let (mut server, mut players) = game(Duration::from_secs(1));
     for greets in [true, false] {
         let mut ghost = Ghost::new(&server, greets);
@@ -127,13 +127,13 @@ fn both_ends_are_told_that_nothing_was_applied() {
         };
         assert_eq!(said, expected);
     }
-    assert_eq!(server.peers().count(), 3, "who plays stays");
+    assert_eq!(server.peers().count(), 3, "players stay connected");
 }
 
 /// A silent client is not closed for applying nothing, as long as the transport waits for it, and
 /// continues when it resumes. Fails if `ApplyMonitor::note_unapplied` ignores `silent`.
 #[test]
-fn who_is_silent_may_come_back() {
+fn a_silent_client_may_resume() {
     let (mut server, mut players) = game(Duration::from_secs(1));
     let mut away = player(&mut server);
     let mut events = Vec::new();

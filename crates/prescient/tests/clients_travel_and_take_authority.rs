@@ -131,7 +131,9 @@ fn a_client_steers_its_own_ship() {
             .find(|&entity| captain.has_authority(entity));
         if let Some(own) = own {
             let position = [f32::from(tick), 0.5];
-            captain.set(own, &Ship { position }).expect("it is his");
+            captain
+                .set(own, &Ship { position })
+                .expect("it has authority");
             captain.report();
         }
         while server.poll().is_some() {}
@@ -139,7 +141,7 @@ fn a_client_steers_its_own_ship() {
         changes(&mut watcher);
         longest = longest.max(positions(&watcher)[0][0] as i32);
     }
-    assert_eq!(longest, 58, "everybody sees where it goes");
+    assert_eq!(longest, 58, "all clients see where it goes");
     assert_eq!(positions(&captain), [[59.0, 0.5]]);
 }
 
@@ -178,5 +180,8 @@ fn another_schema_is_named_on_both_sides() {
     assert_eq!(differences, &named);
     let text = refused.map(|error| error.to_string()).unwrap_or_default();
     assert!(text.contains("class `Ship`, field `position"), "{text}");
-    assert!(server.poll().is_none(), "who never joined does not leave");
+    assert!(
+        server.poll().is_none(),
+        "a client that never joined does not leave"
+    );
 }

@@ -143,7 +143,7 @@ fn an_old_client_reads_what_a_new_server_shows() {
 /// Fails if either end adopts the other's tolerance: then an end that requires its exact schema is
 /// shown another.
 #[test]
-fn who_does_not_tolerate_it_is_told_where_they_differ() {
+fn an_intolerant_end_gets_the_differences() {
     for (at_server, at_client) in [
         (Tolerance::Exact, Tolerance::Additive),
         (Tolerance::Additive, Tolerance::Exact),
@@ -239,7 +239,7 @@ fn a_client_that_shows_much_can_say_so() {
     let mut clients = [client.expect("a server")];
     let mut events = events.into_iter();
     let Some(ServerEvent::Joined { peer, .. }) = events.next() else {
-        panic!("nobody joined");
+        panic!("no client joined");
     };
     run(&mut server, &mut clients, |server, clients| {
         while server.poll().is_some() {}

@@ -33,7 +33,7 @@ fn simple_box_shows_a_box_that_moves() {
 /// Fails if `Server::handle_input` reports no inputs (then no walker moves), or does not set the
 /// keys in the world.
 #[test]
-fn events_and_input_reach_who_watches() {
+fn events_and_input_reach_other_clients() {
     let said = [
         "a walker appeared",
         "its player holds the right key down",

@@ -76,7 +76,7 @@ fn a_server_that_does_not_answer_the_hello_is_given_up() {
         hasty(),
         || while server.poll().is_some() {},
     );
-    let error = outcome.expect_err("nobody answered");
+    let error = outcome.expect_err("no server answered");
     assert!(matches!(error, JoinError::NoAnswer), "{error}");
 }
 
@@ -88,7 +88,7 @@ fn a_server_that_hangs_is_given_up() {
     let address = hangs.local_addr().expect("bound").to_string();
     let mut options = hasty();
     options.link.connect_timeout = Duration::from_secs(3600);
-    let error = outcome(token(&address), options, || ()).expect_err("nobody answered");
+    let error = outcome(token(&address), options, || ()).expect_err("no server answered");
     let text = error.to_string();
     assert!(text.starts_with("no answer from 127.0.0.1"), "{text}");
 }

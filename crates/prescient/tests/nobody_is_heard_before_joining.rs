@@ -56,7 +56,7 @@ fn say(client: &mut BlockingClient, which: u64) {
 /// `PeerError::NotGreeted` left out), or the facade accepts inputs (`arriving` not checked in
 /// `handle_input`).
 #[test]
-fn whoever_says_something_before_its_greeting_is_thrown_out() {
+fn a_message_before_the_hello_closes_the_connection() {
     over_seeds(20, |seed| {
         let mut server = bind(schema(), ServerOptions::default());
         let known = token(&server);
@@ -81,7 +81,7 @@ fn whoever_says_something_before_its_greeting_is_thrown_out() {
                         assert_eq!(payload, b"after");
                         heard += 1;
                     }
-                    other => panic!("who never joined cannot cause {other:?}"),
+                    other => panic!("a client that never joined cannot cause {other:?}"),
                 }
             }
             server.send();
@@ -102,7 +102,7 @@ fn whoever_says_something_before_its_greeting_is_thrown_out() {
 /// A client that repeatedly reports another schema is reported once. Fails if the facade handles
 /// messages of peers that it refused (`refused` not checked in `handle_message`).
 #[test]
-fn another_schema_is_told_of_once() {
+fn another_schema_is_reported_once() {
     let mut server = bind(schema(), ServerOptions::default());
     let stranger = token(&server);
     let protocol = server.protocol();
@@ -144,7 +144,7 @@ fn another_schema_is_told_of_once() {
 /// An honest client gets an error if it sends too early. Fails if `Client::send_event` or
 /// `Client::act` does not check whether it has joined.
 #[test]
-fn an_honest_client_is_told_to_wait() {
+fn an_honest_client_gets_an_error_before_joining() {
     let mut server = Server::local("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
     let known = token(&server);
     let client = Client::start_with(known, schema(), ClientOptions::default());

@@ -142,7 +142,7 @@ impl Game {
         let no_entity = WorldError::NoSuchEntity(gone);
         // Opened and closed, so that it does not exist.
         let world = server.open_world(Everything).expect("sound");
-        server.close_world(world).expect("nobody is there");
+        server.close_world(world).expect("it has no peers");
         let no_world = MoveError::NoSuchWorld(world);
         match which {
             0 => assert_eq!(server.send_event(NOBODY, b"?"), missing),
@@ -262,7 +262,7 @@ impl Game {
                 assert_eq!(
                     client.send_event(Some(gone), b"nonsense"),
                     Ok(()),
-                    "nothing is said"
+                    "nothing is sent"
                 );
             }
             4 => {
@@ -336,7 +336,7 @@ fn after_the_end_there_are_still_answers() {
 
 /// Fails if `Schema::validate` is not called, or if an address is not checked.
 #[test]
-fn what_cannot_begin_says_why() {
+fn a_failed_start_has_a_reason() {
     let twice = Field::new("a", FieldKind::Bool);
     let broken = || Schema {
         classes: vec![Class::new("broken", vec![twice.clone(), twice.clone()])],

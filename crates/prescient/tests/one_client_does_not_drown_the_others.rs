@@ -72,7 +72,7 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
 /// Fails if `wait` accepts everything that arrives (`push_from_client` of `EventQueue` never true),
 /// or if a paused client stays paused (`take_paused` left out of `poll`).
 #[test]
-fn the_others_are_heard_as_before() {
+fn other_clients_are_served_as_before() {
     for inputs in [false, true] {
         let mut options = ServerOptions::default();
         options.link.messages_per_second = u32::MAX;

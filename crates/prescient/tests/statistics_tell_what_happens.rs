@@ -27,7 +27,7 @@ fn game() -> (Server, Client, PeerId, Ref<Ball>) {
     let mut server = Server::offline(schema(), Everything).expect("a server");
     let client = server.local_client();
     let Some(ServerEvent::Joined { peer, .. }) = server.poll() else {
-        panic!("nobody joined");
+        panic!("no client joined");
     };
     let mut step = server.step().expect("in order");
     let ball = step.spawn(&Ball::default()).expect("sound");
@@ -46,16 +46,16 @@ fn roll(server: &mut Server, ball: Ref<Ball>, tick: u32) {
 
 /// Fails if `Server::ledger` takes bits for bytes, names the wrong field, or does not sort.
 #[test]
-fn the_ledger_says_what_bytes_are_spent_on() {
+fn the_ledger_lists_what_bytes_are_spent_on() {
     let (mut server, mut client, peer, ball) = game();
     assert_eq!(server.ledger(peer), []);
-    server.keep_ledger(peer, true).expect("he is there");
+    server.keep_ledger(peer, true).expect("it is connected");
     for tick in 0..60 {
         roll(&mut server, ball, tick);
         while client.poll().is_some() {}
         while server.poll().is_some() {}
     }
-    let state = server.statistics(peer).expect("he is there").state;
+    let state = server.statistics(peer).expect("it is connected").state;
     assert_eq!(state.packets, 60);
     let expenses = server.ledger(peer);
     let told: f64 = expenses.iter().map(|expense| expense.bytes).sum();
@@ -68,16 +68,16 @@ fn the_ledger_says_what_bytes_are_spent_on() {
     let surprise = expenses.iter().find(of_field).expect("it rolls");
     let name = (surprise.class.as_str(), surprise.field.as_str());
     assert_eq!(name, ("ball", "x"));
-    server.keep_ledger(peer, false).expect("he is there");
+    server.keep_ledger(peer, false).expect("it is connected");
     assert_eq!(server.ledger(peer), []);
 }
 
 /// Fails if `Sent::apply` notes nothing, or `PeerReport::new` uses another tick than the world's.
 #[test]
-fn whoever_does_not_look_lags_behind() {
+fn a_client_that_does_not_poll_lags_behind() {
     let (mut server, mut client, peer, ball) = game();
     server.send();
-    let lag = |server: &Server| server.statistics(peer).expect("he is there").lag;
+    let lag = |server: &Server| server.statistics(peer).expect("it is connected").lag;
     assert_eq!(lag(&server), None);
     while client.poll().is_some() {}
     while server.poll().is_some() {}
@@ -97,7 +97,7 @@ fn whoever_does_not_look_lags_behind() {
 ///
 /// Fails if `Server::send` does not check what waits.
 #[test]
-fn whoever_takes_nothing_in_is_thrown_out() {
+fn a_client_that_receives_nothing_is_closed() {
     let (mut server, mut client, peer, _) = game();
     let mut max = 0;
     let left = (0..100).find_map(|_| {
@@ -118,15 +118,15 @@ fn whoever_takes_nothing_in_is_thrown_out() {
 
 /// Fails if `Backlog::send` drops messages that it cannot send without counting them.
 #[test]
-fn what_is_too_long_to_be_said_is_counted() {
+fn events_that_are_too_long_are_counted() {
     let (mut server, mut client, peer, _) = game();
     for length in [70_000, 10] {
         server
             .send_event(peer, &vec![7; length])
-            .expect("he is there");
+            .expect("it is connected");
     }
     server.send();
-    let report = server.statistics(peer).expect("he is there");
+    let report = server.statistics(peer).expect("it is connected");
     assert_eq!((report.too_long, report.backlog), (1, 0));
     let heard = std::iter::from_fn(|| client.poll());
     let heard = heard.filter(|event| matches!(event, ClientEvent::Change(Change::Event { .. })));

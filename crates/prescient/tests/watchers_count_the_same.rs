@@ -25,7 +25,7 @@ struct Ledger(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
 
 impl Ledger {
     fn cell(&self, key: &Key) -> Arc<AtomicU64> {
-        let mut cells = self.0.lock().expect("nobody panicked");
+        let mut cells = self.0.lock().expect("no thread panicked");
         cells.entry(key.name().into()).or_default().clone()
     }
 
@@ -71,7 +71,7 @@ impl Subscriber for Diary {
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut lines = self.0.lock().expect("nobody panicked");
+        let mut lines = self.0.lock().expect("no thread panicked");
         lines.push(span.metadata().name().into());
         Id::from_u64(1)
     }
@@ -89,7 +89,7 @@ impl Subscriber for Diary {
         }
         let mut line = Line(String::new());
         event.record(&mut line);
-        self.0.lock().expect("nobody panicked").push(line.0);
+        self.0.lock().expect("no thread panicked").push(line.0);
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -111,7 +111,7 @@ fn numbers_are_those_of_the_statistics() {
     metrics::with_local_recorder(&ledger, || {
         tracing::subscriber::with_default(diary.clone(), || play(&ledger));
     });
-    let lines = diary.0.lock().expect("nobody panicked").clone();
+    let lines = diary.0.lock().expect("no thread panicked").clone();
     for span in ["step", "encode", "send", "handle"] {
         assert!(lines.iter().any(|line| line == span), "no span {span}");
     }
@@ -149,8 +149,10 @@ fn play(ledger: &Ledger) {
         }
         if tick == 20 {
             // Its last event, after its last send.
-            server.send_event(PeerId(2), b"bye").expect("it sits there");
-            let state = server.statistics(PeerId(2)).expect("it sits there").state;
+            server
+                .send_event(PeerId(2), b"bye")
+                .expect("it is connected");
+            let state = server.statistics(PeerId(2)).expect("it is connected").state;
             gone = (state.bytes, state.events);
             leaving = None;
         }
@@ -160,7 +162,7 @@ fn play(ledger: &Ledger) {
     }
     // Acknowledgements since the last send are counted by the next.
     server.send();
-    let state = server.statistics(PeerId(1)).expect("it sits there").state;
+    let state = server.statistics(PeerId(1)).expect("it is connected").state;
     assert!(state.bytes > 100 && state.events > 20);
     assert_eq!(
         ledger.counter("prescient_state_bytes"),

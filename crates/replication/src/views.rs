@@ -1,4 +1,4 @@
-//! Keeps objects of the program in sync with the entities that a client shows.
+//! Keeps the program's own views in sync with the entities that a client shows.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use prescient_schema::State;
 
 use crate::client::{Change, Client, EntityHandle};
 
-/// Creates an object of the program for every entity of a type: a sprite, a sound, an entity of an
+/// Creates the program's own view of every entity of a type: a sprite, a sound, an entity of an
 /// engine.
 pub trait Factory {
     /// The type of the entities.
     type State: State;
-    /// The program's object per entity.
+    /// The program's view of an entity.
     type View;
 
     /// An entity appeared.
@@ -26,7 +26,7 @@ pub trait Factory {
     }
 }
 
-/// The objects that a [`Factory`] created, by entity.
+/// The views that a [`Factory`] created, by entity.
 ///
 /// ```
 /// # use prescient_replication::*;
@@ -61,7 +61,7 @@ pub struct Views<F: Factory> {
 }
 
 impl<F: Factory> Views<F> {
-    /// Without any objects.
+    /// Without any views.
     pub fn new(factory: F) -> Self {
         Self {
             factory,
@@ -93,17 +93,17 @@ impl<F: Factory> Views<F> {
         }
     }
 
-    /// The object of an entity.
+    /// The view of an entity.
     pub fn get(&self, entity: EntityHandle) -> Option<&F::View> {
         self.views.get(&entity)
     }
 
-    /// The object of an entity.
+    /// The view of an entity.
     pub fn get_mut(&mut self, entity: EntityHandle) -> Option<&mut F::View> {
         self.views.get_mut(&entity)
     }
 
-    /// All objects, in the order of their entity handles.
+    /// All views, in the order of their entity handles.
     pub fn iter(&self) -> impl Iterator<Item = (EntityHandle, &F::View)> {
         self.views.iter().map(|(&entity, view)| (entity, view))
     }

@@ -106,7 +106,7 @@ fn one_wrong_value_is_named() {
 /// server accepts reports that were not requested (`open_audits == 0` left out of
 /// `Server::handle_world_message`).
 #[test]
-fn a_long_answer_comes_in_parts() {
+fn a_long_report_is_split_into_parts() {
     let mut test_world = TestWorld::new(1, 1, common::good(), Everything);
     let mut step = test_world.server.step(Tick(1)).expect("the first");
     for _ in 0..2000 {

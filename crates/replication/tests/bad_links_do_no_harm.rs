@@ -76,7 +76,7 @@ impl Case {
     }
 
     /// Every client received every event exactly once and in order.
-    fn all_heard(&mut self) {
+    fn all_received(&mut self) {
         let last = self.test_world.tick;
         self.run(12);
         for test_client in &self.test_world.clients {
@@ -100,7 +100,7 @@ fn uniform_loss_changes_nothing_that_is_shown() {
             case.run(8 * HZ);
             case.change(&good(), &good());
             case.recovers_in(5);
-            case.all_heard();
+            case.all_received();
         });
     }
 }
@@ -117,7 +117,7 @@ fn a_minute_of_heavy_loss_is_over_soon() {
         case.run(60 * HZ);
         case.change(&good(), &good());
         case.recovers_in(2 * HZ);
-        case.all_heard();
+        case.all_received();
     });
 }
 
@@ -125,7 +125,7 @@ fn a_minute_of_heavy_loss_is_over_soon() {
 /// minute late, and some lost, while models learn. Fails if the decoder applies late packets (in
 /// `Decoder::decode_with`, `header.sequence == self.newest` for late).
 #[test]
-fn what_comes_late_or_again_is_not_shown() {
+fn late_and_repeated_packets_are_not_shown() {
     over_seeds(20, |seed| {
         let link = good()
             .with_reordering(500_000, 6 * TICK)
@@ -135,7 +135,7 @@ fn what_comes_late_or_again_is_not_shown() {
         case.run(12 * HZ);
         case.change(&good(), &good());
         case.recovers_in(8);
-        case.all_heard();
+        case.all_received();
         for test_client in &case.test_world.clients {
             let peer = case
                 .test_world
@@ -180,6 +180,6 @@ fn blackouts_are_over_when_they_are_over() {
             case.recovers_in(5);
             case.run(2 * HZ - 5);
         }
-        case.all_heard();
+        case.all_received();
     });
 }

@@ -69,7 +69,7 @@ impl TestServer {
 /// Fails if `AuthorityReports::apply` leaves out the last table, if references are not translated
 /// to the server's (`parcel` copies the cell), or if `AuthorityReporter::acknowledge` does nothing.
 #[test]
-fn what_a_client_says_is_what_everybody_sees() {
+fn what_a_client_sets_is_what_all_clients_see() {
     over_seeds(20, |seed| {
         let mut test_server = TestServer::new(seed, bad());
         let mut units: Vec<Ref<Unit>> = Vec::new();
@@ -214,7 +214,7 @@ fn authority_changes_hands() {
 
 /// Fails if `target` does not check who has authority.
 #[test]
-fn what_comes_too_late_changes_nothing() {
+fn late_reports_change_nothing() {
     let mut test_server = TestServer::new(1, good());
     let mut unit = None;
     test_server.tick(true, |step| {
@@ -247,7 +247,7 @@ fn what_comes_too_late_changes_nothing() {
 /// Fails if an entity is not visible to the client that has authority over it (`show_hierarchy`
 /// without `.or`).
 #[test]
-fn who_has_authority_sees_it() {
+fn an_entity_is_visible_to_its_authority() {
     let policy = |_: &Observer, _: &Candidate, _: Option<_>| None;
     let mut test_world = TestWorld::new(1, 2, good(), policy);
     for tick in 1..20 {

@@ -105,7 +105,7 @@ fn tables_may_come_before_their_entity() {
 /// An id is reused, and an event about the first entity that had it is not taken to be about the
 /// second. Fails if `Peer::slot` ignores the tick that was shown.
 #[test]
-fn what_is_said_about_the_gone_is_about_nobody_else() {
+fn events_about_removed_entities_are_about_no_other() {
     let mut test_world = TestWorld::new(0, 1, good(), Everything);
     let peer = test_world.clients[0].peer;
     let mut units: Vec<Ref<Unit>> = Vec::new();
@@ -141,7 +141,7 @@ fn what_is_said_about_the_gone_is_about_nobody_else() {
 /// Events about entities and about nothing arrive exactly once; the entity is known if it is still
 /// visible. Fails if `Peer::acknowledge` does not release deferred events, or `give_up` drops them.
 #[test]
-fn every_event_is_heard_once() {
+fn every_event_arrives_once() {
     over_seeds(20, |seed| {
         let mut battle = Battle::new();
         let mut test_world = TestWorld::new(seed, 3, bad(), Everything);
@@ -185,7 +185,7 @@ fn every_event_is_heard_once() {
                 .map(|heard| &heard.payload)
                 .collect();
             let once: BTreeSet<_> = heard.iter().map(|payload| payload.to_vec()).collect();
-            assert_eq!(heard.len(), once.len(), "heard twice");
+            assert_eq!(heard.len(), once.len(), "it arrived twice");
             assert_eq!(once, told);
             for heard in &test_client.events {
                 let Some(&(entity, health)) = about.get(&heard.payload) else {
@@ -218,14 +218,14 @@ fn an_event_waits_for_its_tick() {
             .server
             .send_event(peer, &[tick as u8])
             .expect("connected");
-        let event = test_world.server.poll_message(peer).expect("it was told");
+        let event = test_world.server.poll_message(peer).expect("it was sent");
         let test_client = &mut test_world.clients[0];
         test_client.client.handle(&event).expect("honest");
         test_client.poll();
         assert_eq!(test_client.events.len(), tick as usize - 1);
         test_client.client.handle(&state).expect("honest");
         test_client.poll();
-        let heard = test_client.events.last().expect("it was told");
+        let heard = test_client.events.last().expect("it was sent");
         assert_eq!(
             (heard.tick, &heard.payload[..]),
             (Tick(tick), &[tick as u8][..])
@@ -329,7 +329,7 @@ fn a_large_world_is_joined_from_near_to_far() {
                 .filter(|(entity, _)| !known.contains(entity));
             order.extend(new.map(|(_, unit)| unit.position[0]));
         }
-        assert_eq!(order.len(), units.len(), "not all of them came");
+        assert_eq!(order.len(), units.len(), "not all of them arrived");
         let mean = |part: &[f32]| part.iter().sum::<f32>() / part.len() as f32;
         let (first, last) = (mean(&order[..60]), mean(&order[540..]));
         assert!(first < 200.0 && last > 550.0, "{first} first, {last} last");
@@ -369,7 +369,7 @@ fn bursts_of_loss_do_not_hold_up_the_world() {
 
 /// Fails if coordinates are converted to floats before they are subtracted.
 #[test]
-fn positions_are_told_apart_far_from_the_origin() {
+fn offsets_are_exact_far_from_the_origin() {
     let mut test_world = TestWorld::new(1, 1, good(), Everything);
     let mut step = test_world.server.step(Tick(1)).expect("the first");
     for x in [33_333.33, 33_333.34] {

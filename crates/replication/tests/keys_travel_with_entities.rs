@@ -75,15 +75,15 @@ fn spawn(game: &mut Game, owner: Option<PeerId>, keys: u8) -> Ref<Walker> {
 /// keys for ever), if `set` or `spawn_for` write the program's own keys over the owner's
 /// (`stored_row` without `keys`), or if keys beyond the bits of the field are not cut off.
 #[test]
-fn whoever_sees_an_entity_sees_what_its_owner_presses() {
+fn the_keys_of_an_owner_are_visible_in_its_entities() {
     let mut game = Game::new();
     let own = spawn(&mut game, Some(ANN), 0b11);
     spawn(&mut game, None, 0b111);
-    assert_eq!(game.seen(), [0b11, 0b111], "nobody pressed anything yet");
+    assert_eq!(game.seen(), [0b11, 0b111], "no key was pressed yet");
 
     game.server
         .set_keys(ANN, 0b1_0000_0101)
-        .expect("she is there");
+        .expect("she is connected");
     assert_eq!(game.server.keys(ANN), Some(0b1_0000_0101));
     game.step(|_| ());
     assert_eq!(game.seen(), [0b101, 0b111], "without being set");
@@ -100,8 +100,8 @@ fn whoever_sees_an_entity_sees_what_its_owner_presses() {
 fn keys_change_hands_and_end() {
     let mut game = Game::new();
     let walker = spawn(&mut game, Some(ANN), 0);
-    game.server.set_keys(ANN, 1).expect("she is there");
-    game.server.set_keys(BOB, 2).expect("he is there");
+    game.server.set_keys(ANN, 1).expect("she is connected");
+    game.server.set_keys(BOB, 2).expect("he is connected");
     game.step(|_| ());
     assert_eq!(game.seen(), [1]);
     let given = game.step(|step| step.set_owner(walker.entity_ref(), Some(BOB)));
@@ -119,7 +119,11 @@ fn keys_change_hands_and_end() {
     let walker_of_the_program = Walker { x: 0.0, keys: 9 };
     game.step(|step| step.set(walker, &walker_of_the_program))
         .expect("sound");
-    assert_eq!(game.seen(), [9], "nobody's keys are the program's own");
+    assert_eq!(
+        game.seen(),
+        [9],
+        "without an owner, the keys are the program's own"
+    );
     game.step(|step| step.despawn(walker.entity_ref()))
         .expect("it is there");
     assert_eq!(game.seen(), [] as [u8; 0]);

@@ -210,7 +210,7 @@ impl Relevance for Counted {
 /// entities (staleness), or if `KnownEntities::note_unheard` does nothing (lost entities arrive
 /// late).
 #[test]
-fn fifty_thousand_are_told_within_the_line_and_nearest_first() {
+fn fifty_thousand_arrive_within_the_link_and_nearest_first() {
     over_seeds(2, |seed| {
         let mut country = Country::new(seed, 50_000);
         let mut before = 0;

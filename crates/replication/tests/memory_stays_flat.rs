@@ -22,7 +22,7 @@ fn held() -> usize {
 /// Cases 11 and 30. The first fails if `Decoder::commit` keeps logs after the cursor's (checks the
 /// front alone), the second if `Outbox::make_room` always returns `true`.
 #[test]
-fn those_who_are_silent_or_slow_cost_no_more_memory() {
+fn silent_and_slow_clients_cost_no_more_memory() {
     over_seeds(20, silent);
     over_seeds(20, slow);
 }

@@ -86,7 +86,7 @@ fn confuse(client: &mut Client) {
 /// 30 Hz. It gets one per second, packets keep to their limit, and the other clients are not
 /// affected. Fails if `Peer::acknowledge` ignores `resync_every`.
 #[test]
-fn those_who_always_start_anew_are_rationed() {
+fn requests_for_a_resync_are_rationed() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
         let mut hall = Hall::new(ServerConfig::default());
@@ -180,7 +180,7 @@ fn ticks_may_leap_and_end() {
 /// second at 30 Hz. Fails if acknowledgements never request a new epoch (in
 /// `Decoder::acknowledgement`, `resync: false`).
 #[test]
-fn ends_that_disagree_start_anew() {
+fn diverged_ends_resync() {
     over_seeds(20, |seed| {
         let mut halls = [0, 1].map(|_| Hall::new(ServerConfig::default()));
         let mut dice = [0, 1].map(|_| Dice::new(seed));
@@ -213,6 +213,6 @@ fn ends_that_disagree_start_anew() {
             let agree = (0..3).all(|client| honest.agrees(client));
             assert!(agree || (41..=41 + 30).contains(&tick), "{tick}");
         }
-        assert!(refused >= 9, "nobody noticed: {refused}");
+        assert!(refused >= 9, "it was not noticed: {refused}");
     });
 }

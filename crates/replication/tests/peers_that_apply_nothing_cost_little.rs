@@ -151,7 +151,7 @@ const SECOND: u32 = 30;
 /// Fails if `Pace::turn` is always `Full` (4 MB for a deaf peer of 300 units), if `Pace::note_sent`
 /// never drops logs, or if `Peer::acknowledge` counts a request for a resync as progress.
 #[test]
-fn who_applies_nothing_costs_no_more_than_others() {
+fn a_peer_that_applies_nothing_costs_no_more_than_others() {
     over_seeds(20, |seed| compare(seed, 300));
     over_seeds(2, |seed| compare(seed, 3000));
 }

@@ -97,7 +97,7 @@ fn a_blackout_ends_with_the_next_tick() {
 /// `Pace::turn` clamps the pause to more than `probe_every`, or if `Encoder::settle` checks only
 /// the window (an acknowledgement of a packet whose log was dropped, `oldest` left out of `floor`).
 #[test]
-fn a_probe_finds_out_who_is_back() {
+fn a_probe_finds_peers_that_resumed() {
     over_seeds(20, |seed| {
         let (mut battle, mut test_world) = play(seed);
         let now = test_world.now();

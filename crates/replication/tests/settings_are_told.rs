@@ -103,7 +103,7 @@ fn clients_do_as_the_server_does() {
             while client.poll_change().is_some() {}
             let entity = client.entities().next().expect("it is shown");
             if client.has_authority(entity) {
-                client.set(entity, &unit(tick)).expect("in charge");
+                client.set(entity, &unit(tick)).expect("it has authority");
             }
             server.step(Tick(tick)).expect("in order").finish();
         }
@@ -142,7 +142,7 @@ fn every_world_has_its_own() {
 
 /// Fails if `Client::handle_world_message` reads state before the welcome.
 #[test]
-fn what_comes_before_the_welcome_waits() {
+fn state_before_the_welcome_is_skipped() {
     let (mut server, mut client) = (server(Config::default()), client());
     let hello = client.poll_message().expect("its hello");
     server.handle(PEER, &hello).expect("honest");
@@ -162,7 +162,7 @@ fn what_comes_before_the_welcome_waits() {
 /// Fails if `Peer::encode` does not wait for the settings to be sent, or `Peer::poll_message` takes
 /// the `Entered` of another world for them.
 #[test]
-fn nothing_is_said_before_the_welcome_or_the_entrance() {
+fn no_state_is_sent_before_the_welcome_or_the_entrance() {
     let codec = Config {
         policy: Policy::Immediate,
         ..Config::default()

@@ -102,7 +102,7 @@ fn a_client_is_in_one_world_at_a_time() {
                     .filter(|heard| heard.about == About::Nothing);
                 plain.count()
             };
-            assert_eq!(heard(test_client), told, "each is heard once");
+            assert_eq!(heard(test_client), told, "each arrives once");
             assert_eq!(test_client.client.entities().count(), 10);
             let strays = test_client.events.iter().filter_map(|heard| {
                 let unit = heard.unit.as_ref()?;
@@ -115,7 +115,7 @@ fn a_client_is_in_one_world_at_a_time() {
 
 /// Fails if `Client::enter` does not report it.
 #[test]
-fn a_client_hears_that_it_is_elsewhere() {
+fn a_client_reports_that_it_entered_another_world() {
     let mut test_world = TestWorld::new(1, 1, common::good(), Everything);
     let other = Server::new(common::schema(), ServerConfig::default(), Everything);
     let mut other = other.expect("a sound schema");

@@ -134,7 +134,7 @@ mod tests {
 
     /// Fails if `silent` is ignored, or stays set when the peer resumes.
     #[test]
-    fn time_does_not_count_while_nothing_is_heard() {
+    fn time_does_not_count_while_a_peer_is_silent() {
         let mut watch = Watch::default();
         watch.send(3);
         watch.apply_monitor.note_silent(PEER, true, watch.now);

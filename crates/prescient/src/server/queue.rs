@@ -70,7 +70,7 @@ mod tests {
     /// Fails if a client is not paused by its count, by its bytes, or by the total of all clients;
     /// or if it is reported twice.
     #[test]
-    fn whoever_has_enough_waiting_is_paused_once() {
+    fn a_client_at_its_bound_is_paused_once() {
         let mut queue = EventQueue::default();
         let paused: Vec<_> = (1..3000).filter(|_| push(&mut queue, 1, 0)).collect();
         assert_eq!(paused, [MAX_EVENTS]);

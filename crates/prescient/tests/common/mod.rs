@@ -34,7 +34,7 @@ pub fn join<T: Send + 'static>(
         server.wait(Duration::from_millis(2));
         events.extend(std::iter::from_fn(|| server.poll()));
     }
-    panic!("nothing comes of it");
+    panic!("the join does not end");
 }
 
 /// Runs tick by tick until a condition holds.
@@ -54,5 +54,5 @@ pub fn run(
             client.wait(Duration::ZERO);
         }
     }
-    panic!("it never comes");
+    panic!("the condition never holds");
 }
