@@ -117,7 +117,9 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
                     name: "x".repeat(usize::from(what % 9)),
                 };
                 match (what % 4, thing) {
-                    (0, Some(thing)) => step.grant_authority(thing.entity_ref(), PEER).expect("there"),
+                    (0, Some(thing)) => step
+                        .grant_authority(thing.entity_ref(), PEER)
+                        .expect("there"),
                     (1, Some(_)) => {
                         let gone = things.remove(usize::from(which));
                         step.despawn(gone.entity_ref()).expect("there");

@@ -180,7 +180,9 @@ impl Scene {
                 self.entities.push(made);
             }
             (3, Some(at)) => step.revoke_authority(self.entities[at]).expect("there"),
-            (4, Some(at)) => step.grant_authority(self.entities[at], LIAR).expect("there"),
+            (4, Some(at)) => step
+                .grant_authority(self.entities[at], LIAR)
+                .expect("there"),
             (5, Some(at)) => step.despawn(self.entities.remove(at)).expect("there"),
             _ => {}
         }

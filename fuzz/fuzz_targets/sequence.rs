@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_codec::{Ack, NetEntityId, DecodeError, Decoder, Encoder, Slot};
+use prescient_codec::{Ack, DecodeError, Decoder, Encoder, NetEntityId, Slot};
 use prescient_fuzz::{World, config, holds_contents, schema, state, told};
 
 #[derive(Arbitrary, Debug)]

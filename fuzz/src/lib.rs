@@ -6,7 +6,7 @@ pub mod pair;
 use std::sync::Arc;
 
 use prescient_codec::{
-    NetEntityId, Config, Decoder, Encoder, HISTORY, Profile, Slot, Tick,
+    Config, Decoder, Encoder, HISTORY, NetEntityId, Profile, Slot, Tick,
     history::{Archive, Capture},
 };
 use prescient_schema::{

@@ -17,7 +17,7 @@
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut server = Server::local("127.0.0.1:4000", Schema::of::<Crate>()?, Everything)?;
+//! let mut server = Server::loopback("127.0.0.1:4000", Schema::of::<Crate>()?, Everything)?;
 //! let mut falling = Crate { position: [0.0, 100.0, 0.0] };
 //! let entity = server.step()?.spawn(&falling)?;
 //! loop {
@@ -45,7 +45,7 @@
 //! # }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut client = Client::local("127.0.0.1:4000", Schema::of::<Crate>()?)?;
+//! let mut client = Client::loopback("127.0.0.1:4000", Schema::of::<Crate>()?)?;
 //! loop {
 //!     client.wait(std::time::Duration::from_millis(16));
 //!     while let Some(event) = client.poll() {
@@ -62,7 +62,7 @@
 //! # }
 //! ```
 //!
-//! [`Server::local`] and [`Client::local`] use a publicly known key and therefore work on one
+//! [`Server::loopback`] and [`Client::loopback`] use a publicly known key and therefore work on one
 //! machine only; for other machines a backend issues tokens ([`Server::bind`], [`Client::join`]). A
 //! player in the server's own process uses a [`Server::local_client`], and a single-player game is
 //! a [`Server::offline`] with a local client: the same two loops, on one thread or two.
@@ -118,7 +118,7 @@ pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
-pub use client::{Client, ClientEvent, ClientOptions, local_token};
+pub use client::{Client, ClientEvent, ClientOptions, loopback_token};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use protocol::protocol;

@@ -72,6 +72,10 @@ impl Worlds {
         first.expect("the first world is never closed")
     }
 
+    pub fn get(&self, world: WorldId) -> Option<&Server> {
+        self.servers.get(&world)
+    }
+
     pub fn get_mut(&mut self, world: WorldId) -> Option<&mut Server> {
         self.servers.get_mut(&world)
     }

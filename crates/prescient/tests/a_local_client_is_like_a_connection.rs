@@ -194,12 +194,12 @@ fn a_press_is_reported_once() {
 /// socket.
 #[test]
 fn a_host_and_a_guest_see_the_same() {
-    let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
     let address = server.address().expect("it has a socket").to_string();
     let host = server.local_client();
     let watching = [
         thread::spawn(move || watch(host)),
-        thread::spawn(move || watch(Client::local(&address, schema()).expect("a server"))),
+        thread::spawn(move || watch(Client::loopback(&address, schema()).expect("a server"))),
     ];
     show_both(server, watching);
 }

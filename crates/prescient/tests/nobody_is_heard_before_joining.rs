@@ -145,7 +145,8 @@ fn another_schema_is_reported_once() {
 /// `Client::act` does not check whether it has joined.
 #[test]
 fn an_honest_client_gets_an_error_before_joining() {
-    let mut server = Server::local("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
+    let mut server =
+        Server::loopback("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
     let known = token(&server);
     let client = Client::start_with(known, schema(), ClientOptions::default());
     let mut client = client.expect("it begins");

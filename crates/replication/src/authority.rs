@@ -16,13 +16,16 @@ use crate::server::PeerId;
 use crate::world::{Serial, Touched, World, WorldError, WorldStep};
 
 impl WorldStep<'_> {
-    /// Grants a client authority over an entity. The entity is visible to it, whatever the
-    /// relevance policy decides. Authority ends when the client leaves.
+    /// Grants a client authority over an entity: the values that it reports become part of the next
+    /// tick, and the entity is visible to it, whatever the relevance policy decides. A previous
+    /// client loses the authority. It ends with [`revoke_authority`](Self::revoke_authority), or
+    /// when the client disconnects or moves to another world.
     pub fn grant_authority(&mut self, entity: EntityRef, peer: PeerId) -> Result<(), WorldError> {
         self.set_authority(entity, Some(peer))
     }
 
-    /// Takes back a client's authority over an entity; the server has it again.
+    /// Revokes a client's authority over an entity; from now on only the server changes it. Reports
+    /// in flight are ignored.
     pub fn revoke_authority(&mut self, entity: EntityRef) -> Result<(), WorldError> {
         self.set_authority(entity, None)
     }

@@ -74,6 +74,9 @@ pub struct Observer {
     pub team: u32,
     /// Its view position, if it has one.
     pub view_position: Option<Position>,
+    /// The class of the entity that it [follows](crate::Server::follow), if any; an index like
+    /// [`Candidate::class`].
+    pub class: Option<u16>,
 }
 
 /// The entity whose visibility is decided.
@@ -81,6 +84,9 @@ pub struct Observer {
 pub struct Candidate {
     /// The entity.
     pub entity: EntityRef,
+    /// Its class (of its first table, if it has several): an index into the classes of
+    /// [`World::schema`](crate::World::schema).
+    pub class: u16,
     /// The peer that owns it.
     pub owner: Option<PeerId>,
     /// The team of its owner; 0 without one.

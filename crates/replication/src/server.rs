@@ -295,6 +295,10 @@ impl Server {
                     ViewPosition::Fixed(position) => Some(position),
                     ViewPosition::Follow(entity) => world.position(entity),
                 },
+                class: match peer.view_position {
+                    ViewPosition::Follow(entity) => world.class(entity),
+                    ViewPosition::Unset | ViewPosition::Fixed(_) => None,
+                },
             };
             // A throttled peer is sent little, so its visible set may lag.
             let every = match peer.is_throttled(tick) {

@@ -135,6 +135,13 @@ impl World {
         self.record(entity)?.position
     }
 
+    /// The class of an entity's first table, as an index into the classes of the
+    /// [`schema`](Self::schema).
+    pub fn class(&self, entity: EntityRef) -> Option<u16> {
+        let entity_type = self.record(entity)?.entity_type;
+        Some(self.entity_types.tables(entity_type)[0])
+    }
+
     pub(crate) fn record(&self, entity: EntityRef) -> Option<&EntityRecord> {
         self.entities.records.at(self.archive.entity(entity)?)
     }
