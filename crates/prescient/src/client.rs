@@ -24,7 +24,7 @@ use crate::watch;
 /// The options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// How state is decoded and which schemas are accepted.
+    /// Settings of the replication: schema tolerance and limits.
     pub replication: ClientConfig,
     /// The client's side of the connection.
     pub link: LinkConfig,

@@ -91,7 +91,7 @@
 //! | `prescient_socket_packets_received`, `prescient_socket_bytes_received` | received through it |
 //! | `prescient_state_packets`, `prescient_state_bytes` | state encoded, for all clients |
 //! | `prescient_events` | events queued, once per receiving client |
-//! | `prescient_resyncs` | epochs that clients started after the first |
+//! | `prescient_resyncs` | new epochs, summed over all clients |
 //! | `prescient_joined`, `prescient_left`, `prescient_refused` | clients |
 //! | `prescient_client_refused` | messages that a client could not apply |
 //!

@@ -15,6 +15,5 @@ const VERSION: u8 = 2;
 pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;
 /// Events, in both directions.
 pub(crate) const EVENTS: ChannelId = ChannelId::ORDERED;
-/// The server's acknowledgements of client reports; apart from [`STATE`], where newer state would
-/// replace them.
+/// The server's acknowledgements of client reports, on another channel than state.
 pub(crate) const ANSWERS: ChannelId = ChannelId::UNRELIABLE;

@@ -1,4 +1,5 @@
-//! A server sets per peer from where it looks, and its policy knows who looks at which class.
+//! A server sets view positions per peer, and its policy gets the classes of observer and
+//! candidate.
 
 use prescient::{
     About, Candidate, Change, Client, ClientEvent, Distance, Everything, Observer, PeerId,
@@ -131,7 +132,7 @@ fn a_peer_of_another_world_has_a_view_there() {
     for peer in peers {
         server.move_to(peer, WorldId::FIRST).expect("open");
     }
-    server.close_world(there).expect("nobody is there");
+    server.close_world(there).expect("it has no peers");
     assert_eq!(entities(&server, there), None);
     assert!(server.send_entity_event_in(there, near, b"late").is_none());
 }

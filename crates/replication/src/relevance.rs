@@ -13,8 +13,7 @@ pub struct Visibility {
     tables: u32,
     /// The precision; has no effect on types whose fields have no coarser levels.
     pub level: Level,
-    /// The priority with which it accumulates waiting time if packets are too small for all
-    /// entities.
+    /// Its priority: how much its waiting time counts if packets are too small for all entities.
     pub weight: Weight,
 }
 

@@ -279,7 +279,7 @@ fn rank_correlation(values: &[f64]) -> f64 {
 }
 
 const PEER: PeerId = PeerId(1);
-/// Side of the country, and the view position in its middle.
+/// Side of the country, and both coordinates of the view position in its middle.
 const SIDE: f64 = 2000.0;
 const VIEW_POSITION: f64 = SIDE / 2.0;
 const HZ: u32 = 20;

@@ -24,7 +24,7 @@ pub struct ServerOptions {
     /// not count: that has a limit of its own
     /// ([`LinkConfig::timeout`](crate::LinkConfig::timeout)).
     pub apply_timeout: Duration,
-    /// How state is encoded and which schemas are accepted.
+    /// Settings of the replication: coding, relevance, schema tolerance and limits.
     pub replication: ServerConfig,
     /// How many connections and handshakes are accepted.
     pub limits: Limits,
