@@ -1,4 +1,4 @@
-//! A test that does not run shows nothing, so none may be switched off.
+//! No test may be switched off.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use prescient_tests::repository::{files, root};
 
 #[test]
 fn no_test_is_switched_off() {
-    // In two pieces, so that this line is not one of them.
+    // In two pieces, so that this line does not match.
     let marks = [concat!("#[", "ignore"), concat!("```", "ignore")];
     let mut wrong = Vec::new();
     for file in files("rs") {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a captured connection, from nothing but WIRE.md: a second opinion on what it says.
+"""Reads a captured connection, written from WIRE.md alone: an independent check of that document.
 
     read_session.py CAPTURE...     one line of JSON for each datagram and each message
     read_session.py --self-test
@@ -117,13 +117,13 @@ DENIALS = "version protocol unreadable expired server used full crowded refused 
 
 
 class Session:
-    """Both ends of one connection, as far as datagrams tell."""
+    """Both ends of one connection, as far as its datagrams reveal them."""
 
     def __init__(self, say):
         self.say, self.count = say, 0
         self.opening = self.accepted = self.own_key = None
         self.random, self.channels = b"", []
-        # By the end that receives.
+        # By the receiving end.
         self.ends = {}
 
     def line(self, name, value):
@@ -176,7 +176,7 @@ class Session:
         return dict(kind="request", cookie="none" if not any(cookie) else self.good(cookie))
 
     def good(self, cookie):
-        """Whether the server made it, whose key is among the random bytes."""
+        """Whether the server made the cookie, with a key from its random bytes."""
         said = address_bytes(self.address) + cookie[:8] + self.opening
         fits = lambda key: mac(key, said) == cookie[8:]
         self.own_key = self.own_key or self.find(fits)
@@ -205,7 +205,7 @@ class Session:
             check(data == self.accepted, "another accept")
             return dict(kind="accept", name=data[9:17].hex())
         client, server = self.secret_of(self.opening[698:730]), self.secret_of(data[17:49])
-        check(client and server, "nobody has this key")
+        check(client and server, "no end has this key")
         shared = client.exchange(server.public_key())
         root = hmac.digest(b"prescient transport 1", self.token.secret + shared, "sha256")
         said = hashlib.sha256(self.opening + data[:49]).digest()
@@ -251,7 +251,7 @@ def close_reason(number):
 
 
 class End:
-    """What one end receives."""
+    """The receiving side of one end."""
 
     def __init__(self, to, name, secret, session):
         self.to, self.name, self.session = to, name, session
@@ -269,7 +269,7 @@ class End:
         return expand(self.secrets[epoch], b"packets")
 
     def sequence(self, low):
-        """The nearest to the next one that has these low bits, the lower of two; none is below 0."""
+        """The sequence with these low bits nearest to the next one; the lower of two, never negative."""
         near = (self.next & ~0xFFFFFFFF) + low
         places = [place for place in (near - (1 << 32), near, near + (1 << 32)) if place >= 0]
         return min(places, key=lambda place: abs(place - self.next))
@@ -307,12 +307,12 @@ class End:
 
     def apply(self, frame, place):
         if frame["frame"] == "received":
-            # Both ends are here, so more can be said than that it was sent.
+            # Both ends are captured, so arrival can be checked, not only sending.
             for low, high in frame["packets"]:
                 named = range(low, high + 1)
                 check(self.other().seen.issuperset(named), "acknowledges what did not arrive")
         elif frame["frame"] == "chunk":
-            check(frame["blob"] in self.blobs, "a blob that nobody offered")
+            check(frame["blob"] in self.blobs, "a blob that was not offered")
             blob = self.blobs[frame["blob"]]
             whole = blob and blob.add(frame["offset"], frame["bytes"])
             if whole is not None:
@@ -339,7 +339,7 @@ class End:
                     self.told.append(dict(channel=number, message=message.hex()))
 
     def hand_out(self, one):
-        """An input that is later than all before, without presses that are known already."""
+        """An input later than all before, without presses that were reported already."""
         tick, since, pressed = one["tick"], one["since"], one["pressed"]
         if tick <= self.newest_input:
             return None
@@ -361,7 +361,7 @@ class Pieces:
         self.bytes, self.have, self.done = bytearray(total), bytearray(total), False
 
     def add(self, offset, piece):
-        """All of it, the first time that all is there."""
+        """Adds a piece; returns the whole once, when it is complete."""
         end = offset + len(piece)
         check(end <= len(self.bytes), "beyond the end")
         self.bytes[offset:end], self.have[offset:end] = piece, b"\1" * len(piece)
@@ -372,7 +372,7 @@ class Pieces:
 
 
 class Channel:
-    """Messages of one channel on their way to one end."""
+    """Messages of one channel to one end."""
 
     def __init__(self, kind):
         self.kind, self.parts, self.next, self.ready = kind, {}, 0, {}
@@ -409,7 +409,7 @@ class Channel:
 
 
 def shown(frame):
-    """A frame without the bytes that a message or a blob will show."""
+    """A frame with the length of its bytes in place of them; the message or blob shows them."""
     return {key: len(value) if key == "bytes" else value for key, value in frame.items()}
 
 

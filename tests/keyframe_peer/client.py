@@ -1,4 +1,4 @@
-"""Follows a server of the keyframe protocol until it closes the connection, and prints what it knows.
+"""Follows a server of the keyframe protocol until it closes the connection, and prints its state.
 
     python3 client.py PORT
 """

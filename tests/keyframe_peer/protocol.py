@@ -1,7 +1,7 @@
-"""The keyframe protocol, from its document alone: sections 3.1 to 3.4, tables 1 to 4, appendix 1.
+"""The keyframe protocol, written from its document alone: sections 3.1 to 3.4, tables 1 to 4, appendix 1.
 
 Ramon Brand, "Defining a Keyframe Based Protocol for Optimising Network Updates of Large Sets of
-Entities", 2019. Nothing here is taken from the Rust code, so that the two can be held against each other.
+Entities", 2019. Nothing here is taken from the Rust code, so that the two can be compared.
 """
 
 import socket
@@ -11,7 +11,7 @@ PACKET_SIZE = 14
 SYNC, OPEN = 0, 1
 ADD, REMOVE, MOVE, META = 0, 1, 2, 3
 
-# Bit where a field starts, and how many it has; bit 0 is the first on the wire.
+# First bit of a field, and its number of bits; bit 0 is the first on the wire.
 LAYOUT = {
     "type": (0, 2),
     "method": (2, 4),
@@ -67,7 +67,7 @@ class Store:
         keyframes.sort(key=lambda keyframe: keyframe[0])
 
     def at(self, number, time):
-        """Section 3.4: before, after, between, and null."""
+        """Section 3.4: the value before, after and between keyframes, or null."""
         keyframes = self.properties.get(number)
         if not keyframes:
             return None
@@ -82,7 +82,7 @@ class Store:
         raise AssertionError("times ascend")
 
     def report(self):
-        """All there is to compare, with look-ups at, between and around the keyframes."""
+        """The whole state for comparison, with look-ups at, between and around the keyframes."""
         properties = []
         for number, keyframes in sorted(self.properties.items()):
             times = sorted({time + after for time, _ in keyframes for after in (-7, 0, 3, 1000)})
@@ -92,7 +92,7 @@ class Store:
 
 
 def packets(connection):
-    """Packets until the other end closes; the stream may be cut anywhere."""
+    """Yields packets until the other end closes; reads may split the stream anywhere."""
     rest = b""
     while True:
         read = connection.recv(4096)
@@ -106,7 +106,7 @@ def packets(connection):
 
 
 def write(connection, packet):
-    """One packet, one write."""
+    """Sends a packet in one write."""
     assert connection.send(packet) == PACKET_SIZE
 
 

@@ -1,5 +1,5 @@
-"""Serves the keyframe protocol to one client: prints its port, makes the changes on its standard input,
-closes the connection, and prints what it knows.
+"""Serves the keyframe protocol to one client: prints its port, applies the changes from its standard input,
+closes the connection, and prints its state.
 
     python3 server.py BASE_TIME
 

@@ -1,4 +1,4 @@
-//! Tests of the repository as a whole, and what tests of several crates share.
+//! Tests of the whole repository, and helpers that tests of several crates share.
 //!
 //! The checks are functions of text, so that they are themselves tested: a check that cannot fail
 //! is worse than none.

@@ -1,17 +1,17 @@
-//! Reading just enough Markdown to check what it refers to.
+//! A minimal Markdown reader that finds links, headings and paths.
 
 use std::collections::BTreeSet;
 
-/// A reference and the line it stands on, counted from 1.
+/// A reference and its line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Where it points to.
+    /// The target of the reference.
     pub target: String,
-    /// Where it stands.
+    /// The line of the reference.
     pub line: usize,
 }
 
-/// Targets of inline links, images and link definitions, without those to other sites.
+/// Targets of inline links, images and link definitions, except links to other sites.
 pub fn links(text: &str) -> Vec<Reference> {
     let mut found = Vec::new();
     for (line, content) in prose(text) {
@@ -35,7 +35,7 @@ pub fn links(text: &str) -> Vec<Reference> {
     found.into_iter().map(reference).collect()
 }
 
-/// What can be linked to with `#…`, as code hosts derive it from headings.
+/// The anchors that can be linked to with `#…`, as code hosts derive them from headings.
 pub fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -105,7 +105,8 @@ fn map_paths(text: &str) -> Vec<Reference> {
     found
 }
 
-/// A path has a slash or a file's extension, and nothing that a path in this repository has not.
+/// A path has a slash or a file extension, and only characters that occur in this repository's
+/// paths.
 fn is_path(code: &str) -> bool {
     const EXTENSIONS: [&str; 8] = [".md", ".rs", ".toml", ".json", ".html", ".js", ".h", ".c"];
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_from_other_code() {
+    fn paths_are_distinguished_from_other_code() {
         let text =
             "`crates/schema` `README.md` `a::b` `1/60` `/game/player` `x y/z` `Step` `.ci/run`";
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Recorded worlds and links, which are not part of the repository.
 //!
-//! They belong to their sources and are too large to commit, so a newcomer has none. A test that
-//! needs one then is skipped.
+//! They belong to their sources and are too large to commit, so a fresh clone has none. A test that
+//! needs one is then skipped.
 
 use std::env;
 use std::path::{Path, PathBuf};

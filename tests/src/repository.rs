@@ -1,4 +1,4 @@
-//! Finding the repository's own files.
+//! Finds the repository's own files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub fn root() -> &'static Path {
     here.parent().expect("this package lies in the workspace")
 }
 
-/// All files with an extension, sorted, without what is built or hidden.
+/// All files with an extension, sorted, except built and hidden ones.
 pub fn files(extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     visit(root(), extension, &mut found);

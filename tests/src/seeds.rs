@@ -1,4 +1,4 @@
-//! Tests over many seeds, of which a failing one can be replayed.
+//! Runs tests over many seeds, so that a failing one can be replayed.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ pub fn seeds(usual: u64) -> Range<u64> {
     start..start + number("PRESCIENT_SEEDS").unwrap_or(usual)
 }
 
-/// Runs a case over seeds and says which one fails.
+/// Runs a case over seeds and names the one that fails.
 pub fn over_seeds(usual: u64, case: impl Fn(u64)) {
     for seed in seeds(usual) {
         if catch_unwind(AssertUnwindSafe(|| case(seed))).is_err() {

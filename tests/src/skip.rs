@@ -1,7 +1,7 @@
 //! Tests that cannot run everywhere.
 //!
-//! Where a machine lacks what a test needs, the test says so and passes; where `PRESCIENT_NO_SKIP`
-//! is set it fails instead, so that the checks that count never pass by not running.
+//! If a machine lacks what a test needs, the test prints so and passes; with `PRESCIENT_NO_SKIP`
+//! set it fails instead, so that the deciding checks never pass by not running.
 
 use std::env;
 use std::io::Write;
@@ -19,7 +19,7 @@ pub fn skip(why: &str) {
 pub(crate) fn skip_unless(strict: bool, why: &str) {
     let line = format!("skipped: {why}");
     assert!(!strict, "{line}");
-    // Past the test harness, which would hide what a passing test prints.
+    // Bypasses the test harness, which would hide the output of a passing test.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

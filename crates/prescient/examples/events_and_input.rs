@@ -1,6 +1,6 @@
-//! Players who press keys, a server that moves them, and events: one shouts, and whoever sees him
-//! hears it. What a player presses travels with his entity (`#[state(keys)]`), so that others know
-//! it, too: `cargo run --release -p prescient --example events_and_input`.
+//! Players press keys, a server moves their walkers, and events: a player shouts, and all clients
+//! that see the walker receive it. The keys are replicated with the entity (`#[state(keys)]`), so
+//! other clients know them, too: `cargo run --release -p prescient --example events_and_input`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,12 +17,12 @@ use prescient::{
 struct Walker {
     #[state(step = 0.01, position)]
     x: f32,
-    /// The server fills this in: the keys that the entity's owner holds down.
+    /// Filled in by the server: the keys that the entity's owner holds down.
     #[state(keys)]
     keys: u8,
 }
 
-/// A key is a bit.
+/// One bit per key.
 const RIGHT: u64 = 1;
 const SHOUT: u64 = 2;
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whoever presses a key first gets a walker, and it is over when one has come to 5.
+/// A client gets a walker with its first key press; the game ends when a walker reaches 5.
 fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     let mut walkers: BTreeMap<PeerId, (Ref<Walker>, Walker)> = BTreeMap::new();
     loop {
@@ -52,13 +52,13 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
                 let walker = Walker::default();
                 vacant.insert((server.step()?.spawn_for(peer, &walker)?, walker));
             }
-            // Of keys that went down nothing gets lost, however short it was.
+            // No key press is lost, however short it was.
             if input.pressed.bits() & SHOUT != 0 {
                 server.send_entity_event(walkers[&peer].0.entity_ref(), b"hey!")?;
             }
         }
         for (owner, (_, walker)) in &mut walkers {
-            // And this is what is held down right now.
+            // These keys are held down now.
             if server.keys(*owner) & RIGHT != 0 {
                 walker.x += 0.25;
             }
@@ -89,18 +89,18 @@ fn play(mut client: Client) {
     }
 }
 
-/// Presses nothing, and says what it sees.
+/// Presses nothing, and prints what it sees.
 fn watch(mut client: Client) -> Result<(), CloseReason> {
     let mut walks = false;
     loop {
         client.wait(Duration::from_millis(20));
         while let Some(event) = client.poll() {
             match event {
-                ClientEvent::Change(Change::Created(_)) => println!("somebody is there"),
+                ClientEvent::Change(Change::Created(_)) => println!("a walker appeared"),
                 ClientEvent::Change(Change::Updated(entity)) => {
                     let keys = client.get(entity).map_or(0, |walker: Walker| walker.keys);
                     if u64::from(keys) & RIGHT != 0 && !std::mem::replace(&mut walks, true) {
-                        println!("he holds the key to the right down");
+                        println!("its player holds the right key down");
                     }
                 }
                 ClientEvent::Change(Change::Event {
@@ -108,7 +108,7 @@ fn watch(mut client: Client) -> Result<(), CloseReason> {
                     payload,
                     ..
                 }) => {
-                    println!("he shouts {}", String::from_utf8_lossy(&payload));
+                    println!("its player shouts {}", String::from_utf8_lossy(&payload));
                 }
                 ClientEvent::Left(CloseReason::ShuttingDown) => return Ok(()),
                 ClientEvent::Left(reason) => return Err(reason),

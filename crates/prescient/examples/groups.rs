@@ -1,8 +1,8 @@
-//! A tank and its turret are two entities, and a turret that hangs in the air behind its tank looks
-//! wrong. Where a packet is too short for everything, entities of one group travel together.
+//! A tank and its turret are two entities, and a turret that lags behind its tank looks wrong. If a
+//! packet is too small for all entities, those of one group are sent together.
 //!
-//! The packets of this server have room for a few of sixteen tanks. It runs the same battle with
-//! groups and without: `cargo run --release -p prescient --example groups`.
+//! This server's packets have room for a few of sixteen tanks. It runs the same battle with and
+//! without groups: `cargo run --release -p prescient --example groups`.
 
 use std::error::Error;
 use std::thread;
@@ -15,10 +15,11 @@ use prescient::{
 
 #[derive(State, Clone)]
 struct Hull {
-    /// Everything with the same number here travels together, whatever type it is of; 0 is alone.
+    /// Entities with the same group number are sent together, whatever their types; 0 means no
+    /// group.
     #[state(group)]
     tank: u16,
-    /// Which it is, with a group or without.
+    /// The tank's number, with or without a group.
     #[state(only_on_spawn)]
     number: u16,
     #[state(step = 0.01, position)]
@@ -43,14 +44,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How often turrets were seen where their tanks were not, and how often anybody looked.
+/// Returns how many samples saw a turret apart from its tank, and the number of samples.
 fn battle(grouped: bool) -> Result<(u32, u32), Box<dyn Error>> {
     let schema = SchemaBuilder::new()
         .state::<Hull>()
         .state::<Turret>()
         .build()?;
     let options = ServerOptions {
-        // Bytes; the default makes good use of what the internet carries.
+        // Bytes; the default uses what an internet path carries.
         packet: 60,
         ..ServerOptions::default()
     };
@@ -75,7 +76,7 @@ fn battle(grouped: bool) -> Result<(u32, u32), Box<dyn Error>> {
     Ok((apart, looks))
 }
 
-/// Moves sixteen tanks about until the client leaves.
+/// Moves sixteen tanks until the client leaves.
 fn serve(mut server: Server, grouped: bool) -> Result<(), WorldError> {
     let mut tanks: Vec<(Ref<Hull>, Ref<Turret>)> = Vec::new();
     for tick in 1u32.. {
@@ -85,7 +86,7 @@ fn serve(mut server: Server, grouped: bool) -> Result<(), WorldError> {
         }
         let mut step = server.step()?;
         for number in 1..=16u16 {
-            // Nobody could foretell where they go.
+            // An unpredictable motion.
             let angle = (tick * u32::from(number)) as f32;
             let position = [angle.sin() * 10.0, (angle * 1.7).cos() * 10.0];
             let tank = if grouped { number } else { 0 };
@@ -113,7 +114,7 @@ fn serve(mut server: Server, grouped: bool) -> Result<(), WorldError> {
     Ok(())
 }
 
-/// How many of the tanks that are seen have their turret elsewhere, and how many are seen.
+/// Counts the visible tanks whose turret is elsewhere, and all visible tanks.
 fn look(client: &Client) -> (u32, u32) {
     let all = |entity| client.get::<Turret>(entity);
     let turrets: Vec<Turret> = client.entities().filter_map(all).collect();

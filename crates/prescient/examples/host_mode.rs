@@ -1,5 +1,5 @@
-//! A game that one of its players hosts: the host has a local client at the server, a guest comes through
-//! the network, and both run the very same code: `cargo run --release -p prescient --example host_mode`.
+//! A game hosted by one of its players: the host uses a local client, a guest joins over the
+//! network, and both run the same code: `cargo run --release -p prescient --example host_mode`.
 
 use std::error::Error;
 use std::thread;
@@ -19,7 +19,7 @@ struct Runner {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // For friends elsewhere this would be `Server::bind`, and the guest would bring a token.
+    // For guests on other machines this would be `Server::bind`, and a guest would need a token.
     let mut server = Server::loopback("127.0.0.1:0", Schema::of::<Runner>()?, Everything)?;
     let address = server.address().expect("it has a socket").to_string();
     let host = server.local_client_as(ClientId(1), Vec::new());
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Everybody who is named has a runner; the first at 10 wins.
+/// Each client gets a runner once it has sent its name; the first at 10 wins.
 fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     let mut runners = Vec::new();
     let mut over = false;
@@ -74,7 +74,7 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a player does, with a socket or without.
+/// Plays a client, with a socket or without.
 fn play(mut client: Client, name: &str) -> Result<(), CloseReason> {
     client
         .send_event(None, name.as_bytes())

@@ -1,7 +1,8 @@
-//! Entities that refer to each other: a missile is after a ship that the player cannot see yet.
+//! Entities that refer to each other: a missile targets a ship that the player cannot see yet.
 //!
-//! A reference is a value like any other. Until its entity is shown here it refers to nothing, and
-//! then, by itself, to that object: `cargo run --release -p prescient --example references`.
+//! A reference is a value like any other. At a client it resolves to nothing until the entity is
+//! visible, and then, by itself, to that entity: `cargo run --release -p prescient --example
+//! references`.
 
 use std::error::Error;
 
@@ -21,7 +22,7 @@ struct Ship {
 struct Missile {
     #[state(step = 0.01, position)]
     position: [f32; 2],
-    /// Typed: the compiler does not let it be after another missile.
+    /// Typed: the compiler refuses another missile as target.
     target: Ref<Ship>,
 }
 
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut after = String::new();
     for _ in 0..120 {
-        // Takes in what the client has applied: who is not heard to apply anything is sent less.
+        // Handles acknowledgements: a client that acknowledges nothing is sent less.
         while server.poll().is_some() {}
         ship.position[0] -= 1.0;
         missile.position[0] += 0.25;
@@ -62,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if ship.position[0] > 0.0 {
             step.set(prey, &ship)?;
         } else if ship.position[0] == 0.0 {
-            // What refers to an entity does not keep it: the reference is empty from now on.
+            // A reference does not keep its entity alive: it is empty from now on.
             step.despawn(prey.entity_ref())?;
         }
         step.set(hunter, &missile)?;
@@ -73,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             match event {
                 ClientEvent::Change(Change::Created(entity)) => {
                     if let Some(Ship { name, position }) = client.get(entity) {
-                        println!("the {name} comes into sight at {}", position[0]);
+                        println!("the {name} becomes visible at {}", position[0]);
                     }
                 }
                 ClientEvent::Change(Change::Removed(_)) => println!("the ship is gone"),
@@ -92,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a missile is after, as far as the client can tell.
+/// The target of a missile, as far as the client knows it.
 fn target(client: &Client, missile: &Missile) -> String {
     let ship = client.resolve(missile.target.entity_ref());
     match ship.and_then(|ship| client.get::<Ship>(ship)) {

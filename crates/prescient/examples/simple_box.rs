@@ -1,6 +1,5 @@
-//! A box that slides to and fro on a server, and a client that prints where it sees it:
-//! `cargo run -p prescient --example simple_box`. The client leaves after two seconds, and then the
-//! server ends, too.
+//! A box slides to and fro on a server, and a client prints its position: `cargo run -p prescient
+//! --example simple_box`. The client leaves after two seconds; then the server ends, too.
 
 use std::error::Error;
 use std::thread;

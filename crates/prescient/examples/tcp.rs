@@ -1,5 +1,5 @@
-//! State over a TCP stream, for those who have a carrier of their own: `prescient-replication`
-//! alone makes messages of bytes and takes them, and does not care how they get from here to there.
+//! State over a TCP stream, for programs with a carrier of their own: `prescient-replication` alone
+//! produces and handles messages of bytes, independently of how they are carried.
 //!
 //! `cargo run --release -p prescient --example tcp`
 
@@ -21,8 +21,8 @@ struct Planet {
     position: [f32; 2],
 }
 
-/// Nothing gets lost in a stream, so what was sent can be learned from at once, without waiting for
-/// an answer. The server decides, and tells its clients.
+/// A stream loses nothing, so both ends can learn from a packet at once, without waiting for its
+/// acknowledgement. The server decides, and sends the setting to its clients.
 fn config() -> Config {
     Config {
         policy: Policy::Immediate,
@@ -48,7 +48,7 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
     let mut server = Server::new(Schema::of::<Planet>()?, settings, Everything)?;
     let peer = PeerId(1);
     server.connect(peer);
-    let hello = take(&mut stream)?.ok_or("it left before it said hello")?;
+    let hello = take(&mut stream)?.ok_or("it left before its hello")?;
     server.handle(peer, &hello)?;
 
     let at = |tick: u32| {
@@ -101,20 +101,20 @@ fn watch(mut stream: TcpStream) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A frame: its length in four bytes, and a message.
+/// Writes a frame: the length in four bytes, then the message.
 fn put(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.write_all(&(message.len() as u32).to_le_bytes())?;
     stream.write_all(message)
 }
 
-/// The next frame; `None` at the end.
+/// Reads the next frame; `None` at the end.
 fn take(stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     match stream.read_exact(&mut length) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
-    // A server that is not trusted would be given a limit here.
+    // With an untrusted server, this length would need a limit.
     let mut message = vec![0; u32::from_le_bytes(length) as usize];
     stream.read_exact(&mut message)?;
     Ok(Some(message))

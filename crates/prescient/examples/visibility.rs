@@ -1,8 +1,8 @@
-//! Who gets to see what: by distance, by team, and values that only their owner sees.
+//! Visibility by distance and by team, and values that only their owner sees.
 //!
-//! Two friends stand at 0 and at 100, a stranger walks past both. All of them play on this machine
-//! (`Server::offline`), so there is nothing to wait for:
-//! `cargo run --release -p prescient --example visibility`.
+//! Two friends stand at 0 and at 100, and a stranger walks past both. All of them are local clients
+//! (`Server::offline`), so there is no waiting: `cargo run --release -p prescient --example
+//! visibility`.
 
 use std::error::Error;
 
@@ -11,8 +11,8 @@ use prescient::{
     Schema, Server, ServerEvent, State, Visibility,
 };
 
-/// A type may have several tables. Everybody who sees an entity sees the first; the others are for
-/// its owner, unless a `Relevance` says otherwise.
+/// A type may have several tables. All peers that see an entity see the first; the others are for
+/// its owner, unless a `Relevance` policy decides otherwise.
 #[derive(State, Clone)]
 #[state(tables(public, private))]
 struct Scout {
@@ -24,7 +24,7 @@ struct Scout {
     arrows: u16,
 }
 
-/// What is near is seen, and what friends do, wherever they are.
+/// Shows near entities, and those of friends at any distance.
 struct NearOrFriend(Distance);
 
 impl Relevance for NearOrFriend {
@@ -45,7 +45,7 @@ impl Relevance for NearOrFriend {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Seen from 20 on, and until 25, so that nobody comes and goes at the rim.
+    // Visible within 20, until farther than 25, so that nothing flickers at the edge.
     let policy = NearOrFriend(Distance::new(20.0, 25.0));
     let mut server = Server::offline(Schema::of::<Scout>()?, policy)?;
     let mut clients = [
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = name.into();
         let scout = Scout { x, name, arrows: 7 };
         let entity = server.step()?.spawn_for(peer, &scout)?;
-        // From where a player looks, and whose friend it is.
+        // The view position and team of the player.
         server.follow(peer, entity.entity_ref())?;
         server.set_team(peer, team)?;
         scouts.push((entity, scout));
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut shown = vec![String::new(); 3];
     for _ in 0..200 {
-        // Takes in what the clients have applied: who is not heard to apply anything is sent less.
+        // Handles acknowledgements: a client that acknowledges nothing is sent less.
         while server.poll().is_some() {}
         let (eve, scout) = &mut scouts[2];
         scout.x += 1.0;
@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn describe(client: &Client, entity: EntityHandle) -> String {
     let name = client.get::<Scout>(entity).map(|scout| scout.name);
-    // `None` where the table is not shown.
+    // `None` if the table is not visible.
     let private: Option<Scout> = client.get_table(entity, "private");
     let arrows = private.map(|scout| format!(" and {} arrows", scout.arrows));
     name.unwrap_or_default() + &arrows.unwrap_or_default()

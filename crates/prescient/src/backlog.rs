@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use prescient_transport::SendError;
 
-/// What a connection had no room for.
+/// A peer's waiting events, and counts of what was not sent.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     events: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Messages of state, which do not wait.
+    /// Messages of state without room; they do not wait.
     pub dropped: u64,
-    /// Events that no connection has room for.
+    /// Events longer than a message may be.
     pub too_long: u64,
 }
 
@@ -26,13 +26,13 @@ impl Backlog {
         self.events.push_back(event);
     }
 
-    /// Sends as much as there is room for.
+    /// Sends as many events as there is room for.
     pub fn send(&mut self, mut send: impl FnMut(&[u8]) -> Result<(), SendError>) {
         while let Some(event) = self.events.front() {
             match send(event) {
                 Err(SendError::Backlogged) => return,
                 Err(SendError::TooLong { .. }) => self.too_long += 1,
-                // Where there is no connection any more, there is nobody to tell.
+                // Without a connection there is no receiver.
                 Ok(()) | Err(_) => {}
             }
             self.bytes -= self.events.pop_front().map_or(0, |event| event.len());

@@ -1,6 +1,7 @@
-//! What carries messages: connections over a socket, or queues inside the process.
+//! Carries messages over connections of a socket or over queues inside the process.
 //!
-//! Both say what happens in the words of the transport, and nobody else has to know which it is.
+//! Both report events with the types of the transport, so the layers above do not distinguish the
+//! two.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,24 +17,24 @@ use prescient_transport::{
 use crate::error::JoinError;
 use crate::local::{Arrival, LocalClient, LocalPeer, pair};
 
-/// What carries a client's messages.
+/// Carries a client's messages.
 pub(crate) enum ClientCarrier {
     Socket(Box<BlockingClient>),
     Local(LocalCarrier),
 }
 
-/// A client in the server's process.
+/// The client's end inside the server's process.
 pub(crate) struct LocalCarrier {
     line: LocalClient,
     clock: Clock,
-    /// What the server takes from others, it takes from a local client.
+    /// The server's limit for connections applies to local clients, too.
     max_message: usize,
     /// An input for which there was no room.
     unsent_input: Option<Input>,
 }
 
 impl ClientCarrier {
-    /// The next thing that happened.
+    /// The next event, if any.
     pub fn poll(&mut self) -> Option<ClientEvent> {
         match self {
             Self::Socket(net) => net.poll(),
@@ -41,7 +42,7 @@ impl ClientCarrier {
         }
     }
 
-    /// The same, but sleeps until there is something, or until then.
+    /// Like [`poll`](Self::poll), but sleeps until there is an event or the deadline passes.
     pub fn wait_until(&mut self, deadline: Time) -> Option<ClientEvent> {
         match self {
             Self::Socket(net) => net.wait_until(deadline),
@@ -70,7 +71,7 @@ impl ClientCarrier {
         }
     }
 
-    /// Tells the server what the player does, in a tick later than all before.
+    /// Sends the player's input; `tick` must be later than all before.
     pub fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
         match self {
             Self::Socket(net) => {
@@ -82,7 +83,7 @@ impl ClientCarrier {
         }
     }
 
-    /// Says goodbye, and returns when that is said.
+    /// Closes the connection, and returns when the server was notified.
     pub fn close(&mut self, reason: CloseReason) {
         match self {
             Self::Socket(net) => {
@@ -93,7 +94,7 @@ impl ClientCarrier {
         }
     }
 
-    /// Why there is no connection, or one over which the server does not answer.
+    /// Explains why there is no connection, or why the server does not respond over it.
     pub fn why_not_joined(&self, error: ConnectError) -> JoinError {
         match self {
             Self::Socket(net) if net.machine().is_connected() => JoinError::NoAnswer,
@@ -102,7 +103,7 @@ impl ClientCarrier {
         }
     }
 
-    /// Where the connection's datagrams arrive; a local client has none.
+    /// The socket of the connection; a local client has none.
     #[cfg(unix)]
     pub fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         match self {
@@ -111,7 +112,7 @@ impl ClientCarrier {
         }
     }
 
-    /// What the connection has seen; a local client has none.
+    /// Statistics of the connection; a local client has none.
     pub fn statistics(&self) -> Option<Statistics> {
         match self {
             Self::Socket(net) => net.machine().statistics(),
@@ -140,7 +141,7 @@ impl LocalCarrier {
             input: input.clone(),
         });
         match sent {
-            // What was pressed meanwhile is said with what comes next.
+            // Merge the presses into the next input.
             Err(SendError::Backlogged) => {
                 self.unsent_input = Some(input);
                 Ok(())
@@ -161,12 +162,12 @@ impl LocalCarrier {
     }
 }
 
-/// What carries a server's messages.
+/// Carries a server's messages.
 pub(crate) struct ServerCarrier {
-    /// `None` for a server that nobody else can join.
+    /// `None` for an offline server.
     net: Option<BlockingServer>,
     local_clients: BTreeMap<PeerId, LocalPeer>,
-    /// How many local clients there ever were.
+    /// How many local clients were ever added; the source of their ids.
     local_clients_added: u64,
     clock: Clock,
     max_message: usize,
@@ -183,8 +184,8 @@ impl ServerCarrier {
         }
     }
 
-    /// A new local client, and what to call who sits there. Connections have random numbers of 64 bits, so
-    /// the small ones are free.
+    /// Adds a local client. Connections have random 64-bit ids, so small ones are free for local
+    /// clients.
     pub fn add_local_client(&mut self) -> (PeerId, ClientCarrier) {
         let (line, peer) = pair();
         self.local_clients_added += 1;
@@ -203,21 +204,21 @@ impl ServerCarrier {
         &self.local_clients
     }
 
-    /// The next thing that happened.
+    /// The next event, if any.
     pub fn poll(&mut self) -> Option<ServerEvent> {
-        // Local clients first: every look into the socket may take some time.
+        // Local clients first: reading the socket takes a system call.
         let inside = self.poll_local_clients();
         inside.or_else(|| self.net.as_mut().and_then(BlockingServer::poll))
     }
 
-    /// The same, but sleeps until something came through the socket, or until then. What local clients say
-    /// meanwhile waits to be polled.
+    /// Like [`poll`](Self::poll), but sleeps until the socket has an event or the deadline passes.
+    /// Messages of local clients wait to be polled.
     pub fn wait_until(&mut self, deadline: Time) -> Option<ServerEvent> {
         let left = deadline.since(self.clock.now());
         let Some(net) = &mut self.net else {
             #[expect(
                 clippy::disallowed_methods,
-                reason = "without a socket there is nothing to wait in, and nothing that would come"
+                reason = "without a socket there is no source of events to wait for"
             )]
             thread::sleep(left);
             return None;
@@ -229,7 +230,7 @@ impl ServerCarrier {
         self.clock.now()
     }
 
-    /// Sends, with the next [`flush`](Self::flush) at the latest.
+    /// Sends at the next [`flush`](Self::flush) at the latest.
     pub fn send(
         &mut self,
         peer: PeerId,
@@ -248,13 +249,14 @@ impl ServerCarrier {
         }
     }
 
-    /// Whether something that was said to a peer still waits to be sent.
+    /// Whether a message for a peer on this channel still waits to be sent.
     pub fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
         let net = self.net.as_ref();
         net.is_some_and(|net| net.machine().is_waiting(connection(peer), channel))
     }
 
-    /// Takes no more messages and inputs of a connection, or takes them again. A local client waits by itself.
+    /// Stops or resumes receiving messages and inputs of a connection. The queue of a local client
+    /// is bounded without it.
     pub fn pause(&mut self, peer: PeerId, is_paused: bool) {
         if let Some(net) = &mut self.net {
             net.with(|server, _| server.pause(connection(peer), is_paused));
@@ -267,7 +269,7 @@ impl ServerCarrier {
         }
     }
 
-    /// Ends a connection; that it did is still to be polled.
+    /// Closes a connection; the event of its end is still to be polled.
     pub fn close(&mut self, peer: PeerId, reason: CloseReason) {
         match (self.local_clients.get(&peer), &mut self.net) {
             (Some(local_client), _) => local_client.close(reason),
@@ -278,7 +280,7 @@ impl ServerCarrier {
         }
     }
 
-    /// Says goodbye to everybody, and returns when that is said.
+    /// Closes all connections, and returns when the peers were notified.
     pub fn shut_down(mut self) {
         if let Some(net) = &mut self.net {
             net.with(|server, now| server.close_all(CloseReason::ShuttingDown, now));
@@ -295,7 +297,7 @@ impl ServerCarrier {
         net.unwrap_or_default()
     }
 
-    /// What a connection has seen; a local client has none.
+    /// Statistics of a connection; a local client has none.
     pub fn statistics(&self, peer: PeerId) -> Option<Statistics> {
         self.net.as_ref()?.machine().statistics(connection(peer))
     }
@@ -329,7 +331,8 @@ fn received_message(channel: ChannelId, message: &[u8]) -> Received {
     }
 }
 
-/// Games shall not learn when they go online that a message is too long.
+/// Applies the limit of connections to local clients too, so that a game does not first fail when
+/// played online.
 fn check_length(message: &[u8], limit: usize) -> Result<(), SendError> {
     match message.len() {
         length if length > limit => Err(SendError::TooLong { length, limit }),

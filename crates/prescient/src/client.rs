@@ -1,4 +1,4 @@
-//! A client: a connection, and what is seen through it.
+//! The client: a connection and the world it shows.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,20 +21,20 @@ use crate::reconnect::{Cancel, Due, Lost, Reconnect, may_pass};
 use crate::statistics::ViewStatistics;
 use crate::watch;
 
-/// What a client does by default.
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// How what the server shows is read.
+    /// Settings of the replication: schema tolerance and limits.
     pub replication: ClientConfig,
     /// The client's side of the connection.
     pub link: LinkConfig,
-    /// How long [`join`](Client::join) may take in all, over all of the token's servers, until one
-    /// of them let us in *and* showed us the world; ten seconds by default.
+    /// How long [`join`](Client::join) may take, over all of the token's servers, until one accepts
+    /// the connection *and* sends its world; ten seconds by default.
     pub join_timeout: Duration,
-    /// Ends [`join`](Client::join) early, from a handler of Ctrl-C or another thread.
+    /// Ends [`join`](Client::join) early, for example from a Ctrl-C handler or another thread.
     pub cancel: Cancel,
-    /// How to get back in when the connection is lost; by default the client has
-    /// [`Left`](ClientEvent::Left) then.
+    /// How to reconnect after the connection is lost; by default the client does not and reports
+    /// [`Left`](ClientEvent::Left).
     pub reconnect: Option<Reconnect>,
 }
 
@@ -50,35 +50,36 @@ impl Default for ClientOptions {
     }
 }
 
-/// What happened at a client.
+/// An event that [`Client::poll`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The server let us in; said by a client that was [`start`](Client::start)ed.
+    /// The server accepted the client. Only a client that was [`start`](Client::start)ed reports
+    /// this.
     Joined,
-    /// It did not, or could not be reached. Nothing follows.
+    /// No server accepted the client, or none could be reached. No event follows.
     Failed(ConnectError),
-    /// The server's schema is another, in what this names; *here* is the server. The connection
+    /// The schemas differ. In each [`Difference`], `here` is the server's side. The connection
     /// ends.
     OtherSchema(Vec<Difference>),
-    /// The server is set up in a way that this client cannot take over. The connection ends.
+    /// The server has settings that this client cannot adopt. The connection ends.
     OtherSettings(SettingsMismatch),
-    /// Something is new in the world.
+    /// The shown world changed.
     Change(Change),
-    /// Nothing was heard of the server for a while; it may come back.
+    /// The server has been silent for a while; it may resume.
     Silent,
-    /// It came back.
+    /// The silent server is responsive again.
     Resumed,
-    /// The connection was lost, and the client tries to get back in
-    /// ([`ClientOptions::reconnect`]). What is shown stays, and is of the past.
+    /// The connection was lost and the client tries to reconnect ([`ClientOptions::reconnect`]).
+    /// The shown world stays as it was.
     Disconnected(CloseReason),
-    /// It is in again. What was shown is removed, and the world appears anew.
+    /// The client reconnected. All shown entities are removed and the world is sent again.
     Reconnected,
-    /// The connection is over. Nothing follows.
+    /// The connection ended. No event follows.
     Left(CloseReason),
 }
 
-/// A connection to a server, and the world as it shows it.
+/// A connection to a server, and the world that it shows.
 pub struct Client {
     carrier: ClientCarrier,
     view: prescient_replication::Client,
@@ -89,11 +90,11 @@ pub struct Client {
     joined: bool,
     /// Set while a lost connection is being replaced.
     lost: Option<Lost>,
-    /// State arrived, and the server does not know yet what became of it.
+    /// State arrived that was not acknowledged yet.
     unanswered: bool,
-    /// What has to arrive and there was no room for.
+    /// A reliable message that the connection had no room for.
     unsent: Option<Vec<u8>>,
-    /// The keys that were down when last asked, and the number of that input.
+    /// The keys that were down in the last input, and that input's tick.
     keys_down: Keys,
     pushed: InputTick,
     events: VecDeque<ClientEvent>,
@@ -101,18 +102,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// Joins a server on this machine that was made with [`Server::loopback`](crate::Server::loopback).
+    /// Joins a server on this machine that was created with
+    /// [`Server::loopback`](crate::Server::loopback).
     pub fn loopback(server: &str, schema: Schema) -> Result<Self, JoinError> {
         Self::join(loopback_token(server)?, schema)
     }
 
-    /// Joins one of the token's servers, and returns when that is done, or after ten seconds
+    /// Joins one of the token's servers. Blocks until that is done, ten seconds at most
     /// ([`ClientOptions::join_timeout`]).
     pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
         Self::join_with(token, schema, ClientOptions::default())
     }
 
-    /// The same with other options.
+    /// Like [`join`](Self::join), with options.
     pub fn join_with(
         token: ConnectToken,
         schema: Schema,
@@ -158,12 +160,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Begins to join one of the token's servers; an event says what comes of it.
+    /// Begins to join one of the token's servers and returns at once; [`ClientEvent::Joined`] or
+    /// [`ClientEvent::Failed`] reports the result.
     pub fn start(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
         Self::start_with(token, schema, ClientOptions::default())
     }
 
-    /// The same with other options.
+    /// Like [`start`](Self::start), with options.
     pub fn start_with(
         token: ConnectToken,
         schema: Schema,
@@ -174,7 +177,7 @@ impl Client {
         Ok(Self::new(view, carrier, options))
     }
 
-    /// A client that has joined already.
+    /// A local client, which has joined already.
     pub(crate) fn from_local(view: prescient_replication::Client, carrier: ClientCarrier) -> Self {
         let mut client = Self::new(view, carrier, ClientOptions::default());
         client.joined = true;
@@ -204,15 +207,15 @@ impl Client {
         }
     }
 
-    /// The next thing that happened.
+    /// The next event, if any.
     pub fn poll(&mut self) -> Option<ClientEvent> {
-        // A packet makes many changes, and to ask the socket after each of them would cost more than
-        // all of them.
+        // One packet causes many changes; reading the socket after each of them would cost more
+        // than all of them.
         if let Some(event) = self.next_event() {
             return Some(event);
         }
         self.tend_connection();
-        // What a program has no time for waits in the socket, which has a limit.
+        // A slow program leaves data in the socket, whose buffer is bounded.
         while !self.view.is_full()
             && let Some(event) = self.carrier.poll()
         {
@@ -222,7 +225,8 @@ impl Client {
         self.next_event()
     }
 
-    /// What is seen comes before what became of the connection, unless it is of another one.
+    /// Reports changes before events of the connection, unless the changes belong to the next
+    /// connection.
     fn next_event(&mut self) -> Option<ClientEvent> {
         if let Some(ClientEvent::Disconnected(_) | ClientEvent::Reconnected) = self.events.front() {
             return self.events.pop_front();
@@ -231,30 +235,30 @@ impl Client {
         change.or_else(|| self.events.pop_front())
     }
 
-    /// Whether what is shown is of the present, as far as the connection goes: `false` from
-    /// [`Disconnected`](ClientEvent::Disconnected) to [`Reconnected`](ClientEvent::Reconnected), and
-    /// before it joined.
+    /// Whether the shown world is current, as far as the connection is concerned: `false` before
+    /// joining, and from [`Disconnected`](ClientEvent::Disconnected) to
+    /// [`Reconnected`](ClientEvent::Reconnected).
     pub fn is_connected(&self) -> bool {
         self.joined && self.lost.is_none()
     }
 
-    /// Its socket, to wait for several clients at once; `None` for a
-    /// [`local_client`](crate::Server::local_client). It is another one after a
-    /// [`Reconnected`](ClientEvent::Reconnected). Read from it with [`poll`](Self::poll) alone, and do so every
-    /// few milliseconds also if nothing arrives: there may be something to send.
+    /// The socket, to wait for several clients at once; `None` for a
+    /// [`local_client`](crate::Server::local_client). [`Reconnected`](ClientEvent::Reconnected)
+    /// replaces it. Read from it only through [`poll`](Self::poll), and call that every few
+    /// milliseconds even if nothing arrives: there may be something to send.
     #[cfg(unix)]
     pub fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.carrier.socket()
     }
 
-    /// Waits, and takes in what arrives. Returns early if a megabyte of events waits to be
+    /// Waits for `span` and receives meanwhile. Returns early if a megabyte of events waits to be
     /// [`poll`](Self::poll)ed.
     pub fn wait(&mut self, span: Duration) {
         let until = self.clock.now().after(span);
         while !self.view.is_full() {
             self.tend_connection();
             let left = until.since(self.clock.now());
-            // A lost connection is looked after in between.
+            // Reconnecting needs attention in between.
             let turn = if self.lost.is_some() {
                 left.min(TURN)
             } else {
@@ -271,71 +275,73 @@ impl Client {
         }
     }
 
-    /// Everything that is shown.
+    /// All visible entities.
     pub fn entities(&self) -> impl Iterator<Item = EntityHandle> {
         self.view.entities()
     }
 
-    /// An entity as its first table has it; `None` if it is of another type or gone.
+    /// An entity's value in its first table; `None` if it has another type or is gone.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.view.get(entity)
     }
 
-    /// An entity as a table has it; `None` if that table is not shown.
+    /// An entity's value in a table; `None` if that table is not visible.
     pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
         self.view.get_table(entity, table)
     }
 
-    /// The entity that a reference in a value refers to; `None` if it is not there, or not yet.
+    /// The entity that a reference in a value refers to; `None` if it is not visible, or not yet.
     pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
         self.view.resolve(reference)
     }
 
-    /// What a reference to an entity is, to be put into a value that the server is sent.
+    /// The reference to an entity, for use in a value that is sent to the server.
     pub fn reference(&self, entity: EntityHandle) -> Option<EntityRef> {
         self.view.reference(entity)
     }
 
-    /// Where an entity is as seen from another, exact however far both are from the origin.
+    /// The position of an entity relative to another, exact at any distance from the origin.
     pub fn offset(&self, entity: EntityHandle, from: EntityHandle) -> Option<Position> {
         self.view.offset(entity, from)
     }
 
-    /// Whether this client is in charge of an object: the server let it
-    /// ([`WorldStep::grant_authority`](crate::WorldStep::grant_authority)), and what it [`set`](Self::set)s is what everybody
-    /// sees.
+    /// Whether this client has authority over an entity: the server granted it
+    /// ([`WorldStep::grant_authority`](crate::WorldStep::grant_authority)), and the values that
+    /// this client [`set`](Self::set)s are the ones that all peers see.
     pub fn has_authority(&self, entity: EntityHandle) -> bool {
         self.view.has_authority(entity)
     }
 
-    /// An entity that this client is in charge of is like this now; [`report`](Self::report) says so.
+    /// Sets the value of an entity over which this client has authority; [`report`](Self::report)
+    /// sends it.
     pub fn set<T: State>(&mut self, entity: EntityHandle, value: &T) -> Result<(), SetError> {
         self.view.set(entity, value)
     }
 
-    /// Tells the server what this client has [`set`](Self::set), once per tick of the game.
+    /// Sends the server the values that were [`set`](Self::set); call it once per tick of the game.
     pub fn report(&mut self) {
         if self.lost.is_some() {
             return;
         }
         if let Some(message) = self.view.report(Some(MAX_REPORT_BYTES)) {
-            // What a connection has no room for is lost, as it might be on the way.
+            // A report that finds no room is dropped, like a lost packet.
             let _ = self.carrier.send(STATE, &message);
         }
     }
 
-    /// Everything that is shown, for [`Views`](crate::Views) and whoever needs more of it.
+    /// The client of the replication layer, for [`Views`](crate::Views) and queries that this type
+    /// lacks.
     pub fn view(&self) -> &prescient_replication::Client {
         &self.view
     }
 
-    /// The tick that is shown.
+    /// The tick of the shown world.
     pub fn tick(&self) -> Option<Tick> {
         self.view.tick()
     }
 
-    /// Tells the server something, perhaps about an entity; if that is gone, nothing is said. Not
-    /// before the server let us in.
+    /// Sends the server an event, optionally about an entity; if the entity is gone, nothing is
+    /// sent. Fails before the client joined.
     pub fn send_event(
         &mut self,
         about: Option<EntityHandle>,
@@ -354,11 +360,11 @@ impl Client {
         }
     }
 
-    /// Tells the server which keys the player holds down, a bit each, once per tick of the game. No
-    /// key press gets lost on the way, and ticks in which nothing changes are next to free.
+    /// Sends the keys that the player holds down, one bit per key; call it once per tick of the
+    /// game. No key press is lost on the way, and ticks without a change cost next to nothing.
     ///
-    /// The server hears of them ([`Input`](crate::ServerEvent::Input),
-    /// [`keys`](crate::Server::keys)), and so does everybody who sees the player's entities, if their
+    /// The server gets them as [`Input`](crate::ServerEvent::Input) and
+    /// [`keys`](crate::Server::keys). Peers that see the player's entities get them if the entity
     /// type has a field for them: `#[state(keys)] keys: u32`.
     pub fn press(&mut self, keys: u64) -> Result<(), InputError> {
         let keys_down = Keys::from_bits(keys);
@@ -369,8 +375,8 @@ impl Client {
         })
     }
 
-    /// The same with a pointer, up to 256 keys, keys that went down and up again within a tick, and
-    /// a few bytes of anything else.
+    /// Like [`press`](Self::press), with a pointer, up to 256 keys, keys that were pressed and
+    /// released within a tick, and a few bytes of application data.
     pub fn act(&mut self, input: Input) -> Result<(), InputError> {
         if !self.is_connected() {
             return Err(InputError::NotConnected);
@@ -381,18 +387,17 @@ impl Client {
         Ok(())
     }
 
-    /// Leaves, and returns when that is said.
+    /// Leaves, and returns when the server was notified.
     pub fn leave(mut self) {
         self.carrier.close(CloseReason::Finished);
     }
 
-    /// What the connection has seen so far; `None` without one, as for a client that
-    /// [sits](crate::Server::local_client) beside its server.
+    /// The statistics of the connection; `None` for a [local client](crate::Server::local_client).
     pub fn statistics(&self) -> Option<Statistics> {
         self.carrier.statistics()
     }
 
-    /// What became of what the server sent.
+    /// How many received messages were applied, late or refused.
     pub fn view_statistics(&self) -> ViewStatistics {
         self.statistics
     }
@@ -402,7 +407,8 @@ impl Client {
         watch::span!("handle");
         match event {
             Net::Received(Received::Message { channel, message }) => {
-                // What else could not be applied heals by itself when the server hears of it.
+                // Other errors heal by themselves once the server learns from the acknowledgement
+                // what was not applied.
                 match self.view.handle(&message) {
                     Ok(()) => self.statistics.applied += u64::from(channel == STATE),
                     Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {
@@ -441,7 +447,7 @@ impl Client {
         }
     }
 
-    /// The connection ended, or the one that was to replace it.
+    /// Handles the end of the connection, or of an attempt to replace it.
     fn lose(&mut self, reason: CloseReason) {
         let now = self.clock.now();
         if let Some(lost) = &mut self.lost {
@@ -456,7 +462,7 @@ impl Client {
         });
     }
 
-    /// No server let us in.
+    /// Handles that no server accepted the client.
     fn fail(&mut self, error: ConnectError) {
         let now = self.clock.now();
         match &mut self.lost {
@@ -468,7 +474,7 @@ impl Client {
         }
     }
 
-    /// Does what is due about a lost connection.
+    /// Advances the reconnecting of a lost connection.
     fn tend_connection(&mut self) {
         let (Some(lost), Some(how)) = (&mut self.lost, &self.reconnect) else {
             return;
@@ -479,8 +485,8 @@ impl Client {
             Due::Attempt(token) => {
                 let link = share(self.link, &token, self.join_timeout);
                 match connect(*token, link) {
-                    Ok(carrier) => self.begin_anew(carrier),
-                    // There may be a socket, or another token, in a moment.
+                    Ok(carrier) => self.restart_with(carrier),
+                    // The next attempt may get a socket, or another token.
                     Err(_) => lost.failed(now),
                 }
             }
@@ -492,28 +498,28 @@ impl Client {
         }
     }
 
-    /// Goes on with another connection, which is still to be made.
-    fn begin_anew(&mut self, carrier: ClientCarrier) {
+    /// Continues with another connection, which is not established yet.
+    fn restart_with(&mut self, carrier: ClientCarrier) {
         self.carrier = carrier;
         self.view.reconnect();
         (self.unanswered, self.unsent) = (false, None);
         (self.keys_down, self.pushed) = (Keys::NONE, InputTick(0));
     }
 
-    /// Tells the server what was applied.
+    /// Sends waiting messages, and an acknowledgement if state arrived.
     fn answer(&mut self) {
         self.send_messages();
         if !std::mem::take(&mut self.unanswered) {
             return;
         }
         if let Some(message) = self.view.acknowledgement() {
-            // The next one says the same and more.
+            // If this is lost, the next acknowledgement covers it.
             let _ = self.carrier.send(STATE, &message);
         }
     }
 
-    /// Sends what has to arrive, as far as there is room. The rest stays where it is: nothing that a
-    /// server asks for makes more than one message wait in here.
+    /// Sends reliable messages, as far as there is room. At most one message waits here, whatever
+    /// the server requests.
     fn send_messages(&mut self) {
         while let Some(message) = self.unsent.take().or_else(|| self.view.poll_message()) {
             match self.carrier.send(EVENTS, &message) {
@@ -528,7 +534,7 @@ impl Client {
     }
 }
 
-/// Lets all servers of a token have their turn within this time.
+/// Divides the time among all servers of a token.
 fn share(link: LinkConfig, token: &ConnectToken, within: Duration) -> LinkConfig {
     let servers = u32::try_from(token.servers().len()).unwrap_or(u32::MAX);
     LinkConfig {
@@ -542,13 +548,13 @@ fn connect(token: ConnectToken, link: LinkConfig) -> Result<ClientCarrier, JoinE
     Ok(ClientCarrier::Socket(Box::new(net)))
 }
 
-/// The token by which [`Client::loopback`] joins a server on this machine.
+/// The token with which [`Client::loopback`] joins a server on this machine.
 pub fn loopback_token(server: &str) -> Result<ConnectToken, AddressError> {
     insecure_token(server, protocol(), ClientId(0))
 }
 
-/// How long a client that joins, or has lost its connection, waits before it looks again.
+/// How often a client that is joining or reconnecting checks its deadlines.
 const TURN: Duration = Duration::from_millis(50);
 
-/// Bytes of a report at most, so that it fits into a packet.
+/// Maximum bytes of a report, so that it fits into a packet.
 const MAX_REPORT_BYTES: usize = 1100;

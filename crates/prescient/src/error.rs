@@ -1,4 +1,4 @@
-//! Why there is no server, or no client.
+//! Errors of starting a server or a client.
 
 use prescient_net::{AddressError, OpenError};
 use prescient_replication::{SettingsMismatch, WorldError};
@@ -6,14 +6,14 @@ use prescient_schema::Difference;
 use prescient_transport::CloseReason;
 use thiserror::Error;
 
-/// Why there is no server.
+/// Why a server could not be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The address is none.
+    /// The address is invalid or does not resolve.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// There is no socket.
+    /// The socket could not be opened.
     #[error(transparent)]
     Socket(#[from] OpenError),
     /// The schema cannot be used.
@@ -21,29 +21,32 @@ pub enum ServeError {
     World(#[from] WorldError),
 }
 
-/// Why a client is not connected.
+/// Why a client could not join.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The address is none.
+    /// The address is invalid or does not resolve.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The server cannot be reached, or does not let us in.
+    /// The server could not be reached, or refused the connection.
     #[error(transparent)]
     Connection(#[from] prescient_net::JoinError),
-    /// The server let us in, and then out again.
+    /// The server accepted the connection, then closed it.
     #[error("the server closed the connection: {0}")]
     Closed(CloseReason),
-    /// The server let us in and then said nothing for the time that joining may take.
-    #[error("the server let us in and does not answer: it hangs, or is another program; try later")]
+    /// The server accepted the connection, then sent no world within the time that joining may
+    /// take.
+    #[error(
+        "the server accepted the connection and does not respond: it hangs, or is another program; try later"
+    )]
     NoAnswer,
-    /// The program did not want to wait any longer.
+    /// [`Cancel::cancel`](crate::Cancel::cancel) was called.
     #[error("cancelled before the server was joined")]
     Cancelled,
-    /// The server's schema is another, in what this names; *here* is the server.
-    #[error("the server's schema is another: {}", Difference::list(.0))]
+    /// The schemas differ. In each [`Difference`], `here` is the server's side.
+    #[error("the server's schema differs: {}", Difference::list(.0))]
     OtherSchema(Vec<Difference>),
-    /// The server is set up in a way that this client cannot take over.
+    /// The server has settings that this client cannot adopt.
     #[error(transparent)]
     OtherSettings(SettingsMismatch),
     /// The schema cannot be used.

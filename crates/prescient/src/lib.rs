@@ -1,8 +1,8 @@
-//! Keeps a simulated world in step between machines.
+//! Replicates a simulated world from a server to its clients.
 //!
-//! Derive [`State`] on what you want others to see, start a server and a client, and it works over
-//! a bad mobile link: values arrive exactly as they were captured, learned and entropy-coded, and
-//! what is as expected costs next to nothing.
+//! Derive [`State`] on the types to replicate, start a server and a client, and state flows, over
+//! bad mobile links too. Values arrive exactly as they were captured. Both ends learn how values
+//! change and entropy-code the difference, so a correctly predicted value costs next to nothing.
 //!
 //! A server:
 //!
@@ -62,44 +62,44 @@
 //! # }
 //! ```
 //!
-//! [`Server::loopback`] and [`Client::loopback`] share a key that everybody knows and therefore stay on one
-//! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]). A player at the
-//! server's own machine takes a [`Server::local_client`], and a game that is played alone is a
-//! [`Server::offline`] with a seat: the same two loops, on one thread or two.
+//! [`Server::loopback`] and [`Client::loopback`] use a publicly known key and therefore work on one
+//! machine only; for other machines a backend issues tokens ([`Server::bind`], [`Client::join`]). A
+//! player in the server's own process uses a [`Server::local_client`], and a single-player game is
+//! a [`Server::offline`] with a local client: the same two loops, on one thread or two.
 //!
-//! How state is coded is the server's to decide ([`ServerOptions::replication`]), and clients do as they
-//! are told. Who was built with other types is turned away, and both ends name the fields that differ;
-//! where both tolerate it ([`Tolerance::Additive`] in [`ServerConfig`] and [`ClientConfig`]), fields that
-//! are `#[state(optional)]` may be missing on either side.
+//! The server decides how state is coded ([`ServerOptions::replication`]) and sends these settings
+//! to each client. A client whose schema differs is refused, and both ends name the fields that
+//! differ. If both ends allow it ([`Tolerance::Additive`] in [`ServerConfig`] and
+//! [`ClientConfig`]), fields marked `#[state(optional)]` may be missing on either side.
 //!
-//! # Watching it
+//! # Monitoring
 //!
-//! [`Server::statistics`] and [`Server::ledger`] say what each client costs. Two features, both off
-//! by default, tell tools of your choice.
+//! [`Server::statistics`] and [`Server::ledger`] report what each client costs. Two features, both
+//! off by default, export measurements.
 //!
-//! With `tracing`, all with the target `prescient`: the spans `step` (the beginning of a tick),
-//! `encode` (packets for everybody), `send` (that, and sending them) and `handle` (something
-//! arrived, at a server or a client), of level debug, and the events `joined`, `left`, `refused`
-//! (somebody broke the rules and is thrown out) and `resync` (a client starts over) of a server, of
-//! level info, each with the number of its `peer`.
+//! The feature `tracing` uses the target `prescient`. Spans of level debug: `step` (beginning a
+//! tick), `encode` (encoding packets for all clients), `send` (encoding and sending) and `handle`
+//! (handling what arrived, at a server or a client). Events of level info, each with the id of its
+//! `peer`: `joined`, `left`, `refused` (a client violated the protocol and its connection is
+//! closed) and `resync` (a client starts a new epoch); all four at a server.
 //!
-//! With `metrics`, brought up to date by [`Server::send`]:
+//! The feature `metrics` exports these, updated by [`Server::send`]:
 //!
-//! | counter | of what |
+//! | counter | counts |
 //! |---|---|
-//! | `prescient_socket_packets_sent`, `prescient_socket_bytes_sent` | what left through the socket |
-//! | `prescient_socket_packets_received`, `prescient_socket_bytes_received` | what came |
-//! | `prescient_state_packets`, `prescient_state_bytes` | state that was made, for all clients |
-//! | `prescient_events` | events that were made ready, once for each who hears of it |
-//! | `prescient_resyncs` | clients that started over |
+//! | `prescient_socket_packets_sent`, `prescient_socket_bytes_sent` | sent through the socket |
+//! | `prescient_socket_packets_received`, `prescient_socket_bytes_received` | received through it |
+//! | `prescient_state_packets`, `prescient_state_bytes` | state encoded, for all clients |
+//! | `prescient_events` | events queued, once per receiving client |
+//! | `prescient_resyncs` | new epochs, summed over all clients |
 //! | `prescient_joined`, `prescient_left`, `prescient_refused` | clients |
-//! | `prescient_client_refused` | messages that a client could not understand |
+//! | `prescient_client_refused` | messages that a client could not apply |
 //!
-//! | gauge | of what |
+//! | gauge | value |
 //! |---|---|
-//! | `prescient_peers` | clients that are there |
-//! | `prescient_entities` | entities in the world |
-//! | `prescient_entities_visible` | entities that clients are shown, summed over all of them |
+//! | `prescient_peers` | connected clients |
+//! | `prescient_entities` | entities in all worlds |
+//! | `prescient_entities_visible` | visible entities, summed over all clients |
 
 mod backlog;
 mod carrier;

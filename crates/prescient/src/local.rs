@@ -1,7 +1,7 @@
 //! A client in the server's own process: two queues in place of a connection.
 //!
-//! They say what a connection would, so that nobody else has to know what carries them. Both ends
-//! may live on one thread, where nothing ever waits for the other, or on two.
+//! The queues carry the same messages as a connection, so the layers above do not distinguish the
+//! two. Both ends may live on one thread, where neither ever blocks on the other, or on two.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use prescient_transport::{CloseReason, Received, SendError};
 
-/// Both ends of a new connection.
+/// Both ends of a new local connection.
 pub(crate) fn pair() -> (LocalClient, LocalPeer) {
     let up = Arc::<Line>::default();
     let down = Arc::<Line>::default();
@@ -26,17 +26,17 @@ pub(crate) fn pair() -> (LocalClient, LocalPeer) {
     (client, peer)
 }
 
-/// The client's end. Dropping it is leaving.
+/// The client's end. Dropping it leaves the server.
 pub(crate) struct LocalClient(End);
 
-/// The server's end. Dropping it is shutting down.
+/// The server's end. Dropping it closes the client as shutting down.
 pub(crate) struct LocalPeer(End);
 
-/// What came out of a queue.
+/// What an end receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     Received(Received),
-    /// Said once; nothing follows.
+    /// Reported once; nothing follows.
     Closed(CloseReason),
 }
 
@@ -49,7 +49,7 @@ impl LocalClient {
         self.0.incoming.take()
     }
 
-    /// Sleeps until there is something, but no longer than this.
+    /// Sleeps until something arrives, for `span` at most.
     pub fn sleep(&self, span: Duration) {
         self.0.incoming.sleep(span);
     }
@@ -73,16 +73,15 @@ impl LocalPeer {
     }
 }
 
-/// What either end has.
 struct End {
     outgoing: Arc<Line>,
     incoming: Arc<Line>,
-    /// What the other end hears when this one is dropped.
+    /// The reason that the other end gets when this one is dropped.
     farewell: CloseReason,
 }
 
 impl End {
-    /// What was sent before still arrives there; what has arrived here is no longer wanted.
+    /// Messages sent before are still delivered; received but unread messages are discarded.
     fn close(&self, reason: CloseReason) {
         self.outgoing.close(reason);
         self.incoming.discard();
@@ -96,11 +95,11 @@ impl Drop for End {
     }
 }
 
-/// One direction.
+/// One direction of a local connection.
 #[derive(Default)]
 struct Line {
     state: Mutex<State>,
-    /// Wakes whoever takes.
+    /// Wakes the receiver.
     changed: Condvar,
 }
 
@@ -108,7 +107,7 @@ struct Line {
 struct State {
     waiting: VecDeque<Received>,
     bytes: usize,
-    /// Why nothing follows what waits, and whether that was said.
+    /// Why nothing follows the waiting messages, and whether the receiver was told.
     end: Option<(CloseReason, bool)>,
 }
 
@@ -138,7 +137,7 @@ impl Line {
         (!std::mem::replace(is_reported, true)).then_some(Arrival::Closed(*reason))
     }
 
-    /// The first reason counts.
+    /// Only the first reason is kept.
     fn close(&self, reason: CloseReason) {
         self.lock().end.get_or_insert((reason, false));
         self.changed.notify_one();
@@ -159,7 +158,7 @@ impl Line {
         drop(woken.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Nobody panics while he holds it.
+    /// No code panics while it holds the lock, so a poisoned lock is still consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,7 +173,7 @@ fn cost(what: &Received) -> usize {
     bytes + size_of::<Received>()
 }
 
-/// Bytes that may wait in either direction, as many as for a connection.
+/// Bytes that may wait in either direction; as many as for a connection.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
@@ -190,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Fails if `put` takes whatever comes, or `take` does not give back what it took up.
+    /// Fails if `put` has no bound, or if `take` does not subtract the bytes it removes.
     #[test]
     fn a_line_holds_no_more_than_it_may() {
         let (client, peer) = pair();
@@ -204,9 +203,9 @@ mod tests {
         }
     }
 
-    /// Fails if dropping an end closes nothing, or what was sent before is thrown away.
+    /// Fails if dropping an end does not close the connection, or discards messages sent before.
     #[test]
-    fn whoever_is_dropped_has_left() {
+    fn a_dropped_end_closes_the_other() {
         let (client, peer) = pair();
         client.send(message(b"bye")).expect("there is room");
         drop(client);
@@ -221,9 +220,9 @@ mod tests {
         assert_eq!((client.poll(), client.poll()), (Some(closed), None));
     }
 
-    /// Fails if a later reason takes the place of the first, or if who closes still hears.
+    /// Fails if a later reason replaces the first, or if the closing end still receives messages.
     #[test]
-    fn whoever_is_thrown_out_knows_why() {
+    fn a_closed_client_gets_the_reason() {
         let (client, peer) = pair();
         client.send(message(b"cheat")).expect("there is room");
         peer.close(CloseReason::Kicked);
@@ -233,16 +232,17 @@ mod tests {
         assert_eq!(client.poll(), kicked());
     }
 
-    /// Fails if `put` or `close` wakes nobody, or `sleep` does not look first: then this hangs.
+    /// Fails if `put` or `close` does not wake the receiver, or if `sleep` does not check the queue
+    /// first: then this hangs.
     #[test]
-    fn nobody_sleeps_through_what_arrives() {
+    fn an_arrival_wakes_a_sleeper() {
         let (client, peer) = pair();
         let (up, down) = std::sync::mpsc::channel();
         let sleeping = std::thread::spawn(move || {
             loop {
                 client.sleep(Duration::MAX);
                 match client.poll().expect("something is there") {
-                    Arrival::Received(_) => up.send(()).expect("somebody waits"),
+                    Arrival::Received(_) => up.send(()).expect("the test waits"),
                     Arrival::Closed(reason) => break reason,
                 }
             }

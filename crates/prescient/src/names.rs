@@ -1,7 +1,8 @@
-//! Names of other crates that this one hands on.
+//! Re-exports of other crates.
 //!
-//! They stand in a module of their own because the derive macro `State` of this crate is to be found
-//! beside the trait `State` of another, and hides the macro of that one only in a glob import.
+//! They are in a module of their own because this crate's derive macro `State` must stand beside
+//! the trait `State` of another crate, and an explicit export hides that crate's macro only if the
+//! latter is a glob import.
 
 pub use prescient_codec::{Policy, Profile};
 pub use prescient_net::{key_from_text, token_from_text};

@@ -1,19 +1,19 @@
-//! What both ends must have in common, and which channels carry what.
+//! The protocol version that both ends must share, and the channels.
 
 use prescient_transport::{ChannelId, ProtocolId};
 
-/// What tokens have to name: whoever speaks another version is turned away at the door. Whether
-/// both have the same schema turns out after that, so that it can be said where they differ.
+/// The protocol id that tokens must carry: an end with another version is refused in the handshake.
+/// Schemas are compared afterwards, so that the differences can be reported.
 pub fn protocol() -> ProtocolId {
     ProtocolId::of(&[b"prescient", &[prescient_codec::WIRE_VERSION, VERSION]])
 }
 
-/// Of the messages of `prescient-replication`.
+/// Version of the messages of `prescient-replication`.
 const VERSION: u8 = 2;
 
-/// State, both ways, and what clients applied of it: the newest counts.
+/// State in both directions, and its acknowledgements; only the newest message counts.
 pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;
-/// Events, both ways.
+/// Events, in both directions.
 pub(crate) const EVENTS: ChannelId = ChannelId::ORDERED;
-/// What the server applied of what clients reported, apart from the state that they answer.
+/// The server's acknowledgements of client reports, on another channel than state.
 pub(crate) const ANSWERS: ChannelId = ChannelId::UNRELIABLE;

@@ -1,4 +1,4 @@
-//! What a client does when its connection is lost: how it gets back in, and for how long it tries.
+//! How a client reconnects after its connection was lost, and for how long it tries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use prescient_transport::{CloseReason, ConnectError, ConnectToken, Denial, Time}
 
 use crate::client::loopback_token;
 
-/// Lets a client connect again by itself when its server was restarted or fell silent.
+/// Makes a client reconnect by itself when its server was restarted or fell silent.
 ///
-/// The game hears [`Disconnected`](crate::ClientEvent::Disconnected), and what the client shows
-/// stays as it was until [`Reconnected`](crate::ClientEvent::Reconnected). A goodbye of the server
-/// is final. Clients do not do this unless they are told to: where the tokens come from is the
-/// program's to know.
+/// The client reports [`Disconnected`](crate::ClientEvent::Disconnected), and the shown world stays
+/// as it was until [`Reconnected`](crate::ClientEvent::Reconnected). A connection that the server
+/// closed on purpose is not replaced. Reconnecting is off by default, because only the program
+/// knows where its tokens come from.
 #[derive(Clone)]
 pub struct Reconnect {
     tokens: Arc<dyn Fn() -> Option<ConnectToken> + Send + Sync>,
@@ -22,12 +22,11 @@ pub struct Reconnect {
 }
 
 impl Reconnect {
-    /// Gets a token for every attempt from `tokens`, which is called on the thread that polls the
-    /// client and should not take long; `None` if there is none yet, and it is asked again after
-    /// half a second.
+    /// Calls `tokens` for a token before every attempt, on the thread that polls the client; it
+    /// should return quickly. If it returns `None`, it is called again after half a second.
     ///
-    /// A token is good for one session. After a restart of the server the last one is good again
-    /// until it expires; in all other cases, and later, the backend has to issue another.
+    /// A token is valid for one session. After a restart of the server the last token is valid
+    /// again until it expires; in all other cases the backend has to issue a new one.
     pub fn new(tokens: impl Fn() -> Option<ConnectToken> + Send + Sync + 'static) -> Self {
         Self {
             tokens: Arc::new(tokens),
@@ -35,15 +34,15 @@ impl Reconnect {
         }
     }
 
-    /// Returns to a server on this machine that was made with
+    /// Reconnects to a server on this machine that was created with
     /// [`Server::loopback`](crate::Server::loopback).
     pub fn loopback(server: &str) -> Self {
         let server = server.to_owned();
         Self::new(move || loopback_token(&server).ok())
     }
 
-    /// Gives up after this long without success; a minute unless it is said otherwise. The client
-    /// has [`Left`](crate::ClientEvent::Left) then.
+    /// Gives up after this long without success; a minute by default. The client then reports
+    /// [`Left`](crate::ClientEvent::Left).
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -59,15 +58,15 @@ impl fmt::Debug for Reconnect {
     }
 }
 
-/// A program's wish to end what takes long, which a handler of Ctrl-C or another thread can
-/// express. All clones are one.
+/// A flag that cancels a blocking call, for example from a Ctrl-C handler or another thread. All
+/// clones share it.
 ///
 /// ```
 /// use prescient::{Cancel, ClientOptions};
 ///
 /// let cancel = Cancel::default();
 /// let options = ClientOptions { cancel: cancel.clone(), ..ClientOptions::default() };
-/// // In the handler: whoever joins with these options gives up within a twentieth of a second.
+/// // In the handler: a join with these options returns within a twentieth of a second.
 /// cancel.cancel();
 /// assert!(options.cancel.is_cancelled());
 /// ```
@@ -75,18 +74,18 @@ impl fmt::Debug for Reconnect {
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Ends it.
+    /// Sets the flag.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is to end.
+    /// Whether the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A connection that was lost, while the client tries to replace it.
+/// A lost connection that the client tries to replace.
 pub(crate) struct Lost {
     pub(crate) reason: CloseReason,
     since: Time,
@@ -95,23 +94,23 @@ pub(crate) struct Lost {
 
 #[derive(Clone, Copy)]
 enum Attempt {
-    /// The next begins then.
+    /// The next attempt begins at this time.
     Waits(Time),
-    /// One is under way, and given up then.
+    /// An attempt is running; it is abandoned at this time.
     Runs(Time),
 }
 
-/// What is to be done about a lost connection.
+/// What to do about a lost connection.
 pub(crate) enum Due {
     Nothing,
-    /// An attempt begins, with this token.
+    /// Begin an attempt with this token.
     Attempt(Box<ConnectToken>),
-    /// It took too long.
+    /// The patience is exhausted.
     GiveUp,
 }
 
 impl Lost {
-    /// `None` if a connection that ended like this is not to be replaced.
+    /// `None` if a connection that ended for this reason is not to be replaced.
     pub(crate) fn new(reason: CloseReason, now: Time) -> Option<Self> {
         let is_worth_it = matches!(
             reason,
@@ -124,7 +123,7 @@ impl Lost {
         })
     }
 
-    /// What time demands. An attempt may take `attempt_timeout`.
+    /// What is due at `now`. An attempt may take `attempt_timeout`.
     pub(crate) fn tend(&mut self, how: &Reconnect, attempt_timeout: Duration, now: Time) -> Due {
         let (Attempt::Waits(due) | Attempt::Runs(due)) = self.attempt;
         if now < due {
@@ -141,13 +140,13 @@ impl Lost {
         Due::Attempt(Box::new(token))
     }
 
-    /// An attempt failed; another follows after a moment.
+    /// Notes a failed attempt; the next one follows after [`PAUSE`].
     pub(crate) fn failed(&mut self, now: Time) {
         self.attempt = Attempt::Waits(now.after(PAUSE));
     }
 }
 
-/// Whether a server that could not be joined may be joined later, or with another token.
+/// Whether joining may succeed later, or with another token.
 pub(crate) fn may_pass(error: ConnectError) -> bool {
     match error {
         ConnectError::Denied(denial) => matches!(

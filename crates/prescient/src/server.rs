@@ -1,4 +1,4 @@
-//! A server: a world, a socket, and everybody who joined.
+//! The server: its worlds, its socket and its peers.
 
 mod account;
 mod apply_monitor;
@@ -32,19 +32,19 @@ pub use event::ServerEvent;
 pub use options::ServerOptions;
 use queue::EventQueue;
 
-/// A world that others may join.
+/// A server with one or more worlds that clients join.
 ///
-/// In every tick: [`poll`](Self::poll) until it is `None`, [`step`](Self::step) the world,
-/// [`send`](Self::send), and [`wait`](Self::wait) for the next.
+/// Every tick: [`poll`](Self::poll) until it returns `None`, change the world in a
+/// [`step`](Self::step), [`send`](Self::send), then [`wait`](Self::wait) for the next tick.
 pub struct Server {
     carrier: ServerCarrier,
     worlds: Worlds,
     options: ServerOptions,
-    /// Who is connected, but did not say yet by which schema it reads.
+    /// Connected peers that have not sent a matching schema fingerprint yet.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
-    /// Peers that broke the rules. Their connections are closing; what they sent before is ignored.
+    /// Peers that violated the protocol. Their connections are closing; their messages are ignored.
     refused: BTreeSet<PeerId>,
-    /// What connections had no room for.
+    /// Messages that connections had no room for yet.
     backlogs: BTreeMap<PeerId, Backlog>,
     apply_monitor: ApplyMonitor,
     meters: Meters,
@@ -52,8 +52,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for clients on this machine, without a backend: its key is known to everybody, and
-    /// it answers nobody else.
+    /// A server for clients on this machine, without a backend. Its key is publicly known, so it
+    /// accepts loopback connections only.
     pub fn loopback(
         address: &str,
         schema: Schema,
@@ -63,8 +63,8 @@ impl Server {
         Self::bind(address, key, schema, relevance, ServerOptions::default())
     }
 
-    /// A server for everybody with a token that was sealed with this key for this address, or for
-    /// one of those that are [`public`](ServerOptions::public).
+    /// A server for clients whose token is sealed with `key` and names the bound address, or one of
+    /// [`ServerOptions::public`].
     pub fn bind(
         address: &str,
         key: TokenKey,
@@ -73,7 +73,7 @@ impl Server {
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
         let protocol = protocol();
-        // A name that resolves to nothing is an error of its own.
+        // `resolve` fails if the name has no address, so the first exists.
         let addresses = resolve(address)?;
         let socket = Socket::bind(addresses[0])?;
         let public = match &options.public[..] {
@@ -86,7 +86,7 @@ impl Server {
         Ok(Self::new(Some(net), schema, relevance, options)?)
     }
 
-    /// A server without a socket, for a game that is played alone: only its own
+    /// A server without a socket, for single-player games: only its own
     /// [`local_client`](Self::local_client)s can join.
     pub fn offline(
         schema: Schema,
@@ -122,18 +122,18 @@ impl Server {
         })
     }
 
-    /// A client for a player at this machine. It has joined already, and is used like any other, on
-    /// this thread or another, but no socket lies in between and nothing gets lost. It leaves when
-    /// it is dropped.
+    /// Adds a client in this process. It has joined already and is used like any other client, on
+    /// this thread or another, but without a socket and without loss. Dropping it leaves the
+    /// server.
     ///
-    /// [`Joined`](ServerEvent::Joined) says that it is client 0, as whom
-    /// [`Client::loopback`] joins, too; [`local_client_as`](Self::local_client_as) has it be somebody else.
+    /// Its [`Joined`](ServerEvent::Joined) event has client id 0, like that of
+    /// [`Client::loopback`]; use [`local_client_as`](Self::local_client_as) for another id.
     pub fn local_client(&mut self) -> Client {
         self.local_client_as(ClientId(0), Vec::new())
     }
 
-    /// The same for a player of whom [`Joined`](ServerEvent::Joined) says what the token of others
-    /// would say.
+    /// Like [`local_client`](Self::local_client), with the client id and data that
+    /// [`Joined`](ServerEvent::Joined) is to report, as a token would carry them.
     pub fn local_client_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
         let config = ClientConfig {
             max_entities: self.options.replication.codec.max_entities,
@@ -149,24 +149,25 @@ impl Server {
         Client::from_local(view, carrier)
     }
 
-    /// What tokens for it have to name.
+    /// The protocol id that tokens for this server must carry.
     pub fn protocol(&self) -> ProtocolId {
         protocol()
     }
 
-    /// Where clients reach it; `None` for one that is [`offline`](Self::offline).
+    /// The bound address; `None` for an [`offline`](Self::offline) server.
     pub fn address(&self) -> Option<SocketAddr> {
         self.carrier.address()
     }
 
-    /// Begins the next tick, in which things happen to the world until this is dropped.
+    /// Begins the next tick of the first world; changes go through the returned step until it is
+    /// dropped.
     pub fn step(&mut self) -> Result<WorldStep<'_>, WorldError> {
         watch::span!("step");
         let world_server = self.worlds.first_mut();
         world_server.step(next_tick(world_server))
     }
 
-    /// The world, or the first of several.
+    /// The first world.
     pub fn world(&self) -> &World {
         self.worlds.first().world()
     }
@@ -176,8 +177,8 @@ impl Server {
         Some(self.worlds.get(world)?.world())
     }
 
-    /// Opens another world of the same schema: another map, match or room. It has ticks of its own,
-    /// and things happen in it through [`step_in`](Self::step_in).
+    /// Opens another world of the same schema: another map, match or room. It counts its own ticks
+    /// and is changed through [`step_in`](Self::step_in).
     pub fn open_world(
         &mut self,
         relevance: impl Relevance + 'static,
@@ -187,29 +188,29 @@ impl Server {
         Ok(self.worlds.open(world_server))
     }
 
-    /// Closes a world that nobody is in.
+    /// Closes a world that has no peers.
     pub fn close_world(&mut self, world: WorldId) -> Result<(), MoveError> {
         self.worlds.close(world)
     }
 
-    /// Moves a peer to another world, from where it is shown that one; it has no eye and no team
-    /// there yet. Its client hears that it [`Entered`](prescient_replication::Change::Entered).
+    /// Moves a peer to another world; its view position and team are unset there. Its client gets
+    /// [`Change::Entered`](prescient_replication::Change::Entered).
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
         self.meters.forget(self.worlds.world_of(peer), peer);
         self.worlds.move_to(peer, world)?;
-        // Who is told where it is can make something of what it is shown by the next tick.
+        // A client that knows its world can apply that world's state from the next tick on.
         self.send_messages(peer);
         Ok(())
     }
 
-    /// Begins the next tick of a world; `None` if there is none.
+    /// Begins the next tick of a world; `None` if there is no such world.
     pub fn step_in(&mut self, world: WorldId) -> Option<Result<WorldStep<'_>, WorldError>> {
         watch::span!("step");
         let world_server = self.worlds.get_mut(world)?;
         Some(world_server.step(next_tick(world_server)))
     }
 
-    /// Sends everybody what is new since the last time.
+    /// Sends all peers the state and events that are new since the last call.
     pub fn send(&mut self) {
         watch::span!("send");
         let peers = self
@@ -221,9 +222,9 @@ impl Server {
         let waiting: BTreeSet<PeerId> = peers.iter().copied().filter(waits).collect();
         let (local_clients, packet) = (self.carrier.local_clients(), self.options.packet);
         let budget = |peer| match local_clients.contains_key(&peer) {
-            // Nothing is too long for a local client.
+            // A local client has no packet limit.
             true => None,
-            // What would only wait behind older state is not worth making.
+            // New state would only queue behind older state.
             false if waiting.contains(&peer) => Some(0),
             false => Some(packet),
         };
@@ -234,12 +235,13 @@ impl Server {
                 .flat_map(|world_server| world_server.encode(&budget))
                 .collect()
         };
-        // Before the state: who is told that it is elsewhere can make something of it.
+        // Messages first: a client that changed worlds can apply the new world's state only after
+        // its message says so.
         for &peer in &peers {
             self.send_messages(peer);
         }
         for (peer, message) in state {
-            // What a connection has no room for is lost, as it might be on the way.
+            // State that finds no room is dropped, like a lost packet.
             if self.carrier.send(peer, STATE, &message).is_err() {
                 self.backlogs.entry(peer).or_default().dropped += 1;
             }
@@ -257,7 +259,7 @@ impl Server {
             .update(&self.worlds, self.carrier.socket_statistics());
     }
 
-    /// Closes connections whose clients are heard of and apply nothing. Local clients are the program's own.
+    /// Closes connections whose clients are responsive but apply no state, except local clients.
     fn close_not_applying(&mut self, peers: &[PeerId]) {
         let now = self.carrier.now();
         for &peer in peers {
@@ -277,7 +279,7 @@ impl Server {
         }
     }
 
-    /// Sends a peer what has to arrive, as far as there is room.
+    /// Sends a peer its reliable messages, as far as there is room.
     fn send_messages(&mut self, peer: PeerId) {
         let backlog = self.backlogs.entry(peer).or_default();
         while let Some(message) = self.worlds.world_of_mut(peer).poll_message(peer) {
@@ -291,11 +293,11 @@ impl Server {
         }
     }
 
-    /// The next thing that happened.
+    /// The next event, if any.
     pub fn poll(&mut self) -> Option<ServerEvent> {
         loop {
-            // Nothing is taken in before the last event was polled: what a program has no time for
-            // waits in the socket, which has a limit.
+            // Receives nothing until all queued events were polled, so that a slow program leaves
+            // data in the socket, whose buffer is bounded.
             if let Some(event) = self.events.pop() {
                 return Some(event);
             }
@@ -307,9 +309,9 @@ impl Server {
         }
     }
 
-    /// Waits for this long, whatever arrives, and takes that in. A client of which a thousand events
-    /// wait to be [`poll`](Self::poll)ed, or 256 KiB of them, is paused until they were: what it sends
-    /// meanwhile counts as lost, and arrives later if it must.
+    /// Waits for `span` and receives meanwhile; never returns early. A client with 1024 events or
+    /// 256 KiB of them waiting to be [`poll`](Self::poll)ed is paused until all were polled: what
+    /// it sends meanwhile counts as lost, and reliable messages are sent again.
     pub fn wait(&mut self, span: Duration) {
         let until = self.carrier.now().after(span);
         while let Some(event) = self.carrier.wait_until(until) {
@@ -320,15 +322,15 @@ impl Server {
         }
     }
 
-    /// Tells a peer something that is about no entity. What is longer than
+    /// Sends a peer an event that is about no entity. A payload longer than
     /// [`max_message`](crate::LinkConfig::max_message) is not sent, and
     /// [counted](crate::PeerReport::too_long).
     pub fn send_event(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).send_event(peer, payload)
     }
 
-    /// Tells everybody who sees an entity, or will when this tick is [`send`](Self::send)ed, what
-    /// happened to it.
+    /// Sends an event about an entity to all peers that see it, now or after this tick's
+    /// [`send`](Self::send).
     pub fn send_entity_event(
         &mut self,
         entity: EntityRef,
@@ -337,7 +339,7 @@ impl Server {
         self.worlds.first_mut().send_entity_event(entity, payload)
     }
 
-    /// Like [`send_entity_event`](Self::send_entity_event), for an entity of another world; `None` if
+    /// Like [`send_entity_event`](Self::send_entity_event), for an entity of any world; `None` if
     /// there is no such world.
     pub fn send_entity_event_in(
         &mut self,
@@ -349,12 +351,12 @@ impl Server {
         Some(world_server.send_entity_event(entity, payload))
     }
 
-    /// Throws a peer out.
+    /// Closes a peer's connection as [`Kicked`](CloseReason::Kicked).
     pub fn kick(&mut self, peer: PeerId) {
         self.close(peer, CloseReason::Kicked);
     }
 
-    /// Says goodbye to everybody, and returns when that is said.
+    /// Closes all connections, and returns when the peers were notified.
     pub fn shut_down(self) {
         self.carrier.shut_down();
     }

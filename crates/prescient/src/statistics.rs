@@ -1,4 +1,4 @@
-//! What it costs, and how well it goes.
+//! Statistics of connections and of the bytes spent on state.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use prescient_transport::Statistics;
 
 use crate::backlog::Backlog;
 
-/// What happened between a server and one of its peers.
+/// Statistics of one peer at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerReport {
-    /// What its connection has seen; `None` for a [local client](crate::Server::local_client), which has none.
+    /// Statistics of its connection; `None` for a [local client](crate::Server::local_client).
     pub link: Option<Statistics>,
-    /// What was made of the world for it.
+    /// Statistics of the state that was encoded for it.
     pub state: PeerStatistics,
-    /// How many ticks what it is known to show is behind the world; `None` before it shows
-    /// anything.
+    /// How many ticks its last acknowledged state is behind the world; `None` before the first
+    /// acknowledgement.
     pub lag: Option<u32>,
-    /// Messages of state that its connection had no room for. The next ones make up for them.
+    /// Messages of state that its connection had no room for. Later ones make up for them.
     pub dropped: u64,
-    /// Events that were not sent because they are longer than messages may be
-    /// ([`LinkConfig::max_message`](crate::LinkConfig::max_message)).
+    /// Events that were not sent because they exceed
+    /// [`LinkConfig::max_message`](crate::LinkConfig::max_message).
     pub too_long: u64,
-    /// Bytes of events that wait for room in its connection. Too many of them, and it is thrown
-    /// out ([`ServerOptions::backlog`](crate::ServerOptions::backlog)).
+    /// Bytes of events that wait for room in its connection. Above
+    /// [`ServerOptions::backlog`](crate::ServerOptions::backlog) the peer is closed.
     pub backlog: usize,
 }
 
@@ -46,59 +46,60 @@ impl PeerReport {
         }
     }
 
-    /// How long an answer takes; `None` before the first.
+    /// The smoothed round trip time; `None` before the first sample.
     pub fn round_trip(&self) -> Option<Duration> {
         Some(self.link?.round_trip?.smoothed)
     }
 
-    /// Of 100 packets to it, how many get lost.
+    /// Percentage of packets to it that are lost.
     pub fn loss_percent(&self) -> f64 {
         let loss = self.link.map_or(0, |link| link.loss_sent());
         f64::from(loss) / 10_000.0
     }
 
-    /// Bytes a second to it, lately, with the headers of IP and UDP.
+    /// Recent bytes per second to it, including IP and UDP headers.
     pub fn bytes_per_second_down(&self) -> u64 {
         self.link.map_or(0, |link| link.rate_sent.0)
     }
 
-    /// Bytes a second from it, lately, with the headers of IP and UDP.
+    /// Recent bytes per second from it, including IP and UDP headers.
     pub fn bytes_per_second_up(&self) -> u64 {
         self.link.map_or(0, |link| link.rate_received.0)
     }
 }
 
-/// What became of the messages that a client got.
+/// What happened to the messages that a client received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewStatistics {
-    /// Messages that were taken in.
+    /// Packets of state that were applied.
     pub applied: u64,
-    /// Packets of state that came after a later one, or before the server's welcome, and were left
-    /// out. That is normal.
+    /// Packets of state that arrived after a newer one, or before the server's welcome, and were
+    /// skipped. That is normal.
     pub late: u64,
-    /// Messages that could not be understood, which heals by itself. If it does not stop, the
-    /// server runs another version of the game, or asks more than it can be told.
+    /// Messages that could not be decoded or applied, which heals by itself. If the number keeps
+    /// growing, the server runs another version of the game, or requests more than the client can
+    /// answer.
     pub refused: u64,
-    /// Answers that were not sent because they are longer than messages may be.
+    /// Replies that were not sent because they exceed the maximum message length.
     pub too_long: u64,
 }
 
-/// What bytes for a peer were spent on.
+/// An entry of a peer's ledger: bytes spent on one field for one cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expense {
-    /// The type, with its table behind a dot if it is not the first; empty for what concerns the
-    /// whole packet.
+    /// The entity type, followed by a dot and the table if that is not the first; empty for costs
+    /// of the whole packet.
     pub class: String,
-    /// The field; empty for what concerns the whole entity.
+    /// The field; empty for costs of the whole entity.
     pub field: String,
-    /// Why: one of `header`, `presence`, `flag`, `surprise`, `spawn` and `resend`.
+    /// The cause: `header`, `presence`, `flag`, `surprise`, `spawn` or `resend`.
     pub cause: &'static str,
-    /// How many bytes, in all packets together.
+    /// Bytes, summed over all packets.
     pub bytes: f64,
 }
 
 impl Expense {
-    /// All accounts of a ledger, the dearest first.
+    /// All entries of a ledger, the most expensive first.
     pub(crate) fn list(ledger: &Ledger, schema: &Schema) -> Vec<Self> {
         let expense = |(account, cost): (Account, u64)| {
             let class = account
@@ -119,5 +120,5 @@ impl Expense {
     }
 }
 
-/// A ledger counts in 1/65536 bit.
+/// A ledger counts in units of 1/65536 bit.
 const UNITS_PER_BYTE: f64 = 8.0 * 65536.0;

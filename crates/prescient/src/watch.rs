@@ -1,7 +1,7 @@
-//! What others may watch: spans and events of `tracing`, counters and gauges of `metrics`.
+//! Monitoring: spans and events of `tracing`, counters and gauges of `metrics`.
 //!
-//! Both are features that are off by default; without them nothing of this costs anything. The
-//! names are listed on the front page of the crate.
+//! Both are features that are off by default and then cost nothing. The crate's front page lists
+//! the names.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ macro_rules! span {
     };
 }
 
-/// Says that something happened to a peer.
+/// Emits an event about a peer.
 macro_rules! event {
     ($name:literal, $peer:expr $(, $field:ident = $value:expr)?) => {{
         #[cfg(feature = "tracing")]
@@ -50,7 +50,7 @@ macro_rules! level {
 
 pub(crate) use {count, event, span};
 
-/// What was counted already. What those who left had is not taken back.
+/// What was counted already. Counters keep the share of peers that left.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
     peers: BTreeMap<PeerId, PeerStatistics>,
@@ -58,7 +58,7 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Counts what happened since the last time.
+    /// Counts what happened since the last call.
     pub fn update(&mut self, worlds: &Worlds, socket: SocketStatistics) {
         if !WATCHED {
             return;
@@ -91,7 +91,7 @@ impl Meters {
         );
     }
 
-    /// Counts what happened to somebody who is about to be forgotten.
+    /// Counts what happened to a peer that is about to be removed.
     pub fn forget(&mut self, server: &Server, peer: PeerId) {
         if WATCHED {
             self.peer(server, peer);
@@ -99,7 +99,7 @@ impl Meters {
         }
     }
 
-    /// Counts what is new about a peer, and says how much it is shown.
+    /// Counts what is new about a peer, and returns the number of its visible entities.
     fn peer(&mut self, server: &Server, peer: PeerId) -> usize {
         let Some(now) = server.statistics(peer) else {
             return 0;
@@ -117,5 +117,5 @@ impl Meters {
     }
 }
 
-/// Whether there is anybody to count for.
+/// Whether any monitoring is compiled in.
 const WATCHED: bool = cfg!(any(feature = "tracing", feature = "metrics"));

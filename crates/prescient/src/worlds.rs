@@ -1,36 +1,37 @@
-//! The worlds of one server, and who is in which.
+//! The worlds of one server, and which peer is in which.
 
 use std::collections::BTreeMap;
 
 use prescient_replication::{PeerId, Server};
 use thiserror::Error;
 
-/// One of a server's worlds.
+/// The id of one of a server's worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorldId(u32);
 
 impl WorldId {
-    /// The world that a server begins with, where everybody arrives.
+    /// The world that a server starts with and that every client enters first.
     pub const FIRST: Self = Self(0);
 }
 
-/// Why a peer is where it was, or a world is still open.
+/// Why a peer was not moved, or a world not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MoveError {
     /// There is no such peer.
     #[error("no peer {0:?} is connected")]
     NoSuchPeer(PeerId),
-    /// There is no such world, or no longer.
+    /// There is no such world, or it was closed.
     #[error("there is no world {0:?}")]
     NoSuchWorld(WorldId),
-    /// Somebody is there, or would be: everybody arrives in the first.
-    #[error("somebody is in world {0:?}; move them first. The first stays open")]
+    /// The world has peers, or is the first one, which stays open because every client enters it
+    /// first.
+    #[error("world {0:?} cannot be closed: it has peers, or is the first world")]
     InUse(WorldId),
 }
 
 pub(crate) struct Worlds {
-    /// Never empty: the first is always there.
+    /// Never empty: the first world is never closed.
     servers: BTreeMap<WorldId, Server>,
     opened: u32,
     world_ids: BTreeMap<PeerId, WorldId>,
@@ -68,7 +69,7 @@ impl Worlds {
 
     pub fn first_mut(&mut self) -> &mut Server {
         let first = self.servers.get_mut(&WorldId::FIRST);
-        first.expect("the first stays open")
+        first.expect("the first world is never closed")
     }
 
     pub fn get(&self, world: WorldId) -> Option<&Server> {
@@ -87,7 +88,7 @@ impl Worlds {
         self.servers.values_mut()
     }
 
-    /// Where a peer is; where it would arrive, if it is nowhere.
+    /// The world of a peer; the first one for an unknown peer.
     pub fn world_of(&self, peer: PeerId) -> &Server {
         &self.servers[&self.world_id_of(peer)]
     }
@@ -95,7 +96,7 @@ impl Worlds {
     pub fn world_of_mut(&mut self, peer: PeerId) -> &mut Server {
         let world_id = self.world_id_of(peer);
         let server = self.servers.get_mut(&world_id);
-        server.expect("nobody is in a world that is closed")
+        server.expect("a closed world has no peers")
     }
 
     pub fn arrive(&mut self, peer: PeerId) {

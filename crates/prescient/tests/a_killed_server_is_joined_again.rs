@@ -1,4 +1,5 @@
-//! Real sockets, and a server that is gone without a goodbye and comes back at the same port.
+//! Real sockets, and a server that disappears without closing its connections and returns at the
+//! same port.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("sound")
 }
 
-/// A server with some balls, all of which have bounced so often.
+/// A server with some balls, each with this number of bounces.
 fn serve(address: &str, balls: usize, bounces: u8) -> Server {
     let mut server = Server::loopback(address, schema(), Everything).expect("a free port");
     let mut step = server.step().expect("in order");
@@ -34,11 +35,11 @@ fn serve(address: &str, balls: usize, bounces: u8) -> Server {
     server
 }
 
-/// A client, and the picture that a program has of what it shows.
+/// A client, and the entities that its program knows from changes.
 struct Player {
     client: Client,
     shown: BTreeSet<EntityHandle>,
-    /// All that ever were.
+    /// All entities that ever appeared.
     known: BTreeSet<EntityHandle>,
     story: Vec<ClientEvent>,
 }
@@ -76,7 +77,7 @@ impl Player {
         }
     }
 
-    /// How often every ball that is shown has bounced.
+    /// The bounces of every visible ball.
     fn bounces(&self) -> Vec<u8> {
         let balls = self.client.entities().map(|entity| {
             let ball: Option<Ball> = self.client.get(entity);
@@ -86,7 +87,7 @@ impl Player {
     }
 }
 
-/// Goes on until something is so.
+/// Runs both until a condition holds.
 fn run(server: &mut Server, player: &mut Player, done: impl Fn(&Player) -> bool) {
     for _ in 0..20_000 {
         if done(player) {
@@ -98,15 +99,15 @@ fn run(server: &mut Server, player: &mut Player, done: impl Fn(&Player) -> bool)
         while server.poll().is_some() {}
         player.look();
     }
-    panic!("it never comes: {:?}", player.story);
+    panic!("the condition never holds: {:?}", player.story);
 }
 
-/// What was shown stays until the new server's welcome; then everything is another entity, and
+/// The shown world stays until the new server's welcome; then all entities are new ones, and
 /// nothing of the old world is left.
 ///
-/// Fails without `answer_unknown` in the transport's server (it takes a minute, which is more than
-/// this has patience for), if `tend_connection` is not called, or if `begin` of the view keeps what
-/// was shown.
+/// Fails without `answer_unknown` in the transport's server (then it takes a minute, which is
+/// longer than this test waits), if `tend_connection` is not called, or if `Client::begin` of the
+/// replication keeps the shown entities.
 #[test]
 fn what_is_shown_stays_until_the_new_world_appears() {
     let mut server = serve("127.0.0.1:0", 3, 1);
@@ -120,7 +121,7 @@ fn what_is_shown_stays_until_the_new_world_appears() {
     for keys in 0..5 {
         player.client.press(keys).expect("connected");
     }
-    // Without a word: this is not `shut_down`.
+    // Sends no close, unlike `shut_down`.
     drop(server);
 
     let mut server = serve(&address, 5, 2);
@@ -145,11 +146,8 @@ fn what_is_shown_stays_until_the_new_world_appears() {
     );
     assert!(player.client.is_connected());
     let entities: BTreeSet<_> = player.client.entities().collect();
-    assert_eq!(
-        player.shown, entities,
-        "what it was told of is what is there"
-    );
-    // Everything works as with the first.
+    assert_eq!(player.shown, entities, "the changes match the entities");
+    // Everything works as with the first server.
     player.client.send_event(None, b"hello").expect("connected");
     player.client.press(7).expect("connected");
     let mut heard = Vec::new();
@@ -163,10 +161,10 @@ fn what_is_shown_stays_until_the_new_world_appears() {
             return;
         }
     }
-    panic!("nothing is heard of it: {heard:?}");
+    panic!("not all of it arrived: {heard:?}");
 }
 
-/// Clients leave unless they are told otherwise. Fails if `reconnect` has another default.
+/// Clients do not reconnect by default. Fails if `reconnect` has another default.
 #[test]
 fn by_default_it_has_left() {
     let mut server = serve("127.0.0.1:0", 1, 1);
@@ -182,9 +180,9 @@ fn by_default_it_has_left() {
     assert_eq!(player.bounces(), [1]);
 }
 
-/// A goodbye is meant. Fails if `Lost::new` replaces whatever ended.
+/// A close by the server is final. Fails if `Lost::new` replaces a connection whatever its reason.
 #[test]
-fn who_was_sent_away_stays_away() {
+fn a_closed_client_does_not_reconnect() {
     let mut server = serve("127.0.0.1:0", 1, 1);
     let address = server.address().expect("a socket").to_string();
     let mut player = Player::start(&address, Some(Reconnect::loopback(&address)));
@@ -197,8 +195,8 @@ fn who_was_sent_away_stays_away() {
     });
 }
 
-/// Nobody gets in with a token of another key, however often it is tried; and if there are no tokens
-/// at all, patience ends. Fails if `fail` does not ask `may_pass`, or `tend` never gives up.
+/// A token of another key never succeeds, however often it is tried; and without any token the
+/// patience ends. Fails if `fail` does not check `may_pass`, or `tend` never gives up.
 #[test]
 fn attempts_end() {
     let mut server = serve("127.0.0.1:0", 1, 1);

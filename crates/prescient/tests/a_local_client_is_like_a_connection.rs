@@ -1,4 +1,4 @@
-//! Players at the server's own machine: without any socket, and beside others who have one.
+//! Local clients: without any socket, and beside clients that have one.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -35,10 +35,10 @@ fn spawn(server: &mut Server, position: [f32; 2]) -> Ref<Ball> {
     step.spawn(&Ball { position }).expect("sound")
 }
 
-/// On one thread nobody waits for anybody: what was sent is seen by the next poll, at once.
+/// On one thread nothing waits: what was sent is visible after the next poll.
 ///
-/// Fails if `Server::local_client_as` does not say who joined, `ServerCarrier::poll` forgets the local clients, or
-/// `Client::answer` says nothing.
+/// Fails if `Server::local_client_as` does not report the join, `ServerCarrier::poll` skips the
+/// local clients, or `Client::answer` sends nothing.
 #[test]
 fn a_game_alone_needs_no_socket_and_no_waiting() {
     let mut server = offline();
@@ -61,7 +61,7 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
         },
     ] = &joined[..]
     else {
-        panic!("not two who joined: {joined:?}");
+        panic!("not two joined: {joined:?}");
     };
     assert!(one != other && data == b"blue");
 
@@ -89,7 +89,7 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
     assert!(said.iter().all(|event| matches!(event, ServerEvent::Event { about: About::Entity(entity), .. } if *entity == ball.entity_ref())));
     assert_eq!(said.len(), 2);
 
-    // The server knows now that they know the ball, and tells what happened to it.
+    // The server knows now that they know the ball, and sends its event.
     server.step().expect("in order").finish();
     server.send();
     for client in &mut clients {
@@ -101,10 +101,10 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
     }
 }
 
-/// Fails if a dropped end says nothing (`Drop` of `End`), or if `ServerCarrier::close` forgets the
+/// Fails if a dropped end does not close (`Drop` of `End`), or if `ServerCarrier::close` skips the
 /// local clients.
 #[test]
-fn whoever_goes_is_gone_for_the_other() {
+fn each_end_sees_the_other_leave() {
     let mut server = offline();
     let leaving = [server.local_client(), server.local_client()];
     let mut kicked = server.local_client();
@@ -141,8 +141,8 @@ fn whoever_goes_is_gone_for_the_other() {
     assert_eq!(happenings(&mut staying), [shut_down]);
 }
 
-/// Fails if `ClientCarrier::send` does not look at the length of what a local client says: then a game
-/// learns it from its first player on the network.
+/// Fails if `ClientCarrier::send` does not check the length of a local client's messages: then a
+/// game finds out only from its first player on the network.
 #[test]
 fn what_is_too_long_for_others_is_too_long_for_a_local_client() {
     let mut server = offline();
@@ -157,14 +157,14 @@ fn what_is_too_long_for_others_is_too_long_for_a_local_client() {
     client.send_event(None, &long).expect("there is room again");
 }
 
-/// Fails if `Client::press` takes keys that are still down for pressed, or if a local client for which there
-/// is no room forgets what was pressed meanwhile (`LocalCarrier::push_input`).
+/// Fails if `Client::press` reports keys that are still down as pressed, or if a local client
+/// without room drops what was pressed meanwhile (`LocalCarrier::push_input`).
 #[test]
-fn what_is_pressed_is_heard_of_once() {
+fn a_press_is_reported_once() {
     let mut server = offline();
     let mut client = server.local_client();
     let [ServerEvent::Joined { peer, .. }] = events(&mut server)[..] else {
-        panic!("nobody joined");
+        panic!("no client joined");
     };
     for keys in [0b01, 0b11, 0b10, 0b10] {
         client.press(keys).expect("it has joined");
@@ -181,7 +181,7 @@ fn what_is_pressed_is_heard_of_once() {
     assert_eq!(server.keys(peer), 0b10);
 
     while client.send_event(None, &[]).is_ok() {}
-    // Nothing is shorter than an input.
+    // Inputs are the smallest messages, so the queue is full for anything.
     for keys in [0, 0b100, 0b1000, 0] {
         client.press(keys).expect("it has joined");
     }
@@ -190,7 +190,8 @@ fn what_is_pressed_is_heard_of_once() {
     assert_eq!(pressed(events(&mut server)), [0b1100]);
 }
 
-/// Each on a thread of its own. Fails if `ServerCarrier::send` forgets the local clients or the socket.
+/// Each client has its own thread. Fails if `ServerCarrier::send` skips the local clients or the
+/// socket.
 #[test]
 fn a_host_and_a_guest_see_the_same() {
     let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
@@ -203,7 +204,7 @@ fn a_host_and_a_guest_see_the_same() {
     show_both(server, watching);
 }
 
-/// Fails if `ServerCarrier::poll` forgets the local clients.
+/// Fails if `ServerCarrier::poll` skips the local clients.
 #[test]
 fn two_local_clients_on_threads_of_their_own_see_the_same() {
     let mut server = offline();
@@ -212,7 +213,7 @@ fn two_local_clients_on_threads_of_their_own_see_the_same() {
     show_both(server, watching);
 }
 
-/// Goes on until two have seen where the ball stops.
+/// Runs the server until both clients have seen where the ball stops.
 fn show_both(mut server: Server, watching: [JoinHandle<CloseReason>; 2]) {
     let mut ball = Ball { position: [0.0; 2] };
     let entity = spawn(&mut server, ball.position);
@@ -242,7 +243,7 @@ fn show_both(mut server: Server, watching: [JoinHandle<CloseReason>; 2]) {
     }
 }
 
-/// Says where the ball stopped, and then waits until it is over.
+/// Sends where the ball stopped, and then waits for the end.
 fn watch(mut client: Client) -> CloseReason {
     loop {
         client.wait(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! A server and three clients on real sockets, behind a link like that of a phone on the move.
+//! A server and three clients on real sockets, behind a link like that of a moving phone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,11 +18,11 @@ struct Ball {
     speed: [f32; 2],
 }
 
-/// What was true when the last tick was sent is what all clients show in the end, and everything
-/// that was said arrives once. Fails if `Client::answer` says nothing, or if `Server::send` forgets
-/// events that a connection had no room for.
+/// All clients end up with the state of the last tick, and every event arrives once. Fails if
+/// `Client::answer` sends nothing, or if `Server::send` drops events that a connection had no room
+/// for.
 #[test]
-fn everybody_sees_and_hears_the_same() {
+fn all_clients_get_the_same_state_and_events() {
     let schema = || Schema::of::<Ball>().expect("a sound schema");
     let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
     let bad = Conditions {
@@ -93,7 +93,7 @@ fn everybody_sees_and_hears_the_same() {
             } = event
             {
                 assert!(matches!(about, About::Entity(_)) && payload == b"mine");
-                assert!(said.insert(peer), "said twice");
+                assert!(said.insert(peer), "it arrived twice");
             }
         }
         let truth = rows(balls.iter().map(|(_, ball)| ball));
@@ -155,7 +155,7 @@ fn rows<'a>(balls: impl Iterator<Item = &'a Ball>) -> Vec<Vec<i64>> {
     rows
 }
 
-/// Goes on, tick by tick, until something is so.
+/// Runs tick by tick until a condition holds.
 fn run(
     server: &mut Server,
     players: &mut [TestPlayer],

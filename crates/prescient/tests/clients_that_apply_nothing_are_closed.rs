@@ -1,4 +1,4 @@
-//! Case 35 on sockets: clients that are there and apply nothing, beside three who play.
+//! Case 35 on sockets: clients that respond and apply nothing, beside three that play.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn quick() -> LinkConfig {
     }
 }
 
-/// A server at which a client that applies nothing may stay for this long, and three who play.
+/// A server with this `apply_timeout`, and three clients that play.
 fn game(apply_timeout: Duration) -> (Server, Vec<Client>) {
     let options = ServerOptions {
         apply_timeout,
@@ -57,7 +57,7 @@ fn player(server: &mut Server) -> Client {
     client.expect("it may come in")
 }
 
-/// A client that acknowledges every packet, and says nothing of what is in it.
+/// A client whose transport acknowledges every packet, but that acknowledges no state.
 struct Ghost {
     net: BlockingClient,
     view: prescient_replication::Client,
@@ -75,7 +75,7 @@ impl Ghost {
         }
     }
 
-    /// Why it was closed, if it was.
+    /// The reason if it was closed.
     fn poll(&mut self) -> Option<CloseReason> {
         while let Some(event) = self.net.poll() {
             match event {
@@ -105,9 +105,9 @@ fn left(server: &mut Server) -> Vec<(PeerId, CloseReason)> {
     left.collect()
 }
 
-/// Fails if `Server::close_not_applying` closes nobody, or looks at those alone who have greeted.
+/// Fails if `Server::close_not_applying` closes nothing, or checks only peers that were greeted.
 #[test]
-fn both_ends_are_told_that_nothing_was_applied() {
+fn both_ends_get_the_reason_not_applying() {
     let (mut server, mut players) = game(Duration::from_secs(1));
     for greets in [true, false] {
         let mut ghost = Ghost::new(&server, greets);
@@ -119,7 +119,7 @@ fn both_ends_are_told_that_nothing_was_applied() {
         });
         assert_eq!(heard, Some(CloseReason::NotApplying));
         let said: Vec<CloseReason> = said.iter().map(|(_, reason)| *reason).collect();
-        // Who never joined does not leave.
+        // A client that never joined does not leave.
         let expected = if greets {
             &[CloseReason::NotApplying][..]
         } else {
@@ -127,17 +127,17 @@ fn both_ends_are_told_that_nothing_was_applied() {
         };
         assert_eq!(said, expected);
     }
-    assert_eq!(server.peers().count(), 3, "who plays stays");
+    assert_eq!(server.peers().count(), 3, "players stay connected");
 }
 
-/// Who is not heard of is not closed for applying nothing, for as long as the transport waits for it,
-/// and plays on when it is back. Fails if `ApplyMonitor::note_unapplied` does not look at `silent`.
+/// A silent client is not closed for applying nothing, as long as the transport waits for it, and
+/// continues when it resumes. Fails if `ApplyMonitor::note_unapplied` ignores `silent`.
 #[test]
-fn who_is_silent_may_come_back() {
+fn a_silent_client_may_resume() {
     let (mut server, mut players) = game(Duration::from_secs(1));
     let mut away = player(&mut server);
     let mut events = Vec::new();
-    // It is not polled, as if it were stopped: nothing of it is heard. Ticks of two milliseconds.
+    // It is not polled, as if its process were stopped, so it is silent. Ticks of two milliseconds.
     let mut ticks = 0;
     run(&mut server, &mut players, |server, _| {
         events.extend(std::iter::from_fn(|| server.poll()));

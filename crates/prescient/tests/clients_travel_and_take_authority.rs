@@ -1,4 +1,4 @@
-//! Several worlds on one server, clients that go from one to another, and clients that are in charge.
+//! Several worlds on one server, clients that move between them, and clients with authority.
 
 use prescient::{
     Change, Client, ClientEvent, Everything, JoinError, MoveError, PeerId, Schema, Server,
@@ -39,8 +39,8 @@ fn positions(client: &Client) -> Vec<[f32; 2]> {
     ships.map(|Ship { position }| position).collect()
 }
 
-/// Fails if `Server::send` forgets all worlds but the first, or if what a peer says is taken to the
-/// world that it left (`world_of_mut` that always returns the first).
+/// Fails if `Server::send` sends only the first world, or if a peer's messages go to the world that
+/// it left (`world_of_mut` that always returns the first).
 #[test]
 fn a_client_goes_to_another_world() {
     let mut server = Server::offline(schema(), Everything).expect("a sound schema");
@@ -111,7 +111,7 @@ fn a_client_goes_to_another_world() {
     assert_eq!(positions(&goes), [[1.0, 0.0]]);
 }
 
-/// Fails if `Client::report` says nothing, or if the server does not acknowledge it.
+/// Fails if `Client::report` sends nothing, or if the server does not acknowledge it.
 #[test]
 fn a_client_steers_its_own_ship() {
     let mut server = Server::offline(schema(), Everything).expect("a sound schema");
@@ -131,7 +131,9 @@ fn a_client_steers_its_own_ship() {
             .find(|&entity| captain.has_authority(entity));
         if let Some(own) = own {
             let position = [f32::from(tick), 0.5];
-            captain.set(own, &Ship { position }).expect("it is his");
+            captain
+                .set(own, &Ship { position })
+                .expect("it has authority");
             captain.report();
         }
         while server.poll().is_some() {}
@@ -139,7 +141,7 @@ fn a_client_steers_its_own_ship() {
         changes(&mut watcher);
         longest = longest.max(positions(&watcher)[0][0] as i32);
     }
-    assert_eq!(longest, 58, "everybody sees where it goes");
+    assert_eq!(longest, 58, "all clients see where it goes");
     assert_eq!(positions(&captain), [[59.0, 0.5]]);
 }
 
@@ -150,7 +152,8 @@ struct OtherShip {
     _place: [f32; 2],
 }
 
-/// Case 19 on sockets. Fails if `Client::join` does not wait for what the server says to its schema.
+/// Case 19 on sockets. Fails if `Client::join` does not wait for the server's response to its
+/// schema.
 #[test]
 fn another_schema_is_named_on_both_sides() {
     let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
@@ -177,5 +180,8 @@ fn another_schema_is_named_on_both_sides() {
     assert_eq!(differences, &named);
     let text = refused.map(|error| error.to_string()).unwrap_or_default();
     assert!(text.contains("class `Ship`, field `position"), "{text}");
-    assert!(server.poll().is_none(), "who never joined does not leave");
+    assert!(
+        server.poll().is_none(),
+        "a client that never joined does not leave"
+    );
 }

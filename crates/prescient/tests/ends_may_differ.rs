@@ -1,4 +1,4 @@
-//! Real sockets, and clients that know less than their server, or something else.
+//! Real sockets, and clients whose schema or settings differ from the server's.
 
 mod common;
 
@@ -65,8 +65,8 @@ fn tolerant(tolerance: Tolerance) -> (ServerOptions, ClientOptions) {
     (server, client)
 }
 
-/// Fails if `Client::begin` of the replication keeps its own settings: what was refused would not
-/// be shown.
+/// Fails if `Client::begin` of the replication keeps its own settings: then refused packets are not
+/// applied.
 #[test]
 fn the_server_alone_decides_how_state_is_coded() {
     for (policy, profile) in [
@@ -110,8 +110,8 @@ fn the_server_alone_decides_how_state_is_coded() {
     }
 }
 
-/// A client of yesterday at a server of today, which has one field more. Fails if `Client::with`
-/// forgets the client's options.
+/// An older client at a newer server, which has one field more. Fails if `Client::start_with`
+/// ignores the client's options.
 #[test]
 fn an_old_client_reads_what_a_new_server_shows() {
     let (server_options, client_options) = tolerant(Tolerance::Additive);
@@ -140,10 +140,10 @@ fn an_old_client_reads_what_a_new_server_shows() {
     });
 }
 
-/// Fails if either end takes the other's word for its own: then one that wants exactly its own schema
-/// is shown another.
+/// Fails if either end adopts the other's tolerance: then an end that requires its exact schema is
+/// shown another.
 #[test]
-fn who_does_not_tolerate_it_is_told_where_they_differ() {
+fn an_intolerant_end_gets_the_differences() {
     for (at_server, at_client) in [
         (Tolerance::Exact, Tolerance::Additive),
         (Tolerance::Additive, Tolerance::Exact),
@@ -173,7 +173,8 @@ fn who_does_not_tolerate_it_is_told_where_they_differ() {
     }
 }
 
-/// Fails if `Client::handle` counts what it cannot take over and says nothing, or stays.
+/// Fails if `Client::handle` only counts settings that it cannot adopt and reports nothing, or
+/// stays connected.
 #[test]
 fn what_a_client_cannot_take_over_has_a_name() {
     let codec = Config {
@@ -219,8 +220,8 @@ fn what_a_client_cannot_take_over_has_a_name() {
     });
 }
 
-/// A testimony of more than fits into a message, and than there is room for at once. Fails if
-/// `testimony::write` does not cut it, or `Client::send_messages` drops what there is no room for.
+/// An audit report that is too long for one message and for the room there is at once. Fails if
+/// `audit::write` does not split it, or `Client::send_messages` drops what there is no room for.
 #[test]
 fn a_client_that_shows_much_can_say_so() {
     let mut server = bind(old_schema(), ServerOptions::default());
@@ -238,7 +239,7 @@ fn a_client_that_shows_much_can_say_so() {
     let mut clients = [client.expect("a server")];
     let mut events = events.into_iter();
     let Some(ServerEvent::Joined { peer, .. }) = events.next() else {
-        panic!("nobody joined");
+        panic!("no client joined");
     };
     run(&mut server, &mut clients, |server, clients| {
         while server.poll().is_some() {}
@@ -260,7 +261,7 @@ fn a_client_that_shows_much_can_say_so() {
         }
         parts.last() == Some(&true)
     });
-    // 26 bytes of each, and 16 KiB in a part.
+    // 26 bytes per entity, and 16 KiB per part.
     assert_eq!(parts.len(), (8000usize * 26).div_ceil(16 << 10));
     assert_eq!(clients[0].view_statistics().too_long, 0);
 }

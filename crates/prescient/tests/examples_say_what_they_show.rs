@@ -1,4 +1,4 @@
-//! Every example runs alone, ends by itself, and prints what it promises.
+//! Every example runs alone, ends by itself, and prints the promised lines.
 
 use std::env;
 use std::process::Command;
@@ -30,20 +30,20 @@ fn simple_box_shows_a_box_that_moves() {
     assert!(positions.len() > 10, "it hardly moved: {lines:?}");
 }
 
-/// Fails if `Server::handle_input` says nothing of inputs (then nobody ever walks), or does not tell the
-/// stage of the keys.
+/// Fails if `Server::handle_input` reports no inputs (then no walker moves), or does not set the
+/// keys in the world.
 #[test]
-fn events_and_input_reach_who_watches() {
+fn events_and_input_reach_other_clients() {
     let said = [
-        "somebody is there",
-        "he holds the key to the right down",
-        "he shouts hey!",
+        "a walker appeared",
+        "its player holds the right key down",
+        "its player shouts hey!",
     ];
     assert_eq!(run("events_and_input"), said);
 }
 
-/// Fails if `Visibility::default_for` shows owners no more than others, or if `Distance` has no rim
-/// (`leave: enter` in `Distance::new`).
+/// Fails if `Visibility::default_for` shows owners no more than others, or if `Distance` has no
+/// hysteresis (`leave: enter` in `Distance::new`).
 #[test]
 fn visibility_shows_friends_neighbours_and_own_arrows() {
     let lines = run("visibility");
@@ -63,13 +63,12 @@ fn visibility_shows_friends_neighbours_and_own_arrows() {
     assert_eq!(lines, said);
 }
 
-/// Fails if `Client::resolve` of the replication takes the server's number for the client's
-/// (`Some(id + 1)`).
+/// Fails if `Client::resolve` of the replication resolves to another id (`Some(id + 1)`).
 #[test]
 fn references_resolve_when_their_entity_is_shown() {
     let said = [
         "a missile at 0.25 is after something unknown",
-        "the Beagle comes into sight at 50",
+        "the Beagle becomes visible at 50",
         "a missile at 12.5 is after the Beagle",
         "the ship is gone",
         "a missile at 25 is after something unknown",
@@ -77,8 +76,8 @@ fn references_resolve_when_their_entity_is_shown() {
     assert_eq!(run("references"), said);
 }
 
-/// Fails if `ServerOptions::packet` is not kept to (then nothing is ever apart), or if groups are
-/// not (`Encoder::group` always `None`).
+/// Fails if `ServerOptions::packet` is ignored (then nothing is ever apart), or if groups are
+/// (`Encoder::group` always `None`).
 #[test]
 fn groups_are_seen_together() {
     let lines = run("groups");
@@ -92,7 +91,7 @@ fn groups_are_seen_together() {
     assert!(!alone.ends_with(" 0 saw its turret elsewhere"), "{alone}");
 }
 
-/// Fails if a local client or a connection is not told of events (`Server::send` leaves them out): then it
+/// Fails if a local client or a connection gets no events (`Server::send` leaves them out): then it
 /// does not end.
 #[test]
 fn host_mode_is_the_same_for_host_and_guest() {
@@ -109,8 +108,8 @@ fn host_mode_is_the_same_for_host_and_guest() {
     assert_eq!(lines, said);
 }
 
-/// Fails if the server's configuration of the codec is not handed on to its peers (`Peer::new` with
-/// the default): then it waits for acknowledgements before it learns, and nobody sends any.
+/// Fails if the server's codec settings do not reach its peers (`Peer::new` with the default): then
+/// it waits for acknowledgements before it learns, and no client sends any.
 #[test]
 fn tcp_carries_state_and_events() {
     let lines = run("tcp");
@@ -124,5 +123,5 @@ fn tcp_carries_state_and_events() {
     let bytes = lines[4].strip_prefix("603 frames, ");
     let bytes = bytes.and_then(|rest| rest.strip_suffix(" bytes each on average"));
     let bytes: u32 = bytes.expect("a count").parse().expect("a number");
-    assert!(bytes < 10, "{bytes} bytes for what anybody could foretell");
+    assert!(bytes < 10, "{bytes} bytes for a predictable motion");
 }

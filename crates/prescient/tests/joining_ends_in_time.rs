@@ -1,4 +1,4 @@
-//! Joining ends, whatever the other end does or does not do.
+//! Joining ends in bounded time, whatever the other end does.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("sound")
 }
 
-/// Lets everybody in, and answers nothing that they say.
+/// A server that accepts every connection and never responds to messages.
 fn mute_server() -> BlockingServer {
     let socket = Socket::bind("127.0.0.1:0".parse().expect("an address"));
     let socket = socket.expect("a free port");
@@ -36,7 +36,7 @@ fn token(server: &str) -> ConnectToken {
     loopback_token(server).expect("it is on this machine")
 }
 
-/// What becomes of joining, while the server goes on.
+/// The result of joining, while the server keeps running.
 fn outcome(
     token: ConnectToken,
     options: ClientOptions,
@@ -56,7 +56,7 @@ fn outcome(
     panic!("it waits for ever");
 }
 
-/// Only a test that fails waits for so many turns.
+/// Turns to wait; only a failing test uses them up.
 const PATIENCE: u32 = 10_000;
 
 fn hasty() -> ClientOptions {
@@ -66,7 +66,7 @@ fn hasty() -> ClientOptions {
     }
 }
 
-/// Fails if `join_with` looks at no deadline once it is connected.
+/// Fails if `join_with` checks no deadline once it is connected.
 #[test]
 fn a_server_that_does_not_answer_the_hello_is_given_up() {
     let mut server = mute_server();
@@ -76,24 +76,24 @@ fn a_server_that_does_not_answer_the_hello_is_given_up() {
         hasty(),
         || while server.poll().is_some() {},
     );
-    let error = outcome.expect_err("nobody answered");
+    let error = outcome.expect_err("no server answered");
     assert!(matches!(error, JoinError::NoAnswer), "{error}");
 }
 
-/// Fails if only the link's own timeout, ten seconds for each server, ends it: then the cause is
-/// named by it as well, but after this test lost its patience.
+/// Fails if only the link's own timeout, ten seconds for each server, ends it: then the error names
+/// the same cause, but after this test stopped waiting.
 #[test]
 fn a_server_that_hangs_is_given_up() {
     let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = hangs.local_addr().expect("bound").to_string();
     let mut options = hasty();
     options.link.connect_timeout = Duration::from_secs(3600);
-    let error = outcome(token(&address), options, || ()).expect_err("nobody answered");
+    let error = outcome(token(&address), options, || ()).expect_err("no server answered");
     let text = error.to_string();
     assert!(text.starts_with("no answer from 127.0.0.1"), "{text}");
 }
 
-/// Fails if `join_with` does not ask whether it is cancelled.
+/// Fails if `join_with` does not check whether it is cancelled.
 #[test]
 fn a_program_can_change_its_mind_at_any_time() {
     let patient = |cancel: &Cancel| {
@@ -118,7 +118,7 @@ fn a_program_can_change_its_mind_at_any_time() {
     let error = outcome(token(&address), patient(&cancel), asked).expect_err("cancelled");
     assert!(matches!(error, JoinError::Cancelled), "{error}");
 
-    // While it waits for an answer.
+    // While it waits for a response.
     let mut server = mute_server();
     let address = server.address().to_string();
     let cancel = Cancel::default();
@@ -132,7 +132,7 @@ fn a_program_can_change_its_mind_at_any_time() {
     assert!(matches!(error, JoinError::Cancelled), "{error}");
 }
 
-/// The first of two servers hangs, and there is time for the second.
+/// The first of two servers hangs, and there is time left for the second.
 ///
 /// Fails if each may take all of the time (`join_with` without `share`).
 #[test]

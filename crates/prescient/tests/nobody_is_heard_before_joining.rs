@@ -1,5 +1,5 @@
-//! Case 39: a client with a good token that says something before its greeting. Nothing of it
-//! reaches the game, and it is thrown out; what others say does, and they are not.
+//! Case 39: a client with a valid token sends messages before its hello. None of them reaches the
+//! game, and its connection is closed; other clients are not affected.
 
 mod common;
 
@@ -25,15 +25,14 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("a sound schema")
 }
 
-/// What a client says first: an event for the game, an answer to an audit, an acknowledgement, or an
-/// input.
+/// Sends a first message: an event, an audit report, an acknowledgement, or an input.
 fn say(client: &mut BlockingClient, which: u64) {
     let view = prescient_replication::Client::new(schema(), ClientConfig::default());
     let mut view = view.expect("a sound schema");
     let hello = view.poll_message().expect("the first");
     let told = view.send_event(None, b"before").expect("about nothing");
     assert_ne!(hello[0], told[0]);
-    // The bits above the kind name the world.
+    // The upper bits are the world generation.
     let world = told[0] & 0xf0;
     let message = match which {
         0 => told,
@@ -53,10 +52,11 @@ fn say(client: &mut BlockingClient, which: u64) {
     client.flush();
 }
 
-/// Fails if `Server::handle` of the replication takes what is said before the greeting (the arm of
-/// `PeerError::NotGreeted` left out), or the facade takes inputs (`arriving` not asked in `handle_input`).
+/// Fails if `Server::handle` of the replication accepts messages before the hello (the arm of
+/// `PeerError::NotGreeted` left out), or the facade accepts inputs (`arriving` not checked in
+/// `handle_input`).
 #[test]
-fn whoever_says_something_before_its_greeting_is_thrown_out() {
+fn a_message_before_the_hello_closes_the_connection() {
     over_seeds(20, |seed| {
         let mut server = bind(schema(), ServerOptions::default());
         let known = token(&server);
@@ -81,7 +81,7 @@ fn whoever_says_something_before_its_greeting_is_thrown_out() {
                         assert_eq!(payload, b"after");
                         heard += 1;
                     }
-                    other => panic!("who never joined cannot cause {other:?}"),
+                    other => panic!("a client that never joined cannot cause {other:?}"),
                 }
             }
             server.send();
@@ -99,10 +99,10 @@ fn whoever_says_something_before_its_greeting_is_thrown_out() {
     });
 }
 
-/// A client that says over and over that it has another schema is told of once. Fails if the facade
-/// hears peers that it refused (`refused` not asked in `hear`).
+/// A client that repeatedly reports another schema is reported once. Fails if the facade handles
+/// messages of peers that it refused (`refused` not checked in `handle_message`).
 #[test]
-fn another_schema_is_told_of_once() {
+fn another_schema_is_reported_once() {
     let mut server = bind(schema(), ServerOptions::default());
     let stranger = token(&server);
     let protocol = server.protocol();
@@ -141,10 +141,10 @@ fn another_schema_is_told_of_once() {
     );
 }
 
-/// An honest client learns that it is too early. Fails if `Client::send_event` or `Client::act` does not ask
-/// whether it has joined.
+/// An honest client gets an error if it sends too early. Fails if `Client::send_event` or
+/// `Client::act` does not check whether it has joined.
 #[test]
-fn an_honest_client_is_told_to_wait() {
+fn an_honest_client_gets_an_error_before_joining() {
     let mut server =
         Server::loopback("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
     let known = token(&server);

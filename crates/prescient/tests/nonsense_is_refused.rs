@@ -1,5 +1,6 @@
-//! Case 32: every call of the facade with nonsense. There is a typed answer, never a panic, and
-//! nothing of the game is lost: three players go on seeing the truth and hearing everything once.
+//! Case 32: every call of the facade with invalid arguments returns a typed error and never panics,
+//! and nothing of the game is lost: three players still see the true state and get every event
+//! once.
 
 mod common;
 
@@ -38,13 +39,13 @@ fn events(server: &mut Server) -> Vec<ServerEvent> {
     std::iter::from_fn(|| server.poll()).collect()
 }
 
-/// A game of three, and what was said in it.
+/// A game of three, and the events sent in it.
 struct Game {
     server: Server,
     clients: Vec<Client>,
     peers: Vec<PeerId>,
     ball: Ref<Ball>,
-    /// An entity that is there no longer, as the server and the clients call it.
+    /// A despawned entity, by the server's reference and the clients' handles.
     gone: Ref<Ball>,
     gone_entities: Vec<EntityHandle>,
     told: u32,
@@ -88,7 +89,7 @@ impl Game {
         game
     }
 
-    /// Everybody says and hears what there is, each of which counts.
+    /// Sends and polls everything, counting events.
     fn pass(&mut self) {
         self.server.send();
         for (client, heard) in self.clients.iter_mut().zip(&mut self.heard) {
@@ -107,7 +108,7 @@ impl Game {
         }
     }
 
-    /// A tick in which everything is as it should be.
+    /// A tick with valid calls only.
     fn play(&mut self, tick: u32) {
         let position = [tick as f32, -(tick as f32)];
         let bounces = tick as u8;
@@ -134,14 +135,14 @@ impl Game {
         assert_eq!(self.overheard, self.said);
     }
 
-    /// Something that makes no sense to a server.
+    /// An invalid call to the server.
     fn bother_server(&mut self, which: i64) {
         let (server, ball, gone) = (&mut self.server, self.ball, self.gone.entity_ref());
         let missing = Err(PeerError::NoSuchPeer(NOBODY));
         let no_entity = WorldError::NoSuchEntity(gone);
-        // Opened, left and closed, so that there is none.
+        // Opened and closed, so that it does not exist.
         let world = server.open_world(Everything).expect("sound");
-        server.close_world(world).expect("nobody is there");
+        server.close_world(world).expect("it has no peers");
         let no_world = MoveError::NoSuchWorld(world);
         match which {
             0 => assert_eq!(server.send_event(NOBODY, b"?"), missing),
@@ -155,7 +156,7 @@ impl Game {
                 let in_use = MoveError::InUse(WorldId::FIRST);
                 assert_eq!(server.close_world(WorldId::FIRST), Err(in_use));
                 assert_eq!(server.close_world(world), Err(no_world));
-                // Nor where nobody is.
+                // Not even without peers.
                 let mut empty = Server::offline(schema(), Everything).expect("a server");
                 assert_eq!(empty.close_world(WorldId::FIRST), Err(in_use));
             }
@@ -212,7 +213,7 @@ impl Game {
                 step.set(ball, &broken).expect("numbers saturate");
             }
             12 => {
-                // Too long to be said: nobody hears of it, and it is counted.
+                // Too long to be sent: it does not arrive, and is counted.
                 let report =
                     |server: &Server, peer| server.statistics(peer).expect("here").too_long;
                 let before = report(server, self.peers[2]);
@@ -230,7 +231,7 @@ impl Game {
         }
     }
 
-    /// Something that makes no sense to a client.
+    /// An invalid call to a client.
     fn bother_client(&mut self, at: usize, which: i64) {
         let (client, gone) = (&mut self.clients[at], self.gone_entities[at]);
         let here = client.entities().next().expect("shown");
@@ -261,7 +262,7 @@ impl Game {
                 assert_eq!(
                     client.send_event(Some(gone), b"nonsense"),
                     Ok(()),
-                    "nothing is said"
+                    "nothing is sent"
                 );
             }
             4 => {
@@ -278,8 +279,9 @@ impl Game {
     }
 }
 
-/// Fails if `Worlds::close` closes the first, `Worlds::move_to` looks for the peer last and panics,
-/// `Backlog::send` says nothing of what is too long, or `LocalCarrier::push_input` takes fields of any length.
+/// Fails if `Worlds::close` closes the first world, `Worlds::move_to` checks the peer last and
+/// panics, `Backlog::send` does not count messages that are too long, or `LocalCarrier::push_input`
+/// accepts fields of any length.
 #[test]
 fn nothing_is_lost_in_a_game_of_nonsense() {
     over_seeds(20, |seed| {
@@ -296,7 +298,7 @@ fn nothing_is_lost_in_a_game_of_nonsense() {
     });
 }
 
-/// Who is out gets an answer, too. Fails if `Client::press` goes on without a connection.
+/// Calls after the end return errors, too. Fails if `Client::press` continues without a connection.
 #[test]
 fn after_the_end_there_are_still_answers() {
     let mut game = Game::new();
@@ -332,9 +334,9 @@ fn after_the_end_there_are_still_answers() {
     game.server.shut_down();
 }
 
-/// Fails if `Schema::validate` is not asked, or if an address is taken for granted.
+/// Fails if `Schema::validate` is not called, or if an address is not checked.
 #[test]
-fn what_cannot_begin_says_why() {
+fn a_failed_start_has_a_reason() {
     let twice = Field::new("a", FieldKind::Bool);
     let broken = || Schema {
         classes: vec![Class::new("broken", vec![twice.clone(), twice.clone()])],
@@ -362,8 +364,8 @@ fn what_cannot_begin_says_why() {
     ));
 }
 
-/// Options of a server and a client without sense: no panic, and what can work does. Fails if
-/// `Backlog` counts what it does not hold (`bytes` without what was sent).
+/// Absurd options of a server and a client: no panic, and what can work does. Fails if `Backlog`
+/// counts bytes that it does not hold (`bytes` without subtracting what was sent).
 #[test]
 fn options_may_make_no_sense() {
     for extreme in [0, 1, usize::MAX] {
@@ -422,7 +424,7 @@ fn options_may_make_no_sense() {
             }
             events(&mut server);
         }
-        // The local client has nothing between it and its server but what the options forbid.
+        // Only the options limit what reaches the local client.
         let shown = local_client.entities().count();
         assert_eq!(shown, if extreme > 1 { 20 } else { 0 });
         server.shut_down();

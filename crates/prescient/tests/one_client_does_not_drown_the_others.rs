@@ -1,6 +1,6 @@
-//! Case 34: a client that has joined and then sends packets of 64 events, or of 64 inputs, as fast as
-//! a thread can, to a server that sets it no limit in time. While the server waits for its next tick
-//! no more of it is taken in than may wait, and the others are heard as before.
+//! Case 34: a client joins and then sends packets of 64 events, or of 64 inputs, as fast as a
+//! thread can, to a server that does not limit its rate. While the server waits for its next tick,
+//! no more of these are received than may wait, and other clients are served as before.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("a sound schema")
 }
 
-/// Joins like anybody, and then floods until it is told to stop.
+/// Joins normally, and then floods until it is told to stop.
 fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicBool) {
     let net = BlockingClient::connect(token, protocol, LinkConfig::default());
     let mut net = net.expect("its token is good");
@@ -47,7 +47,7 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
     let mut tick = 0u64;
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..32 {
-            // From a tick on, one group, repeated.
+            // First tick, then one repeated group.
             let input = [
                 &[19][..],
                 &[
@@ -69,10 +69,10 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
     }
 }
 
-/// Fails if `wait` takes in whatever comes (`push_from_client` of `EventQueue` never true), or if whoever
-/// was paused stays so (`take_paused` left out of `poll`).
+/// Fails if `wait` accepts everything that arrives (`push_from_client` of `EventQueue` never true),
+/// or if a paused client stays paused (`take_paused` left out of `poll`).
 #[test]
-fn the_others_are_heard_as_before() {
+fn other_clients_are_served_as_before() {
     for inputs in [false, true] {
         let mut options = ServerOptions::default();
         options.link.messages_per_second = u32::MAX;
@@ -117,18 +117,15 @@ fn the_others_are_heard_as_before() {
         }
         stop.store(true, Ordering::Relaxed);
         flooding.join().expect("no panic");
-        assert_eq!(
-            heard, ENOUGH,
-            "and the rogue was heard {from_attacker} times"
-        );
-        assert!(refused > 0, "nothing was too much");
+        assert_eq!(heard, ENOUGH, "{from_attacker} events of the attacker");
+        assert!(refused > 0, "no message was refused");
         assert!(
             from_attacker > 4 * MAX_WAITING_EVENTS,
-            "{from_attacker}: it was not heard again"
+            "{from_attacker}: it was not resumed"
         );
     }
 }
 
-/// What may wait of one client: 1024 events, and what was in the packet that brought the last.
+/// Waiting events of one client: 1024, and the rest of the packet that contained the last.
 const MAX_WAITING_EVENTS: usize = 1024 + 64;
 const ENOUGH: u32 = 40;

@@ -1,4 +1,4 @@
-//! "What is using my bytes?", "how far behind is he?", and what becomes of those who do not listen.
+//! Statistics and ledger report costs and lag, and a client that receives nothing is closed.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("a sound schema")
 }
 
-/// A server without a socket, somebody who sits there, and a ball.
+/// A server without a socket, a local client, and a ball.
 fn game() -> (Server, Client, PeerId, Ref<Ball>) {
     let mut server = Server::offline(schema(), Everything).expect("a server");
     let client = server.local_client();
     let Some(ServerEvent::Joined { peer, .. }) = server.poll() else {
-        panic!("nobody joined");
+        panic!("no client joined");
     };
     let mut step = server.step().expect("in order");
     let ball = step.spawn(&Ball::default()).expect("sound");
@@ -35,7 +35,7 @@ fn game() -> (Server, Client, PeerId, Ref<Ball>) {
     (server, client, peer, ball)
 }
 
-/// Moves the ball to where nobody expects it.
+/// Moves the ball unpredictably.
 fn roll(server: &mut Server, ball: Ref<Ball>, tick: u32) {
     let x = (tick.wrapping_mul(2_654_435_761) >> 16) as f32 / 100.0;
     let mut step = server.step().expect("in order");
@@ -46,20 +46,20 @@ fn roll(server: &mut Server, ball: Ref<Ball>, tick: u32) {
 
 /// Fails if `Server::ledger` takes bits for bytes, names the wrong field, or does not sort.
 #[test]
-fn the_ledger_says_what_bytes_are_spent_on() {
+fn the_ledger_lists_what_bytes_are_spent_on() {
     let (mut server, mut client, peer, ball) = game();
     assert_eq!(server.ledger(peer), []);
-    server.keep_ledger(peer, true).expect("he is there");
+    server.keep_ledger(peer, true).expect("it is connected");
     for tick in 0..60 {
         roll(&mut server, ball, tick);
         while client.poll().is_some() {}
         while server.poll().is_some() {}
     }
-    let state = server.statistics(peer).expect("he is there").state;
+    let state = server.statistics(peer).expect("it is connected").state;
     assert_eq!(state.packets, 60);
     let expenses = server.ledger(peer);
     let told: f64 = expenses.iter().map(|expense| expense.bytes).sum();
-    // Each message has a byte that says what it is.
+    // Each message has one byte for its type.
     let sent = (state.bytes - state.packets) as f64;
     assert!((told - sent).abs() < sent / 50.0, "{told} of {sent} bytes");
     let (dearest, cheapest) = (&expenses[0], &expenses[expenses.len() - 1]);
@@ -68,16 +68,16 @@ fn the_ledger_says_what_bytes_are_spent_on() {
     let surprise = expenses.iter().find(of_field).expect("it rolls");
     let name = (surprise.class.as_str(), surprise.field.as_str());
     assert_eq!(name, ("ball", "x"));
-    server.keep_ledger(peer, false).expect("he is there");
+    server.keep_ledger(peer, false).expect("it is connected");
     assert_eq!(server.ledger(peer), []);
 }
 
-/// Fails if `Sent::apply` notes nothing, or `PeerReport::new` takes another tick for the world's.
+/// Fails if `Sent::apply` notes nothing, or `PeerReport::new` uses another tick than the world's.
 #[test]
-fn whoever_does_not_look_lags_behind() {
+fn a_client_that_does_not_poll_lags_behind() {
     let (mut server, mut client, peer, ball) = game();
     server.send();
-    let lag = |server: &Server| server.statistics(peer).expect("he is there").lag;
+    let lag = |server: &Server| server.statistics(peer).expect("it is connected").lag;
     assert_eq!(lag(&server), None);
     while client.poll().is_some() {}
     while server.poll().is_some() {}
@@ -92,11 +92,12 @@ fn whoever_does_not_look_lags_behind() {
     assert_eq!(client.view_statistics().applied, 6);
 }
 
-/// Case 30 of slow readers: what waits for him is bounded, and then he is out, with a reason.
+/// Case 30 of slow readers: the bytes that wait for a client are bounded; beyond that its
+/// connection is closed with a reason.
 ///
-/// Fails if `Server::send` does not look at what waits.
+/// Fails if `Server::send` does not check what waits.
 #[test]
-fn whoever_takes_nothing_in_is_thrown_out() {
+fn a_client_that_receives_nothing_is_closed() {
     let (mut server, mut client, peer, _) = game();
     let mut max = 0;
     let left = (0..100).find_map(|_| {
@@ -115,25 +116,25 @@ fn whoever_takes_nothing_in_is_thrown_out() {
     assert_eq!(happened.last(), Some(ClientEvent::Left(reason)));
 }
 
-/// Fails if `Backlog::send` forgets what it could not send without a word.
+/// Fails if `Backlog::send` drops messages that it cannot send without counting them.
 #[test]
-fn what_is_too_long_to_be_said_is_counted() {
+fn events_that_are_too_long_are_counted() {
     let (mut server, mut client, peer, _) = game();
     for length in [70_000, 10] {
         server
             .send_event(peer, &vec![7; length])
-            .expect("he is there");
+            .expect("it is connected");
     }
     server.send();
-    let report = server.statistics(peer).expect("he is there");
+    let report = server.statistics(peer).expect("it is connected");
     assert_eq!((report.too_long, report.backlog), (1, 0));
     let heard = std::iter::from_fn(|| client.poll());
     let heard = heard.filter(|event| matches!(event, ClientEvent::Change(Change::Event { .. })));
     assert_eq!(heard.count(), 1);
 }
 
-/// What a program has no time for stays where it is bounded. Fails if `Server::poll` takes in
-/// everything before it hands anything out.
+/// What a program does not poll stays in bounded queues. Fails if `Server::poll` receives
+/// everything before it returns the first event.
 #[test]
 fn a_server_takes_in_what_is_polled() {
     let (mut server, mut client, ..) = game();
@@ -147,8 +148,8 @@ fn a_server_takes_in_what_is_polled() {
     assert_eq!(fill(&mut client), 1);
 }
 
-/// A server that speaks the transport's language and says nothing but nonsense. Fails if
-/// `Client::handle` does not count what it could not apply.
+/// A server with a valid transport that sends only invalid messages. Fails if `Client::handle` does
+/// not count what it could not apply.
 #[test]
 fn what_is_not_understood_is_counted() {
     let address = "127.0.0.1:0".parse().expect("an address");
@@ -175,9 +176,9 @@ fn what_is_not_understood_is_counted() {
     assert_eq!(client.entities().count(), 0);
 }
 
-/// A server that is bound to all addresses cannot know by which of them it is called.
+/// A server that is bound to all addresses cannot know at which of them clients reach it.
 ///
-/// Fails if `Server::bind` does not look at `ServerOptions::public`.
+/// Fails if `Server::bind` ignores `ServerOptions::public`.
 #[test]
 fn tokens_may_name_a_public_address() {
     let public = "192.0.2.1:4000".parse().expect("an address");

@@ -1,4 +1,5 @@
-//! A server sets per peer from where it looks, and its policy knows who looks at which class.
+//! A server sets view positions per peer, and its policy gets the classes of observer and
+//! candidate.
 
 use prescient::{
     About, Candidate, Change, Client, ClientEvent, Distance, Everything, Observer, PeerId,
@@ -46,7 +47,7 @@ fn events(client: &mut Client) -> Vec<Vec<u8>> {
 }
 
 /// Fails if `Candidate::class` or `Observer::class` is that of another class (`tables(..)[0]` of
-/// another type in `World::class` or in `Peer::update_visibility`), or if `follow` is forgotten.
+/// another type in `World::class` or in `Peer::update_visibility`), or if `follow` does nothing.
 #[test]
 fn a_policy_goes_by_class() {
     let schema = schema();
@@ -89,7 +90,7 @@ fn a_policy_goes_by_class() {
     assert!(!server.sees(peers[0], hidden) && server.sees(peers[1], hidden));
 }
 
-/// Fails if `set_view_position` or `sees` asks the first world for a peer of another one, or if
+/// Fails if `set_view_position` or `sees` uses the first world for a peer of another one, or if
 /// `send_entity_event_to` sends to all.
 #[test]
 fn a_peer_of_another_world_has_a_view_there() {
@@ -131,7 +132,7 @@ fn a_peer_of_another_world_has_a_view_there() {
     for peer in peers {
         server.move_to(peer, WorldId::FIRST).expect("open");
     }
-    server.close_world(there).expect("nobody is there");
+    server.close_world(there).expect("it has no peers");
     assert_eq!(entities(&server, there), None);
     assert!(server.send_entity_event_in(there, near, b"late").is_none());
 }

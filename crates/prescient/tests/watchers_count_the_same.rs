@@ -1,5 +1,5 @@
-//! What `metrics` and `tracing` are told is what the statistics say. Needs both features:
-//! `cargo test -p prescient --all-features`.
+//! `metrics` and `tracing` report the same numbers as the statistics. Needs both features: `cargo
+//! test -p prescient --all-features`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +19,13 @@ struct Ball {
     x: f32,
 }
 
-/// Remembers every number by its name.
+/// Records every counter and gauge by its name.
 #[derive(Default)]
 struct Ledger(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
 
 impl Ledger {
     fn cell(&self, key: &Key) -> Arc<AtomicU64> {
-        let mut cells = self.0.lock().expect("nobody panicked");
+        let mut cells = self.0.lock().expect("no thread panicked");
         cells.entry(key.name().into()).or_default().clone()
     }
 
@@ -57,11 +57,11 @@ impl Recorder for Ledger {
     }
 }
 
-/// Held by each test: who watches is asked once for each place in the code, and what one thread is
-/// told while another begins to watch is not defined.
+/// Held by each test: `tracing` caches per call site whether a subscriber is interested, and what
+/// one thread emits while another installs a subscriber is not defined.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Remembers the names of spans, and what events say.
+/// Records the names of spans and the texts of events.
 #[derive(Clone, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -71,7 +71,7 @@ impl Subscriber for Diary {
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut lines = self.0.lock().expect("nobody panicked");
+        let mut lines = self.0.lock().expect("no thread panicked");
         lines.push(span.metadata().name().into());
         Id::from_u64(1)
     }
@@ -89,7 +89,7 @@ impl Subscriber for Diary {
         }
         let mut line = Line(String::new());
         event.record(&mut line);
-        self.0.lock().expect("nobody panicked").push(line.0);
+        self.0.lock().expect("no thread panicked").push(line.0);
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -98,11 +98,11 @@ impl Subscriber for Diary {
     fn exit(&self, _: &Id) {}
 }
 
-/// Two sit at a server, one of them leaves; what was counted is what both had.
+/// Two local clients, one of which leaves; the counters are the sums of both.
 ///
-/// Fails if any of `Meters` counts what was counted before (`unwrap_or_default` of `insert` left
-/// out of a difference), forgets who leaves (`Meters::forget` not called), or any span or event
-/// is left out.
+/// Fails if any of `Meters` counts twice (`unwrap_or_default` of `insert` left out of a
+/// difference), loses the counts of a client that leaves (`Meters::forget` not called), or any span
+/// or event is left out.
 #[test]
 fn numbers_are_those_of_the_statistics() {
     let _alone = ALONE.lock();
@@ -111,7 +111,7 @@ fn numbers_are_those_of_the_statistics() {
     metrics::with_local_recorder(&ledger, || {
         tracing::subscriber::with_default(diary.clone(), || play(&ledger));
     });
-    let lines = diary.0.lock().expect("nobody panicked").clone();
+    let lines = diary.0.lock().expect("no thread panicked").clone();
     for span in ["step", "encode", "send", "handle"] {
         assert!(lines.iter().any(|line| line == span), "no span {span}");
     }
@@ -148,9 +148,11 @@ fn play(ledger: &Ledger) {
             while client.poll().is_some() {}
         }
         if tick == 20 {
-            // The last that happens to it, after the last send.
-            server.send_event(PeerId(2), b"bye").expect("it sits there");
-            let state = server.statistics(PeerId(2)).expect("it sits there").state;
+            // Its last event, after its last send.
+            server
+                .send_event(PeerId(2), b"bye")
+                .expect("it is connected");
+            let state = server.statistics(PeerId(2)).expect("it is connected").state;
             gone = (state.bytes, state.events);
             leaving = None;
         }
@@ -158,9 +160,9 @@ fn play(ledger: &Ledger) {
             assert!(!matches!(event, ServerEvent::Event { .. }));
         }
     }
-    // What became of acknowledgements since the last send is counted by the next.
+    // Acknowledgements since the last send are counted by the next.
     server.send();
-    let state = server.statistics(PeerId(1)).expect("it sits there").state;
+    let state = server.statistics(PeerId(1)).expect("it is connected").state;
     assert!(state.bytes > 100 && state.events > 20);
     assert_eq!(
         ledger.counter("prescient_state_bytes"),
@@ -176,7 +178,7 @@ fn play(ledger: &Ledger) {
     assert_eq!(ledger.gauge("prescient_entities_visible"), 1.0);
 }
 
-/// Fails if any counter of the socket is fed from another number.
+/// Fails if any counter of the socket uses another number.
 #[test]
 fn the_socket_is_counted_as_it_counts_itself() {
     let _alone = ALONE.lock();

@@ -1,38 +1,38 @@
-//! What a client shows, compared with what it should: where two ends began to differ.
+//! State audit: compares a client's state with the server's to locate where they diverged.
 //!
-//! Packets carry checks, so this is for finding bugs: in a program that changes rows behind our
-//! back, in memory, or in us.
+//! Packets carry checksums, so an audit serves to find bugs: in a program that changes rows outside
+//! a step, in memory, or in this library.
 
 use prescient_codec::history::Archive;
 use prescient_codec::{NetEntityId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, FieldKind, Level};
 
-/// A value that a client shows and that was not true at the tick that it shows it as of.
+/// A value at a client that differs from the server's value at the same tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The tick that the client shows it as of.
+    /// The tick of the client's value.
     pub tick: Tick,
-    /// The entity; `None` if the client should not show it at all.
+    /// The entity; `None` if the client should not have it.
     pub entity: Option<EntityRef>,
     /// The class, which names the type and the table.
     pub class: String,
     /// The field; `None` if the whole entity is wrong.
     pub field: Option<String>,
-    /// What it is in steps, at that tick.
+    /// The server's value at that tick, in steps.
     pub truth: Option<i64>,
-    /// What the client shows.
+    /// The client's value, in steps.
     pub shown: i64,
 }
 
-/// A part of a testimony.
+/// A part of an audit report.
 pub(crate) struct AuditChunk {
     pub rows: Vec<u8>,
-    /// Where the next one begins; `None` if this is the last.
+    /// First slot of the next part; `None` if this is the last.
     pub next: Option<Slot>,
 }
 
-/// Everything that is shown, from a number on, in no more bytes than a message may have: number, tick,
-/// class and row of each entity.
+/// Writes id, tick, class and row of each visible table entity, beginning with slot `from`, up to
+/// the maximum size of a part.
 pub(crate) fn write(
     shown: &Archive,
     from: Slot,
@@ -67,8 +67,8 @@ pub(crate) fn write(
     }
 }
 
-/// Reads what [`write`] wrote and compares it with the truth; `find` says which entity the client
-/// called by a number when it showed a tick. `None` if it is no testimony.
+/// Reads what [`write`] wrote and compares it with the server's archive; `find` resolves an entity
+/// id as of a tick that the client showed. `None` if the bytes are malformed.
 pub(crate) fn examine(
     mut bytes: &[u8],
     truth: &Archive,
@@ -104,7 +104,7 @@ pub(crate) fn examine(
             found.push(stranger(i64::from(id.0)));
             continue;
         };
-        // What was forgotten cannot be compared.
+        // A tick that is no longer in the archive cannot be compared.
         let Some(real) = truth.row(slot, tick) else {
             continue;
         };
@@ -119,7 +119,7 @@ pub(crate) fn examine(
     Some(found)
 }
 
-/// The fields that are not as they should be, at the precision at which the fewest are.
+/// The differing fields, at the precision level at which the fewest differ.
 fn wrong_fields(
     row: &[i64],
     real: &[i64],
@@ -130,7 +130,8 @@ fn wrong_fields(
         FieldKind::Reference { .. } => {
             let to = EntityRef::from_cell(shown).and_then(EntityRef::index);
             let to = to.map(|id| find(NetEntityId(id)));
-            // Nothing, where the client does not see it; what has left since cannot be told.
+            // The client has no reference where it does not see the entity; removed entities cannot
+            // be resolved any more.
             let real = EntityRef::from_cell(real).and_then(EntityRef::index);
             to.is_none_or(|to| to.is_none() || to.map(|slot| slot.0) == real)
         }
@@ -145,10 +146,10 @@ fn wrong_fields(
     wrong.min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Bytes of an entity before its row, and of each of its cells.
+/// Bytes of a table entity before its row, and of each cell.
 const ENTITY_HEADER: usize = 4 + 4 + 2;
 const CELL_BYTES: usize = 8;
 
-/// Bytes of a part at most, unless it is one entity: less than any carrier takes, and small beside
-/// what a connection has room for.
+/// Maximum bytes of a part, unless one entity needs more: less than any carrier's limit, and small
+/// compared with a connection's queue.
 const MAX_CHUNK_BYTES: usize = 16 << 10;

@@ -1,7 +1,8 @@
-//! Objects that a client is in charge of: what it reports is what everybody sees.
+//! The server's side of client authority: the values that a client reports of its entities become
+//! part of the next tick.
 //!
-//! The server stays the one that says who is in charge, and it relays: what a client reports of an
-//! object becomes part of the next tick. References in it can only be to what the client is shown.
+//! The server decides who has authority. References in reported values can only be to entities that
+//! are visible to the client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +16,16 @@ use crate::server::PeerId;
 use crate::world::{Serial, Touched, World, WorldError, WorldStep};
 
 impl WorldStep<'_> {
-    /// Gives a client authority over an entity: what the client reports of it is written into the next
-    /// tick, and the entity is visible to it whatever the policy says. Takes the authority from
-    /// whichever client had it. Ends with [`revoke_authority`](Self::revoke_authority) or when the
-    /// client disconnects or moves to another world.
+    /// Grants a client authority over an entity: the values that it reports become part of the next
+    /// tick, and the entity is visible to it, whatever the relevance policy decides. A previous
+    /// client loses the authority. It ends with [`revoke_authority`](Self::revoke_authority), or
+    /// when the client disconnects or moves to another world.
     pub fn grant_authority(&mut self, entity: EntityRef, peer: PeerId) -> Result<(), WorldError> {
         self.set_authority(entity, Some(peer))
     }
 
-    /// Takes the authority over an entity from whichever client has it; from now on only the server
-    /// changes the entity. Reports that are under way are ignored.
+    /// Revokes a client's authority over an entity; from now on only the server changes it. Reports
+    /// in flight are ignored.
     pub fn revoke_authority(&mut self, entity: EntityRef) -> Result<(), WorldError> {
         self.set_authority(entity, None)
     }
@@ -48,9 +49,9 @@ impl WorldStep<'_> {
     }
 }
 
-/// The classes by which a client reports, on both ends alike: those of a world, where references
-/// are numbers, and the last columns say which object it is: numbers are used again, so they have the
-/// tick with it at which the client first said something of it.
+/// The schema of reports, equal at both ends: the classes of the world, with references as entity
+/// ids and two further columns that identify the entity: its id, and, because ids are reused, the
+/// tick at which the client got authority.
 pub(crate) fn report_schema(schema: &Schema, entity_types: &EntityTypes) -> Schema {
     let mut schema = schema.clone();
     for (number, class) in (0..).zip(&mut schema.classes) {
@@ -69,26 +70,26 @@ pub(crate) fn report_schema(schema: &Schema, entity_types: &EntityTypes) -> Sche
     schema
 }
 
-/// A number of an object, or one more than that.
+/// An entity id, or an entity id plus one.
 const ENTITY_ID: FieldKind = FieldKind::Int {
     bits: 33,
     signed: false,
 };
 
-/// What a client refers to is what it shows now; its messages come in order.
+/// A tick after all others: references in a report mean the entities that are visible now.
 const NOW: Tick = Tick(u32::MAX);
 
 type Find<'a> = dyn Fn(NetEntityId, Tick) -> Option<Slot> + 'a;
 
-/// What one client reported.
+/// The reports of one client.
 pub(crate) struct AuthorityReports {
     decoder: Decoder,
-    /// What is to become of objects in the next tick, by table.
+    /// Reported rows to write at the next tick, by entity and table.
     pending: BTreeMap<(Serial, u8), Parcel>,
-    /// Something arrived that was not acknowledged.
+    /// A report arrived that was not acknowledged yet.
     pub unanswered: bool,
-    /// The most entities that the client could ever report by: numbers that it used then are given
-    /// back only once it knows that we know.
+    /// The largest number of table entities that the client was ever allowed to report: it releases
+    /// their ids only after our acknowledgement.
     max_entities: usize,
 }
 
@@ -107,8 +108,8 @@ impl AuthorityReports {
         &self.decoder
     }
 
-    /// Takes a packet of a client that reports by `max_entities` entities; `find` says which entity the client
-    /// called by a number when it showed a tick.
+    /// Decodes a report of a client that may report `max_entities` table entities; `find` resolves
+    /// an entity id as of a tick that the client showed.
     pub fn take(
         &mut self,
         packet: &[u8],
@@ -136,21 +137,22 @@ impl AuthorityReports {
         Ok(())
     }
 
-    /// How many entities the client reports.
+    /// Number of table entities that the client reports.
     pub fn len(&self) -> usize {
         self.decoder.world().living_slots().count()
     }
 
-    /// Makes what was reported part of a tick that has just begun.
+    /// Writes the reported values into a tick that has just begun.
     pub fn apply(&mut self, step: &mut WorldStep<'_>) {
         for ((serial, table), parcel) in std::mem::take(&mut self.pending) {
-            // What does not fit its type stays as it was.
+            // A row that does not fit its type is ignored.
             let _ = step.set_table(serial, usize::from(table), &parcel);
         }
     }
 }
 
-/// Which object and table a reported entity stands for, if the client is in charge of it.
+/// The entity and table that a reported table entity stands for, if the client has authority over
+/// it.
 fn target(
     shown: &Archive,
     slot: Slot,
@@ -169,7 +171,7 @@ fn target(
         .then_some((record.serial, table))
 }
 
-/// A reported row as the world has it, without the column that the world adds itself.
+/// A reported row as a row of the world, without the column that the world adds itself.
 fn parcel(shown: &Archive, slot: Slot, world: &World, find: &Find<'_>) -> Option<Parcel> {
     let class = usize::from(shown.class(slot)?);
     let row = shown.latest(slot)?;

@@ -1,31 +1,30 @@
-//! Which classes are tables of one type.
+//! Groups the classes of a schema into entity types.
 //!
-//! A type with several tables (`car` and `car.private`) is one object to its users and one entity
-//! per table to the codec, so that a client may be shown some of them. The entities of further
-//! tables say which object they belong to in a column that is added here, on both ends alike.
+//! A type with several tables (`car` and `car.private`) is one entity to users and one table entity
+//! per table to the codec, so that a client may see some of the tables. A column added here, at
+//! both ends alike, tells to which entity a table entity of a further table belongs.
 
 use std::collections::BTreeMap;
 
 use prescient_schema::{Field, FieldKind, Schema};
 
-/// A type of objects.
+/// A type of entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntityType(pub u16);
 
-/// The types of a schema.
+/// The entity types of a schema.
 #[derive(Clone, Debug)]
 pub(crate) struct EntityTypes {
-    /// The classes of each type, its first table's first.
+    /// The classes of each type, one per table, the first table first.
     tables: Vec<Vec<u16>>,
-    /// The type of each class and which of its tables it is.
+    /// The type of each class, and the index of its table.
     classes: Vec<(EntityType, u8)>,
     names: BTreeMap<String, EntityType>,
     class_names: Vec<String>,
 }
 
 impl EntityTypes {
-    /// The types of a schema, and the schema with a column in every further table that says whose
-    /// it is.
+    /// The types of a schema, and the schema with the added column in every further table.
     pub fn of(mut schema: Schema) -> (Self, Schema) {
         let mut entity_types = Self {
             tables: Vec::new(),
@@ -62,7 +61,7 @@ impl EntityTypes {
         self.names.get(name).copied()
     }
 
-    /// The type that a class of this name belongs to, and which of its tables it is.
+    /// The type of the class with this name, and the index of its table.
     pub fn class(&self, name: &str) -> Option<(EntityType, u8)> {
         if let Some(entity_type) = self.find(name) {
             return Some((entity_type, 0));
@@ -78,13 +77,13 @@ impl EntityTypes {
         &self.tables[usize::from(entity_type.0)]
     }
 
-    /// The type of a class, and which of its tables it is.
+    /// The type of a class, and the index of its table.
     pub fn of_class(&self, class: u16) -> (EntityType, u8) {
         self.classes[usize::from(class)]
     }
 }
 
-/// The column that says which object an entity of a further table belongs to: the last one.
+/// The added last column of a further table: a reference to the entity that the row belongs to.
 fn belonging(name: &str) -> Field {
     let class = Some(name.into());
     Field::new("entity", FieldKind::Reference { class })

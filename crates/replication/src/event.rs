@@ -1,9 +1,9 @@
-//! Events: what happened at a tick, perhaps to an entity.
+//! What an event is about.
 
-/// What an event is about.
+/// The entity that an event is about, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About<O> {
-    /// Nothing in particular.
+    /// No entity.
     Nothing,
     /// An entity that the receiver knows.
     Entity(O),

@@ -1,4 +1,4 @@
-//! Where entities are, so that those near a place are found without asking all.
+//! Spatial index: finds the entities near a position without testing all.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use prescient_schema::Class;
 
 use crate::world::Serial;
 
-/// A point in the world; what a type has no coordinate for is 0.
+/// A point in the world; coordinates that a type lacks are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position(pub [f64; 3]);
 
 impl Position {
-    /// Where an entity with these values is, if its type has a position of up to three numbers.
+    /// The position in a row, if the class has one of up to three coordinates.
     pub(crate) fn of(class: &Class, row: &[i64]) -> Option<Self> {
         let mut position = Self::default();
         if class.position.is_empty() {
@@ -24,27 +24,27 @@ impl Position {
         Some(position)
     }
 
-    /// How far two places are apart.
+    /// The distance between two positions.
     pub fn distance(self, other: Self) -> f64 {
         let apart = self.0.iter().zip(other.0).map(|(a, b)| (a - b) * (a - b));
         apart.sum::<f64>().sqrt()
     }
 }
 
-/// Entities by the cell they are in.
+/// Entities by cell.
 #[derive(Debug)]
 pub(crate) struct Grid {
     size: f64,
-    /// What is in each, in the order in which it appeared.
+    /// Entities of each cell, in the order in which they were spawned.
     cells: BTreeMap<Cell, Vec<Serial>>,
-    /// Where each is, by the entity of its first table.
+    /// The cell of each entity, by the slot of its first table.
     homes: Vec<Option<Cell>>,
 }
 
 type Cell = [i32; 3];
 
 impl Grid {
-    /// Cells of this size; one that makes no sense is taken for 1.
+    /// Cells of this size; an invalid size counts as 1.
     pub fn new(size: f64) -> Self {
         Self {
             size: if size.is_finite() && size > 0.0 {
@@ -57,7 +57,7 @@ impl Grid {
         }
     }
 
-    /// An entity is there now, or nowhere.
+    /// Sets or removes an entity's position.
     pub fn put(&mut self, entity: Serial, position: Option<Position>) {
         let cell = position.map(|position| self.cell(position));
         let at = entity.first.0 as usize;
@@ -86,7 +86,7 @@ impl Grid {
         }
     }
 
-    /// Everything in cells that a ball touches.
+    /// All entities in the cells that touch the bounding box of a ball.
     pub fn near(&self, center: Position, radius: f64) -> impl Iterator<Item = Serial> {
         let reach = Position([radius.max(0.0); 3]);
         let corner = |sign: f64| {
@@ -95,8 +95,8 @@ impl Grid {
         };
         let (low, high): (Cell, Cell) = (corner(-1.0), corner(1.0));
         let span = |axis: usize| (i64::from(high[axis]) - i64::from(low[axis]) + 1) as u64;
-        // Rows of cells along the last axis are contiguous, so only the first two are walked,
-        // unless there are fewer cells than rows.
+        // Rows of cells along the last axis are contiguous in the map, so only the first two axes
+        // are walked, unless there are fewer cells than rows.
         let rows = span(0).saturating_mul(span(1));
         let all = rows > self.cells.len() as u64;
         let inside = move |cell: &Cell| (0..3).all(|a| (low[a]..=high[a]).contains(&cell[a]));
@@ -109,7 +109,7 @@ impl Grid {
     }
 
     fn cell(&self, position: Position) -> Cell {
-        // `as` saturates, and turns what is no number into 0.
+        // `as` saturates, and converts NaN to 0.
         position.0.map(|at| (at / self.size).floor() as i32)
     }
 }
@@ -126,8 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// Fails if a cell at the rim is left out (`low[0]..high[0]`), or if `put` leaves an entity
-        /// in the cell it came from.
+        /// Fails if a cell at the edge is left out (`low[0]..high[0]`), or if `put` leaves an
+        /// entity in its previous cell.
         #[test]
         fn what_is_near_is_found(
             moves in prop::collection::vec((0u64..40, [-300f64..300.0, -300f64..300.0, -20f64..20.0]), 1..120),

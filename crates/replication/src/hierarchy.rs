@@ -1,16 +1,16 @@
-//! Entities that are parts of others: a turret of a vehicle, a rider of a horse.
+//! Parent and child entities: a turret of a vehicle, a rider of a horse.
 //!
-//! Whoever sees the whole sees its parts, in the same way; policies are asked about the whole
-//! only. That a part travels in the same packets is another matter, which a field that is declared
-//! as `group` decides.
+//! Children have the visibility of their root, and policies are queried about roots only. Whether
+//! parent and child travel in the same packets is independent of this; a field declared as `group`
+//! decides that.
 
 use prescient_schema::EntityRef;
 
 use crate::world::{EntityRecord, EntityTable, Serial, Touched, WorldError, WorldStep};
 
 impl WorldStep<'_> {
-    /// An entity is a part of another from now on, or of nothing. When the whole is despawned, its
-    /// parts stay and stand alone.
+    /// Makes an entity a child of another, or of none. Children of a despawned parent stay, without
+    /// a parent.
     pub fn set_parent(
         &mut self,
         entity: EntityRef,
@@ -47,7 +47,7 @@ impl EntityTable {
         last.unwrap_or(serial)
     }
 
-    /// An entity that is being despawned is no longer a part of anything, nor has it parts.
+    /// Unlinks an entity that is being despawned from its parent and children.
     pub fn detach(&mut self, gone: &EntityRecord) {
         if let Some(parent) = gone.parent
             && let Some(parent) = self.records.get_mut(parent)

@@ -1,7 +1,7 @@
-//! The keys that players hold down, which travel with their entities.
+//! The keys that players hold down, which are replicated with their entities.
 //!
-//! Whoever sees an entity can simulate it only with what its player does, so a type may have a
-//! field for that, and the server fills it in.
+//! A client can simulate another player's entity only if it knows that player's input, so a type
+//! may have a field for the keys, which the server fills in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use prescient_schema::{Class, FieldKind};
 
 use crate::server::PeerId;
 
-/// Who holds which keys down.
+/// The keys that each peer holds down.
 #[derive(Debug, Default)]
 pub(crate) struct InputState {
     keys: BTreeMap<PeerId, u64>,
-    /// Of whom entities are to be told.
+    /// Peers whose entities must be updated.
     changed: BTreeSet<PeerId>,
-    /// Who holds nothing any more, for good.
+    /// Peers that left.
     absent: BTreeSet<PeerId>,
 }
 
 impl InputState {
-    /// The keys of a player, if he ever said.
+    /// The keys of a peer; `None` if it never sent any.
     pub fn keys(&self, peer: PeerId) -> Option<u64> {
         self.keys.get(&peer).copied()
     }
@@ -32,7 +32,7 @@ impl InputState {
         self.absent.remove(&peer);
     }
 
-    /// A player is gone, and his entities must not run on for ever.
+    /// Releases the keys of a peer that left, so that its entities do not move on for ever.
     pub fn release(&mut self, peer: PeerId) {
         if self.keys.contains_key(&peer) {
             self.set(peer, 0);
@@ -40,7 +40,7 @@ impl InputState {
         }
     }
 
-    /// Some entity is a player's that was not.
+    /// Marks a peer whose entities must be updated because it became the owner of one.
     pub fn changed(&mut self, owner: Option<PeerId>) {
         self.changed.extend(owner);
     }
@@ -49,15 +49,14 @@ impl InputState {
         std::mem::take(&mut self.changed)
     }
 
-    /// Forgets those who are gone, once their entities know.
+    /// Removes peers that left, after their entities were updated.
     pub fn forget_absent(&mut self) {
         for peer in std::mem::take(&mut self.absent) {
             self.keys.remove(&peer);
         }
     }
 
-    /// The field of a class that holds its owner's keys, and what belongs there: as many as it has
-    /// bits for.
+    /// The key field of a class and its value for this owner, truncated to the bits of the field.
     pub fn of(&self, class: &Class, owner: Option<PeerId>) -> Option<(u16, i64)> {
         let field = class.keys?;
         let FieldKind::Int { bits, .. } = class.fields.get(usize::from(field))?.kind else {

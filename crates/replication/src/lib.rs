@@ -1,8 +1,9 @@
-//! A world on a server, and what each client sees of it.
+//! Replicates a server's world to clients, each of which sees a part of it.
 //!
-//! A [`Server`] holds the truth and one peer per client; a [`Client`] holds what it was shown.
-//! Neither knows sockets: messages are bytes that any carrier may take, and every one of them may
-//! be lost, late, or repeated, except for events, which want a carrier that delivers each once.
+//! A [`Server`] holds the authoritative world and one peer per client; a [`Client`] holds the state
+//! that it was sent. Neither uses sockets: messages are bytes for any carrier. Messages of state
+//! may be lost, late or repeated; events and other reliable messages need a carrier that delivers
+//! each once and in order.
 //!
 //! ```
 //! use prescient_replication::*;
@@ -30,7 +31,7 @@
 //! server.send_entity_event(crate_.entity_ref(), b"it fell from the sky")?;
 //!
 //! for tick in 2..10 {
-//!     // Where this passes messages on, a program sends them.
+//!     // A program would send these messages.
 //!     for (_, message) in server.encode(&|_| Some(1200)) {
 //!         client.handle(&message)?;
 //!     }
@@ -42,15 +43,15 @@
 //!     }
 //!     server.step(Tick(tick))?.finish();
 //! }
-//! let mut heard = Vec::new();
+//! let mut received = Vec::new();
 //! while let Some(change) = client.poll_change() {
 //!     match change {
 //!         Change::Created(entity) => assert!(client.get::<Crate>(entity).is_some()),
-//!         Change::Event { about: About::Entity(_), payload, .. } => heard = payload,
+//!         Change::Event { about: About::Entity(_), payload, .. } => received = payload,
 //!         _ => {}
 //!     }
 //! }
-//! assert_eq!(heard, b"it fell from the sky");
+//! assert_eq!(received, b"it fell from the sky");
 //! # Ok(())
 //! # }
 //! ```

@@ -1,62 +1,63 @@
-//! The messages, byte by byte; WIRE.md has the same as tables.
+//! Encoding of the messages; WIRE.md documents the bytes.
 
 use prescient_codec::{Ack, Config, NetEntityId, Tick};
 use prescient_schema::{Fingerprint, Tolerance};
 
 use crate::settings;
 
-/// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    /// Of one world. `world_generation` has the last bits of a [`WorldGeneration`](crate::world_generation::WorldGeneration).
+    /// About one world. `world_generation` holds the last bits of a
+    /// [`WorldGeneration`](crate::world_generation::WorldGeneration).
     World {
         world_generation: u8,
         body: WorldMessage<'a>,
     },
-    /// The fingerprint of the schema by which a client reads; to the server.
+    /// To the server: the fingerprint of the schema that the client reads.
     Hello { fingerprint: Fingerprint },
-    /// The server's schema, since the client's is another.
+    /// To the client: the server's schema, because the fingerprints differ.
     Schema {
         tolerance: Tolerance,
         schema: &'a [u8],
     },
-    /// The client's schema, since it cannot read the server's.
+    /// To the server: the client's schema, because it is incompatible with the server's.
     Unreadable { schema: &'a [u8] },
-    /// The client reads by the right schema, and is shown the world, coded like this.
+    /// To the client: its schema is accepted, and the settings with which state is coded.
     Welcome { config: Config },
-    /// The client is to say what it shows.
+    /// To the client: request for a state audit.
     AuditRequest,
 }
 
-/// What a message about a world says.
+/// A message about one world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorldMessage<'a> {
-    /// A packet of the codec: of the world to a client, of what it is in charge of to the server.
+    /// A packet of the codec: to a client the world's state, to the server a report of entities
+    /// that the client has authority over.
     State(&'a [u8]),
-    /// Which packets were applied.
+    /// Acknowledgement of applied packets.
     Applied(Ack),
-    /// Something happened, to the client.
+    /// To the client: an event.
     Event {
         tick: Tick,
         about: Option<NetEntityId>,
         payload: &'a [u8],
     },
-    /// Something happened while this tick was shown, to the server.
+    /// To the server: an event, sent while the client showed this tick.
     ClientEvent {
         tick: Tick,
         about: Option<NetEntityId>,
         payload: &'a [u8],
     },
-    /// Whether a client is in charge of an entity, to the client.
+    /// To the client: whether it has authority over an entity.
     Authority {
         tick: Tick,
         about: NetEntityId,
         granted: bool,
     },
-    /// The client is in this world from now on, which is coded like this.
+    /// To the client: it is in this world from now on, coded with these settings.
     Entered { config: Config },
-    /// A part of what a client shows, in words of [`audit`](crate::audit), and whether it is
-    /// the last.
+    /// To the server: a part of a state audit ([`audit`](crate::audit)), and whether it is the
+    /// last.
     AuditReport { last: bool, rows: &'a [u8] },
 }
 
@@ -215,7 +216,7 @@ impl<'a> WorldMessage<'a> {
     }
 }
 
-/// One more than the number, 0 for none.
+/// The id plus one; 0 for none.
 fn put_about(bytes: &mut Vec<u8>, about: Option<NetEntityId>) {
     let number = about.map_or(0, |id| id.0.saturating_add(1));
     bytes.extend_from_slice(&number.to_le_bytes());
@@ -239,7 +240,7 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// The lower half of the first byte where the upper one is a stay.
+/// Lower half of the first byte; the upper half is the world generation.
 const STATE: u8 = 0;
 const EVENT: u8 = 1;
 const APPLIED: u8 = 2;

@@ -1,4 +1,4 @@
-//! What a client is to be told once, until it is sent.
+//! Reliable messages that wait to be sent to a client.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,20 +6,21 @@ use prescient_codec::Tick;
 
 use crate::world::Serial;
 
-/// Messages for one client. What waits is bounded: a client that lets more wait takes nothing in.
+/// Messages for one client. The waiting bytes are bounded: a client that exceeds the bound receives
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     /// Messages that can be sent.
     ready: VecDeque<Vec<u8>>,
-    /// Notices about entities that the client does not know yet, as far as we know.
+    /// Notices about entities that the client is not known to know yet.
     waiting: BTreeMap<Serial, Vec<(Tick, Notice)>>,
-    /// Bytes of both, and how many they may be.
+    /// Bytes of both, and their maximum.
     bytes: usize,
     max_bytes: usize,
     overrun: bool,
 }
 
-/// What a client can be told of an entity.
+/// A notice about an entity.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
     Event(Vec<u8>),
@@ -51,12 +52,12 @@ impl Outbox {
         self.bytes
     }
 
-    /// Whether more waited than may, and was thrown away. Nothing is taken any more.
+    /// Whether the bound was exceeded. Waiting messages were discarded, and no more are accepted.
     pub fn is_overrun(&self) -> bool {
         self.overrun
     }
 
-    /// A message that can be sent; whether there is room for it.
+    /// Queues a message for sending; returns whether there was room.
     pub fn push(&mut self, message: Vec<u8>) -> bool {
         let has_room = self.make_room(message.len());
         if has_room {
@@ -71,14 +72,14 @@ impl Outbox {
         Some(message)
     }
 
-    /// A notice for when the client knows an entity.
+    /// Keeps a notice until the client knows the entity.
     pub fn defer(&mut self, about: Serial, tick: Tick, notice: Notice) {
         if self.make_room(notice.len()) {
             self.waiting.entry(about).or_default().push((tick, notice));
         }
     }
 
-    /// What is held for an entity, no longer.
+    /// Removes the notices deferred for an entity.
     pub fn take(&mut self, about: Serial) -> Vec<(Tick, Notice)> {
         let deferred = self.waiting.remove(&about).unwrap_or_default();
         let freed: usize = deferred
@@ -89,12 +90,12 @@ impl Outbox {
         deferred
     }
 
-    /// The entities that something is held for.
+    /// The entities that have deferred notices.
     pub fn deferred(&self) -> impl Iterator<Item = Serial> {
         self.waiting.keys().copied()
     }
 
-    /// Events that are held.
+    /// Number of deferred events.
     pub fn deferred_events(&self) -> usize {
         let notices = self.waiting.values().flatten();
         let is_event = |(_, notice): &&(Tick, Notice)| matches!(notice, Notice::Event(_));
@@ -113,5 +114,5 @@ impl Outbox {
     }
 }
 
-/// What a message takes besides its bytes, about.
+/// Approximate memory of a message besides its bytes.
 const MESSAGE_OVERHEAD: usize = 64;

@@ -1,4 +1,4 @@
-//! What a world knows of its objects, found at once by their numbers.
+//! The records of a world's entities, indexed by slot.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,11 @@ use prescient_codec::Slot;
 
 use crate::world::{EntityRecord, Serial};
 
-/// The records of a world's objects.
 #[derive(Debug, Default)]
 pub(crate) struct EntityRecords {
-    /// By the entity of their first table.
+    /// By the slot of the first table.
     rows: Vec<Option<EntityRecord>>,
-    /// All in the order in which they appeared.
+    /// In the order in which the entities were spawned.
     serials: BTreeSet<Serial>,
 }
 
@@ -20,12 +19,12 @@ impl EntityRecords {
         self.serials.len()
     }
 
-    /// All in the order in which they appeared.
+    /// In the order in which the entities were spawned.
     pub fn serials(&self) -> impl Iterator<Item = Serial> {
         self.serials.iter().copied()
     }
 
-    /// The object of which an entity is the first table's.
+    /// The entity whose first table has this slot.
     pub fn at(&self, first: Slot) -> Option<&EntityRecord> {
         self.rows.get(first.0 as usize)?.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Who gets to see what, and how well.
+//! Relevance policies: which peer sees which entity, and how precisely.
 
 use prescient_codec::Weight;
 use prescient_schema::{EntityRef, Level};
@@ -6,19 +6,19 @@ use prescient_schema::{EntityRef, Level};
 use crate::grid::Position;
 use crate::server::PeerId;
 
-/// What a viewer sees of an object: always its first table.
+/// What a peer sees of an entity: always its first table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visibility {
-    /// Bit `k` says whether table `k` is shown.
+    /// Bit `k` is set if table `k` is visible.
     tables: u32,
-    /// How precisely; without effect on types whose fields know no coarser levels.
+    /// The precision; has no effect on types whose fields have no coarser levels.
     pub level: Level,
-    /// How much it counts that it waits, where packets are too short for all.
+    /// Its priority: how much its waiting time counts if packets are too small for all entities.
     pub weight: Weight,
 }
 
 impl Visibility {
-    /// What everybody may see: the first table at full precision.
+    /// The first table at full precision.
     pub const PUBLIC: Self = Self {
         tables: 1,
         level: Level::EXACT,
@@ -32,7 +32,7 @@ impl Visibility {
         weight: DEFAULT_WEIGHT,
     };
 
-    /// All tables to the owner, the first to everybody else.
+    /// All tables for the owner, the first for other peers.
     pub fn default_for(observer: &Observer, candidate: &Candidate) -> Self {
         match candidate.owner {
             Some(owner) if owner == observer.peer => Self::FULL,
@@ -40,7 +40,7 @@ impl Visibility {
         }
     }
 
-    /// The same with another table.
+    /// Adds a table.
     pub fn and_table(self, table: usize) -> Self {
         let bit = 1u32.checked_shl(table as u32).unwrap_or(0);
         Self {
@@ -49,12 +49,12 @@ impl Visibility {
         }
     }
 
-    /// The same at another precision.
+    /// Sets the precision.
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
     }
 
-    /// The same with another weight.
+    /// Sets the weight.
     pub fn weighing(self, weight: Weight) -> Self {
         Self { weight, ..self }
     }
@@ -64,21 +64,21 @@ impl Visibility {
     }
 }
 
-/// Who looks.
+/// The peer whose visible set is decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observer {
     /// The peer.
     pub peer: PeerId,
     /// Its team; 0 without one.
     pub team: u32,
-    /// From where, if it has a place.
+    /// Its view position, if it has one.
     pub view_position: Option<Position>,
-    /// The class of the entity that it [follows](crate::Server::follow), if it follows one; numbered
-    /// as in [`Candidate::class`].
+    /// The class of the entity that it [follows](crate::Server::follow), if any; an index like
+    /// [`Candidate::class`].
     pub class: Option<u16>,
 }
 
-/// What is looked at.
+/// The entity whose visibility is decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// The entity.
@@ -86,22 +86,22 @@ pub struct Candidate {
     /// Its class (of its first table, if it has several): an index into the classes of
     /// [`World::schema`](crate::World::schema).
     pub class: u16,
-    /// Whose it is.
+    /// The peer that owns it.
     pub owner: Option<PeerId>,
     /// The team of its owner; 0 without one.
     pub team: u32,
-    /// Where it is, if its type has a position.
+    /// Its position, if its type has one.
     pub position: Option<Position>,
 }
 
-/// A policy of who sees what. A closure over the same arguments as [`visibility`](Self::visibility) is one.
+/// A relevance policy. A closure with the arguments of [`visibility`](Self::visibility) is one.
 ///
-/// It is asked about an entity when the entity appears or changes hands and when the viewer's team
-/// changes, and, if it has a [`reach`](Self::reach), when the viewer or the entity has moved. If it
-/// goes by anything else that changes, say so with
-/// [`Server::reevaluate_relevance`](crate::Server::reevaluate_relevance).
+/// It is queried about an entity when the entity appears or changes its owner and when the
+/// observer's team changes, and, if it has a [`reach`](Self::reach), when the observer or the
+/// entity moved. If it depends on anything else that changes, call
+/// [`Server::reevaluate_relevance`](crate::Server::reevaluate_relevance) after the change.
 pub trait Relevance: Send + Sync {
-    /// What a viewer sees of a subject from now on; `seen` is what it saw until now.
+    /// What the observer sees of the candidate from now on; `seen` is what it saw until now.
     fn visibility(
         &self,
         observer: &Observer,
@@ -109,7 +109,7 @@ pub trait Relevance: Send + Sync {
         seen: Option<Visibility>,
     ) -> Option<Visibility>;
 
-    /// How far a viewer may see at most. `None` if places do not matter.
+    /// The maximum distance at which the observer sees anything; `None` if positions do not matter.
     fn reach(&self, observer: &Observer) -> Option<f64> {
         let _ = observer;
         None
@@ -130,7 +130,7 @@ where
     }
 }
 
-/// Everybody sees everything; private tables are for owners.
+/// All peers see all entities; private tables are for owners.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Everything;
 
@@ -145,7 +145,7 @@ impl Relevance for Everything {
     }
 }
 
-/// Everybody sees what is theirs, what is nobody's, and what is their team's.
+/// A peer sees the entities that it owns, that have no owner, or that its team owns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Owned;
 
@@ -162,11 +162,11 @@ impl Relevance for Owned {
     }
 }
 
-/// Everybody sees what is near, what is theirs, and what has no place.
+/// A peer sees entities that are near, that it owns, or that have no position.
 ///
-/// What comes nearer than `enter` is shown and stays so until it is farther than `leave`, so that
-/// what moves along the rim does not come and go. What is near, or the viewer's own, has its turn
-/// earlier than what is far, where packets are too short for all.
+/// An entity becomes visible nearer than `enter` and stays visible until it is farther than
+/// `leave`, so that entities that move along the edge do not flicker. Near and own entities have a
+/// higher weight if packets are too small for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Distance {
     enter: f64,
@@ -174,7 +174,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// `leave` is at least `enter`, and neither is negative.
+    /// Clamps the distances: none is negative, and `leave` is at least `enter`.
     pub fn new(enter: f64, leave: f64) -> Self {
         let enter = enter.max(0.0);
         Self {

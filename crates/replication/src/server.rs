@@ -1,4 +1,4 @@
-//! The server: one world and everybody who looks at it.
+//! The server: one world and its peers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,31 +17,30 @@ use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
 use crate::relevance::{Observer, Relevance};
 use crate::world::{Serial, World, WorldError, WorldStep};
 
-/// A client, as the program calls it.
+/// The id of a client, chosen by the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
 
-/// What a server does by default.
+/// The settings of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerConfig {
-    /// How values are coded. Clients are told, and do the same.
+    /// How values are coded. Clients are sent these settings and use the same.
     pub codec: Config,
-    /// Every how many ticks places are looked at. Peers take turns.
+    /// Interval in ticks between evaluations of distances per peer. Peers take turns.
     pub relevance_interval: u32,
-    /// The size of the cells by which near entities are found, in the units of positions; about
-    /// half of how far one can see.
+    /// Size of the cells of the grid that finds near entities, in units of positions; about half
+    /// the view distance is a good value.
     pub grid_cell: f64,
-    /// Whether clients with other schemas may read, as far as that is possible.
+    /// Whether clients with other schemas are accepted, as far as they are compatible.
     pub tolerance: Tolerance,
-    /// Ticks at least between two times that a peer is told everything anew because it asks for it;
-    /// about a second.
+    /// Minimum ticks between two resyncs that a peer requests; about a second.
     pub resync_every: u32,
-    /// Ticks between two packets for a peer that has stopped to apply what it is sent; about a third
-    /// of a second. One of which nothing was acknowledged as applied in three times that is sent less
-    /// and less until it is sent that much, and after 20 seconds, or if it never applied anything,
-    /// only packets that say nothing of the world, once a second.
+    /// Ticks between two packets for a peer that stopped acknowledging what it is sent; about a
+    /// third of a second. After three times this long without an acknowledgement, packets to the
+    /// peer become rarer until they have this interval. After 20 seconds, or if the peer never
+    /// acknowledged anything, it gets only empty packets, one per second.
     pub probe_every: u32,
-    /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
+    /// Maximum bytes of events that may wait for a peer. Beyond that the peer is overrun: see
     /// [`PeerStatistics::overrun`].
     pub max_event_bytes: usize,
 }
@@ -60,78 +59,78 @@ impl Default for ServerConfig {
     }
 }
 
-/// Why something could not be done for a peer.
+/// Why a call about a peer failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// It is not connected.
+    /// The peer is not connected.
     #[error("no peer {0:?} is connected")]
     NoSuchPeer(PeerId),
     /// The bytes are not a message of a client.
     #[error("not a message of a client; the peer runs another program or is hostile")]
     Malformed,
-    /// It said something before its greeting, which nothing may precede.
-    #[error("the peer said something before its greeting")]
+    /// The peer sent a message before its hello, which must come first.
+    #[error("the peer sent a message before its hello")]
     NotGreeted,
-    /// It reported what it shows although nobody [asked](Server::audit).
-    #[error("the peer reports what it shows although nobody asked")]
+    /// The peer sent an audit report that was not [requested](Server::audit).
+    #[error("the peer sent an audit report that was not requested")]
     AuditNotRequested,
-    /// It reads by another schema. *Here* is the server.
-    #[error("the peer's schema is another: {}", Difference::list(.0))]
+    /// The schemas differ. In each [`Difference`], `here` is the server's side.
+    #[error("the peer's schema differs: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
-    /// It claims to have applied what was never sent. Whoever does that is broken or hostile.
-    #[error("the peer acknowledges what it cannot have: {0}")]
+    /// The peer acknowledged a packet that was never sent; it is broken or hostile.
+    #[error("the peer acknowledges a packet that it was not sent: {0}")]
     BadAcknowledgement(AckError),
 }
 
-/// What a client said.
+/// The meaning of a message from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromClient {
-    /// It is ready, and is shown the world from now on.
+    /// The client's schema was accepted; it is sent the world from now on.
     Greeted,
-    /// Something about connections; nothing to do.
+    /// A message of the protocol itself; nothing to do.
     Applied,
-    /// A part of the answer, as it was [asked](Server::audit).
+    /// A part of a state audit that was [requested](Server::audit).
     AuditReport {
-        /// What it shows that was not true; empty if all is well.
+        /// The differences found; empty if the client's state agrees with the server's.
         differences: Vec<Divergence>,
-        /// Whether that was all.
+        /// Whether this is the last part.
         last: bool,
     },
-    /// Something happened there.
+    /// The client sent an event.
     Event {
-        /// To what: one of the entities that it is shown.
+        /// The visible entity that it is about, if any.
         about: About<EntityRef>,
-        /// What, in the program's own words.
+        /// The program's own bytes.
         payload: Vec<u8>,
     },
 }
 
-/// A world and everybody who looks at it.
+/// A world and its peers.
 ///
-/// In every tick: [`step`](Self::step) the world, [`encode`](Self::encode) and send what comes out,
-/// [`poll_message`](Self::poll_message) and send that reliably and in order; in between
+/// Every tick: [`step`](Self::step) the world, [`encode`](Self::encode) and send the result,
+/// [`poll_message`](Self::poll_message) and send that reliably and in order; in between,
 /// [`handle`](Self::handle) whatever arrives.
 pub struct Server {
     world: World,
     config: ServerConfig,
     relevance: Box<dyn Relevance>,
     peers: BTreeMap<PeerId, Peer>,
-    /// What happened since the last [`encode`](Self::encode), which says who sees what.
+    /// Events since the last [`encode`](Self::encode), which determines their receivers.
     entity_events: Vec<EntityEvent>,
 }
 
-/// How many bytes a peer may be sent at most; `None` without a limit.
+/// The maximum bytes of state per peer; `None` for no limit.
 pub type Budget<'a> = dyn Fn(PeerId) -> Option<usize> + Sync + 'a;
 
-/// What to send, and to whom.
+/// Messages and their receivers.
 pub type Messages = Vec<(PeerId, Vec<u8>)>;
 
-/// Something that happened to an entity.
+/// An event about an entity.
 pub(crate) struct EntityEvent {
     pub tick: Tick,
     pub about: Serial,
-    /// `None` for everybody who sees it.
+    /// `None` for all peers that see the entity.
     pub to: Option<PeerId>,
     pub payload: Vec<u8>,
 }
@@ -152,8 +151,8 @@ impl Server {
         })
     }
 
-    /// Begins the next tick; what happens in it is said to what this returns. What clients
-    /// reported of entities that they are in charge of has happened by then.
+    /// Begins the next tick; changes go through the returned step. It starts with what clients
+    /// reported of entities that they have authority over.
     pub fn step(&mut self, tick: Tick) -> Result<WorldStep<'_>, WorldError> {
         begin(&mut self.world, &mut self.peers, tick)
     }
@@ -163,49 +162,49 @@ impl Server {
         &self.world
     }
 
-    /// Somebody looks, as soon as it has said by which schema it reads; who did already starts
-    /// anew.
+    /// Registers a peer. State flows once it has sent a matching schema fingerprint. Registering
+    /// again resets it.
     pub fn connect(&mut self, peer: PeerId) {
         let schema = self.world.archive().schema().clone();
         let new = Peer::new(schema, &self.config);
         self.insert_peer(peer, new);
     }
 
-    /// Somebody looks who looked at another world until now; that must have the same schema.
+    /// Registers a peer that came from another world of the same schema.
     pub fn transfer_in(&mut self, peer: PeerId, transfer: PeerTransfer) {
         let schema = self.world.archive().schema().clone();
         let new = Peer::transferred(transfer, schema, &self.config);
         self.insert_peer(peer, new);
     }
 
-    /// Somebody no longer looks.
+    /// Removes a peer.
     pub fn disconnect(&mut self, peer: PeerId) {
         self.remove_peer(peer);
     }
 
-    /// Somebody looks at another world from now on, which is to [`transfer_in`](Self::transfer_in) it.
+    /// Removes a peer that moves to another world, to be [transferred in](Self::transfer_in) there.
     pub fn transfer_out(&mut self, peer: PeerId) -> Option<PeerTransfer> {
         self.remove_peer(peer).map(Peer::transfer_out)
     }
 
-    /// Everybody who looks.
+    /// All peers.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.peers.keys().copied()
     }
 
-    /// A peer looks from a place.
+    /// Sets a peer's view position to a fixed point.
     pub fn set_view_position(&mut self, peer: PeerId, position: Position) -> Result<(), PeerError> {
         self.peer(peer)?.view_position = ViewPosition::Fixed(position);
         Ok(())
     }
 
-    /// A peer looks from wherever an entity is.
+    /// Makes a peer's view position follow an entity.
     pub fn follow(&mut self, peer: PeerId, entity: EntityRef) -> Result<(), PeerError> {
         self.peer(peer)?.view_position = ViewPosition::Follow(entity);
         Ok(())
     }
 
-    /// A peer is of this team; 0 for none.
+    /// Sets a peer's team; 0 for none.
     pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
         let old = std::mem::replace(&mut self.peer(peer)?.team, team);
         if old != team {
@@ -214,29 +213,30 @@ impl Server {
         Ok(())
     }
 
-    /// A peer holds these keys down, a bit each. From the next [`step`](Self::step) on they stand in
-    /// the entities that belong to it and have a field for them (`#[state(keys)]`), whatever the
-    /// program itself writes there.
+    /// Sets the keys that a peer holds down, one bit per key. From the next [`step`](Self::step) on
+    /// they are written to the entities that the peer owns and whose type has a field for them
+    /// (`#[state(keys)]`), overriding what the program writes there.
     pub fn set_keys(&mut self, peer: PeerId, keys: u64) -> Result<(), PeerError> {
         self.peer(peer)?;
         self.world.input_state_mut().set(peer, keys);
         Ok(())
     }
 
-    /// The keys that a peer holds down; `None` if it never said.
+    /// The keys that a peer holds down; `None` if it never sent any.
     pub fn keys(&self, peer: PeerId) -> Option<u64> {
         self.world.input_state().keys(peer)
     }
 
-    /// Asks the policy about everything anew, because what it goes by has changed: fog has lifted, or
-    /// somebody has learned to see in the dark. Teams, owners and places are noticed without it.
+    /// Queries the relevance policy again for every peer and entity, because something that it
+    /// depends on has changed, for example the weather. Changes of team, owner and position are
+    /// noticed without this.
     pub fn reevaluate_relevance(&mut self) {
         for peer in self.peers.values_mut() {
             peer.needs_evaluation = true;
         }
     }
 
-    /// Whether a peer is shown an entity.
+    /// Whether an entity is visible to a peer.
     pub fn sees(&self, peer: PeerId, entity: EntityRef) -> bool {
         let record = self.world.record(entity);
         let peer = self.peers.get(&peer);
@@ -244,18 +244,18 @@ impl Server {
             .is_some_and(|(peer, record)| peer.sees(record.serial))
     }
 
-    /// What each peer is to be sent about the newest tick, in no more bytes than `budget` says of
-    /// it. Nothing for those whose messages were not [polled](Self::poll_message) since they came:
-    /// these say how to read it. Peers that do not acknowledge what they apply are left out in more
-    /// and more ticks ([`ServerConfig::probe_every`]). May be left out for a tick, for all peers or (with a budget of 0) for some: how often
-    /// is sent and how often the world is stepped are two matters.
+    /// Encodes the state of the newest tick for each peer, in at most `budget` bytes. A peer gets
+    /// nothing until the message with its settings was [polled](Self::poll_message). Peers that do
+    /// not acknowledge are skipped in more and more ticks ([`ServerConfig::probe_every`]). May be
+    /// skipped in any tick, for all peers or (with a budget of 0) for some: the send rate is
+    /// independent of the tick rate.
     pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
         self.update_visibility();
         encode(&mut self.peers, self.world.archive(), budget)
     }
 
-    /// Like [`encode`](Self::encode), while the next tick happens on another core: peers are sent
-    /// what the world was before it.
+    /// Like [`encode`](Self::encode), while `happen` changes the next tick on another core; peers
+    /// are sent the state before that tick.
     pub fn encode_during<R: Send>(
         &mut self,
         budget: &Budget<'_>,
@@ -272,7 +272,7 @@ impl Server {
         ))
     }
 
-    /// Brings up to date who sees what, and tells of what happened.
+    /// Updates the visible sets and queues the entity events.
     fn update_visibility(&mut self) {
         let touched = self.world.take_touched();
         let entity_events = std::mem::take(&mut self.entity_events);
@@ -300,17 +300,18 @@ impl Server {
                     ViewPosition::Unset | ViewPosition::Fixed(_) => None,
                 },
             };
-            // Who is not told of it need not be looked for.
+            // A throttled peer is sent little, so its visible set may lag.
             let every = match peer.is_throttled(tick) {
                 true => config.relevance_interval.max(config.probe_every),
                 false => config.relevance_interval,
             };
-            // By its own number, so that nobody can tell from it who else is there.
+            // Staggered by the peer's own id, so that the timing reveals nothing about other peers.
             let now = tick
                 .0
                 .wrapping_add(id.0 as u32)
                 .is_multiple_of(every.max(1));
-            // Who saw an entity until now hears of it, and who sees it from now on.
+            // Both peers that saw the entity before the update and those that see it afterwards get
+            // its events.
             let told = peer.queue_events(id, &entity_events, &[], |_| true);
             peer.update_visibility(&observer, world, relevance, &touched, now, &team_of);
             let there = |serial| world.record_of(serial).is_some();
@@ -319,9 +320,9 @@ impl Server {
         greeted(&mut self.peers).into_par_iter().for_each(serve);
     }
 
-    /// Tells everybody who is shown an entity, or will be by the next [`encode`](Self::encode), what
-    /// happened to it in this tick. They hear of it once they know the entity, and if that does
-    /// not come about, as being about something gone.
+    /// Sends an event about an entity to all peers that see it now or after the next
+    /// [`encode`](Self::encode). A client gets it once it knows the entity; if it never does, the
+    /// event is about [`About::Gone`].
     pub fn send_entity_event(
         &mut self,
         entity: EntityRef,
@@ -330,7 +331,7 @@ impl Server {
         self.note(entity, None, payload)
     }
 
-    /// Tells one peer what happened to an entity, if it is shown to it.
+    /// Like [`send_entity_event`](Self::send_entity_event), to one peer.
     pub fn send_entity_event_to(
         &mut self,
         peer: PeerId,
@@ -340,34 +341,34 @@ impl Server {
         self.note(entity, Some(peer), payload)
     }
 
-    /// Tells one peer what happened in this tick.
+    /// Sends a peer an event that is about no entity.
     pub fn send_event(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         let tick = self.world.tick().unwrap_or_default();
         self.peer(peer)?.queue_event(tick, payload);
         Ok(())
     }
 
-    /// The next message for a peer that wants a carrier that delivers it once and in order.
+    /// The next message for a peer that must be delivered once and in order.
     pub fn poll_message(&mut self, peer: PeerId) -> Option<Vec<u8>> {
         self.peers.get_mut(&peer)?.poll_message()
     }
 
-    /// What to tell a peer about what it reported; to be sent after [`handle`](Self::handle), and
-    /// may get lost.
+    /// The acknowledgement of a peer's reports, to be sent after [`handle`](Self::handle); may be
+    /// lost.
     pub fn acknowledgement(&mut self, peer: PeerId) -> Option<Vec<u8>> {
         self.peers.get_mut(&peer)?.acknowledgement()
     }
 
-    /// Forgets what was learned with a peer, and tells it everything anew; what it shows stays. It
-    /// is done by itself where the two ends no longer understand each other.
+    /// Starts a new epoch with a peer: discards the learned model and sends all state again; the
+    /// client keeps its entities. It happens by itself when the two models diverge.
     pub fn resync(&mut self, peer: PeerId) -> Result<(), PeerError> {
         self.peer(peer)?.resync();
         Ok(())
     }
 
-    /// Asks a peer what it shows, to compare it with the truth; what comes of it is
-    /// [`FromClient::AuditReport`]. The answer is about as long as everything that is shown, and comes
-    /// in parts. Who is asked again before it has answered answers once.
+    /// Requests a peer's state, to compare it with the server's; the results are
+    /// [`FromClient::AuditReport`]s. The reply is about as large as all visible state and comes in
+    /// parts. A request while another is being answered is not answered separately.
     pub fn audit(&mut self, peer: PeerId) -> Result<(), PeerError> {
         let peer = self.peer(peer)?;
         peer.open_audits = peer.open_audits.saturating_add(1);
@@ -375,7 +376,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes what a client sent.
+    /// Handles a message of a client.
     pub fn handle(&mut self, peer: PeerId, message: &[u8]) -> Result<FromClient, PeerError> {
         let from = self
             .peers
@@ -403,7 +404,8 @@ impl Server {
         }
     }
 
-    /// Takes what a client said about this world, if it is `here`, or about the one before.
+    /// Handles a client's message about a world; `here` says whether it is this one or the one
+    /// before.
     fn handle_world_message(
         &mut self,
         peer: PeerId,
@@ -422,7 +424,8 @@ impl Server {
             } => {
                 let about = match about {
                     None => About::Nothing,
-                    // What it cannot see, or made up, is the same to us as what just went.
+                    // An id that the peer cannot see or made up is treated like that of a removed
+                    // entity.
                     Some(id) => {
                         let slot = from.slot(id, tick).filter(|_| here);
                         let entity = slot.and_then(|slot| world.entity_of(slot));
@@ -441,7 +444,7 @@ impl Server {
                 Err(PeerError::Malformed)
             }
             WorldMessage::State(packet) if here => {
-                // What could not be applied is late or damaged, and heals by itself.
+                // A report that cannot be applied is late or damaged, which heals by itself.
                 let _ = from.report(peer, packet, world, codec);
                 match from.reports_too_much() {
                     true => Err(PeerError::Malformed),
@@ -467,7 +470,7 @@ impl Server {
         }
     }
 
-    /// A client says by which schema it reads.
+    /// Handles a client's schema fingerprint.
     fn greet(&mut self, peer: PeerId, theirs: Fingerprint) -> Result<FromClient, PeerError> {
         let from = self.peers.get_mut(&peer);
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
@@ -506,41 +509,39 @@ impl Server {
         Some(gone)
     }
 
-    /// A peer is heard of again after a while of silence: it is sent state at once, without waiting
-    /// for the next probe ([`ServerConfig::probe_every`]).
+    /// Notes that a silent peer is responsive again: it is sent state at once, without waiting for
+    /// the next probe ([`ServerConfig::probe_every`]).
     pub fn resume(&mut self, peer: PeerId) -> Result<(), PeerError> {
         let now = self.world.tick().unwrap_or_default();
         self.peer(peer)?.resume(now);
         Ok(())
     }
 
-    /// Packets that a peer was sent since it last acknowledged another one as applied, by how many it
-    /// was sent before each. Empty where nobody acknowledges ([`Config::policy`]).
+    /// The packets that a peer was sent since it last acknowledged one, as a range of packet
+    /// counts. Empty if packets are not acknowledged ([`Config::policy`]).
     pub fn unapplied(&self, peer: PeerId) -> Option<Range<u64>> {
         self.peers.get(&peer).map(Peer::unapplied)
     }
 
-    /// Peers that do not take in what they are told, and are to be disconnected; see
+    /// Peers whose waiting events exceeded the limit and that must be disconnected; see
     /// [`PeerStatistics::overrun`].
     pub fn overrun(&self) -> impl Iterator<Item = PeerId> {
         let peers = self.peers.iter();
         peers.filter_map(|(&id, peer)| peer.is_overrun().then_some(id))
     }
 
-    /// What happened between the server and a peer.
+    /// Statistics of a peer.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerStatistics> {
         self.peers.get(&peer).map(Peer::statistics)
     }
 
-    /// Keeps an account of what the bits for a peer are spent on from now on, or no longer. It makes
-    /// encoding slower.
+    /// Starts or stops recording what a peer's bits are spent on. Recording makes encoding slower.
     pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
         self.peer(peer)?.keep_ledger(keep);
         Ok(())
     }
 
-    /// What the bits for a peer were spent on, by class, field and cause, since that was last asked
-    /// to be kept.
+    /// What a peer's bits were spent on by class, field and cause, since recording was started.
     pub fn ledger(&self, peer: PeerId) -> Option<&Ledger> {
         self.peers.get(&peer)?.ledger()
     }
@@ -567,7 +568,7 @@ impl Server {
     }
 }
 
-/// Begins a tick, in which what clients reported happens first.
+/// Begins a tick and applies what clients reported.
 fn begin<'a>(
     world: &'a mut World,
     peers: &mut BTreeMap<PeerId, Peer>,
@@ -580,7 +581,7 @@ fn begin<'a>(
     Ok(step)
 }
 
-/// Everybody who is shown something.
+/// The peers that are sent state.
 fn greeted(peers: &mut BTreeMap<PeerId, Peer>) -> Vec<(&PeerId, &mut Peer)> {
     peers.iter_mut().filter(|(_, peer)| peer.greeted).collect()
 }
@@ -596,6 +597,6 @@ fn encode(peers: &mut BTreeMap<PeerId, Peer>, archive: &Archive, budget: &Budget
     greeted(peers).into_par_iter().filter_map(serve).collect()
 }
 
-/// The longest report that a server reads. A report is compressed: a byte of it can take a thousand times
-/// as much memory and time to read.
+/// Maximum bytes of a report that a server accepts. A report is compressed: a byte of it can take a
+/// thousand times as much memory and time to decode.
 pub const MAX_REPORT_BYTES: usize = 1200;

@@ -1,10 +1,10 @@
-//! What a server and its clients must have in common, apart from the schema: the server decides, and
-//! tells.
+//! The settings that a server and its clients share besides the schema; the server decides and
+//! sends them.
 
 use prescient_codec::{Config, Policy, Profile};
 use thiserror::Error;
 
-/// The settings in a message.
+/// Encodes the settings for a message.
 pub(crate) fn write(config: &Config, bytes: &mut Vec<u8>) {
     let policy = match config.policy {
         Policy::Confirmed => 0,
@@ -45,27 +45,28 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Config> {
     })
 }
 
-/// Numbers of entities have 32 bits, so more than that is no limit.
+/// Entity ids have 32 bits, so a higher number is no limit.
 fn entities(max_entities: usize) -> u32 {
     u32::try_from(max_entities).unwrap_or(u32::MAX)
 }
 
-/// A setting of a server that a client cannot take over.
+/// A setting of the server that a client cannot adopt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SettingsMismatch {
-    /// The server may show more than this client is willing to hold. Raise the one
-    /// ([`ClientConfig::max_entities`](crate::ClientConfig::max_entities)) or lower the other.
+    /// The server may show more entities than this client accepts. Raise
+    /// [`ClientConfig::max_entities`](crate::ClientConfig::max_entities) or lower the server's
+    /// limit.
     #[error("the server may show {server} entities, and this client holds {client} at most")]
     MaxEntities {
         /// [`Config::max_entities`] of the server.
         server: usize,
-        /// What the client is willing to hold.
+        /// [`ClientConfig::max_entities`](crate::ClientConfig::max_entities) of the client.
         client: usize,
     },
 }
 
-/// The settings by which a client reads that is willing to hold this many entities.
+/// The server's settings with the client's own limit of entities.
 pub(crate) fn adopt(server: Config, max_entities: usize) -> Result<Config, SettingsMismatch> {
     let client = entities(max_entities) as usize;
     if server.max_entities > client {

@@ -1,4 +1,4 @@
-//! A program's own things, kept in step with what a client shows.
+//! Keeps the program's own views in sync with the entities that a client shows.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use prescient_schema::State;
 
 use crate::client::{Change, Client, EntityHandle};
 
-/// Makes a program's own thing for every entity of a type: a sprite, a sound, an entity of an
+/// Creates the program's own view of every entity of a type: a sprite, a sound, an entity of an
 /// engine.
 pub trait Factory {
-    /// What entities are.
+    /// The type of the entities.
     type State: State;
-    /// What the program has for each.
+    /// The program's view of an entity.
     type View;
 
     /// An entity appeared.
@@ -20,13 +20,13 @@ pub trait Factory {
     /// An entity changed.
     fn update(&mut self, view: &mut Self::View, state: Self::State);
 
-    /// An entity left.
+    /// An entity was removed.
     fn remove(&mut self, view: Self::View) {
         drop(view);
     }
 }
 
-/// What a [`Factory`] made, by entity.
+/// The views that a [`Factory`] created, by entity.
 ///
 /// ```
 /// # use prescient_replication::*;
@@ -61,7 +61,7 @@ pub struct Views<F: Factory> {
 }
 
 impl<F: Factory> Views<F> {
-    /// None yet.
+    /// Without any views.
     pub fn new(factory: F) -> Self {
         Self {
             factory,
@@ -69,7 +69,7 @@ impl<F: Factory> Views<F> {
         }
     }
 
-    /// Does what a change asks for; what is about entities of other types is passed over.
+    /// Applies a change; changes of entities of other types are ignored.
     pub fn follow(&mut self, change: &Change, client: &Client) {
         match *change {
             Change::Created(entity) | Change::Updated(entity) => {
@@ -93,22 +93,22 @@ impl<F: Factory> Views<F> {
         }
     }
 
-    /// What was made for an entity.
+    /// The view of an entity.
     pub fn get(&self, entity: EntityHandle) -> Option<&F::View> {
         self.views.get(&entity)
     }
 
-    /// What was made for an entity.
+    /// The view of an entity.
     pub fn get_mut(&mut self, entity: EntityHandle) -> Option<&mut F::View> {
         self.views.get_mut(&entity)
     }
 
-    /// Everything, in the order of the entities' numbers.
+    /// All views, in the order of their entity handles.
     pub fn iter(&self) -> impl Iterator<Item = (EntityHandle, &F::View)> {
         self.views.iter().map(|(&entity, view)| (entity, view))
     }
 
-    /// What makes them.
+    /// The factory.
     pub fn factory(&mut self) -> &mut F {
         &mut self.factory
     }

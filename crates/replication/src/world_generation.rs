@@ -1,7 +1,7 @@
-//! Which of the worlds that a client has been in a message is about.
+//! Tells messages about a client's current world from late ones about an earlier world.
 
-/// A client's time in one world, by number. Messages carry its last four bits: those of another
-/// world that come late are told apart from the present ones.
+/// Counts the worlds that a client has entered. Messages carry its last four bits, by which late
+/// messages of an earlier world are recognized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorldGeneration(pub u64);
 
@@ -11,27 +11,27 @@ impl WorldGeneration {
     }
 
     pub fn bits(self) -> u8 {
-        (self.0 % BITS) as u8
+        (self.0 % GENERATIONS) as u8
     }
 
-    /// The stay with these bits that is nearest to this one.
+    /// The generation with these bits that is nearest to this one.
     pub fn near(self, bits: u8) -> Self {
-        let ahead = u64::from(bits).wrapping_sub(self.0) % BITS;
+        let ahead = u64::from(bits).wrapping_sub(self.0) % GENERATIONS;
         match ahead {
             0..8 => Self(self.0.wrapping_add(ahead)),
-            _ => Self(self.0.wrapping_sub(BITS - ahead)),
+            _ => Self(self.0.wrapping_sub(GENERATIONS - ahead)),
         }
     }
 }
 
-/// How many stays can be told apart.
-const BITS: u64 = 16;
+/// How many generations can be told apart.
+const GENERATIONS: u64 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if `near` always looks ahead.
+    /// Fails if `near` only searches ahead.
     #[test]
     fn the_nearest_is_found_on_both_sides() {
         for at in (0..40).chain([u64::MAX - 2, u64::MAX]) {

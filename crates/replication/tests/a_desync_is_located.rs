@@ -1,4 +1,4 @@
-//! A client that shows something wrong is found out, and what is wrong has a name.
+//! An audit finds a client's wrong values and names them.
 
 mod common;
 
@@ -9,7 +9,7 @@ use prescient_replication::{
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
-/// Plays for a while, and returns what the first client says it shows.
+/// Plays for a while, and returns the first client's audit report.
 fn audit_report(test_world: &mut TestWorld, units: &mut Vec<Ref<Unit>>) -> Vec<u8> {
     for _ in 0..60 {
         test_world.tick += 1;
@@ -43,12 +43,11 @@ fn audit_report(test_world: &mut TestWorld, units: &mut Vec<Ref<Unit>>) -> Vec<u
     client.poll_message().expect("an answer")
 }
 
-/// Fails if rows are compared with the newest tick, or if a reference that has not resolved counts
-/// as wrong.
+/// Fails if rows are compared with the newest tick, or if an unresolved reference counts as wrong.
 #[test]
 fn an_honest_client_is_believed() {
     over_seeds(20, |seed| {
-        // Some refer to what is hidden.
+        // Some units refer to hidden ones.
         let policy = |_: &Observer, candidate: &Candidate, _: Option<_>| {
             let number = candidate.entity.index().unwrap_or_default();
             (!number.is_multiple_of(3)).then_some(Visibility::PUBLIC)
@@ -72,7 +71,8 @@ fn one_wrong_value_is_named() {
         let mut test_world = TestWorld::new(seed, 3, bad(), Everything);
         let mut units = Vec::new();
         let mut message = audit_report(&mut test_world, &mut units);
-        // Two first bytes, number, tick and class of the first entity, two coordinates, its health.
+        // The two bytes of the message, then id, tick and class of the first entity, two
+        // coordinates, its health.
         let health = 2 + 4 + 4 + 2 + 2 * 8;
         message[health] ^= 0x40;
         let found = test_world.server.handle(PeerId(1), &message);
@@ -100,12 +100,13 @@ fn one_wrong_value_is_named() {
     });
 }
 
-/// A client that shows much says it in parts, and however often it is asked, little waits. Fails if
-/// `audit::write` does not look at its length, begins anew with every part, or leaves one out
-/// (`slot > from`); if `Client::handle` takes another question for the answer's end; and if the server
-/// takes answers that nobody asked for (`open_audits == 0` left out of `Server::handle_world_message`).
+/// A long report is split into parts, and little waits, however often an audit is requested. Fails
+/// if `audit::write` ignores its maximum length, starts again with every part, or skips an entity
+/// (`slot > from`); if `Client::handle` takes another request for the end of the report; and if the
+/// server accepts reports that were not requested (`open_audits == 0` left out of
+/// `Server::handle_world_message`).
 #[test]
-fn a_long_answer_comes_in_parts() {
+fn a_long_report_is_split_into_parts() {
     let mut test_world = TestWorld::new(1, 1, common::good(), Everything);
     let mut step = test_world.server.step(Tick(1)).expect("the first");
     for _ in 0..2000 {
@@ -144,10 +145,10 @@ fn a_long_answer_comes_in_parts() {
             };
             assert_eq!(server.handle(PeerId(1), part), Ok(honest));
         }
-        // Number, tick and class of each, and the four columns of its public table.
+        // Id, tick and class of each, and the four columns of its public table.
         assert_eq!(rows, 2000 * (4 + 4 + 2 + 4 * 8));
         assert!(parts.len() > 4);
-        // Nobody asked for it again.
+        // It was not requested again.
         let refused = server.handle(PeerId(1), &parts[0]);
         assert_eq!(refused, Err(PeerError::AuditNotRequested));
     }

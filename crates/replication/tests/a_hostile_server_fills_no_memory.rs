@@ -1,4 +1,4 @@
-//! Events for ticks that never come: what a client holds of them has a limit.
+//! Events for ticks that never arrive: a client holds a bounded number of bytes of them.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn welcome_client() -> Client {
     client
 }
 
-/// An event about nothing, as a server writes it.
+/// An event about no entity, as a server writes it.
 fn event(tick: u32, length: usize) -> Vec<u8> {
     let mut bytes = vec![1];
     bytes.extend_from_slice(&tick.to_le_bytes());
@@ -41,9 +41,10 @@ fn polled(client: &mut Client) -> Vec<usize> {
     lengths.collect()
 }
 
-/// What waits for its tick is a quarter of a megabyte at most, and nothing gets lost.
+/// At most a quarter of a megabyte waits for its tick, and nothing is lost.
 ///
-/// Fails if only the number of events counts (`self.waiting.len() > MAX_WAITING` alone in `release`).
+/// Fails if only the number of events counts (`self.waiting.len() > MAX_WAITING` alone in
+/// `release`).
 #[test]
 fn few_bytes_wait_for_their_tick() {
     over_seeds(20, |seed| {
@@ -61,9 +62,10 @@ fn few_bytes_wait_for_their_tick() {
     });
 }
 
-/// Whoever does not poll holds a megabyte and what waits for its tick, and then is told to.
+/// A client that does not poll holds a megabyte and what waits for its tick, and then refuses
+/// events.
 ///
-/// Fails if `handle_world_message` does not ask whether the inbox is full.
+/// Fails if `handle_world_message` does not check whether the inbox is full.
 #[test]
 fn what_is_not_polled_is_refused_and_can_be_had_later() {
     over_seeds(20, |seed| {

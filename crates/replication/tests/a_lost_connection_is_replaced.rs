@@ -1,4 +1,4 @@
-//! A client whose server was restarted greets the new one: what it showed stays until then.
+//! A client whose server was restarted greets the new one; its shown entities stay until then.
 
 mod common;
 
@@ -6,9 +6,10 @@ use common::{TestClient, TestWorld, Unit, bad, greet};
 use prescient_replication::{About, ClientError, Everything, Tick};
 use prescient_tests::seeds::over_seeds;
 
-/// Fails if `begin` keeps what was shown, if `acknowledgement` speaks about packets of the old
-/// server (then the new one refuses an honest answer), if ticks of the old world release events of
-/// the new (`self.tick()` in `handle_world_message`), or if `cut_off` leaves notices to the new world's entities.
+/// Fails if `begin` keeps the shown entities, if `acknowledgement` acknowledges packets of the old
+/// server (then the new one refuses an honest client), if ticks of the old world release events of
+/// the new (`self.tick()` in `handle_world_message`), or if `cut_off` assigns notices to the new
+/// world's entities.
 #[test]
 fn nothing_of_the_old_world_is_taken_for_the_new() {
     over_seeds(20, |seed| {
@@ -25,7 +26,7 @@ fn nothing_of_the_old_world_is_taken_for_the_new() {
             assert!(entities.values().all(|unit| unit.health == 1));
             let picture = entities.clone();
             (test_client.client, test_client.entities) = (client, entities);
-            // An event that waits for its tick, about a number that will be somebody else's.
+            // An event that waits for its tick, about an id that will be another entity's.
             let ahead = event(Tick(1_000_000), 0);
             test_client.client.handle(&ahead).expect("a sound event");
             test_client.client.reconnect();
@@ -37,7 +38,7 @@ fn nothing_of_the_old_world_is_taken_for_the_new() {
             assert_eq!(test_client.client.entities().count(), picture.len());
             let heard = test_client.events.pop().expect("handed out");
             assert_eq!((heard.about, heard.tick), (About::Gone, Tick(1_000_000)));
-            // The server that the theatre was made with has seen a client in this place.
+            // The new test world's server already knows a client with this id.
             new.server.disconnect(peer);
             new.server.connect(peer);
             greet(&mut new.server, peer, &mut test_client.client);
@@ -68,7 +69,7 @@ fn nothing_of_the_old_world_is_taken_for_the_new() {
     });
 }
 
-/// So many ticks with so many units, over bad links at first and then good ones.
+/// Runs this many ticks with this many units, first over bad links, then over good ones.
 fn play(test_world: &mut TestWorld, ticks: u32, health: u8, units: usize) {
     for number in 0..ticks {
         if number == ticks / 2 {

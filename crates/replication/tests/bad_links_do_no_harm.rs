@@ -1,5 +1,5 @@
-//! The network faults of RELIABILITY, as far as they concern state: three clients of a battle, and
-//! whatever is shown was so.
+//! The network faults of RELIABILITY that concern state: three clients of a battle show only true
+//! states.
 
 mod common;
 
@@ -31,8 +31,8 @@ impl Case {
         }
     }
 
-    /// Lets some ticks pass, in each of which everybody is told something and what is shown is
-    /// compared with what was; time never runs backwards.
+    /// Runs some ticks; in each, every client is sent an event and its state is compared with the
+    /// true one; shown ticks never go backwards.
     fn run(&mut self, ticks: u32) {
         for _ in 0..ticks {
             self.battle.step(&mut self.test_world);
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    /// Other links, to the clients and to the server.
+    /// Replaces the links to the clients and to the server.
     fn change(&mut self, down: &Conditions, up: &Conditions) {
         let now = Time::from_micros(u64::from(self.test_world.tick) * TICK.as_micros() as u64);
         for test_client in &mut self.test_world.clients {
@@ -65,7 +65,7 @@ impl Case {
             .collect()
     }
 
-    /// When the link is good, everybody shows everything within so many ticks.
+    /// With good links, every client shows everything within this many ticks.
     fn recovers_in(&mut self, ticks: u32) {
         self.run(ticks);
         let last = Tick(self.test_world.tick - 1);
@@ -75,8 +75,8 @@ impl Case {
         }
     }
 
-    /// Everybody heard everything exactly once, and in order.
-    fn all_heard(&mut self) {
+    /// Every client received every event exactly once and in order.
+    fn all_received(&mut self) {
         let last = self.test_world.tick;
         self.run(12);
         for test_client in &self.test_world.clients {
@@ -90,7 +90,7 @@ impl Case {
     }
 }
 
-/// Case 1: uniform loss each way. Fails if a packet that was lost counts as applied (in the codec's
+/// Case 1: uniform loss each way. Fails if a lost packet counts as applied (in the codec's
 /// `Encoder::settle`, take `applied` to be all ones).
 #[test]
 fn uniform_loss_changes_nothing_that_is_shown() {
@@ -100,13 +100,13 @@ fn uniform_loss_changes_nothing_that_is_shown() {
             case.run(8 * HZ);
             case.change(&good(), &good());
             case.recovers_in(5);
-            case.all_heard();
+            case.all_received();
         });
     }
 }
 
-/// Case 2: 90 % of everything lost for a minute, over within two seconds. Fails if acknowledgements
-/// name the newest packet alone (in `Decoder::acknowledgement`, `applied: 1`).
+/// Case 2: 90 % loss for a minute, recovered within two seconds. Fails if acknowledgements name the
+/// newest packet alone (in `Decoder::acknowledgement`, `applied: 1`).
 #[test]
 fn a_minute_of_heavy_loss_is_over_soon() {
     over_seeds(20, |seed| {
@@ -117,15 +117,15 @@ fn a_minute_of_heavy_loss_is_over_soon() {
         case.run(60 * HZ);
         case.change(&good(), &good());
         case.recovers_in(2 * HZ);
-        case.all_heard();
+        case.all_received();
     });
 }
 
-/// Cases 4, 5 and 17: half of all reordered by 200 ms and more, half repeated up to a minute late,
-/// and some lost, while models learn. Fails if the decoder takes late packets (in
+/// Cases 4, 5 and 17: half of all packets reordered by 200 ms and more, half repeated up to a
+/// minute late, and some lost, while models learn. Fails if the decoder applies late packets (in
 /// `Decoder::decode_with`, `header.sequence == self.newest` for late).
 #[test]
-fn what_comes_late_or_again_is_not_shown() {
+fn late_and_repeated_packets_are_not_shown() {
     over_seeds(20, |seed| {
         let link = good()
             .with_reordering(500_000, 6 * TICK)
@@ -135,7 +135,7 @@ fn what_comes_late_or_again_is_not_shown() {
         case.run(12 * HZ);
         case.change(&good(), &good());
         case.recovers_in(8);
-        case.all_heard();
+        case.all_received();
         for test_client in &case.test_world.clients {
             let peer = case
                 .test_world
@@ -149,7 +149,7 @@ fn what_comes_late_or_again_is_not_shown() {
 }
 
 /// Case 6: bits flipped in 30 % of all packets to clients. None is applied, and none changes a
-/// model: the next good one is understood. Fails if the check of a packet is not looked at (in
+/// model: the next undamaged one is decoded. Fails if the checksum of a packet is ignored (in
 /// `Decoder::read`, never `CheckFailed`).
 #[test]
 fn damaged_packets_are_not_shown() {
@@ -164,9 +164,9 @@ fn damaged_packets_are_not_shown() {
     });
 }
 
-/// Cases 8 and 9: five seconds of nothing every seven, then half a minute of nothing. Each time
-/// everything is shown a round trip and two packets after it ends. Fails if the model that packets
-/// are coded with moves on without acknowledgements (`Policy::Immediate` as the codec's default).
+/// Cases 8 and 9: five seconds of blackout every seven, then half a minute. Each time everything is
+/// shown a round trip and two packets after the end. Fails if the model that packets are coded with
+/// advances without acknowledgements (`Policy::Immediate` as the codec's default).
 #[test]
 fn blackouts_are_over_when_they_are_over() {
     over_seeds(20, |seed| {
@@ -180,6 +180,6 @@ fn blackouts_are_over_when_they_are_over() {
             case.recovers_in(5);
             case.run(2 * HZ - 5);
         }
-        case.all_heard();
+        case.all_received();
     });
 }

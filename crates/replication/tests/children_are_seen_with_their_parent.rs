@@ -1,11 +1,12 @@
-//! Entities that are parts of others come and go with them.
+//! Children appear and disappear with their parents.
 
 mod common;
 
 use common::{TestWorld, Unit, good};
 use prescient_replication::{Distance, Owned, PeerId, Position, Tick};
 
-/// Fails if policies are asked about parts, or if `EntityTable::detach` leaves parts with a whole that is gone.
+/// Fails if policies are queried about children, or if `EntityTable::detach` leaves children with a
+/// despawned parent.
 #[test]
 fn a_turret_is_seen_with_its_tank() {
     let policy = Distance::new(10.0, 12.0);
@@ -61,7 +62,7 @@ fn a_turret_is_seen_with_its_tank() {
     assert_eq!(seen, [1, 3, 0, 3, 1, 3, 0, 0]);
 }
 
-/// Fails if `set_parent` or `update_visibility` forgets to ask about the whole of what was attached.
+/// Fails if `set_parent` or `update_visibility` does not evaluate the root of an attached entity.
 #[test]
 fn what_is_attached_is_seen_at_once() {
     let mut test_world = TestWorld::new(1, 2, good(), Owned);

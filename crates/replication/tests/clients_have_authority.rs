@@ -1,4 +1,4 @@
-//! Entities that a client is in charge of: what it says of them is what everybody sees.
+//! Client authority: the values that a client sets are the ones that all clients see.
 
 mod common;
 
@@ -11,10 +11,10 @@ use prescient_replication::{
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
-/// A theatre in which clients are in charge of entities, and say in every tick what those are like.
+/// A test world in which clients have authority over entities and report them every tick.
 struct TestServer {
     test_world: TestWorld,
-    /// What each client said last of an entity.
+    /// The value that each client set last for an entity.
     said: BTreeMap<(PeerId, EntityHandle), Unit>,
     /// Bytes of the reports of the last tick.
     reported: Vec<usize>,
@@ -29,7 +29,7 @@ impl TestServer {
         }
     }
 
-    /// Clients say something of all that is theirs, unless they are `still`.
+    /// Clients set all entities that they have authority over, unless they are `still`.
     fn tick(
         &mut self,
         still: bool,
@@ -66,10 +66,10 @@ impl TestServer {
     }
 }
 
-/// Fails if `AuthorityReports::apply` leaves out the last table, if references are not turned into the
-/// server's (`parcel` hands on the cell), or if `AuthorityReporter::acknowledge` does nothing.
+/// Fails if `AuthorityReports::apply` leaves out the last table, if references are not translated
+/// to the server's (`parcel` copies the cell), or if `AuthorityReporter::acknowledge` does nothing.
 #[test]
-fn what_a_client_says_is_what_everybody_sees() {
+fn what_a_client_sets_is_what_all_clients_see() {
     over_seeds(20, |seed| {
         let mut test_server = TestServer::new(seed, bad());
         let mut units: Vec<Ref<Unit>> = Vec::new();
@@ -90,8 +90,8 @@ fn what_a_client_says_is_what_everybody_sees() {
         for _ in 0..60 {
             test_server.tick(true, |_| {});
         }
-        assert_eq!(test_server.said.len(), 3, "each is in charge of one");
-        // What is as it was is next to free, once it is known to have arrived.
+        assert_eq!(test_server.said.len(), 3, "each has authority over one");
+        // Unchanged values cost next to nothing, once they are acknowledged.
         assert!(
             test_server.reported.iter().all(|&bytes| bytes < 10),
             "{:?}",
@@ -107,12 +107,12 @@ fn what_a_client_says_is_what_everybody_sees() {
             assert_eq!(own.position, unit.position);
             let truth = units[author.0 as usize - 1];
             let other = test_client(PeerId(author.0 % 3 + 1));
-            // The others call it something else, and its own entity is what it aims at.
+            // Others have another id for it, and its target is its own entity.
             let shown = other.client.entities().find(|&entity| {
                 let seen: Option<Unit> = other.client.get(entity);
                 seen.is_some_and(|seen| seen.position == unit.position)
             });
-            let shown = shown.expect("somebody else sees it");
+            let shown = shown.expect("another client sees it");
             let seen: Unit = other.client.get(shown).expect("shown");
             assert_eq!(other.client.resolve(seen.target.entity_ref()), Some(shown));
             assert_eq!(seen.health, unit.health);
@@ -132,7 +132,8 @@ fn what_a_client_says_is_what_everybody_sees() {
     });
 }
 
-/// Fails if `World::revoke_all` does nothing, or if clients are not told that they are no longer in charge.
+/// Fails if `World::revoke_all` does nothing, or if clients are not told that their authority
+/// ended.
 #[test]
 fn authority_changes_hands() {
     over_seeds(20, |seed| {
@@ -164,7 +165,7 @@ fn authority_changes_hands() {
                 && with_authority(&test_server, 2)
                 && !with_authority(&test_server, 3)
         );
-        // Who leaves is in charge of nothing, and what it said last stays.
+        // A client that leaves loses its authority, and the last reported value stays.
         test_server.test_world.server.disconnect(PeerId(2));
         let position = |test_server: &TestServer| {
             test_server
@@ -181,7 +182,7 @@ fn authority_changes_hands() {
             .step(tick)
             .expect("ticks ascend")
             .finish();
-        let left_at = position(&test_server).expect("it has a place");
+        let left_at = position(&test_server).expect("it has a position");
         assert!(left_at.0[0] > 0.0);
         let gone = test_server.test_world.clients.remove(1);
         let mut ghost = gone.client;
@@ -194,7 +195,7 @@ fn authority_changes_hands() {
             test_server.tick(true, |_| {});
         }
         assert_eq!(position(&test_server), Some(left_at));
-        // Nor is it in charge when it comes again.
+        // Nor does it have authority when it joins again.
         test_server
             .test_world
             .clients
@@ -211,9 +212,9 @@ fn authority_changes_hands() {
     });
 }
 
-/// Fails if `target` does not ask who is in charge.
+/// Fails if `target` does not check who has authority.
 #[test]
-fn what_comes_too_late_changes_nothing() {
+fn late_reports_change_nothing() {
     let mut test_server = TestServer::new(1, good());
     let mut unit = None;
     test_server.tick(true, |step| {
@@ -243,9 +244,10 @@ fn what_comes_too_late_changes_nothing() {
     assert_eq!(position(&test_server), kept);
 }
 
-/// Fails if a client that is in charge of an entity is not shown it (`show_hierarchy` without `.or`).
+/// Fails if an entity is not visible to the client that has authority over it (`show_hierarchy`
+/// without `.or`).
 #[test]
-fn who_has_authority_sees_it() {
+fn an_entity_is_visible_to_its_authority() {
     let policy = |_: &Observer, _: &Candidate, _: Option<_>| None;
     let mut test_world = TestWorld::new(1, 2, good(), policy);
     for tick in 1..20 {
@@ -265,7 +267,7 @@ fn who_has_authority_sees_it() {
     assert!(client.has_authority(entity));
 }
 
-/// Fails if a client can say something of what is not its own, or of the wrong type.
+/// Fails if a client can set an entity without authority over it, or with the wrong type.
 #[test]
 fn nonsense_is_refused() {
     let mut test_world = TestWorld::new(1, 1, good(), Everything);

@@ -1,5 +1,4 @@
-//! Whatever the links do, a client shows what was true at the tick it shows, and hears of every
-//! event once.
+//! Whatever the links do, a client shows the true state of its tick and receives every event once.
 
 mod common;
 
@@ -11,8 +10,8 @@ use prescient_replication::{About, Distance, Everything, FromClient, Position, T
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
-/// Cases 1 and 4 for state. Fails if a client applies late packets (in `Client::handle`, go on
-/// after an error of the decoder), or if `Client::follow` ignores what left.
+/// Cases 1 and 4 for state. Fails if a client applies late packets (in `Client::handle`, continue
+/// after an error of the decoder), or if `ShownWorld::follow` ignores removed entities.
 #[test]
 fn every_shown_entity_is_as_it_was() {
     over_seeds(20, |seed| {
@@ -23,7 +22,7 @@ fn every_shown_entity_is_as_it_was() {
             test_world.exchange();
             battle.check(&test_world);
         }
-        // When the link heals, everybody sees everything.
+        // When the link heals, all clients see everything.
         test_world.heal();
         for _ in 0..8 {
             battle.step(&mut test_world);
@@ -37,8 +36,8 @@ fn every_shown_entity_is_as_it_was() {
     });
 }
 
-/// Owners see the private table of their units, others do not. Fails if `Visibility::default_for` shows
-/// everything to everybody, or if `ShownWorld::link_table` forgets to attach a table.
+/// Owners see the private table of their units, others do not. Fails if `Visibility::default_for`
+/// shows all tables to every peer, or if `ShownWorld::link_table` does not attach a table.
 #[test]
 fn private_tables_are_for_owners() {
     over_seeds(20, |seed| {
@@ -69,8 +68,8 @@ fn private_tables_are_for_owners() {
     });
 }
 
-/// Where packets are too short for a whole entity, its tables may come in any order. Fails if
-/// `Client::enter` does not look for what came before the entity.
+/// If packets are too small for a whole entity, its tables may arrive in any order. Fails if
+/// `ShownWorld::enter` does not attach tables that arrived before the entity.
 #[test]
 fn tables_may_come_before_their_entity() {
     over_seeds(20, |seed| {
@@ -103,10 +102,10 @@ fn tables_may_come_before_their_entity() {
     });
 }
 
-/// A number is used again, and what was said about the entity that had it first is not taken to be
-/// about the second. Fails if `Peer::slot` does not look at the tick that was shown.
+/// An id is reused, and an event about the first entity that had it is not taken to be about the
+/// second. Fails if `Peer::slot` ignores the tick that was shown.
 #[test]
-fn what_is_said_about_the_gone_is_about_nobody_else() {
+fn events_about_removed_entities_are_about_no_other() {
     let mut test_world = TestWorld::new(0, 1, good(), Everything);
     let peer = test_world.clients[0].peer;
     let mut units: Vec<Ref<Unit>> = Vec::new();
@@ -139,10 +138,10 @@ fn what_is_said_about_the_gone_is_about_nobody_else() {
     assert_eq!(about.collect::<Vec<_>>(), [About::Gone, second]);
 }
 
-/// Events about entities and about nothing, each exactly once; the entity is there if it is still
-/// shown. Fails if `Peer::acknowledge` does not release what waits, or `give_up` drops it.
+/// Events about entities and about nothing arrive exactly once; the entity is known if it is still
+/// visible. Fails if `Peer::acknowledge` does not release deferred events, or `give_up` drops them.
 #[test]
-fn every_event_is_heard_once() {
+fn every_event_arrives_once() {
     over_seeds(20, |seed| {
         let mut battle = Battle::new();
         let mut test_world = TestWorld::new(seed, 3, bad(), Everything);
@@ -186,7 +185,7 @@ fn every_event_is_heard_once() {
                 .map(|heard| &heard.payload)
                 .collect();
             let once: BTreeSet<_> = heard.iter().map(|payload| payload.to_vec()).collect();
-            assert_eq!(heard.len(), once.len(), "heard twice");
+            assert_eq!(heard.len(), once.len(), "it arrived twice");
             assert_eq!(once, told);
             for heard in &test_client.events {
                 let Some(&(entity, health)) = about.get(&heard.payload) else {
@@ -202,8 +201,8 @@ fn every_event_is_heard_once() {
     });
 }
 
-/// An event that overtakes the state of its tick waits for it. Fails if `Client::handle` hands it
-/// out at once (`release(tick)` when it arrives), or does not look for it when the state is there.
+/// An event that overtakes the state of its tick waits for it. Fails if `Client::handle` releases
+/// it at once (`release(tick)` when it arrives), or does not release it when the state arrives.
 #[test]
 fn an_event_waits_for_its_tick() {
     let mut test_world = TestWorld::new(0, 1, good(), Everything);
@@ -219,14 +218,14 @@ fn an_event_waits_for_its_tick() {
             .server
             .send_event(peer, &[tick as u8])
             .expect("connected");
-        let event = test_world.server.poll_message(peer).expect("it was told");
+        let event = test_world.server.poll_message(peer).expect("it was sent");
         let test_client = &mut test_world.clients[0];
         test_client.client.handle(&event).expect("honest");
         test_client.poll();
         assert_eq!(test_client.events.len(), tick as usize - 1);
         test_client.client.handle(&state).expect("honest");
         test_client.poll();
-        let heard = test_client.events.last().expect("it was told");
+        let heard = test_client.events.last().expect("it was sent");
         assert_eq!(
             (heard.tick, &heard.payload[..]),
             (Tick(tick), &[tick as u8][..])
@@ -234,8 +233,9 @@ fn an_event_waits_for_its_tick() {
     }
 }
 
-/// What is near is seen, what is far is not, and nothing comes and goes at the rim. Fails if
-/// `Distance::visibility` does not look at `seen`, or `Peer::update_visibility` only at what was touched.
+/// Near entities are visible, far ones are not, and none flickers at the edge. Fails if
+/// `Distance::visibility` ignores `seen`, or `Peer::update_visibility` evaluates only touched
+/// entities.
 #[test]
 fn what_is_near_is_shown() {
     over_seeds(20, |seed| {
@@ -268,7 +268,8 @@ fn what_is_near_is_shown() {
                 let distance = (f64::from(x) - view_position).abs();
                 let sees = test_world.server.sees(peer, unit.entity_ref());
                 turns[at] += u32::from(std::mem::replace(&mut seen[at], sees) != sees);
-                // Places are looked at every fourth tick, and the eye moves by up to 7 in one.
+                // Distances are evaluated every fourth tick, and the view position moves by up to 7
+                // per tick.
                 assert!(!sees || distance <= 60.0 + 16.0, "far, and seen");
                 assert!(
                     sees || distance >= 50.0 - 16.0 || tick < 4,
@@ -277,12 +278,12 @@ fn what_is_near_is_shown() {
             }
         }
         assert!(test_world.clients[0].client.entities().count() <= 13);
-        assert!(turns.iter().all(|&turns| turns <= 2), "comes and goes");
+        assert!(turns.iter().all(|&turns| turns <= 2), "it flickers");
     });
 }
 
-/// Who joins a large world on a thin line is shown what is near first, in packets that keep to
-/// their limit, and everything in the end, while what is known goes on moving. Fails if
+/// A client that joins a large world over a thin link sees near entities first, in packets that
+/// keep to their limit, and everything in the end, while known entities keep moving. Fails if
 /// `Peer::show` does not pass weights on.
 #[test]
 fn a_large_world_is_joined_from_near_to_far() {
@@ -328,16 +329,16 @@ fn a_large_world_is_joined_from_near_to_far() {
                 .filter(|(entity, _)| !known.contains(entity));
             order.extend(new.map(|(_, unit)| unit.position[0]));
         }
-        assert_eq!(order.len(), units.len(), "not all of them came");
+        assert_eq!(order.len(), units.len(), "not all of them arrived");
         let mean = |part: &[f32]| part.iter().sum::<f32>() / part.len() as f32;
         let (first, last) = (mean(&order[..60]), mean(&order[540..]));
         assert!(first < 200.0 && last > 550.0, "{first} first, {last} last");
     });
 }
 
-/// Case 3: losses that come in runs, 2, 5 and 10 of 100. At 5, 99 of 100 times a client shows a tick
-/// that is no older than a round trip and three ticks. Fails if packets rest on ones that may have
-/// been lost (`Policy::Immediate` as the default of the codec's `Config`).
+/// Case 3: bursts of loss, 2, 5 and 10 %. At 5 %, in 99 % of ticks a client shows a tick no older
+/// than a round trip and three ticks. Fails if packets depend on ones that may be lost
+/// (`Policy::Immediate` as the default of the codec's `Config`).
 #[test]
 fn bursts_of_loss_do_not_hold_up_the_world() {
     for (loss, limit, ticks) in [(2, 4 + 3, 60), (5, 4 + 3, 250), (10, 4 + 8, 60)] {
@@ -366,9 +367,9 @@ fn bursts_of_loss_do_not_hold_up_the_world() {
     }
 }
 
-/// Fails if coordinates are turned into floats before they are subtracted.
+/// Fails if coordinates are converted to floats before they are subtracted.
 #[test]
-fn positions_are_told_apart_far_from_the_origin() {
+fn offsets_are_exact_far_from_the_origin() {
     let mut test_world = TestWorld::new(1, 1, good(), Everything);
     let mut step = test_world.server.step(Tick(1)).expect("the first");
     for x in [33_333.33, 33_333.34] {

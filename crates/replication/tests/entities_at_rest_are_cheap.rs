@@ -1,5 +1,5 @@
-//! What a server holds for a client that sees much of a world in which little happens. One test
-//! alone, because memory is counted for the whole process.
+//! The memory that a server holds for a client that sees many entities at rest. A single test,
+//! because memory is counted for the whole process.
 
 use std::alloc::System;
 
@@ -18,9 +18,9 @@ struct Stone {
     kind: u8,
 }
 
-/// Fails if a peer keeps the list of what it waited to see (`pending_visible.shrink_to` left out), if the codec
-/// keeps the room that its longest packet took (`buffer::ease` does nothing), or if a
-/// number takes ten bytes more.
+/// Fails if a peer keeps the capacity of its queue of entities (`pending_visible.shrink_to` left
+/// out), if the codec keeps the capacity that its longest packet needed (`buffer::ease` does
+/// nothing), or if an id takes ten bytes more.
 #[test]
 fn an_entity_at_rest_takes_forty_bytes() {
     // Threads are started once.
@@ -29,7 +29,7 @@ fn an_entity_at_rest_takes_forty_bytes() {
     assert!(bytes <= 40, "{bytes} bytes for an entity");
 }
 
-/// Bytes that a server holds for a client that sees so many entities.
+/// Bytes that a server holds for a client that sees this many entities.
 fn held(stones: u32) -> i64 {
     let schema = || Schema::of::<Stone>().expect("a sound schema");
     let mut server = Server::new(schema(), ServerConfig::default(), Everything).expect("sound");
@@ -67,7 +67,7 @@ fn held(stones: u32) -> i64 {
     held
 }
 
-/// Counts what is allocated and not given back meanwhile.
+/// Adds the bytes that `act` allocates and does not free.
 fn count<R>(held: &mut i64, act: impl FnOnce() -> R) -> R {
     let now = || {
         let stats = MEMORY.stats();

@@ -1,4 +1,4 @@
-//! What a client is sent does not depend on anything that it is not shown.
+//! What a client is sent does not depend on anything that it cannot see.
 
 mod common;
 
@@ -7,9 +7,9 @@ use prescient_replication::{Candidate, Observer, PeerId, Tick, Visibility};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
-/// The same game with and without units of somebody else, which come, go and refer to what is
-/// seen; all bytes that the first client gets are compared. Fails if `World` is walked by slot
-/// (`Serial` made from the slot), because the slots of others decide which come first.
+/// The same game with and without hidden units of another player, which spawn, despawn and refer to
+/// visible ones; all bytes for the first client are compared. Fails if `World` is walked by slot
+/// (`Serial` made from the slot), because the slots of hidden units then influence the order.
 #[test]
 fn packets_are_the_same_with_and_without_a_hidden_neighbour() {
     over_seeds(20, |seed| {
@@ -28,7 +28,7 @@ fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
             .then(|| Visibility::default_for(observer, candidate))
     };
     let mut test_world = TestWorld::new(seed, 2, good(), own);
-    // What the neighbour does has dice of its own, so that it does not disturb the others'.
+    // The neighbour has its own random numbers, so that they do not change the others'.
     let mut others = common::Dice::new(!seed);
     let mut mine: Vec<(Ref<Unit>, Unit)> = Vec::new();
     let mut theirs: Vec<Ref<Unit>> = Vec::new();
@@ -70,7 +70,7 @@ fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
         }
         step.finish();
         if tick == 200 {
-            // Who joins late is shown everything at once.
+            // A client that joins late is shown everything at once.
             test_world.server.connect(PeerId(1));
             test_world.clients[0] = common::TestClient::new(PeerId(1), seed, &good());
             test_world.listen();

@@ -1,5 +1,5 @@
-//! The keys that a player holds down stand in its entities, so that whoever sees them can simulate
-//! them.
+//! The keys that a player holds down are written to its entities, so that clients that see them can
+//! simulate them.
 
 mod common;
 
@@ -45,7 +45,7 @@ impl Game {
         act(&mut step)
     }
 
-    /// What Bob sees of all walkers, in the order in which they appeared.
+    /// The keys of all walkers that Bob sees, in the order in which they appeared.
     fn seen(&mut self) -> Vec<u8> {
         for (peer, message) in self.server.encode(&|_| None) {
             if peer == BOB {
@@ -71,19 +71,19 @@ fn spawn(game: &mut Game, owner: Option<PeerId>, keys: u8) -> Ref<Walker> {
     .expect("sound")
 }
 
-/// Fails if `WorldStep::write_input_state` does nothing (then whoever stands still holds his keys for ever), if `set`
-/// or `spawn_for` write the program's own keys over the owner's (no `fill_keys`), or if keys beyond
-/// those that the field has room for are not cut off.
+/// Fails if `WorldStep::write_input_state` does nothing (then an entity that is not set keeps its
+/// keys for ever), if `set` or `spawn_for` write the program's own keys over the owner's
+/// (`stored_row` without `keys`), or if keys beyond the bits of the field are not cut off.
 #[test]
-fn whoever_sees_an_entity_sees_what_its_owner_presses() {
+fn the_keys_of_an_owner_are_visible_in_its_entities() {
     let mut game = Game::new();
     let own = spawn(&mut game, Some(ANN), 0b11);
     spawn(&mut game, None, 0b111);
-    assert_eq!(game.seen(), [0b11, 0b111], "nobody pressed anything yet");
+    assert_eq!(game.seen(), [0b11, 0b111], "no key was pressed yet");
 
     game.server
         .set_keys(ANN, 0b1_0000_0101)
-        .expect("she is there");
+        .expect("she is connected");
     assert_eq!(game.server.keys(ANN), Some(0b1_0000_0101));
     game.step(|_| ());
     assert_eq!(game.seen(), [0b101, 0b111], "without being set");
@@ -94,14 +94,14 @@ fn whoever_sees_an_entity_sees_what_its_owner_presses() {
     assert_eq!(game.seen(), [0b101, 0b111, 0b101], "and from the start");
 }
 
-/// Fails if `set_owner` forgets the new owner's keys, or if `InputState::release` is not called: then whoever
-/// leaves while he runs runs for ever.
+/// Fails if `set_owner` does not write the new owner's keys, or if `InputState::release` is not
+/// called: then the entities of a player that leaves while running run for ever.
 #[test]
 fn keys_change_hands_and_end() {
     let mut game = Game::new();
     let walker = spawn(&mut game, Some(ANN), 0);
-    game.server.set_keys(ANN, 1).expect("she is there");
-    game.server.set_keys(BOB, 2).expect("he is there");
+    game.server.set_keys(ANN, 1).expect("she is connected");
+    game.server.set_keys(BOB, 2).expect("he is connected");
     game.step(|_| ());
     assert_eq!(game.seen(), [1]);
     let given = game.step(|step| step.set_owner(walker.entity_ref(), Some(BOB)));
@@ -119,7 +119,11 @@ fn keys_change_hands_and_end() {
     let walker_of_the_program = Walker { x: 0.0, keys: 9 };
     game.step(|step| step.set(walker, &walker_of_the_program))
         .expect("sound");
-    assert_eq!(game.seen(), [9], "nobody's keys are the program's own");
+    assert_eq!(
+        game.seen(),
+        [9],
+        "without an owner, the keys are the program's own"
+    );
     game.step(|step| step.despawn(walker.entity_ref()))
         .expect("it is there");
     assert_eq!(game.seen(), [] as [u8; 0]);

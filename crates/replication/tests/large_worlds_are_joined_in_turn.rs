@@ -1,5 +1,5 @@
-//! Joining a world that takes a quarter of a minute to tell: within what the line carries, the
-//! nearest first, while what is known already goes on.
+//! Joining a world that takes a quarter of a minute to send: within the link's capacity, the
+//! nearest entities first, while known ones are kept up to date.
 
 mod common;
 
@@ -26,31 +26,31 @@ struct Thing {
 }
 
 impl Thing {
-    /// Where it is to the client, too.
+    /// The position as the client has it.
     fn cents(&self) -> [i64; 2] {
         self.position
             .map(|at| (f64::from(at) * 100.0).round() as i64)
     }
 }
 
-/// A square country full of things, of which every hundredth walks, and somebody in its middle who
-/// sees all of it from the first tick on.
+/// A square country full of things, of which every hundredth walks, and a client in its middle that
+/// may see all of it from the first tick on.
 struct Country {
     server: Server,
     client: Client,
     things: Vec<(Ref<Thing>, Thing)>,
-    /// How often the policy was asked.
+    /// How often the policy was queried.
     asked: Arc<AtomicU64>,
     random: Random,
-    /// Of a million packets, how many are lost.
+    /// Lost packets per million.
     loss: u32,
     tick: u32,
     down: VecDeque<(u32, Vec<u8>)>,
     up: VecDeque<(u32, Vec<u8>)>,
-    /// What the client calls each thing, in the order in which they appeared.
+    /// The client's handle of each thing, and the order in which they appeared.
     shown: BTreeMap<u32, EntityHandle>,
     appeared: Vec<u32>,
-    /// Where each walker was at recent ticks, newest last.
+    /// The positions of each walker at recent ticks, newest last.
     trails: BTreeMap<u32, VecDeque<[i64; 2]>>,
 }
 
@@ -81,7 +81,7 @@ impl Country {
         let mut client = Client::new(schema(), Default::default()).expect("a sound schema");
         common::greet(&mut server, PEER, &mut client);
         let looks = server.set_view_position(PEER, Position([VIEW_POSITION, VIEW_POSITION, 0.0]));
-        looks.expect("it has just come");
+        looks.expect("it has just joined");
         Self {
             server,
             client,
@@ -114,7 +114,7 @@ impl Country {
         step.finish();
     }
 
-    /// Passes on what is sent and due, and returns the bytes that were sent.
+    /// Sends, delivers what is due, and returns the bytes that were sent.
     fn exchange(&mut self) -> usize {
         let tick = self.tick;
         let budget = PER_TICK - OVERHEAD;
@@ -145,8 +145,7 @@ impl Country {
         sent
     }
 
-    /// For how many ticks the most outdated walker that is shown has no longer been where it is
-    /// shown.
+    /// The number of ticks by which the most outdated visible walker lags.
     fn stalest(&self) -> usize {
         let ages = self.trails.iter().filter_map(|(number, trail)| {
             let thing: Thing = self.client.get(*self.shown.get(number)?)?;
@@ -170,7 +169,7 @@ impl Country {
         Position([x, y, 0.0]).distance(Position([VIEW_POSITION, VIEW_POSITION, 0.0]))
     }
 
-    /// Runs until everything is shown, and returns the most that any tick coded.
+    /// Runs until everything is visible, and returns the maximum coded in a tick.
     fn join(&mut self) -> u64 {
         let mut max = 0;
         while self.shown.len() < self.things.len() {
@@ -184,7 +183,7 @@ impl Country {
     }
 }
 
-/// A policy that counts how often it is asked.
+/// A policy that counts its queries.
 struct Counted(Distance, Arc<AtomicU64>);
 
 impl Relevance for Counted {
@@ -206,11 +205,12 @@ impl Relevance for Counted {
 /// 50,000 things on 256 kbit/s at 20 Hz, over four ticks of round trip, in odd seeds with 5 % loss
 /// each way. Two seeds: twenty take more than a minute, and pass.
 ///
-/// Fails if `Peer::queue_visible` does not sort or `Queue::first` takes the last (the nearest first), if
-/// `Writer::item` takes nothing back (the line), if `budget::choose` gives all bytes to new entities
-/// (staleness), or if `Roster::note_unheard` does nothing (what was lost comes late).
+/// Fails if `Peer::queue_visible` does not sort or `Queue::first` takes the last (order), if
+/// `Writer::item` takes nothing back (link capacity), if `budget::choose` gives all bytes to new
+/// entities (staleness), or if `KnownEntities::note_unheard` does nothing (lost entities arrive
+/// late).
 #[test]
-fn fifty_thousand_are_told_within_the_line_and_nearest_first() {
+fn fifty_thousand_arrive_within_the_link_and_nearest_first() {
     over_seeds(2, |seed| {
         let mut country = Country::new(seed, 50_000);
         let mut before = 0;
@@ -224,8 +224,8 @@ fn fifty_thousand_are_told_within_the_line_and_nearest_first() {
             before = sent;
             stalest = stalest.max(country.stalest());
         }
-        // By what arrived, quarter by quarter, nearest first: a hundredth of it is walking about
-        // meanwhile, and a loss delays its packet by a round trip.
+        // By order of arrival, quarter by quarter, nearest first: one in a hundred walks meanwhile,
+        // and a loss delays its packet by a round trip.
         let distances: Vec<f64> = country
             .appeared
             .iter()
@@ -243,9 +243,9 @@ fn fifty_thousand_are_told_within_the_line_and_nearest_first() {
     });
 }
 
-/// What a tick of a join takes does not grow with what still waits. Fails if `Encoder::contents`
-/// takes everything that waits (`limit = usize::MAX`), or if `Peer::update_visibility` asks about what has not
-/// moved.
+/// The work of a tick while joining does not grow with the number of waiting entities. Fails if
+/// `Encoder::contents` takes everything that waits (`limit = usize::MAX`), or if
+/// `Peer::update_visibility` queries entities that have not moved.
 #[test]
 fn the_work_of_a_tick_does_not_grow_with_what_waits() {
     let mut small = Country::new(1, 20_000);
@@ -253,11 +253,11 @@ fn the_work_of_a_tick_does_not_grow_with_what_waits() {
     let (less, more) = (small.join(), large.join());
     println!("entities coded in a tick: {less} of 20,000, {more} of 50,000");
     assert!(more * 10 <= less * 12, "{more} against {less}");
-    // The first look is at everything; each entity is asked about once more when it is shown, and
-    // those that walk whenever places are looked at.
+    // The first evaluation covers everything; each entity is queried once more when it is shown,
+    // and walkers whenever distances are evaluated.
     let walkers = 500 * u64::from(large.tick / 4 + 1);
     let asked = large.asked.load(Ordering::Relaxed);
-    assert!(asked <= 2 * 50_000 + 2 * walkers, "{asked} questions");
+    assert!(asked <= 2 * 50_000 + 2 * walkers, "{asked} queries");
 }
 
 fn median(of: &[f64]) -> f64 {
@@ -279,7 +279,7 @@ fn rank_correlation(values: &[f64]) -> f64 {
 }
 
 const PEER: PeerId = PeerId(1);
-/// How wide the country is, and how far one sees.
+/// Side of the country, and both coordinates of the view position in its middle.
 const SIDE: f64 = 2000.0;
 const VIEW_POSITION: f64 = SIDE / 2.0;
 const HZ: u32 = 20;
@@ -290,5 +290,5 @@ const PER_100_MS: usize = 3200;
 const PER_TICK: usize = PER_100_MS / 2;
 /// UDP, IP and sealing of the two datagrams that carry a tick.
 const OVERHEAD: usize = 2 * (28 + 32);
-/// Ticks that a walker which the client knows may be behind, the way there included.
+/// Maximum ticks by which a walker that the client knows may lag, latency included.
 const STALEST: usize = 12;

@@ -1,5 +1,5 @@
-//! Whatever a client does not do, a server holds no more for it. One test alone, because memory is
-//! counted for the whole process.
+//! A client that does not respond costs a server a bounded amount of memory. A single test, because
+//! memory is counted for the whole process.
 
 mod common;
 
@@ -19,10 +19,10 @@ fn held() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Cases 11 and 30. The first fails if `Decoder::commit` keeps what lies behind the cursor's log (looks
-/// at the front alone), the second if `Peer::has_room` always has.
+/// Cases 11 and 30. The first fails if `Decoder::commit` keeps logs after the cursor's (checks the
+/// front alone), the second if `Outbox::make_room` always returns `true`.
 #[test]
-fn those_who_are_silent_or_slow_cost_no_more_memory() {
+fn silent_and_slow_clients_cost_no_more_memory() {
     over_seeds(20, silent);
     over_seeds(20, slow);
 }
@@ -33,10 +33,10 @@ fn silent(seed: u64) {
     let mut test_world = TestWorld::new(seed, 3, good(), Everything);
     let mut step = |test_world: &mut TestWorld, silent: bool| {
         battle.step(test_world);
-        // What was true is for comparing, which others do.
+        // The past is only needed for comparing, which other tests do.
         battle.past.clear();
         if silent {
-            // Or packets would become rare; others look at that.
+            // Otherwise packets would become rare; other tests cover that.
             for peer in (1..=3).map(PeerId) {
                 test_world.server.resume(peer).expect("connected");
             }
@@ -55,7 +55,7 @@ fn silent(seed: u64) {
         }
     };
     (0..120).for_each(|_| step(&mut test_world, false));
-    // As many as an acknowledgement can name wait for it, and tell of all who came since.
+    // As many packets as an acknowledgement can name wait for it, with all entities spawned since.
     (0..300).for_each(|_| step(&mut test_world, true));
     let before = held();
     (0..300).for_each(|_| step(&mut test_world, true));
@@ -63,8 +63,8 @@ fn silent(seed: u64) {
     assert!(after < before + before / 8, "{after}, {before} before");
 }
 
-/// Nobody polls what one of three clients is told, and one never gets to know what it is about. The
-/// server says so, and holds nothing more for them.
+/// The messages of one of three clients are never polled, and one never gets to know the entity of
+/// its events. The server reports both as overrun, and holds nothing more for them.
 fn slow(seed: u64) {
     let config = ServerConfig {
         max_event_bytes: 50_000,
@@ -89,20 +89,20 @@ fn slow(seed: u64) {
         server.send_event(PeerId(3), &payload).expect("connected");
         let about = server.send_entity_event_to(PeerId(2), unit.entity_ref(), &payload);
         about.expect("it is there");
-        // Nobody acknowledges, so that the unit is never known.
+        // No client acknowledges, so the unit is never known.
         server.encode(&|_| None);
         while server.poll_message(PeerId(3)).is_some() {
             polled += 1;
         }
         assert!(held() < before + 400_000, "{} bytes", held() - before);
     }
-    assert_eq!(polled, 398, "who takes everything in hears everything");
+    assert_eq!(polled, 398, "a client that polls gets every event");
     let overrun: Vec<PeerId> = server.overrun().collect();
     assert_eq!(overrun, [PeerId(1), PeerId(2)]);
     let slow = server.statistics(PeerId(1)).expect("connected");
     assert_eq!((slow.overrun, slow.event_bytes), (true, 0));
     assert_eq!(server.poll_message(PeerId(1)), None);
-    // Who comes again starts anew.
+    // Registering again resets a peer.
     server.connect(PeerId(1));
     server.send_event(PeerId(1), b"welcome").expect("connected");
     assert!(server.poll_message(PeerId(1)).is_some());

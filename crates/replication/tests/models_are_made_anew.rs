@@ -1,5 +1,5 @@
-//! Two ends that no longer agree find out and start anew, and nobody can make a server do that all
-//! the time.
+//! Two ends whose models diverged notice and start a new epoch, and no client can force a server to
+//! do that all the time.
 
 mod common;
 
@@ -12,7 +12,7 @@ use prescient_replication::{
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
-/// A server with three clients, to whom everything arrives at once.
+/// A server with three clients, without latency or loss.
 struct Hall {
     server: Server,
     clients: Vec<Client>,
@@ -57,7 +57,7 @@ impl Hall {
         Ok(())
     }
 
-    /// Whether a client shows the newest tick, all of it and as it is.
+    /// Whether a client shows the complete true state of the newest tick.
     fn agrees(&self, client: usize) -> bool {
         let client = &self.clients[client];
         let mut shown: Vec<Unit> = (client.entities())
@@ -74,7 +74,7 @@ impl Hall {
     }
 }
 
-/// Makes a client ask for everything anew: it cannot follow, as far as it knows.
+/// Makes a client request a resync, as if it could not decode packets.
 fn confuse(client: &mut Client) {
     for _ in 0..3 {
         let refused = client.handle(&[0]);
@@ -82,11 +82,11 @@ fn confuse(client: &mut Client) {
     }
 }
 
-/// Case 18: one of three clients asks for everything anew with every answer, for ten seconds at 30
-/// Hz. It is served once a second, packets keep to their limit, and the others notice nothing. Fails
-/// if `Peer::acknowledge` does not look at `resync_every`.
+/// Case 18: one of three clients requests a resync with every acknowledgement, for ten seconds at
+/// 30 Hz. It gets one per second, packets keep to their limit, and the other clients are not
+/// affected. Fails if `Peer::acknowledge` ignores `resync_every`.
 #[test]
-fn those_who_always_start_anew_are_rationed() {
+fn requests_for_a_resync_are_rationed() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
         let mut hall = Hall::new(ServerConfig::default());
@@ -95,7 +95,7 @@ fn those_who_always_start_anew_are_rationed() {
             for (peer, message) in hall.server.encode(&|_| Some(300)) {
                 assert!(message.len() <= 300, "{} bytes", message.len());
                 let client = &mut hall.clients[peer.0 as usize - 1];
-                // It shows nothing wrong, and whatever it can still use.
+                // It shows nothing wrong, and applies what it still can.
                 let _ = client.handle(&message);
                 if peer == PeerId(1) {
                     confuse(client);
@@ -111,8 +111,8 @@ fn those_who_always_start_anew_are_rationed() {
     });
 }
 
-/// Case 14, epochs: they are counted in a byte, and start over. Fails if a new epoch is one that is
-/// larger (in `Decoder::decode_with`, `header.epoch > self.epoch`).
+/// Case 14, epochs: they are counted in a byte and wrap around. Fails if an epoch counts as new
+/// only if it is larger (in `Decoder::decode_with`, `header.epoch > self.epoch`).
 #[test]
 fn epochs_may_start_over() {
     over_seeds(20, |seed| {
@@ -139,8 +139,8 @@ fn epochs_may_start_over() {
     });
 }
 
-/// Cases 13 and 14, ticks: they may leap, as after ten minutes of suspension, and they end, which is
-/// said. Fails if `Archive::begin` takes a tick that is not after the newest.
+/// Cases 13 and 14, ticks: they may leap, as after ten minutes of suspension, and they end, which
+/// is an error. Fails if `Archive::begin` accepts a tick that is not after the newest.
 #[test]
 fn ticks_may_leap_and_end() {
     over_seeds(20, |seed| {
@@ -154,7 +154,7 @@ fn ticks_may_leap_and_end() {
                 2 => 70,
                 _ => 1,
             };
-            // The last there is comes last.
+            // The largest tick is the last.
             tick = match turn {
                 119 => u32::MAX,
                 _ => tick.saturating_add(leap).min(u32::MAX - 200 + turn),
@@ -175,12 +175,12 @@ fn ticks_may_leap_and_end() {
     });
 }
 
-/// Case 15: a client is made to learn something that its server did not send, as a flipped bit of
-/// its model would. It refuses what it cannot understand any more, asks for everything anew, and
-/// agrees within a second at 30 Hz. Fails if acknowledgements never ask for a new epoch (in
+/// Case 15: a client learns from a packet that its server did not send, as after a flipped bit in
+/// its model. It refuses what it cannot decode any more, requests a resync, and agrees within a
+/// second at 30 Hz. Fails if acknowledgements never request a new epoch (in
 /// `Decoder::acknowledgement`, `resync: false`).
 #[test]
-fn ends_that_disagree_start_anew() {
+fn diverged_ends_resync() {
     over_seeds(20, |seed| {
         let mut halls = [0, 1].map(|_| Hall::new(ServerConfig::default()));
         let mut dice = [0, 1].map(|_| Dice::new(seed));
@@ -190,13 +190,13 @@ fn ends_that_disagree_start_anew() {
                 hall.step(Tick(tick), dice).expect("in order");
             }
             if tick == 40 {
-                // The second server is the same in everything but this.
+                // The second server differs in nothing but this.
                 dice[1].below(2);
             }
             let [honest, other] = &mut halls;
             let messages = honest.server.encode(&|_| None);
             let others = other.server.encode(&|_| None);
-            // The second sends less once nobody answers it.
+            // The second server sends less once it gets no acknowledgements.
             let mut others = others.into_iter().collect::<BTreeMap<_, _>>();
             for (peer, mut message) in messages {
                 let client = &mut honest.clients[peer.0 as usize - 1];
@@ -213,6 +213,6 @@ fn ends_that_disagree_start_anew() {
             let agree = (0..3).all(|client| honest.agrees(client));
             assert!(agree || (41..=41 + 30).contains(&tick), "{tick}");
         }
-        assert!(refused >= 9, "nobody noticed: {refused}");
+        assert!(refused >= 9, "it was not noticed: {refused}");
     });
 }

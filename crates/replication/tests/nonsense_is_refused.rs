@@ -1,4 +1,4 @@
-//! Cases 20 and 32: whatever is asked or sent, there is an answer, and nothing is lost.
+//! Cases 20 and 32: every invalid call or message has a defined result, and nothing is lost.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn pass(server: &mut Server, clients: &mut [Client]) {
     }
 }
 
-/// Everybody still sees the unit, and what becomes of it.
+/// Asserts that all clients still see the unit and its changes.
 fn goes_on(mut server: Server, mut clients: Vec<Client>, unit: Ref<Unit>) {
     let tick = server.world().tick().expect("there was one");
     let mut step = server.step(Tick(tick.0 + 1)).expect("in order");
@@ -59,7 +59,7 @@ fn goes_on(mut server: Server, mut clients: Vec<Client>, unit: Ref<Unit>) {
     }
 }
 
-/// Fails if `WorldStep::find` takes any entity that has the number.
+/// Fails if `WorldStep::find` accepts any entity with the same index.
 #[test]
 fn servers_answer_anything() {
     let (mut server, clients, unit) = test_server(ServerConfig::default());
@@ -121,7 +121,7 @@ fn server_tick(server: &Server) -> u32 {
 }
 
 /// Bytes that are no message, or not of a client, or of one that lies. Fails if `Message::read` or
-/// `Encoder::acknowledge` takes anything.
+/// `Encoder::acknowledge` accepts anything.
 #[test]
 fn servers_take_any_bytes() {
     over_seeds(20, |seed| {
@@ -137,17 +137,17 @@ fn servers_take_any_bytes() {
                 Ok(FromClient::Event { about, .. }) => {
                     assert!(bytes[0] == 3 && length > 8, "{about:?}")
                 }
-                // Nobody can tell it from the truth: it names what was sent. Who is in charge of
-                // nothing may say what he likes about that.
+                // Cannot be told from the truth: it acknowledges what was sent. A report without
+                // authority is ignored.
                 Ok(FromClient::Applied) => assert!(bytes[0] == 0 || (bytes[0], length) == (2, 15)),
-                Ok(FromClient::AuditReport { .. }) => panic!("nobody asked"),
+                Ok(FromClient::AuditReport { .. }) => panic!("not requested"),
                 Err(PeerError::AuditNotRequested) => assert_eq!(bytes[0], 5),
                 Ok(FromClient::Greeted) => panic!("by what?"),
                 Err(PeerError::Malformed | PeerError::BadAcknowledgement(_)) => {}
                 Err(error) => panic!("{error}"),
             }
         }
-        // What was never sent was not applied.
+        // A packet that was never sent was not applied.
         let mut lie = vec![2, 0, 0, 255, 0, 0, 0];
         lie.extend([255; 8]);
         let refused = server.handle(PeerId(1), &lie);
@@ -157,8 +157,8 @@ fn servers_take_any_bytes() {
 }
 
 /// Bytes that are no message, or none of a server; none of them unfolds. Fails if `Client::handle`
-/// takes what is for a server, or if a packet of hostile bytes may make entities as it likes
-/// (`max_entities` and the allowance of `ReadLimits` not looked at).
+/// accepts messages for a server, or if a packet of hostile bytes may create any number of entities
+/// (`max_entities` and the allowance of `ReadLimits` ignored).
 #[test]
 fn clients_take_any_bytes() {
     over_seeds(20, |seed| {
@@ -175,7 +175,7 @@ fn clients_take_any_bytes() {
             }
             assert_eq!(client.handle(&[]), Err(ClientError::Malformed));
             assert_eq!(client.handle(&[1, 0, 0]), Err(ClientError::Malformed));
-            // Any event is one, also of a tick that never comes, about what never was.
+            // Any event is valid, even of a tick that never arrives, about an unknown entity.
             for number in 0..3000u32 {
                 let mut event = vec![1, 255, 255, 255, 255];
                 event.extend(number.to_le_bytes());
@@ -189,7 +189,7 @@ fn clients_take_any_bytes() {
                 "no more than 1024 wait: {heard}"
             );
         }
-        // They ask for everything anew, and get it.
+        // They request a resync and get it.
         for (peer, client) in (1..).zip(&clients) {
             let ack = client.acknowledgement().expect("something arrived");
             server.handle(PeerId(peer), &ack).expect("honest");
@@ -198,7 +198,7 @@ fn clients_take_any_bytes() {
     });
 }
 
-/// Questions about nothing. Fails if `Client::entry` does not compare lives.
+/// Queries about unknown entities. Fails if `ShownWorld::entry` does not compare generations.
 #[test]
 fn clients_answer_anything() {
     let (mut server, mut clients, unit) = test_server(ServerConfig::default());
@@ -224,7 +224,7 @@ fn clients_answer_anything() {
     pass(&mut server, &mut clients);
     let client = &clients[0];
     assert_eq!(client.get::<Unit>(entity), None);
-    // Nor when another has its number.
+    // Nor when another entity has its id.
     for tick in 3..9 {
         let mut step = server.step(Tick(tick)).expect("in order");
         if tick == 6 {
@@ -240,8 +240,8 @@ fn clients_answer_anything() {
     assert_eq!(client.send_event(Some(entity), b"?"), None);
 }
 
-/// Settings without sense, and schemas. Fails if `Visibility::and_table` shifts as far as it is told
-/// (`1 << table`).
+/// Absurd settings and invalid schemas. Fails if `Visibility::and_table` shifts without a limit (`1
+/// << table`).
 #[test]
 fn settings_may_make_no_sense() {
     let config = ServerConfig {
@@ -252,7 +252,7 @@ fn settings_may_make_no_sense() {
     };
     let (server, clients, unit) = test_server(config);
     goes_on(server, clients, unit);
-    // Nothing may wait, so nothing can be told, not even how to read what is shown.
+    // Nothing may wait, so nothing can be sent, not even the settings.
     let config = ServerConfig {
         max_event_bytes: 0,
         ..config

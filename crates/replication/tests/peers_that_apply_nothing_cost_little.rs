@@ -1,5 +1,5 @@
-//! Case 35: what a server holds and does for peers that never apply what they are sent. One test
-//! alone, because memory is counted for the whole process.
+//! Case 35: the memory and work of a server for peers that never apply what they are sent. A single
+//! test, because memory is counted for the whole process.
 
 mod common;
 
@@ -21,21 +21,21 @@ fn held() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// What a peer does with state.
+/// How a peer responds to state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Habit {
-    /// Applies it and says so.
+    /// Applies and acknowledges it.
     Honest,
-    /// Says nothing. A peer that acknowledges packets to the transport alone and one that has
-    /// vanished are the same here.
+    /// Sends nothing. A peer that acknowledges packets only in the transport and one that vanished
+    /// are the same here.
     Deaf,
-    /// Says that it cannot be decoded.
+    /// Requests a resync, because it cannot decode.
     Refusing,
     /// Applies a few packets, and nothing after that.
     Fickle,
 }
 
-/// A crowd of units of which most move, and peers that see all of them.
+/// Many units of which most move, and peers that see all of them.
 struct Field {
     server: Server,
     units: Vec<(Ref<Unit>, Unit)>,
@@ -66,7 +66,7 @@ impl Field {
                 all.push((entity, unit));
             }
         });
-        // What the world itself holds does not grow from here on.
+        // The world's own memory does not grow from here on.
         (0..130).for_each(|_| field.walk());
         field
     }
@@ -108,7 +108,7 @@ impl Field {
         peer
     }
 
-    /// A tick of the world, and what peers say to it.
+    /// A tick of the world, and the peers' responses.
     fn pass(&mut self) {
         self.walk();
         for (peer, mut message) in self.server.encode(&|_| Some(PACKET)) {
@@ -120,7 +120,7 @@ impl Field {
                 }
                 Habit::Deaf | Habit::Fickle => continue,
                 Habit::Refusing => {
-                    // The first byte says what kind of message it is.
+                    // The first byte is the type of the message.
                     message[1..].iter_mut().for_each(|byte| *byte ^= 0x55);
                     client.handle(&message).expect_err("nonsense");
                 }
@@ -136,7 +136,7 @@ impl Field {
         self.server.statistics(peer).expect("it is there")
     }
 
-    /// What the server held for a peer that is no more.
+    /// Bytes that the server frees when it removes a peer.
     fn part(&mut self, peer: PeerId) -> usize {
         let before = held();
         self.server.disconnect(peer);
@@ -149,15 +149,14 @@ const PACKET: usize = 1100;
 const SECOND: u32 = 30;
 
 /// Fails if `Pace::turn` is always `Full` (4 MB for a deaf peer of 300 units), if `Pace::note_sent`
-/// says of no logs that they are to be dropped, or if `Peer::acknowledge` takes it for progress that a
-/// peer asks for everything anew.
+/// never drops logs, or if `Peer::acknowledge` counts a request for a resync as progress.
 #[test]
-fn who_applies_nothing_costs_no_more_than_others() {
+fn a_peer_that_applies_nothing_costs_no_more_than_others() {
     over_seeds(20, |seed| compare(seed, 300));
     over_seeds(2, |seed| compare(seed, 3000));
 }
 
-/// An honest peer beside ghosts of all ages up to 20 seconds, when they would be closed.
+/// An honest peer beside unresponsive ones of all ages up to 20 seconds, when they would be closed.
 fn compare(seed: u64, units: usize) {
     let mut field = Field::new(seed, units);
     let honest = field.join(Habit::Honest);
@@ -176,8 +175,8 @@ fn compare(seed: u64, units: usize) {
         let it = field.statistics(ghost);
         let cost = field.part(ghost);
         let what = format!("{habit:?} for {age} ticks beside {units} units");
-        // Whoever joins a large world and stops a moment later holds up to 2.1 times what others do, for
-        // less than a second.
+        // A peer that joins a large world and stops a moment later costs up to 2.1 times what
+        // others do, for less than a second.
         if habit != Habit::Fickle || units < 3000 || age >= SECOND {
             assert!(cost <= 2 * own, "{what}: {cost} bytes, {own} for others");
         }

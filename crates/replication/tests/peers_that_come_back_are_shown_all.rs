@@ -1,5 +1,4 @@
-//! Cases 9 and 11: state is sent less and less to peers of which nothing is heard, and all of it once
-//! they are back.
+//! Cases 9 and 11: silent peers are sent less and less state, and all of it once they resume.
 
 mod common;
 
@@ -9,12 +8,12 @@ use prescient_replication::{Everything, PeerId};
 use prescient_sim::link::Conditions;
 use prescient_tests::seeds::over_seeds;
 
-/// Nothing passes.
+/// A link that loses everything.
 fn down() -> Conditions {
     good().with_loss(1_000_000)
 }
 
-/// Three clients of a battle, who have seen it for a while.
+/// Three clients that have played a battle for a while.
 fn play(seed: u64) -> (Battle, TestWorld) {
     let mut battle = Battle::new();
     let mut test_world = TestWorld::new(seed, 3, good(), Everything);
@@ -34,7 +33,8 @@ fn packets(test_world: &TestWorld) -> [u64; 3] {
     [1, 2, 3].map(packets)
 }
 
-/// Goes on until everybody shows all of the tick before the last, which is how long links take.
+/// Runs until all clients show the complete tick before the last, which is the latency of the
+/// links.
 fn recover(battle: &mut Battle, test_world: &mut TestWorld, max: u32) {
     for _ in 0..max {
         battle.step(test_world);
@@ -54,7 +54,7 @@ fn recover(battle: &mut Battle, test_world: &mut TestWorld, max: u32) {
     panic!("not within {max} ticks");
 }
 
-/// From now on everybody is shown every tick.
+/// Runs on and asserts that clients show only true states.
 fn go_on(battle: &mut Battle, test_world: &mut TestWorld) {
     for _ in 0..60 {
         battle.step(test_world);
@@ -63,9 +63,9 @@ fn go_on(battle: &mut Battle, test_world: &mut TestWorld) {
     }
 }
 
-/// A blackout of 30 seconds at 30 Hz: few packets are made for nobody, and whoever
-/// is heard of again is shown everything in a round trip and one more packet. Fails if
-/// `Pace::turn` is always `Full`, or if `Pace::resume` does nothing (a second).
+/// A blackout of 30 seconds at 30 Hz: few packets are encoded meanwhile, and a client that resumes
+/// shows everything after a round trip and one more packet. Fails if `Pace::turn` is always `Full`,
+/// or if `Pace::resume` does nothing (then it takes a second).
 #[test]
 fn a_blackout_ends_with_the_next_tick() {
     over_seeds(20, |seed| {
@@ -93,11 +93,11 @@ fn a_blackout_ends_with_the_next_tick() {
     });
 }
 
-/// The same where nobody says that a peer is back: a probe finds out within a second. Fails if
-/// `Pace::turn` clamps the pause to more than `probe_every`, or if `Encoder::settle` goes by the window
-/// alone (an acknowledgement of a packet whose log was dropped, `oldest` left out of `floor`).
+/// The same without a notice that a peer resumed: a probe finds out within a second. Fails if
+/// `Pace::turn` clamps the pause to more than `probe_every`, or if `Encoder::settle` checks only
+/// the window (an acknowledgement of a packet whose log was dropped, `oldest` left out of `floor`).
 #[test]
-fn a_probe_finds_out_who_is_back() {
+fn a_probe_finds_peers_that_resumed() {
     over_seeds(20, |seed| {
         let (mut battle, mut test_world) = play(seed);
         let now = test_world.now();

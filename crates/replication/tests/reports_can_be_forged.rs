@@ -1,5 +1,5 @@
-//! State with a correct check that no honest end writes, from a client to its server and the other
-//! way round. The check is no signature: whoever may send state can compute it.
+//! State with a correct checksum that no honest end writes, from a client to its server and in the
+//! other direction. The checksum is no signature: any sender of state can compute it.
 
 mod common;
 #[path = "../../codec/tests/common/forger.rs"]
@@ -20,9 +20,9 @@ use prescient_tests::seeds::over_seeds;
 const LIAR: PeerId = PeerId(1);
 const WITNESS: PeerId = PeerId(2);
 
-/// A client that is in charge of an entity reports it under one class and then another. Fails with
-/// more than one packet applied if `Decoder::read` does not call `classes_agree`; the sixth panics
-/// then, unless `Archive::record_of` compares the class.
+/// A client with authority over an entity reports it under one class and then another. Fails with
+/// more than one packet applied if `Decoder::read` does not call `classes_agree`; the sixth then
+/// panics, unless `Archive::record_of` compares the class.
 #[test]
 fn a_client_with_authority_does_not_end_its_server() {
     over_seeds(20, |seed| {
@@ -72,18 +72,18 @@ fn a_client_with_authority_does_not_end_its_server() {
             };
             step.set(unit, &next).expect("it is there");
         });
-        assert_eq!(test_server.witnessed().health, 9, "everybody goes on");
+        assert_eq!(test_server.witnessed().health, 9, "the game goes on");
     });
 }
 
-/// Ids of reported entities index a table at the server: one far id would make it large, and every
-/// later report would go through all of it. Fails if `Peer::report` allows `Config::max_entities` ids
-/// to a client that is in charge of one entity.
+/// Ids of reported table entities index a table at the server: one large id would make it large,
+/// and every later report would walk all of it. Fails if `Peer::report` allows
+/// `Config::max_entities` ids to a client with authority over one entity.
 #[test]
 fn a_client_with_little_authority_makes_no_large_table() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
-        // 64 for the entity, and 1024 that may be left of others.
+        // 64 for the entity, and 1024 of entities whose authority may just have ended.
         let limit = 1088;
         let far = limit + dice.below(8192 - u64::from(limit)) as u32;
         for (id, newest) in [(limit - 1, Some(1)), (limit, None), (far, None)] {
@@ -100,7 +100,7 @@ fn a_client_with_little_authority_makes_no_large_table() {
     });
 }
 
-/// Fails if `Server::handle_world_message` does not look at `MAX_REPORT_BYTES`.
+/// Fails if `Server::handle_world_message` ignores `MAX_REPORT_BYTES`.
 #[test]
 fn a_report_that_no_client_would_send_is_refused_unread() {
     let mut test_server = TestServer::new();
@@ -115,7 +115,7 @@ fn a_report_that_no_client_would_send_is_refused_unread() {
     assert!(matches!(taken, Err(PeerError::Malformed)), "{taken:?}");
 }
 
-/// A first packet in which an entity has this number.
+/// A first packet in which an entity has this id.
 fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
     let mut archive = Archive::new(schema.clone(), HISTORY);
     let mut encoder = Encoder::new(schema.clone(), Config::default());
@@ -127,7 +127,7 @@ fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
     for slot in (0..=id).map(Slot) {
         encoder.show(slot, &archive);
     }
-    // Nobody was told of the others.
+    // The others are not sent.
     for slot in (0..id).map(Slot) {
         encoder.hide(slot);
     }
@@ -135,7 +135,7 @@ fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
     encoder.encode(&archive, None).expect("a new tick").bytes
 }
 
-/// The same as the first, from a hostile server. Fails like the above, but in the client.
+/// Like the first test, from a hostile server. Fails for the same reasons, but in the client.
 #[test]
 fn a_server_does_not_end_its_clients() {
     over_seeds(20, |seed| {
@@ -164,7 +164,7 @@ fn a_server_does_not_end_its_clients() {
     });
 }
 
-/// A server, a client that lies to it, and one that sees what becomes of it.
+/// A server, a client that lies to it, and one that observes the result.
 struct TestServer {
     server: Server,
     liar: Client,
@@ -190,7 +190,7 @@ impl TestServer {
         }
     }
 
-    /// A unit that a client is in charge of, and knows it.
+    /// A unit over which a client has authority, as the client knows.
     fn own(&mut self, peer: PeerId) -> Ref<Unit> {
         let mut own = None;
         self.tick(|step| {
@@ -243,7 +243,7 @@ fn report(packet: &[u8]) -> Vec<u8> {
     [&[0], packet].concat()
 }
 
-/// The schema by which clients report, made from the world's as WIRE.md says.
+/// The schema of reports, made from the world's as WIRE.md specifies.
 fn reported(world: &Schema) -> Schema {
     let number = FieldKind::Int {
         bits: 33,

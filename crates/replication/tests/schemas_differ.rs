@@ -1,4 +1,5 @@
-//! Case 19: two ends whose schemas differ. Neither shows anything wrong, and both say where.
+//! Case 19: two ends whose schemas differ. Neither shows anything wrong, and both name the
+//! differences.
 
 use prescient_replication::{
     Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Server,
@@ -29,7 +30,7 @@ mod new {
         pub fuel: u8,
     }
 
-    /// Like the old one in another order, with a field that the old one can do without.
+    /// Like the old one in another order, with a field that the old one may lack.
     #[derive(State, Clone, Debug, PartialEq)]
     #[state(rename = "car")]
     pub struct Longer {
@@ -43,7 +44,7 @@ mod new {
 
 const PEER: PeerId = PeerId(1);
 
-/// What both ends say until neither has anything more to say.
+/// Exchanges messages until neither end has any left.
 fn talk(server: &mut Server, client: &mut Client) -> (Option<PeerError>, Option<ClientError>) {
     let (mut at_server, mut at_client) = (None, None);
     loop {
@@ -79,7 +80,7 @@ fn ends(
     Ok((server, Client::new(client.0, config)?))
 }
 
-/// Fails if a peer that has not said the right fingerprint is shown the world, or if the client does
+/// Fails if a peer that has not sent the right fingerprint is sent the world, or if the client does
 /// not send its own schema back.
 #[test]
 fn both_ends_name_the_field() -> Result<(), Box<dyn std::error::Error>> {
@@ -146,7 +147,7 @@ fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Fails if a client may claim one schema after the other.
+/// Fails if a client may claim one schema after another.
 #[test]
 fn a_peer_that_keeps_guessing_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     let schema = Schema::of::<old::Car>()?;

@@ -1,4 +1,5 @@
-//! The server alone decides how state is coded: clients are told, or say why they cannot.
+//! The server alone decides how state is coded: clients adopt its settings, or report why they
+//! cannot.
 
 mod common;
 
@@ -51,7 +52,7 @@ fn unit(tick: u32) -> Unit {
     }
 }
 
-/// A tick, of which everything arrives.
+/// Exchanges a tick without loss.
 fn exchange(server: &mut Server, client: &mut Client) {
     greet(server, PEER, client);
     for (_, message) in server.encode(&|_| None) {
@@ -79,9 +80,9 @@ fn spawn(server: &mut Server) -> Ref<Unit> {
     spawned
 }
 
-/// Whatever the server's settings are, a client that knows nothing of them shows what is true, and
-/// is understood when it is in charge. Fails if `Client::begin` keeps its own settings, or makes no
-/// new `AuthorityReporter`, or if `Peer::known` waits for a confirmation that never comes.
+/// Whatever the server's settings are, a client without any shows the true state, and its reports
+/// arrive if it has authority. Fails if `Client::begin` keeps its own settings, or makes no new
+/// `AuthorityReporter`, or if `Peer::known` waits for a confirmation that never comes.
 #[test]
 fn clients_do_as_the_server_does() {
     for codec in configs() {
@@ -102,19 +103,22 @@ fn clients_do_as_the_server_does() {
             while client.poll_change().is_some() {}
             let entity = client.entities().next().expect("it is shown");
             if client.has_authority(entity) {
-                client.set(entity, &unit(tick)).expect("in charge");
+                client.set(entity, &unit(tick)).expect("it has authority");
             }
             server.step(Tick(tick)).expect("in order").finish();
         }
         let archive = server.world().archive();
         let slot = archive.entity(spawned.entity_ref()).expect("there");
         let health = archive.latest(slot).expect("there")[2];
-        assert!(health > 70, "{codec:?}: nothing is heard of it: {health}");
+        assert!(
+            health > 70,
+            "{codec:?}: its reports do not arrive: {health}"
+        );
     }
 }
 
-/// Worlds may be coded in different ways. Fails if `Client::handle_world_message` does not take over what it is
-/// told with `Entered`.
+/// Worlds may have different settings. Fails if `Client::handle_world_message` does not adopt those
+/// of `Entered`.
 #[test]
 fn every_world_has_its_own() {
     for codec in configs() {
@@ -136,9 +140,9 @@ fn every_world_has_its_own() {
     }
 }
 
-/// Fails if `Client::handle_world_message` reads state before it is welcome.
+/// Fails if `Client::handle_world_message` reads state before the welcome.
 #[test]
-fn what_comes_before_the_welcome_waits() {
+fn state_before_the_welcome_is_skipped() {
     let (mut server, mut client) = (server(Config::default()), client());
     let hello = client.poll_message().expect("its hello");
     server.handle(PEER, &hello).expect("honest");
@@ -154,11 +158,11 @@ fn what_comes_before_the_welcome_waits() {
     assert_eq!(client.entities().count(), 1);
 }
 
-/// Over a stream nothing gets lost, so nothing may be said too early, in whatever order a program
-/// polls. Fails if `Peer::encode` does not wait for what introduces it, or `Peer::poll_message` takes
-/// the entrance to another world for it.
+/// A stream loses nothing, so nothing may be sent too early, in whatever order a program polls.
+/// Fails if `Peer::encode` does not wait for the settings to be sent, or `Peer::poll_message` takes
+/// the `Entered` of another world for them.
 #[test]
-fn nothing_is_said_before_the_welcome_or_the_entrance() {
+fn no_state_is_sent_before_the_welcome_or_the_entrance() {
     let codec = Config {
         policy: Policy::Immediate,
         ..Config::default()
@@ -184,7 +188,7 @@ fn nothing_is_said_before_the_welcome_or_the_entrance() {
         assert_eq!(client.get(entity), Some(unit(9)));
     };
     pass(&mut first, &mut client, here);
-    // It only passes through a world that it is never shown.
+    // It passes through a world that it is never shown.
     let mut between = server(codec);
     let transfer = first.transfer_out(PEER).expect("it was here");
     between.transfer_in(PEER, transfer);
@@ -196,7 +200,7 @@ fn nothing_is_said_before_the_welcome_or_the_entrance() {
     pass(&mut second, &mut client, there);
 }
 
-/// Fails if `settings::adopt` takes any limit.
+/// Fails if `settings::adopt` accepts any limit.
 #[test]
 fn what_cannot_be_taken_over_is_named() {
     let codec = Config {
@@ -225,7 +229,7 @@ fn what_cannot_be_taken_over_is_named() {
     assert!(!client.is_welcome());
 }
 
-/// Fails if a second welcome starts everything anew, or if a schema may come after the first.
+/// Fails if a second welcome restarts the client, or if a schema is accepted after the welcome.
 #[test]
 fn a_client_is_welcome_once() {
     let (mut server, mut client) = (server(Config::default()), client());

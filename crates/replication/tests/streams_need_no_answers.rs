@@ -1,4 +1,4 @@
-//! Over a stream nothing gets lost, and nobody has to acknowledge anything.
+//! Over a stream nothing is lost, and no acknowledgements are needed.
 
 mod common;
 
@@ -8,8 +8,7 @@ use prescient_replication::{
     About, Change, Client, Config, Everything, PeerId, Server, ServerConfig, Tick, WorldError,
 };
 
-/// Fails if events about an entity wait for an acknowledgement (no `send_known` in
-/// `Peer::encode`).
+/// Fails if events about an entity wait for an acknowledgement (no `send_known` in `Peer::encode`).
 #[test]
 fn events_about_entities_arrive() -> Result<(), WorldError> {
     let codec = Config {

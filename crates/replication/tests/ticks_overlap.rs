@@ -1,4 +1,4 @@
-//! A server that writes packets while its next tick happens.
+//! A server that encodes packets while its next tick runs.
 
 mod common;
 
@@ -59,8 +59,8 @@ fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut WorldStep<'_>) {
     }
 }
 
-/// Fails if `encode_during` lets peers read what the next tick makes of the world (the snapshot taken
-/// after `happen`).
+/// Fails if `encode_during` encodes the world as the next tick changes it (the snapshot taken after
+/// `happen`).
 #[test]
 fn packets_are_the_same_as_without() -> Result<(), WorldError> {
     let (mut apart, mut overlapped) = (Play::new(), Play::new());

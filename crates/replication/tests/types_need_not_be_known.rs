@@ -1,4 +1,5 @@
-//! A program whose schema is only known when it runs says and reads the same things by name and row.
+//! A program whose schema is known only at run time writes and reads the same values by name and
+//! row.
 
 mod common;
 
@@ -15,7 +16,7 @@ fn rows(unit: &Unit) -> [Parcel; 2] {
     ["public", "private"].map(|table| unit.to_parcel(table))
 }
 
-/// Steps the world, passes one packet on and returns what is shown.
+/// Encodes, delivers one packet and returns the visible entities.
 fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::EntityHandle> {
     for (peer, message) in server.encode(&|_| None) {
         client.handle(&message).expect("honest");
@@ -37,8 +38,8 @@ fn test_server(schema: Schema) -> (Server, Client) {
     (server, client)
 }
 
-/// What is said by rows is read by type and the other way round. Fails if `stored_row` does not say
-/// whose the row of a further table is, or if `Client::row` leaves that on it.
+/// Values written by row are read by type and the other way round. Fails if `stored_row` does not
+/// add the reference to a further table's row, or if `Client::row` does not remove it.
 #[test]
 fn rows_and_types_are_the_same_thing() {
     let (mut server, mut client) = test_server(schema());
@@ -83,8 +84,8 @@ fn rows_and_types_are_the_same_thing() {
     assert_eq!(client.tick_of(shown, 0), None);
 }
 
-/// What is wrong is refused, and what was right stays. Fails if `set_rows` writes the first table
-/// before it has looked at the others, or if `spawn_rows` does not take the first back.
+/// Invalid values are refused, and valid ones stay. Fails if `set_rows` writes the first table
+/// before it has checked the others, or if `spawn_rows` does not despawn the first again.
 #[test]
 fn nonsense_is_refused_and_changes_nothing() {
     let (mut server, mut client) = test_server(schema());
@@ -151,7 +152,7 @@ fn nonsense_is_refused_and_changes_nothing() {
     assert_eq!(shown.len(), 1);
 }
 
-/// Contents travel with their rows. Fails if `Client::content` looks anywhere else.
+/// Contents are sent with their rows. Fails if `Client::content` uses another store.
 #[test]
 fn containers_have_their_contents() {
     let text = Field::new("name", FieldKind::Text { max_len: 20 });

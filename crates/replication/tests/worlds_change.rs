@@ -1,4 +1,4 @@
-//! Clients that go from one world to another: nothing of the old one is left or comes late.
+//! Clients move from one world to another: nothing of the old one is left or arrives late.
 
 mod common;
 
@@ -7,8 +7,9 @@ use prescient_replication::{About, Change, Everything, PeerId, Server, ServerCon
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
-/// Fails if messages of the last world are taken for ones of the present (`WorldGeneration::near` returns
-/// `self`), if `ShownWorld::restart` keeps what was shown, or if `transfer_out` drops what was still to be said.
+/// Fails if messages of the last world are taken for ones of the current (`WorldGeneration::near`
+/// returns `self`), if `ShownWorld::restart` keeps shown entities, or if `transfer_out` drops
+/// waiting messages.
 #[test]
 fn a_client_is_in_one_world_at_a_time() {
     over_seeds(20, |seed| {
@@ -16,7 +17,7 @@ fn a_client_is_in_one_world_at_a_time() {
         let other = Server::new(common::schema(), ServerConfig::default(), Everything);
         let mut other = other.expect("a sound schema");
         let mut told = [0; 3];
-        // What was left behind in each of the two.
+        // The entities left behind in each of the two worlds.
         let mut left: [Vec<Ref<Unit>>; 2] = Default::default();
         for round in 0..6 {
             let health = round as u8 + 1;
@@ -56,7 +57,8 @@ fn a_client_is_in_one_world_at_a_time() {
                 }
                 test_world.exchange();
                 for test_client in &test_world.clients {
-                    // An empty world is shown, or one of this round or of an earlier one, whole.
+                    // A client shows an empty world, or the complete one of this round or an
+                    // earlier one.
                     let healths: Vec<u8> = test_client
                         .entities
                         .values()
@@ -66,7 +68,7 @@ fn a_client_is_in_one_world_at_a_time() {
                 }
             }
             left[round % 2] = units;
-            // Everybody leaves for the other world.
+            // All clients move to the other world.
             for (told, test_client) in told.iter_mut().zip(&test_world.clients) {
                 test_world
                     .server
@@ -100,7 +102,7 @@ fn a_client_is_in_one_world_at_a_time() {
                     .filter(|heard| heard.about == About::Nothing);
                 plain.count()
             };
-            assert_eq!(heard(test_client), told, "each is heard once");
+            assert_eq!(heard(test_client), told, "each arrives once");
             assert_eq!(test_client.client.entities().count(), 10);
             let strays = test_client.events.iter().filter_map(|heard| {
                 let unit = heard.unit.as_ref()?;
@@ -111,9 +113,9 @@ fn a_client_is_in_one_world_at_a_time() {
     });
 }
 
-/// Fails if `Client::enter` does not say so.
+/// Fails if `Client::enter` does not report it.
 #[test]
-fn a_client_hears_that_it_is_elsewhere() {
+fn a_client_reports_that_it_entered_another_world() {
     let mut test_world = TestWorld::new(1, 1, common::good(), Everything);
     let other = Server::new(common::schema(), ServerConfig::default(), Everything);
     let mut other = other.expect("a sound schema");

@@ -1,4 +1,4 @@
-//! What a server can say of its clients: what they cost, and how well it goes.
+//! The statistics and ledger that a server keeps per client.
 
 use prescient_net::SocketStatistics;
 use prescient_replication::{PeerError, PeerId};
@@ -7,13 +7,12 @@ use crate::server::Server;
 use crate::statistics::{Expense, PeerReport};
 
 impl Server {
-    /// What its socket did.
+    /// Packets and bytes that passed the socket.
     pub fn socket_statistics(&self) -> SocketStatistics {
         self.carrier.socket_statistics()
     }
 
-    /// What happened between the server and a peer: round trips, losses and rates, and what it is
-    /// shown.
+    /// A peer's round trip, loss and rates, and how much state it is sent.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
         let world_server = self.worlds.world_of(peer);
         let state = world_server.statistics(peer)?;
@@ -23,14 +22,14 @@ impl Server {
         Some(PeerReport::new(link, state, tick, backlog))
     }
 
-    /// Keeps an account of what bytes for a peer are spent on from now on, or no longer. It makes
+    /// Starts or stops recording what a peer's bytes are spent on. Recording makes
     /// [`send`](Self::send) slower.
     pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).keep_ledger(peer, keep)
     }
 
-    /// What is using my bytes? Everything that was sent to a peer since its account is
-    /// [kept](Self::keep_ledger), the dearest first; nothing if it is not.
+    /// What a peer's bytes were spent on since its [ledger](Self::keep_ledger) was started, the
+    /// most expensive first; empty without a ledger.
     pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
         let world_server = self.worlds.world_of(peer);
         let schema = world_server.world().archive().schema();

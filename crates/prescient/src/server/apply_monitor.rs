@@ -1,10 +1,10 @@
-//! Which clients are there and apply nothing.
+//! Detects clients that receive state but never apply any.
 //!
-//! A client that is sent state and heard of, but applies none of it, is broken or means harm; after
-//! a while it is closed. Only time counts in which it could have done otherwise: while state was
-//! sent to it, and while the transport did not call it silent. A client behind a link that is down,
-//! or in a process that is stopped, is silent, which has a limit of its own
-//! ([`LinkConfig::timeout`](crate::LinkConfig::timeout)); a server that was stopped has sent nothing.
+//! A client that is sent state and is responsive, but applies none of it, is broken or hostile;
+//! after a while its connection is closed. Time counts only while state was sent and the transport
+//! did not report the client silent. A client behind a link that is down, or in a stopped process,
+//! is silent, which has a limit of its own ([`LinkConfig::timeout`](crate::LinkConfig::timeout)); a
+//! stopped server has sent nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use prescient_replication::PeerId;
 use prescient_transport::Time;
 
-/// How long each peer has been heard of without applying anything.
+/// Per peer: for how long it has been responsive without applying anything.
 #[derive(Debug, Default)]
 pub(super) struct ApplyMonitor {
     peers: BTreeMap<PeerId, Wait>,
@@ -21,22 +21,22 @@ pub(super) struct ApplyMonitor {
 
 #[derive(Clone, Debug)]
 struct Wait {
-    /// Packets that wait to be applied, and when another one was last sent.
+    /// Packets sent since the last applied one, and when the newest was sent.
     unapplied: Range<u64>,
     at: Time,
-    /// The time that counts.
+    /// The accumulated time.
     span: Duration,
     silent: bool,
 }
 
 impl ApplyMonitor {
-    /// The transport hears nothing of a peer, or does again.
+    /// The transport reports a peer silent, or responsive again.
     pub fn note_silent(&mut self, peer: PeerId, silent: bool, now: Time) {
         self.wait(peer, now).silent = silent;
     }
 
-    /// A peer was sent these packets since it applied something; says for how long it has been heard
-    /// of meanwhile.
+    /// Notes the packets that a peer was sent since it last applied one; returns for how long it
+    /// has been responsive meanwhile.
     pub fn note_unapplied(&mut self, peer: PeerId, unapplied: Range<u64>, now: Time) -> Duration {
         let wait = self.wait(peer, now);
         if unapplied.is_empty() || unapplied.start != wait.unapplied.start {
@@ -55,7 +55,8 @@ impl ApplyMonitor {
         wait.span
     }
 
-    /// A peer has not even said by which schema it reads, which every tick waits for.
+    /// Notes that a peer has not sent its schema fingerprint yet; every tick counts as an unapplied
+    /// packet.
     pub fn note_unready(&mut self, peer: PeerId, now: Time) -> Duration {
         let asked = self.wait(peer, now).unapplied.end + 1;
         self.note_unapplied(peer, 0..asked, now)
@@ -75,8 +76,8 @@ impl ApplyMonitor {
     }
 }
 
-/// Between two packets no more than this counts: a server that sends nothing for longer was stopped,
-/// or its world was.
+/// The time between two packets counts up to this: a server that sends nothing for longer was
+/// stopped, or its world was paused.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -85,7 +86,7 @@ mod tests {
 
     const PEER: PeerId = PeerId(7);
 
-    /// A peer that is sent packets at 30 Hz, and looked at after each.
+    /// A peer that is sent packets at 30 Hz and checked after each.
     #[derive(Default)]
     struct Watch {
         apply_monitor: ApplyMonitor,
@@ -94,7 +95,7 @@ mod tests {
     }
 
     impl Watch {
-        /// Sends a packet every tick and says how long nothing was applied in the end.
+        /// Sends a packet every tick; returns for how long nothing was applied at the end.
         fn send(&mut self, seconds: u64) -> Duration {
             let ticks = (0..30 * seconds).map(|_| {
                 self.unapplied.end += 1;
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// Fails if the time between packets is not added up, or if what was applied does not end it (by
-    /// how many packets wait, and not by which).
+    /// Fails if the time between packets is not accumulated, or if an applied packet does not reset
+    /// it (by comparing the number of unapplied packets instead of the first).
     #[test]
     fn time_counts_while_packets_are_sent_and_none_is_applied() {
         let mut watch = Watch::default();
@@ -131,9 +132,9 @@ mod tests {
         }
     }
 
-    /// Fails if `silent` is not looked at, or stays when the peer is back.
+    /// Fails if `silent` is ignored, or stays set when the peer resumes.
     #[test]
-    fn time_does_not_count_while_nothing_is_heard() {
+    fn time_does_not_count_while_a_peer_is_silent() {
         let mut watch = Watch::default();
         watch.send(3);
         watch.apply_monitor.note_silent(PEER, true, watch.now);
@@ -144,8 +145,8 @@ mod tests {
         assert!((20..=21).contains(&span.as_secs()), "{span:?}");
     }
 
-    /// A server that was stopped for a minute, and one whose world was. Fails if
-    /// [`MAX_PAUSE`] is not looked at.
+    /// Covers a server that was stopped for a minute and one whose world was paused. Fails if
+    /// [`MAX_PAUSE`] is ignored.
     #[test]
     fn time_does_not_count_while_nothing_is_sent() {
         let mut watch = Watch::default();

@@ -1,66 +1,66 @@
-//! What a server has to say.
+//! The events that a server reports.
 
 use prescient_replication::{About, Divergence, PeerId};
 use prescient_schema::{Difference, EntityRef};
 use prescient_transport::{ClientId, CloseReason, Input};
 
-/// What happened at a server.
+/// An event that [`Server::poll`](crate::Server::poll) returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// Somebody joined, and is shown the world from the next [`send`](crate::Server::send) on.
+    /// A client joined. It is sent the world from the next [`send`](crate::Server::send) on.
     Joined {
-        /// What to call it.
+        /// Its id at this server.
         peer: PeerId,
-        /// Who it is to the backend.
+        /// Its account id, from its token.
         client: ClientId,
-        /// What the backend put into the token.
+        /// The data that the backend put into its token.
         data: Vec<u8>,
     },
-    /// Somebody was turned away because its schema is another, in what this names; *here* is the
-    /// server.
+    /// A client was refused because its schema differs. In each [`Difference`], `here` is the
+    /// server's side.
     OtherSchema {
-        /// Who it is to the backend.
+        /// Its account id, from its token.
         client: ClientId,
-        /// What differs.
+        /// The differences.
         differences: Vec<Difference>,
     },
-    /// A client said something.
+    /// A client sent an event.
     Event {
-        /// Who.
+        /// The sender.
         peer: PeerId,
-        /// About which of the entities that it is shown.
+        /// The entity that it is about, if any.
         about: About<EntityRef>,
-        /// What.
+        /// The sender's bytes.
         payload: Vec<u8>,
     },
-    /// A part of what a client shows was compared with the world, as
-    /// [requested](crate::Server::audit).
+    /// A part of a state audit ([`Server::audit`](crate::Server::audit)): a client's state was
+    /// compared with the server's.
     AuditReport {
-        /// Who.
+        /// The audited client.
         peer: PeerId,
-        /// What was not true; empty if all is well.
+        /// The differences found; empty if the states agree.
         differences: Vec<Divergence>,
-        /// Whether that was all.
+        /// Whether this is the last part.
         last: bool,
     },
-    /// A player did something, in one tick of his own. Each comes once and in order; of those that
-    /// were long under way several may have become one, in which everything is pressed that was.
+    /// A player's input of one tick of the client. Inputs arrive once and in order; late ones may
+    /// be merged into one, whose `pressed` is the union of theirs.
     Input {
-        /// Who.
+        /// The sender.
         peer: PeerId,
-        /// What.
+        /// The input.
         input: Input,
     },
-    /// Nothing was heard of a client for a while; it may come back.
+    /// A client has been silent for a while; it may resume.
     Silent(PeerId),
-    /// It came back.
+    /// A silent client is responsive again.
     Resumed(PeerId),
-    /// Somebody left.
+    /// A client's connection ended.
     Left {
-        /// Who.
+        /// The client.
         peer: PeerId,
-        /// Why.
+        /// Why it ended.
         reason: CloseReason,
     },
 }

@@ -1,4 +1,4 @@
-//! What a server does unless it is told otherwise.
+//! The options of a server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 use prescient_replication::ServerConfig;
 use prescient_transport::{Limits, LinkConfig};
 
-/// What a server does by default.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Bytes of state in a packet at most. One that has to be cut into parts is lost with any of
-    /// them.
+    /// Maximum bytes of state per packet. A packet that must be fragmented is lost if any fragment
+    /// is.
     pub packet: usize,
-    /// Where clients reach the server, as their tokens name it; a token that names none of these is
-    /// refused. Empty for where it is [bound](crate::Server::bind), which does for an address of this
-    /// machine and not for `0.0.0.0` or behind a router.
+    /// The addresses at which clients reach the server, as their tokens name them; a token that
+    /// names none of these is refused. If empty, the [bound](crate::Server::bind) address, which
+    /// suits a concrete local address but not `0.0.0.0` or a host behind a router.
     pub public: Vec<SocketAddr>,
-    /// Bytes of events that may wait for one client. One for which there are more takes nothing in,
-    /// and is thrown out as [`Stalled`](crate::CloseReason::Stalled).
+    /// Maximum bytes of events that may wait for one client. A client with more is closed as
+    /// [`Stalled`](crate::CloseReason::Stalled).
     pub backlog: usize,
-    /// How long a client may be sent state and be heard of without applying any of it; then it is
-    /// closed as [`NotApplying`](crate::CloseReason::NotApplying). Time in which nothing is heard of
-    /// it does not count: that has a limit of its own
+    /// How long a responsive client may be sent state without applying any; then it is closed as
+    /// [`NotApplying`](crate::CloseReason::NotApplying). Time in which the client is silent does
+    /// not count: that has a limit of its own
     /// ([`LinkConfig::timeout`](crate::LinkConfig::timeout)).
     pub apply_timeout: Duration,
-    /// How state is coded and looked at.
+    /// Settings of the replication: coding, relevance, schema tolerance and limits.
     pub replication: ServerConfig,
-    /// How many may come.
+    /// How many connections and handshakes are accepted.
     pub limits: Limits,
     /// The server's side of every connection.
     pub link: LinkConfig,

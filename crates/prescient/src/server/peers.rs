@@ -1,4 +1,4 @@
-//! What a program sets, requests and reads per peer, in whichever world the peer is.
+//! Methods per peer, whatever world the peer is in.
 
 use prescient_replication::{PeerError, PeerId, Position, WorldError};
 use prescient_schema::EntityRef;
@@ -14,23 +14,23 @@ impl Server {
     }
 
     /// Sets a fixed view position, which a [`Relevance`](crate::Relevance) policy gets as
-    /// [`Observer::view_position`](crate::Observer::view_position). Replaces [`follow`](Self::follow).
-    /// A policy with a [`reach`](crate::Relevance::reach) is asked again within
-    /// [`relevance_interval`](crate::ServerConfig::relevance_interval) ticks.
+    /// [`Observer::view_position`](crate::Observer::view_position). Replaces
+    /// [`follow`](Self::follow). A policy with a [`reach`](crate::Relevance::reach) is queried
+    /// again within [`relevance_interval`](crate::ServerConfig::relevance_interval) ticks.
     pub fn set_view_position(&mut self, peer: PeerId, position: Position) -> Result<(), PeerError> {
         let world_server = self.worlds.world_of_mut(peer);
         world_server.set_view_position(peer, position)
     }
 
-    /// Makes an entity's position the view position of a peer, from tick to tick. The entity must be in
-    /// the peer's world; without it, or without a position of it, the peer has no view position.
-    /// Replaces [`set_view_position`](Self::set_view_position).
+    /// Makes a peer's view position follow an entity. The entity must be in the peer's world; if it
+    /// is gone or has no position, the peer has no view position. Replaces
+    /// [`set_view_position`](Self::set_view_position).
     pub fn follow(&mut self, peer: PeerId, entity: EntityRef) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).follow(peer, entity)
     }
 
-    /// Sets the team of a peer; 0 for none. If it changes, the policy is asked about every entity of
-    /// the peer's world again, for all peers there.
+    /// Sets the team of a peer; 0 for none. If it changes, the policy is queried again about every
+    /// entity of the peer's world, for all peers there.
     pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).set_team(peer, team)
     }
@@ -41,16 +41,16 @@ impl Server {
         self.worlds.world_of(peer).sees(peer, entity)
     }
 
-    /// Asks the relevance policies of all worlds about every entity again, for all peers, at the next
-    /// [`send`](Self::send). Needed only if a policy depends on something other than teams, owners and
-    /// positions.
+    /// Queries the relevance policies of all worlds again about every entity, for all peers, at the
+    /// next [`send`](Self::send). Needed only if a policy depends on something other than teams,
+    /// owners and positions.
     pub fn reevaluate_relevance(&mut self) {
         let world_servers = self.worlds.iter_mut();
         world_servers.for_each(prescient_replication::Server::reevaluate_relevance);
     }
 
     /// Sends an event about an entity to one peer, if the entity is visible to it.
-    /// [`send_entity_event`](Self::send_entity_event) sends to all that see the entity.
+    /// [`send_entity_event`](Self::send_entity_event) sends to all peers that see the entity.
     pub fn send_entity_event_to(
         &mut self,
         peer: PeerId,
@@ -61,22 +61,22 @@ impl Server {
         world_server.send_entity_event_to(peer, entity, payload)
     }
 
-    /// The keys that a player holds down, a bit each, as of the last input that arrived.
+    /// The keys that a player holds down, one bit per key, as of the last input that arrived.
     pub fn keys(&self, peer: PeerId) -> u64 {
         self.worlds.world_of(peer).keys(peer).unwrap_or(0)
     }
 
-    /// Requests a state audit: the client reports all that it shows, and each part is compared with
-    /// the world and polled as [`AuditReport`](crate::ServerEvent::AuditReport). The reports take about
-    /// as many bytes as everything visible. A client that is asked again before it has answered
-    /// answers once.
+    /// Requests a state audit: the client reports its state, and each part is compared with the
+    /// server's and polled as [`AuditReport`](crate::ServerEvent::AuditReport). The reports are
+    /// about as large as all visible state. A request while another is being answered is not
+    /// answered separately.
     pub fn audit(&mut self, peer: PeerId) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).audit(peer)
     }
 
-    /// Starts a new epoch with a peer: drops the models that both ends learned and sends every visible
-    /// entity again. The client keeps what it shows. A client that cannot decode any more requests
-    /// this by itself.
+    /// Starts a new epoch with a peer: discards the models that both ends learned and sends every
+    /// visible entity again; the client keeps its entities. A client that cannot decode any more
+    /// requests this by itself.
     pub fn resync(&mut self, peer: PeerId) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).resync(peer)
     }

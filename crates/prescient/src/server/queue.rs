@@ -1,8 +1,7 @@
-//! Events that wait to be polled, with a bound on those of one client.
+//! Events that wait to be polled, bounded per client.
 //!
-//! Nothing that arrives makes [`wait`](crate::Server::wait) return early, and nobody fills the
-//! memory while it lasts: whoever has as many events waiting as it may is paused, and goes on when
-//! all of them were polled.
+//! [`wait`](crate::Server::wait) never returns early, so clients could fill the memory meanwhile. A
+//! client that reaches its bound is paused and continues when all events were polled.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +13,7 @@ use crate::server::ServerEvent;
 #[derive(Default)]
 pub(super) struct EventQueue {
     waiting: VecDeque<ServerEvent>,
-    /// What each client has added since it was last empty.
+    /// What each client has added since the queue was last empty.
     shares: BTreeMap<PeerId, Share>,
     paused: BTreeSet<PeerId>,
 }
@@ -26,13 +25,13 @@ struct Share {
 }
 
 impl EventQueue {
-    /// Adds something that no client can cause at will.
+    /// Adds an event that clients cannot cause at will.
     pub fn push(&mut self, event: ServerEvent) {
         self.waiting.push_back(event);
     }
 
-    /// Adds something that a client said, which takes that many bytes besides; `true` if the client is
-    /// to be paused now.
+    /// Adds an event caused by a client, with `bytes` of content; returns `true` if the client must
+    /// be paused now.
     pub fn push_from_client(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) -> bool {
         self.waiting.push_back(event);
         let share = self.shares.entry(peer).or_default();
@@ -46,17 +45,17 @@ impl EventQueue {
         self.waiting.pop_front()
     }
 
-    /// Everybody who was paused, once all events were polled.
+    /// Returns the paused clients and resets the counts; to be called when all events were polled.
     pub fn take_paused(&mut self) -> BTreeSet<PeerId> {
         self.shares.clear();
         std::mem::take(&mut self.paused)
     }
 }
 
-/// Events of one client that may wait, and their bytes; a packet that arrives then is the last.
+/// Bounds on one client's waiting events. The packet that reaches a bound is the last one handled.
 const MAX_EVENTS: usize = 1024;
 const MAX_BYTES: usize = 256 << 10;
-/// From here on every client is paused after its next packet.
+/// With this many events in all, every client is paused after its next packet.
 const MAX_ALL_EVENTS: usize = 1 << 16;
 
 #[cfg(test)]
@@ -68,10 +67,10 @@ mod tests {
         queue.push_from_client(peer, bytes, ServerEvent::Silent(peer))
     }
 
-    /// Fails if a client is not paused by the count, by the bytes, or by what all others have
-    /// waiting; or if one is told so twice.
+    /// Fails if a client is not paused by its count, by its bytes, or by the total of all clients;
+    /// or if it is reported twice.
     #[test]
-    fn whoever_has_enough_waiting_is_paused_once() {
+    fn a_client_at_its_bound_is_paused_once() {
         let mut queue = EventQueue::default();
         let paused: Vec<_> = (1..3000).filter(|_| push(&mut queue, 1, 0)).collect();
         assert_eq!(paused, [MAX_EVENTS]);

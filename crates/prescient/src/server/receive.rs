@@ -1,4 +1,4 @@
-//! What a server makes of what arrives.
+//! How a server handles what arrives.
 
 use prescient_replication::{FromClient, PeerError, PeerId};
 use prescient_transport::{ClientId, CloseReason, Input, Received};
@@ -34,7 +34,7 @@ impl Server {
             Net::Resumed { connection } => {
                 let (peer, now) = (PeerId(connection.0), self.carrier.now());
                 self.apply_monitor.note_silent(peer, false, now);
-                // Who is not there is about to be forgotten.
+                // A peer that is unknown here is about to be removed.
                 let _ = self.worlds.world_of_mut(peer).resume(peer);
                 self.events.push(ServerEvent::Resumed(peer));
             }
@@ -49,11 +49,11 @@ impl Server {
         }
         let handled = self.worlds.world_of_mut(peer).handle(peer, message);
         if self.arriving.contains_key(&peer) {
-            // Who waits at the door does not wait for the next tick.
+            // Reply to a joining client at once rather than at the next tick.
             self.send_messages(peer);
         }
         if let Some(message) = self.worlds.world_of_mut(peer).acknowledgement(peer) {
-            // The next one says the same and more.
+            // If this is lost, the next acknowledgement covers it.
             let _ = self.carrier.send(peer, ANSWERS, &message);
         }
         match handled {
@@ -108,9 +108,9 @@ impl Server {
         if self.refused.contains(&peer) {
             return;
         }
-        // A client is told that it joined before it may say anything.
+        // A client may send input only after the server's welcome.
         if self.arriving.contains_key(&peer) {
-            return self.refuse(peer, &"an input before its greeting");
+            return self.refuse(peer, &"an input before its hello");
         }
         let world_server = self.worlds.world_of_mut(peer);
         if world_server.set_keys(peer, input.keys_down.bits()).is_ok() {
@@ -119,14 +119,14 @@ impl Server {
         }
     }
 
-    /// Adds something that a client said to what waits to be polled.
+    /// Queues an event caused by a client, and pauses the client at its bound.
     fn push_from_client(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) {
         if self.events.push_from_client(peer, bytes, event) {
             self.carrier.pause(peer, true);
         }
     }
 
-    /// Throws out whoever breaks the rules.
+    /// Closes the connection of a peer that violated the protocol.
     fn refuse(&mut self, peer: PeerId, error: &dyn std::fmt::Display) {
         watch::event!("refused", peer, error = error);
         watch::count!("prescient_refused", 1);
@@ -149,7 +149,7 @@ impl Server {
         self.refused.remove(&peer);
         self.backlogs.remove(&peer);
         self.apply_monitor.forget(peer);
-        // Who never joined does not leave.
+        // A peer that never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);
             watch::count!("prescient_left", 1);

@@ -1,4 +1,4 @@
-//! A server that goes on while somebody joins it.
+//! A server that keeps running while a client joins it.
 #![allow(dead_code, reason = "every test uses another part")]
 
 use std::thread;
@@ -20,7 +20,7 @@ pub fn token(server: &Server) -> ConnectToken {
     loopback_token(&address.to_string()).expect("an address of this machine")
 }
 
-/// What becomes of a join, and what the server says of it.
+/// The result of a join, and the server's events meanwhile.
 pub fn join<T: Send + 'static>(
     server: &mut Server,
     join: impl FnOnce() -> T + Send + 'static,
@@ -34,10 +34,10 @@ pub fn join<T: Send + 'static>(
         server.wait(Duration::from_millis(2));
         events.extend(std::iter::from_fn(|| server.poll()));
     }
-    panic!("nothing comes of it");
+    panic!("the join does not end");
 }
 
-/// Goes on, tick by tick, until something is so.
+/// Runs tick by tick until a condition holds.
 pub fn run(
     server: &mut Server,
     clients: &mut [Client],
@@ -54,5 +54,5 @@ pub fn run(
             client.wait(Duration::ZERO);
         }
     }
-    panic!("it never comes");
+    panic!("the condition never holds");
 }

@@ -1,12 +1,12 @@
-//! What a server takes for more clients, more entities, and more that is seen of them: time, bytes
-//! and memory, in one process over a perfect link.
+//! What a server costs with more clients, more entities, and more visible entities: time, bytes and
+//! memory, in one process over a perfect link.
 //!
 //! ```sh
 //! cargo run --release -p prescient-replication --example growth -- book/src
 //! ```
 //!
-//! prints tables, and draws a plot of each into that folder. `--memory` prints the lines on memory
-//! alone, `--stay` what is held for clients that stay for half an hour.
+//! prints tables, and draws a plot of each into that folder. `--memory` prints the memory figures
+//! alone, `--stay` the memory held for clients that stay connected for half an hour.
 
 #![expect(
     clippy::disallowed_methods,
@@ -27,7 +27,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Something on a square grid that runs to and fro there, or stands.
+/// An entity on a square grid that runs to and fro, or stands.
 #[derive(State, Clone, Debug, PartialEq)]
 #[state(rename = "runner")]
 struct Runner {
@@ -38,31 +38,32 @@ struct Runner {
     turns: u16,
 }
 
-/// What is varied.
+/// The varied parameters.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     clients: usize,
     entities: usize,
-    /// That a client sees, about.
+    /// Visible entities per client, approximately.
     visible: usize,
-    /// Of three entities, how many run.
+    /// How many of three entities run.
     running: usize,
 }
 
-/// What a tick of a server takes once everybody knows everything.
+/// The cost of a server's tick once all clients know everything.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
-    /// Microseconds to write the tick, and to look, encode and take acknowledgements.
+    /// Microseconds to write the tick; then to evaluate visibility, encode and handle
+    /// acknowledgements.
     step: f64,
     serve: f64,
     bytes_per_client: f64,
-    /// That the server holds for a client, everything included.
+    /// Bytes that the server holds per client, everything included.
     memory_per_client: f64,
-    /// Of that, what the codec learned.
+    /// Of that, the codec's model.
     model_per_client: f64,
 }
 
-/// A server, its clients, and what the server has allocated since there were any.
+/// A server, its clients, and the bytes that the server has allocated since there were any.
 struct TestServer {
     setup: Setup,
     server: Server,
@@ -90,7 +91,7 @@ impl TestServer {
             tick: 0,
             memory: 0,
         };
-        // What the world itself holds is not counted: it fills its history first.
+        // The world's own memory is not counted: it fills its history first.
         for _ in 0..HISTORY {
             test_server.step();
             test_server.server.encode(&|_| None);
@@ -102,15 +103,15 @@ impl TestServer {
             let region = Region::new(GLOBAL);
             test_server.server.connect(peer);
             let greeted = test_server.server.handle(peer, &hello);
-            greeted.expect("it reads by the same schema");
+            greeted.expect("it has the same schema");
             let welcome = test_server.server.poll_message(peer).expect("an answer");
             let set = test_server
                 .server
                 .set_view_position(peer, test_server.view_position(number, reach));
-            set.expect("it has just come");
+            set.expect("it has just joined");
             test_server.memory += held(&region);
             let begins = test_server.clients[number].handle(&welcome);
-            begins.expect("it takes the server's settings over");
+            begins.expect("it adopts the server's settings");
             let region = Region::new(GLOBAL);
             drop(welcome);
             test_server.memory += held(&region);
@@ -118,7 +119,7 @@ impl TestServer {
         test_server
     }
 
-    /// Where a client looks from: all over the world, but not so near its rim that it sees less.
+    /// A client's view position: spread over the world, but not so near its edge that it sees less.
     fn view_position(&self, number: usize, reach: f64) -> Position {
         let side = (self.setup.entities as f64).sqrt() * SPACING;
         let margin = reach.min(side / 2.0);
@@ -128,7 +129,7 @@ impl TestServer {
         Position([at(across), at(up), 0.0])
     }
 
-    /// Where an entity lives: one every [`SPACING`] units.
+    /// An entity's home: one every [`SPACING`] units.
     fn home(&self, number: usize) -> Position {
         let side = (self.setup.entities as f64).sqrt().ceil() as usize;
         let at = |index: usize| index as f64 * SPACING;
@@ -167,7 +168,7 @@ impl TestServer {
         }
     }
 
-    /// Serves everybody once; returns microseconds of the server and bytes sent.
+    /// Serves all clients once; returns microseconds of the server and bytes sent.
     fn exchange(&mut self) -> (f64, usize) {
         let region = Region::new(GLOBAL);
         let start = Instant::now();
@@ -194,7 +195,7 @@ impl TestServer {
         (spent * 1e6, sent)
     }
 
-    /// Bytes of everybody's models.
+    /// Bytes of all models.
     fn model(&self) -> usize {
         let models = self
             .server
@@ -203,7 +204,7 @@ impl TestServer {
         models.map(|statistics| statistics.model_bytes).sum()
     }
 
-    /// Runs until everybody knows everything and what stands is at rest, and then measures.
+    /// Runs until all clients know everything and standing entities are at rest, and then measures.
     fn measure(mut self) -> Cost {
         for _ in 0..SETTLED {
             self.step();
@@ -313,7 +314,7 @@ fn picture(name: &str, costs: &[(f64, Cost)]) -> Plot {
     }
 }
 
-/// What the server holds for a client, against the goals of the design.
+/// The memory that the server holds for a client, against the goals of the design.
 fn print_memory() {
     let held = |visible: usize, running: usize| {
         let setup = Setup {
@@ -334,7 +335,7 @@ fn print_memory() {
     line("a visible entity that runs, of 4 fields", more(3), 80.0);
 }
 
-/// What the server holds for a client, and what of that its model is, as time goes by.
+/// The memory that the server holds for a client, and its model's share, over time.
 fn print_stay() {
     let setup = Setup {
         clients: 4,
@@ -357,7 +358,7 @@ fn print_stay() {
     }
 }
 
-/// Bytes that were allocated and not given back.
+/// Bytes that were allocated and not freed.
 fn held(region: &Region<'_, System>) -> i64 {
     let change = region.change();
     change.bytes_allocated as i64 - change.bytes_deallocated as i64
@@ -371,7 +372,7 @@ fn median(mut of: Vec<f64>) -> f64 {
 const SPACING: f64 = 10.0;
 /// Its multiples are spread evenly between whole numbers.
 const GOLDEN: f64 = 0.618_033_988_75;
-/// Bytes of a packet at most.
+/// Maximum bytes of a packet.
 const PACKET: usize = 1100;
 /// Ticks that a world remembers, ticks until everything is known and at rest, ticks measured.
 const HISTORY: u32 = 130;

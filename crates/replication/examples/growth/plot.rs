@@ -11,7 +11,7 @@ pub struct Line {
 /// Lines over one axis.
 pub struct Plot {
     pub title: String,
-    /// What is across.
+    /// Label of the horizontal axis.
     pub across: String,
     pub lines: Vec<Line>,
 }

@@ -1,7 +1,7 @@
-//! What a client says about the objects that it is in charge of.
+//! Reports of the entities over which a client has authority.
 //!
-//! The same codec as from the server, the other way: a small world of its own that holds one
-//! entity per table of each such object, with a column that says which object it stands for.
+//! They use the codec in the other direction: the reporter keeps a small world of its own with one
+//! table entity per table of each such entity, and columns that identify the entity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use super::EntityHandle;
 use super::shown_world::ShownWorld;
 use crate::authority;
 
-/// Why an object did not become like that.
+/// Why a value could not be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SetError {
-    /// The client is not in charge of it, or no longer, or it is gone.
+    /// The client does not have authority over the entity, or the entity is gone.
     #[error("this client has no authority over the entity; the server has to grant it first")]
     NoAuthority,
-    /// The object is of another type.
+    /// The entity has another type.
     #[error("the entity is no `{0}`")]
     WrongType(&'static str),
-    /// Values can only be reported by the server's own schema.
-    #[error("the server has another schema, by which this client can only read")]
+    /// The schemas differ; values can be reported only in the server's own schema.
+    #[error("the server's schema differs; this client can read its values but not set them")]
     OtherSchema,
 }
 
@@ -34,19 +34,19 @@ pub(super) struct AuthorityReporter {
     archive: Archive,
     encoder: Encoder,
     authored: BTreeMap<EntityHandle, AuthoredEntity>,
-    /// Entities of objects that we are no longer in charge of.
+    /// Table entities of entities over which our authority ended.
     ended: Vec<Slot>,
 }
 
-/// An object that we are in charge of.
+/// An entity over which we have authority.
 #[derive(Default)]
 struct AuthoredEntity {
-    /// What it was last said to be like, by table; empty before that.
+    /// The value last set, by table; empty before that.
     latest: Vec<Parcel>,
     is_new: bool,
-    /// The entities that stand for it, once something was reported.
+    /// Its table entities, once it was reported.
     slots: Vec<Slot>,
-    /// The tick that was shown when we became in charge of it.
+    /// The tick that was shown when we got authority.
     since: Tick,
 }
 
@@ -77,7 +77,7 @@ impl AuthorityReporter {
         self.authored.contains_key(&entity)
     }
 
-    /// What an object was last said to be like.
+    /// The value last set for an entity.
     pub fn latest(&self, entity: EntityHandle, table: u8) -> Option<&Parcel> {
         self.authored.get(&entity)?.latest.get(usize::from(table))
     }
@@ -107,7 +107,7 @@ impl AuthorityReporter {
         Ok(())
     }
 
-    /// A packet about everything, if there is anything.
+    /// A packet with all changes, if there is anything to report.
     pub fn report(&mut self, shown_world: &ShownWorld, budget: Option<usize>) -> Option<Vec<u8>> {
         let gone = |entity: &&EntityHandle| shown_world.entry(**entity).is_none();
         let gone: Vec<_> = self.authored.keys().filter(gone).copied().collect();
@@ -139,7 +139,7 @@ impl AuthorityReporter {
             {
                 let parcel = report_row(*entity, reported_entity.since, class, parcel, shown_world);
                 match reported_entity.slots.get(table) {
-                    // What does not fit its type is not reported.
+                    // A row that does not fit its type is not reported.
                     Some(&slot) => drop(capture.write_parcel(slot, &parcel)),
                     None => match capture.spawn_parcel(class, &parcel) {
                         Ok(slot) => {
@@ -171,8 +171,7 @@ impl AuthorityReporter {
     }
 }
 
-/// What is reported of an object: references are numbers that the server knows, and the last columns
-/// say which object it is.
+/// A row of a report: references become entity ids, and the last columns identify the entity.
 fn report_row(
     entity: EntityHandle,
     since: Tick,

@@ -1,4 +1,4 @@
-//! What can be wrong with what a server sends.
+//! Errors of handling a server's messages.
 
 use prescient_codec::DecodeError;
 use prescient_schema::Difference;
@@ -6,30 +6,31 @@ use thiserror::Error;
 
 use crate::settings::SettingsMismatch;
 
-/// Why a message was not taken. Nothing was changed.
+/// Why a message was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The bytes are not a message of a server.
     #[error("not a message of a server; it runs another program or is hostile")]
     Malformed,
-    /// A packet could not be applied. Those that come late are normal; the others heal by
-    /// themselves, too.
+    /// A packet could not be applied. Late packets are normal; other errors heal by themselves,
+    /// too.
     #[error(transparent)]
     State(#[from] DecodeError),
-    /// State that came before the server said how it is coded. What follows makes up for it.
-    #[error("state came before it is known how to read it")]
+    /// State arrived before the settings with which it is coded. Later packets make up for it.
+    #[error("state arrived before the settings to decode it")]
     Early,
-    /// The server's schema is another, and this end cannot read by it. *Here* is the server.
-    #[error("the server's schema is another: {}", Difference::list(.0))]
+    /// The schemas differ and are incompatible. In each [`Difference`], `here` is the server's
+    /// side.
+    #[error("the server's schema differs: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
-    /// The server codes state in a way that this end cannot take over.
+    /// The server has settings that this client cannot adopt.
     #[error(transparent)]
     Settings(#[from] SettingsMismatch),
-    /// A megabyte of events waits to be polled. Take it again after that.
-    #[error("too many events wait: poll what changed, then take this again")]
+    /// A megabyte of events waits to be polled. Poll, then handle this message again.
+    #[error("too many events wait: poll changes, then handle this message again")]
     Full,
-    /// The server asks what is shown before it was told the last time. It is told once.
-    #[error("the server asks again before it was answered")]
+    /// The server requested an audit while another is being answered. Only that one is.
+    #[error("the server requested an audit while another is being answered")]
     AuditInProgress,
 }

@@ -1,4 +1,4 @@
-//! What a client was told and has not shown yet.
+//! Events and notices that a client received and has not reported to the program yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,30 +6,30 @@ use prescient_codec::{NetEntityId, Tick};
 
 use crate::world_generation::WorldGeneration;
 
-/// Notices, in the order of their worlds, ticks, and arrival.
+/// Notices, ordered by world, tick and arrival.
 #[derive(Default)]
 pub(super) struct Inbox {
     waiting: BTreeMap<(WorldGeneration, Tick, u64), Notice>,
     waiting_bytes: usize,
     arrived: u64,
-    /// Without a stay: of a connection that was lost.
+    /// Without a generation: of a connection that was lost.
     due: VecDeque<(Option<WorldGeneration>, Tick, Notice)>,
     due_bytes: usize,
 }
 
-/// What a client can be told of, apart from state.
+/// What a server sends besides state.
 pub(super) enum Notice {
-    /// Something happened.
+    /// An event.
     Event {
         about: Option<NetEntityId>,
         payload: Vec<u8>,
     },
-    /// We are in charge of an entity, or no longer.
+    /// Authority over an entity was granted or revoked.
     Authority { about: NetEntityId, granted: bool },
 }
 
 impl Notice {
-    /// Bytes that it takes here, about.
+    /// Approximate memory.
     fn cost(&self) -> usize {
         let payload = match self {
             Self::Event { payload, .. } => payload.len(),
@@ -40,7 +40,7 @@ impl Notice {
 }
 
 impl Inbox {
-    /// Whether so much may be shown and was not polled that nothing more is taken.
+    /// Whether so many bytes may be polled already that nothing more is accepted.
     pub fn is_full(&self) -> bool {
         self.due_bytes >= MAX_DUE_BYTES
     }
@@ -52,8 +52,8 @@ impl Inbox {
         self.arrived += 1;
     }
 
-    /// What is known up to a tick may be shown. Should nothing arrive but notices, few of them are
-    /// kept: the others are shown before their tick.
+    /// Releases the notices up to a tick for polling. If only notices arrive and no state, few of
+    /// them are kept waiting; the others are released before their tick.
     pub fn release(&mut self, world_generation: WorldGeneration, upto: Option<Tick>) {
         while let Some(entry) = self.waiting.first_entry()
             && {
@@ -71,14 +71,15 @@ impl Inbox {
         }
     }
 
-    /// Puts a notice that was held among those that may be shown.
+    /// Moves a notice from the waiting to the due ones.
     fn show(&mut self, world_generation: Option<WorldGeneration>, tick: Tick, notice: Notice) {
         self.waiting_bytes -= notice.cost();
         self.due_bytes += notice.cost();
         self.due.push_back((world_generation, tick, notice));
     }
 
-    /// Everything that waits may be shown, and is about nothing that the next connection shows.
+    /// Releases everything and detaches it from any world: it is about nothing that the next
+    /// connection shows.
     pub fn cut_off(&mut self) {
         for (world_generation, ..) in &mut self.due {
             *world_generation = None;
@@ -88,7 +89,7 @@ impl Inbox {
         }
     }
 
-    /// The next that may be shown.
+    /// The next notice that is due.
     pub fn poll(&mut self) -> Option<(Option<WorldGeneration>, Tick, Notice)> {
         let next = self.due.pop_front()?;
         self.due_bytes -= next.2.cost();
@@ -96,11 +97,11 @@ impl Inbox {
     }
 }
 
-/// Notices that wait for their tick at most, and their bytes. State takes turns with events on a
-/// link, so an honest server's events wait for a tick or two.
+/// Maximum notices that wait for their tick, and their bytes. State and events alternate on a link,
+/// so an honest server's events wait for a tick or two.
 const MAX_WAITING: usize = 1024;
 const MAX_WAITING_BYTES: usize = 256 << 10;
-/// Bytes of notices that may be shown and were not polled.
+/// Bytes of due notices, from which on nothing more is accepted.
 const MAX_DUE_BYTES: usize = 1 << 20;
-/// What a notice takes beside its payload.
+/// Approximate memory of a notice besides its payload.
 const NOTICE_COST: usize = 64;

@@ -1,4 +1,4 @@
-//! The client: what it was shown, and what changed since it last asked.
+//! The client: the world as the server showed it, and its changes since the last poll.
 
 mod authority;
 mod error;
@@ -27,50 +27,50 @@ use inbox::{Inbox, Notice};
 use schema_adapter::SchemaAdapter;
 use shown_world::ShownWorld;
 
-/// An entity, as a client calls it. Not used again for another one.
+/// A client's handle of an entity. Never reused for another entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityHandle {
     id: u32,
-    /// How many entities had this number before.
+    /// How many entities had this id before.
     generation: u32,
 }
 
-/// What is new since it was last asked; an entity comes up once, however much happened to it.
+/// A change since the last poll; an entity is reported once, however often it changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The client is in another world. What it showed of the last one is removed.
+    /// The client is in another world. The entities of the previous one are removed.
     Entered,
     /// An entity appeared.
     Created(EntityHandle),
     /// An entity changed.
     Updated(EntityHandle),
-    /// An entity left, or is no longer shown.
+    /// An entity was despawned, or is no longer visible.
     Removed(EntityHandle),
-    /// The client is in charge of an entity, or no longer: what it [`set`](Client::set)s is what
-    /// everybody sees.
+    /// The client got or lost authority over an entity: with authority, the values that it
+    /// [`set`](Client::set)s are the ones that all peers see.
     AuthorityChanged {
         /// The entity.
         entity: EntityHandle,
-        /// Whether it is.
+        /// Whether the client has authority now.
         granted: bool,
     },
-    /// Something happened. Entities that were there at its tick were created before.
+    /// The server sent an event. Entities that existed at its tick were created before.
     Event {
-        /// When, at the server.
+        /// The server's tick at which it was sent.
         tick: Tick,
-        /// To what.
+        /// The entity that it is about, if any.
         about: About<EntityHandle>,
-        /// What, in the program's own words.
+        /// The program's own bytes.
         payload: Vec<u8>,
     },
 }
 
-/// What a client does by default. How state is coded is the server's to say.
+/// The settings of a client. The server decides how state is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Whether what a server with another schema shows is read, as far as both tolerate it.
+    /// Whether a server with another schema is accepted, as far as both ends tolerate it.
     pub tolerance: Tolerance,
-    /// Entities that it is willing to hold. A server that may show more is refused.
+    /// Maximum entities that it accepts. A server that may show more is refused.
     pub max_entities: usize,
 }
 
@@ -83,34 +83,34 @@ impl Default for ClientConfig {
     }
 }
 
-/// What a client was shown.
+/// The world as a server shows it.
 ///
-/// [`handle`](Self::handle) whatever arrives, send what [`poll_message`](Self::poll_message) returns
-/// so that it arrives once and in order, and an [`acknowledgement`](Self::acknowledgement) whenever
-/// state arrived; [`poll_change`](Self::poll_change) to hear what is new.
+/// [`handle`](Self::handle) whatever arrives; send what [`poll_message`](Self::poll_message)
+/// returns reliably and in order, and an [`acknowledgement`](Self::acknowledgement) whenever state
+/// arrived; [`poll_change`](Self::poll_change) reports what changed.
 pub struct Client {
     adapter: SchemaAdapter,
-    /// Fingerprint of the schema by which state is read, as the server is told.
+    /// Fingerprint of the schema in which state is read, as sent to the server.
     fingerprint: Fingerprint,
     world_generation: WorldGeneration,
     entered: bool,
     shown_world: ShownWorld,
     inbox: Inbox,
     authority: AuthorityReporter,
-    /// How state is coded, once the server said so.
+    /// The server's settings, once they arrived.
     config: Config,
     max_entities: usize,
-    /// Whether the server answered that its schema is another.
+    /// Whether the server sent its schema because ours differs.
     schema_sent: bool,
     welcome: bool,
-    /// Messages that are to be delivered once.
+    /// Messages that must be delivered once.
     outbox: VecDeque<Vec<u8>>,
-    /// Where the answer to the server's question goes on.
+    /// Where the report of a running audit continues.
     audit: Option<Slot>,
 }
 
 impl Client {
-    /// A client that knows nothing but the schema.
+    /// A client without any state.
     pub fn new(schema: Schema, config: ClientConfig) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
         let ClientConfig {
@@ -137,10 +137,10 @@ impl Client {
         })
     }
 
-    /// Greets a server again, over a new connection in place of one that was lost. What is shown
-    /// stays until that server's [welcome](Self::is_welcome); then it is removed, and the world
-    /// appears anew. Events that were waiting for their tick are handed out now, about entities that
-    /// are [`Gone`](About::Gone).
+    /// Prepares for a new connection that replaces a lost one. Shown entities stay until the
+    /// server's [welcome](Self::is_welcome); then they are removed and the world is sent again.
+    /// Events that were waiting for their tick are released now, about entities that are
+    /// [`Gone`](About::Gone).
     pub fn reconnect(&mut self) {
         self.world_generation = WorldGeneration::default();
         self.inbox.cut_off();
@@ -151,7 +151,7 @@ impl Client {
         self.outbox = VecDeque::from([Message::Hello { fingerprint }.to_bytes()]);
     }
 
-    /// Takes what the server sent.
+    /// Handles a message of the server.
     pub fn handle(&mut self, message: &[u8]) -> Result<(), ClientError> {
         match Message::read(message) {
             Some(Message::World {
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// Whether a megabyte of events waits to be [polled](Self::poll_change): until then, further
+    /// Whether a megabyte of events waits to be [polled](Self::poll_change); until then, further
     /// ones are refused.
     pub fn is_full(&self) -> bool {
         self.inbox.is_full()
@@ -231,18 +231,18 @@ impl Client {
             return Err(ClientError::Full);
         }
         self.inbox.put(world_generation, notice.0, notice.1);
-        // What is still shown after a reconnect is of another world's ticks.
+        // After a reconnect, the shown tick belongs to the previous world.
         let shown = self.tick().filter(|_| self.welcome);
         self.inbox.release(self.world_generation, shown);
         Ok(())
     }
 
-    /// Whether the server knows that this client reads by the right schema, and shows it the world.
+    /// Whether the server accepted this client's schema and shows it the world.
     pub fn is_welcome(&self) -> bool {
         self.welcome
     }
 
-    /// What to tell the server about what arrived, now and then and at least once per round trip.
+    /// The acknowledgement of received state, to be sent at least once per round trip.
     pub fn acknowledgement(&self) -> Option<Vec<u8>> {
         if !self.welcome {
             return None;
@@ -251,16 +251,15 @@ impl Client {
         Some(self.world_message(WorldMessage::Applied(ack)))
     }
 
-    /// The next message for the server that wants a carrier that delivers it once and in order. What
-    /// there is no room for can be polled later: little waits in here.
+    /// The next message for the server that must be delivered once and in order. Poll only as many
+    /// as can be sent: the rest waits here and takes little memory.
     pub fn poll_message(&mut self) -> Option<Vec<u8>> {
         let message = self.outbox.pop_front();
         message.or_else(|| self.next_audit_report())
     }
 
-    /// A message that tells the server what happened here, perhaps to an entity that is shown. It
-    /// wants a carrier that delivers it once, after what was polled. `None` if that entity is not
-    /// shown.
+    /// An event for the server, optionally about a visible entity. It must be delivered once, after
+    /// the messages polled before. `None` if the entity is not visible.
     pub fn send_event(&self, about: Option<EntityHandle>, payload: &[u8]) -> Option<Vec<u8>> {
         let about = match about {
             Some(entity) => Some(NetEntityId(self.shown_world.entry(entity)?.entity.id)),
@@ -274,7 +273,7 @@ impl Client {
         }))
     }
 
-    /// The next thing that is new.
+    /// The next change, if any.
     pub fn poll_change(&mut self) -> Option<Change> {
         if std::mem::take(&mut self.entered) {
             return Some(Change::Entered);
@@ -283,7 +282,7 @@ impl Client {
             return Some(change);
         }
         while let Some((world_generation, tick, notice)) = self.inbox.poll() {
-            // What it is about may have left since it arrived.
+            // The entity may have been removed since the notice arrived.
             let find = |id| {
                 let here = (world_generation == Some(self.world_generation)).then_some(id)?;
                 self.shown_world.at(here, tick)
@@ -312,12 +311,12 @@ impl Client {
         None
     }
 
-    /// Whether this client is in charge of an entity.
+    /// Whether this client has authority over an entity.
     pub fn has_authority(&self, entity: EntityHandle) -> bool {
         self.authority.has_authority(entity)
     }
 
-    /// An entity that this client is in charge of is like this now.
+    /// Sets the value of an entity over which this client has authority.
     pub fn set<T: State>(&mut self, entity: EntityHandle, value: &T) -> Result<(), SetError> {
         if self.adapter.is_foreign() {
             return Err(SetError::OtherSchema);
@@ -325,9 +324,9 @@ impl Client {
         self.authority.set(entity, value, &self.shown_world)
     }
 
-    /// What to tell the server about everything that this client is in charge of, in no more than
-    /// `budget` bytes and [`MAX_REPORT_BYTES`], as often as others shall see it move. May get lost.
-    /// `None` if it is in charge of nothing, or was never said to be like anything.
+    /// A report of the entities over which this client has authority, in at most `budget` bytes and
+    /// [`MAX_REPORT_BYTES`]; send one as often as others shall see changes. It may be lost. `None`
+    /// if there is nothing to report.
     pub fn report(&mut self, budget: Option<usize>) -> Option<Vec<u8>> {
         let budget = budget.map_or(MAX_REPORT_BYTES, |budget| budget.min(MAX_REPORT_BYTES));
         let packet = self.authority.report(&self.shown_world, Some(budget))?;
@@ -350,7 +349,7 @@ impl Client {
         self.inbox.release(world_generation, None);
     }
 
-    /// The server shows us the world from now on, coded like this.
+    /// Starts showing the world, with the server's settings.
     fn begin(&mut self, config: Config) -> Result<(), ClientError> {
         if self.welcome {
             return Err(ClientError::Malformed);
@@ -361,14 +360,14 @@ impl Client {
         Ok(())
     }
 
-    /// Nothing is shown any more, and nothing was learned.
+    /// Removes all entities and resets the models.
     fn restart(&mut self) {
         self.shown_world.restart(self.config);
         self.authority = AuthorityReporter::new(&self.shown_world, self.config);
         self.audit = self.audit.map(|_| FIRST);
     }
 
-    /// The server has another schema than we said.
+    /// Switches to the server's schema, if it is compatible.
     fn adapt(&mut self, schema: &[u8], allows: Tolerance) -> Result<(), ClientError> {
         if self.welcome || std::mem::replace(&mut self.schema_sent, true) {
             return Err(ClientError::Malformed);
@@ -390,7 +389,7 @@ impl Client {
         Ok(())
     }
 
-    /// The next part of the answer to a question, if there was one.
+    /// The next part of a requested audit report, if any.
     fn next_audit_report(&mut self) -> Option<Vec<u8>> {
         let tick_of = |id| self.shown_world.tick_of_id(id);
         let chunk = audit::write(self.shown_world.decoder.world(), self.audit?, &tick_of);
@@ -400,5 +399,5 @@ impl Client {
     }
 }
 
-/// Where every testimony begins.
+/// Where every audit report begins.
 const FIRST: Slot = Slot(0);

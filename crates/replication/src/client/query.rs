@@ -1,4 +1,4 @@
-//! What a program can ask about what is shown.
+//! Queries about the shown world.
 
 use prescient_codec::Tick;
 use prescient_schema::{Content, EntityRef, Library, State};
@@ -8,28 +8,28 @@ use super::{Client, EntityHandle};
 use crate::grid::Position;
 
 impl Client {
-    /// The newest tick of which something was applied.
+    /// The newest tick of which a packet was applied.
     pub fn tick(&self) -> Option<Tick> {
         self.shown_world.tick()
     }
 
-    /// The newest tick of which everything was shown that there was to see.
+    /// The newest tick whose whole visible state was received.
     pub fn complete_tick(&self) -> Option<Tick> {
         self.shown_world.complete_tick()
     }
 
-    /// Everything that is shown.
+    /// All visible entities.
     pub fn entities(&self) -> impl Iterator<Item = EntityHandle> {
         self.shown_world.entities()
     }
 
-    /// An entity as its first table has it; `None` if it is of another type or gone.
+    /// An entity's value in its first table; `None` if it has another type or is gone.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.get_table(entity, T::TABLES.first()?)
     }
 
-    /// An entity as a table has it; `None` if that table is not shown. What this client is in
-    /// charge of is as it was last [`set`](Self::set).
+    /// An entity's value in a table; `None` if that table is not visible. With authority, this is
+    /// the value last [`set`](Self::set).
     pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
         let (entity_type, number) = table_of::<T>(self.shown_world.entity_types(), table)?;
         if self.shown_world.entry(entity)?.entity_type != entity_type {
@@ -58,27 +58,25 @@ impl Client {
         schema.classes.get(class).map(|class| class.name.as_str())
     }
 
-    /// An entity as one of its tables has it, by number, in the columns of the server's schema;
-    /// `None` if that table is not shown.
+    /// An entity's row in the table with this index, with the columns of the server's schema;
+    /// `None` if that table is not visible.
     pub fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
         self.shown_world.row(entity, table)
     }
 
-    /// What the column of a container holds that a [`row`](Self::row) has this cell of; `None` if
-    /// that is nothing.
+    /// Resolves a container's cell (a content hash) in a [`row`](Self::row) to its content.
     pub fn content(&self, cell: i64) -> Option<&Content> {
         self.shown_world.decoder.world().content(cell)
     }
 
-    /// The tick that a table of an entity is shown as of. Where packets are too short for all,
-    /// that is not the same for all.
+    /// The tick of an entity's values in a table. Ticks differ between entities if packets are too
+    /// small for all.
     pub fn tick_of(&self, entity: EntityHandle, table: usize) -> Option<Tick> {
         self.shown_world.tick_of(entity, table)
     }
 
-    /// Where an entity is as seen from another, both as they are shown: exact however far both are
-    /// from the origin of the world. `None` if one of them is gone or has no position, or they
-    /// count theirs in different steps.
+    /// The position of an entity relative to another, exact at any distance from the origin. `None`
+    /// if one of them is gone or has no position, or if their positions have different steps.
     pub fn offset(&self, entity: EntityHandle, from: EntityHandle) -> Option<Position> {
         let coordinates = |entity: EntityHandle| {
             let entity_type = self.shown_world.entry(entity)?.entity_type;
@@ -110,13 +108,13 @@ impl Client {
         Some(offset)
     }
 
-    /// The entity that a reference in a value refers to; `None` if it is not there yet, or refers
-    /// to nothing.
+    /// The entity that a reference in a value refers to; `None` if it is not visible yet, or the
+    /// reference is empty.
     pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
         self.shown_world.by_id(reference.index()?)
     }
 
-    /// What a reference to an entity is, to be put into a value or an event's own bytes.
+    /// The reference to an entity, for use in a value or in an event's payload.
     pub fn reference(&self, entity: EntityHandle) -> Option<EntityRef> {
         self.shown_world.entry(entity)?;
         Some(EntityRef::new(entity.id, 0))

@@ -1,14 +1,14 @@
-//! How a client reads what a server with another schema shows.
+//! Reads the rows of a server whose schema differs.
 
 use prescient_schema::{Difference, Projection, Schema, State, Tolerance};
 
 use crate::entity_types::EntityTypes;
 
-/// The client's own schema, and how the server's rows become rows of it.
+/// The client's own schema, and the projection of the server's rows to it.
 pub(super) struct SchemaAdapter {
     pub own: Schema,
     pub tolerance: Tolerance,
-    /// `None` while both have the same, or are thought to.
+    /// `None` while the schemas are equal or assumed to be.
     projection: Option<Projection>,
 }
 
@@ -21,7 +21,8 @@ impl SchemaAdapter {
         }
     }
 
-    /// Reads by the server's schema from now on, or says what prevents it; *here* is the server.
+    /// Switches to the server's schema, or returns the differences that prevent it, where `here` is
+    /// the server's side.
     pub fn adapt(&mut self, server: &Schema, allows: Tolerance) -> Result<(), Vec<Difference>> {
         let both = Projection::between((server, allows), (&self.own, self.tolerance))?;
         self.projection = (!both.is_identity()).then_some(both);
@@ -32,7 +33,7 @@ impl SchemaAdapter {
         self.projection.is_some()
     }
 
-    /// A value from a row of the server's class with this number.
+    /// A value from a row of the server's class with this index.
     pub fn value<T: State>(
         &self,
         table: &str,
@@ -50,7 +51,7 @@ impl SchemaAdapter {
     }
 }
 
-/// Which table of which type the server calls by the name of a type's table.
+/// The server's type and table index for a table of `T`.
 pub(super) fn table_of<T: State>(
     entity_types: &EntityTypes,
     table: &str,

@@ -1,4 +1,4 @@
-//! What a client shows, and what changed in it since a program last asked.
+//! The entities that a client shows, and their changes since the last poll.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use prescient_schema::{EntityRef, Schema};
 use super::{Change, EntityHandle};
 use crate::entity_types::{EntityType, EntityTypes};
 
-/// What is shown of one world after the other.
+/// The entities of the current world.
 pub(super) struct ShownWorld {
     entity_types: EntityTypes,
     pub decoder: Decoder,
-    /// Everything that is shown, by the number of its first table's entity.
+    /// The shown entities, by the id of their first table.
     shown: BTreeMap<u32, Shown>,
-    /// Whose the entities of further tables are, as far as that is known.
+    /// For each table entity of a further table: the id of its entity, as far as known.
     table_owners: BTreeMap<u32, u32>,
-    /// The same by whose they are, who may be still to come.
+    /// Inverse of `table_owners`; an entity may not have arrived yet.
     owned_tables: BTreeSet<(u32, u32)>,
-    /// Up to which tick everything was shown at last.
+    /// The newest tick whose whole visible state was received.
     complete: Option<Tick>,
-    /// The newest tick of which each entity was shown by a packet that did not hold all.
+    /// Per id: the newest tick at which an incomplete packet carried it.
     covered: Vec<Option<Tick>>,
-    /// How often a number was given to an object, and when it was last taken away in this world.
+    /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
 }
@@ -31,7 +31,7 @@ pub(super) struct ShownWorld {
 pub(super) struct Shown {
     pub entity: EntityHandle,
     pub entity_type: EntityType,
-    /// The entity of each table that is shown.
+    /// The id of each visible table.
     pub table_ids: Vec<Option<NetEntityId>>,
 }
 
@@ -64,7 +64,7 @@ impl ShownWorld {
         }
     }
 
-    /// Shows another world from now on, coded like this.
+    /// Removes everything and starts another world with these settings.
     pub fn restart(&mut self, config: Config) {
         let tick = self.tick().unwrap_or_default();
         while let Some((&id, _)) = self.shown.first_key_value() {
@@ -81,7 +81,7 @@ impl ShownWorld {
         self.decoder = Decoder::new(schema, config);
     }
 
-    /// Shows a world of another schema from now on. What was shown is removed.
+    /// Removes everything and starts a world of another schema.
     pub fn read_by(&mut self, schema: Schema, config: Config) {
         self.restart(config);
         let (entity_types, schema) = EntityTypes::of(schema);
@@ -117,13 +117,13 @@ impl ShownWorld {
         (shown.entity == entity).then_some(shown)
     }
 
-    /// The object that has a number now.
+    /// The entity that has an id now.
     pub fn by_id(&self, id: u32) -> Option<EntityHandle> {
         self.shown.get(&id).map(|shown| shown.entity)
     }
 
-    /// The object that had a number at a tick, if it is still shown: a number is given to another
-    /// object only after the first has left here.
+    /// The entity that had an id at a tick, if it is still visible: an id is reused only after its
+    /// previous entity was removed here.
     pub fn at(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
         let ended = self
             .generations
@@ -133,18 +133,18 @@ impl ShownWorld {
         ended.is_none_or(|ended| ended < tick).then_some(entity)
     }
 
-    /// The row of an object in a table, without the column that says whose it is.
+    /// An entity's row in a table, without the added column.
     pub fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
         let row = self.decoder.row(self.table_id(entity, table)?)?;
         row.get(..row.len() - usize::from(table > 0))
     }
 
-    /// The tick that a table of an object is shown as of.
+    /// The tick of an entity's values in a table.
     pub fn tick_of(&self, entity: EntityHandle, table: usize) -> Option<Tick> {
         self.tick_of_id(self.table_id(entity, table)?)
     }
 
-    /// The tick that an entity is shown as of.
+    /// The tick of a table entity's values.
     pub fn tick_of_id(&self, id: NetEntityId) -> Option<Tick> {
         let alone = self.covered.get(id.0 as usize).copied().flatten();
         alone.max(self.complete)
@@ -182,7 +182,7 @@ impl ShownWorld {
         }
     }
 
-    /// Notes what is now shown as of the packet's tick.
+    /// Notes which entities are now up to date with the packet's tick.
     fn cover(&mut self, applied: &Applied) {
         if applied.full {
             self.complete = Some(applied.tick);
@@ -224,7 +224,7 @@ impl ShownWorld {
         tables.into_iter().for_each(|table| self.attach(table, id));
     }
 
-    /// Notes whose the entity of a further table is.
+    /// Notes to which entity a table entity of a further table belongs.
     fn link_table(&mut self, id: u32) {
         let Some((_, 1..)) = self.class(id) else {
             return;
@@ -242,7 +242,7 @@ impl ShownWorld {
         self.attach(id, owner_id);
     }
 
-    /// Makes the entity of a further table part of its object, if that is there.
+    /// Adds a table entity of a further table to its entity, if that has arrived.
     fn attach(&mut self, id: u32, owner_id: u32) {
         if let Some((entity_type, table)) = self.class(id)
             && let Some(shown) = self.shown.get_mut(&owner_id)
@@ -274,7 +274,7 @@ impl ShownWorld {
         if let Some(generation) = self.generations.get_mut(id as usize) {
             generation.ended = Some(tick);
         }
-        // Nobody need hear of what came and went unnoticed.
+        // An entity that appeared and left between two polls is not reported.
         match self.pending.insert(shown.entity, Pending::Removed) {
             Some(Pending::Created) => {
                 self.pending.remove(&shown.entity);

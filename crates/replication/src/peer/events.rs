@@ -1,4 +1,4 @@
-//! What a client is told of entities, now or once it knows them.
+//! Sends a client events and notices about entities, immediately or once it knows the entity.
 
 use prescient_codec::{NetEntityId, Policy, Slot, Tick};
 
@@ -9,7 +9,7 @@ use crate::server::{EntityEvent, PeerId};
 use crate::world::Serial;
 
 impl Peer {
-    /// Tells of what was held for entities that the client knows by now.
+    /// Sends deferred notices about entities that the client knows by now.
     pub(super) fn send_known(&mut self) {
         let known = |serial: Serial| {
             let slot = self.sees(serial).then_some(serial.first)?;
@@ -22,8 +22,8 @@ impl Peer {
         }
     }
 
-    /// Tells of what is about entities that are shown and still `there`, but for what it was `told`
-    /// already (ascending), and says what that was.
+    /// Queues the events about entities that are visible and still `there`, except those in `told`
+    /// (ascending), which were queued before; returns the indices of the queued ones.
     pub fn queue_events(
         &mut self,
         own: PeerId,
@@ -49,7 +49,7 @@ impl Peer {
         queued
     }
 
-    /// Tells of something that is about no entity.
+    /// Queues an event that is about no entity.
     pub fn queue_event(&mut self, tick: Tick, payload: &[u8]) {
         let about = None;
         self.send_event(WorldMessage::Event {
@@ -59,7 +59,7 @@ impl Peer {
         });
     }
 
-    /// Tells of something about an entity that is shown, now or once the client knows it.
+    /// Sends a notice about a visible entity, or defers it until the client knows the entity.
     pub(super) fn notify(&mut self, about: Serial, tick: Tick, notice: Notice) {
         if !self.sees(about) {
             return;
@@ -70,8 +70,8 @@ impl Peer {
         }
     }
 
-    /// What the client calls an entity, if it is known to have been told of it; without any memory of
-    /// what was applied that never comes, and every packet tells of everything.
+    /// The client's id of an entity, if the client is known to have it. Without acknowledgements
+    /// that is never known, but then every packet carries everything.
     fn known(&self, slot: Slot) -> Option<NetEntityId> {
         let id = self.encoder.net_entity_id(slot)?;
         let is_known = self.policy == Policy::Stateless || self.encoder.is_confirmed(slot);
@@ -101,7 +101,7 @@ impl Peer {
         self.events += u64::from(self.outbox.push(message));
     }
 
-    /// The client will not get to know an entity.
+    /// Sends the events deferred for an entity that the client will not get to know.
     pub(super) fn give_up(&mut self, serial: Serial) {
         for (tick, notice) in self.outbox.take(serial) {
             if let Notice::Event(_) = notice {
@@ -111,5 +111,5 @@ impl Peer {
     }
 }
 
-/// A number that no client ever has: ids stay near each other.
+/// An id that no client has: ids are assigned densely from 0.
 const NO_ENTITY: NetEntityId = NetEntityId(u32::MAX - 1);

@@ -1,4 +1,4 @@
-//! One client as the server sees it: what it is shown, and what it is still to hear.
+//! One client as the server's replication sees it: its visible set, encoder and outbox.
 
 mod events;
 mod pace;
@@ -29,37 +29,36 @@ use crate::server::{PeerId, ServerConfig};
 use crate::world::{Serial, World, WorldStep};
 use crate::world_generation::WorldGeneration;
 
-/// What happened between a server and one of its clients.
+/// Statistics of one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStatistics {
-    /// What the codec counted.
+    /// Counters of the codec.
     pub codec: Statistics,
-    /// Messages of state that were made for it.
+    /// Messages of state that were encoded for it.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
-    /// The newest tick that it is known to have applied something of.
+    /// The newest tick of which it acknowledged a packet.
     pub applied: Option<Tick>,
-    /// Messages of state since it last acknowledged another one as applied.
+    /// Messages of state since the last acknowledgement of a newer packet.
     pub unapplied: u32,
-    /// Bytes of what is kept of messages until it is known whether they were applied.
+    /// Bytes of the logs that are kept for packets until it is known whether they were applied.
     pub unsettled_bytes: usize,
-    /// Entities that it is shown.
+    /// Number of entities that it sees.
     pub visible: usize,
     /// Bytes that its model holds.
     pub model_bytes: usize,
-    /// Events that were made ready for it.
+    /// Events that were queued for it.
     pub events: u64,
-    /// Events that wait for their entity to be known there.
+    /// Events that wait until it knows their entity.
     pub events_waiting: usize,
-    /// Bytes of events that wait, for that or to be polled.
+    /// Bytes of events that wait, for their entity or to be polled.
     pub event_bytes: usize,
-    /// It does not take in what it is told: more waited than may, and was thrown away. Nothing is
-    /// told to it any more; disconnect it.
+    /// It receives too slowly: its waiting events exceeded the limit and were discarded. It gets no
+    /// more events and must be disconnected.
     pub overrun: bool,
 }
 
-/// From where a peer looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ViewPosition {
     Unset,
@@ -69,51 +68,50 @@ pub(crate) enum ViewPosition {
 
 pub(crate) struct Peer {
     encoder: Encoder,
-    /// How it learns what it is told of.
+    /// Whether packets are acknowledged.
     policy: Policy,
     world_generation: WorldGeneration,
-    /// Whether it reads by the right schema; before that it is shown nothing.
+    /// Whether its schema was accepted; before that it is sent no state.
     pub greeted: bool,
-    /// Whether it was told the right one.
+    /// Whether it was sent the server's schema.
     pub schema_sent: bool,
-    /// How often it was asked what it shows, as far as it has not answered.
+    /// Requested audits that it has not answered yet.
     pub open_audits: u32,
-    /// Whether it was told how state is coded: before that it could make nothing of any.
+    /// Whether its settings were sent; before that it cannot decode state.
     settings_sent: bool,
     pub view_position: ViewPosition,
     pub team: u32,
-    /// What it was sent.
     sent: Sent,
-    /// How often it is sent something.
     pace: Pace,
-    /// How it sees entities, by its numbers for their first tables.
+    /// The visible entities, by the peer's id of their first table.
     visible_set: VisibleSet,
-    /// The number of the next entity when it last looked.
+    /// The next spawn order at the last evaluation; later entities were not evaluated yet.
     evaluated_serials: u64,
-    /// The tick since which each of the client's numbers is that of the entity it was last given to.
+    /// Per entity id: the tick at which it was last assigned.
     assigned_at: Vec<Tick>,
-    /// Whether everything is to be looked at anew.
+    /// Whether the policy must be queried about all entities.
     pub needs_evaluation: bool,
-    /// Who looked at places last, and when: what has not moved since need not be asked about.
+    /// The observer at the last evaluation of distances, and its tick: entities that have not moved
+    /// since need no new query.
     evaluated: Option<(Observer, Tick)>,
-    /// What it shall see, too, when its turn comes, with its distance as bits: what is nearest last.
-    /// What moves while it waits is in here more than once.
+    /// Entities to become visible later, with their distance as bits; the nearest is last. Entities
+    /// that move while they wait are listed more than once.
     pending_visible: Vec<(u64, Serial)>,
-    /// What it is to be told, and how many events it ever was.
+    /// Waiting messages, and the number of events ever queued.
     outbox: Outbox,
     events: u64,
-    /// When it last said what it applied.
+    /// When its last acknowledgement arrived.
     last_ack: Tick,
-    /// When it was last given a new epoch that it asked for, and the ticks between two of them.
+    /// When a resync that it requested was last granted, and the minimum ticks between two.
     resynced: Option<Tick>,
     resync_every: u32,
-    /// What the client was told that it is in charge of.
+    /// The entities over which the client was told that it has authority.
     authorities: BTreeSet<Serial>,
-    /// What it reports of that.
+    /// Its reports of these entities.
     reports: Option<AuthorityReports>,
 }
 
-/// A client between two worlds: what it is still to hear of the last one, and how it reads.
+/// A client between two worlds: its schema state and the messages still to be sent.
 pub struct PeerTransfer {
     world_generation: WorldGeneration,
     greeted: bool,
@@ -169,7 +167,7 @@ impl Peer {
         peer
     }
 
-    /// The client leaves for another world; what waits for an entity will never be about one.
+    /// The client leaves for another world; events deferred for an entity will be about none.
     pub fn transfer_out(mut self) -> PeerTransfer {
         for serial in self.outbox.deferred().collect::<Vec<_>>() {
             self.give_up(serial);
@@ -208,8 +206,8 @@ impl Peer {
         self.visibility(serial).is_some()
     }
 
-    /// How an entity is seen, if it is. What appeared since the last look is not what was seen in its
-    /// slot.
+    /// The visibility of an entity. An entity that was spawned after the last evaluation may reuse
+    /// the slot of a visible one, so it does not count.
     fn visibility(&self, serial: Serial) -> Option<Visibility> {
         let id = self.encoder.net_entity_id(serial.first)?;
         self.visible_set
@@ -217,7 +215,7 @@ impl Peer {
             .filter(|_| serial.order < self.evaluated_serials)
     }
 
-    /// A number is given to an entity.
+    /// Notes that an id was assigned to an entity.
     fn note_assigned(&mut self, id: NetEntityId, now: Tick) {
         let at = id.0 as usize;
         if self.assigned_at.len() <= at {
@@ -226,14 +224,14 @@ impl Peer {
         self.assigned_at[at] = now;
     }
 
-    /// A packet of the newest tick; `None` if it was encoded already, cannot be read yet, or is left
-    /// out because the peer applies nothing.
+    /// A packet of the newest tick; `None` if that was encoded already, the client cannot decode it
+    /// yet, or the tick is skipped because the client applies nothing.
     pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
         if !self.settings_sent {
             return None;
         }
         let now = archive.newest().unwrap_or_default();
-        // Only where packets are confirmed does it say anything that none is.
+        // A missing acknowledgement means something only if packets are acknowledged.
         let is_paced = self.policy == Policy::Confirmed;
         let unsettled = || self.encoder.unsettled_bytes();
         let encoded = match self.pace.turn(now, unsettled) {
@@ -251,7 +249,7 @@ impl Peer {
                 if is_paced && let Some(limit) = self.pace.note_sent(now) {
                     self.encoder.drop_unsettled(limit);
                 }
-                // Where nobody acknowledges, what was sent is known.
+                // Without acknowledgements, what was sent counts as known.
                 self.send_known();
                 Some(message)
             }
@@ -290,18 +288,18 @@ impl Peer {
         Ok(())
     }
 
-    /// The client is heard of again after a while.
+    /// The client is responsive again after a silence.
     pub fn resume(&mut self, now: Tick) {
         self.pace.resume(now);
     }
 
-    /// Whether it is sent less than others because it applies nothing.
+    /// Whether it is sent less because it acknowledges nothing.
     pub fn is_throttled(&self, now: Tick) -> bool {
         self.policy == Policy::Confirmed && self.pace.is_throttled(now)
     }
 
-    /// Packets since another one was acknowledged as applied, where that is done, by how many were
-    /// sent before each.
+    /// The packets since the last acknowledgement of a newer one, as a range of packet counts;
+    /// empty if packets are not acknowledged.
     pub fn unapplied(&self) -> Range<u64> {
         let sent = self.sent.packets;
         match self.policy {
@@ -310,7 +308,7 @@ impl Peer {
         }
     }
 
-    /// Keeps an account of what bits are spent on from now on, or no longer.
+    /// Starts or stops recording what bits are spent on.
     pub fn keep_ledger(&mut self, keep: bool) {
         self.encoder.keep_ledger(keep);
     }
@@ -319,7 +317,7 @@ impl Peer {
         self.encoder.ledger()
     }
 
-    /// Sends a message that is to be delivered once.
+    /// Queues a message that must be delivered once.
     pub fn push_message(&mut self, message: Message<'_>) {
         self.outbox.push(message.to_bytes());
     }
@@ -342,23 +340,23 @@ impl Peer {
         Some(message)
     }
 
-    /// Whether a message is about the world that the client is in now.
+    /// Whether a message is about the client's current world.
     pub fn is_current_world(&self, world_generation: u8) -> bool {
         self.world_generation.bits() == world_generation
     }
 
-    /// The entity that the client called by a number when it showed a tick; `None` if the number was
-    /// another's then, which has left.
+    /// The slot that an entity id stood for when the client showed a tick; `None` if the id was
+    /// assigned again since.
     pub fn slot(&self, id: NetEntityId, shown: Tick) -> Option<Slot> {
         slot(&self.encoder, &self.assigned_at, id, shown)
     }
 
-    /// The model starts anew; what is shown keeps its numbers.
+    /// Starts a new epoch: resets the model; visible entities keep their ids.
     pub fn resync(&mut self) {
         self.encoder.resync();
     }
 
-    /// Takes what the client reports of what it is in charge of.
+    /// Decodes a client's report of the entities that it has authority over.
     pub fn report(
         &mut self,
         own: PeerId,
@@ -378,7 +376,7 @@ impl Peer {
         reports.take(packet, limit, world, own, &find)
     }
 
-    /// Whether the client reports more than it can be in charge of.
+    /// Whether the client reports more table entities than it may.
     pub fn reports_too_much(&self) -> bool {
         let limit = max_reported(self.authorities.len());
         self.reports
@@ -386,14 +384,14 @@ impl Peer {
             .is_some_and(|reports| reports.len() > limit)
     }
 
-    /// Makes what the client reported part of a tick.
+    /// Writes the client's reported values into a tick.
     pub fn relay(&mut self, step: &mut WorldStep<'_>) {
         if let Some(reports) = &mut self.reports {
             reports.apply(step);
         }
     }
 
-    /// What to tell the client about what it reported.
+    /// The acknowledgement of the client's reports, if any is due.
     pub fn acknowledgement(&mut self) -> Option<Vec<u8>> {
         let reports = self.reports.as_mut()?;
         if !std::mem::take(&mut reports.unanswered) {
@@ -418,15 +416,15 @@ fn slot(encoder: &Encoder, since: &[Tick], id: NetEntityId, shown: Tick) -> Opti
     (*since <= shown).then(|| encoder.slot(id)).flatten()
 }
 
-/// Entities by which a client can report that is in charge of so many entities, some of which may
-/// just have taken the place of others. It numbers them from 0 and the server has a table of them, so
-/// this bounds the numbers, too.
+/// Maximum table entities that a client with authority over this many entities may report; some may
+/// just have replaced others. The client assigns ids from 0 and the server indexes by them, so this
+/// bounds the ids, too.
 fn max_reported(entities: usize) -> usize {
     2 * entities * MAX_TABLES + SLACK
 }
 
-/// Tables that a type may have.
+/// Maximum tables of a type.
 const MAX_TABLES: usize = 32;
 
-/// Entities that a client may still report although it is no longer in charge of them.
+/// Table entities that a client may still report although its authority over them ended.
 const SLACK: usize = 1024;

@@ -1,21 +1,23 @@
-//! How often a peer is sent state, by what it is known to have applied.
+//! How often a peer is sent state, depending on its acknowledgements.
 //!
-//! What is not known to be applied is sent again and kept until it is, so a peer that applies
-//! nothing would cost many times what the others do. It is sent less and less instead:
+//! State that is not acknowledged is sent again and kept until it is, so a peer that acknowledges
+//! nothing would cost many times what others do. It is sent less and less instead:
 //!
-//! - Packets that wait for an acknowledgement hold a bounded number of bytes (their logs). A newcomer
-//!   begins with [`NEWCOMER_BYTES`], and gets as much again as it applies, up to [`MAX_LOG_BYTES`]: the
-//!   window grows as fast as a slow link can use it. A third of a second without an acknowledgement
-//!   takes that back. Who has used it up is sent the next packet after half as long as it has waited.
-//! - A second after the last acknowledgement that something was applied, the pause between two
-//!   packets is a quarter of the time since then, up to a third of a second, and logs hold
-//!   [`SILENT_BYTES`].
-//! - After 20 seconds, packets are probes, one a second: they say nothing of the world and cost next
-//!   to nothing. A peer that has never applied anything is sent probes in the first two cases, too.
-//! - Who is heard of again after a while is sent state at once, for a third of a second, and who
-//!   applies it, as before.
+//! - The logs of unacknowledged packets hold a bounded number of bytes. A new peer begins with
+//!   [`NEWCOMER_BYTES`], and the bound grows by as much as is acknowledged, up to
+//!   [`MAX_LOG_BYTES`]: the window grows as fast as a slow link can use it. A third of a second
+//!   without an acknowledgement takes that growth back. A peer that exhausted its bound is sent the
+//!   next packet after half as long as it has not acknowledged.
+//! - From a second after the last acknowledgement on, the pause between two packets is a quarter of
+//!   the time since then, up to a third of a second, and logs hold [`SILENT_BYTES`].
+//! - After 20 seconds, packets are probes, one a second: they carry no state and cost next to
+//!   nothing. A peer that has never acknowledged anything is sent probes in the first two cases,
+//!   too.
+//! - A peer that resumes after a silence is sent state at once, for a third of a second; if it
+//!   acknowledges that, the pace is normal again.
 //!
-//! A third of a second is [`ServerConfig::probe_every`](crate::ServerConfig::probe_every) ticks here.
+//! A third of a second means [`ServerConfig::probe_every`](crate::ServerConfig::probe_every) ticks
+//! here.
 
 use prescient_codec::Tick;
 
@@ -24,22 +26,22 @@ use prescient_codec::Tick;
 pub(super) struct Pace {
     /// A third of a second, in ticks.
     probe_every: u32,
-    /// The first packet since something was applied, and the last one.
+    /// Ticks of the first and the last packet since the last acknowledgement.
     waiting: Option<(Tick, Tick)>,
-    /// Whether it ever applied anything.
+    /// Whether it ever acknowledged anything.
     is_proven: bool,
-    /// When it was last heard of again.
+    /// When it last resumed after a silence.
     resumed: Option<Tick>,
     /// Bytes that logs may hold.
     allowance: usize,
 }
 
-/// What a peer is to be sent in a tick.
+/// What a peer is sent in a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// As much as there is room for.
+    /// As much state as there is room for.
     Full,
-    /// A packet that says nothing, to learn whether anybody applies it.
+    /// An empty packet, to learn whether the peer acknowledges it.
     Probe,
     /// Nothing.
     Skip,
@@ -56,7 +58,7 @@ impl Pace {
         }
     }
 
-    /// What is to be sent now, by how many bytes logs hold.
+    /// What to send now; `unsettled` is the number of bytes that logs hold.
     pub fn turn(&self, now: Tick, unsettled: impl Fn() -> usize) -> Turn {
         let Some((first, last)) = self.waiting else {
             return Turn::Full;
@@ -82,7 +84,7 @@ impl Pace {
         }
     }
 
-    /// A packet was sent; `Some` if logs of older ones are to be dropped until they hold so many bytes.
+    /// Notes a sent packet; `Some` if logs of older ones must be dropped down to this many bytes.
     pub fn note_sent(&mut self, now: Tick) -> Option<usize> {
         let first = self.waiting.map_or(now, |(first, _)| first);
         self.waiting = Some((first, now));
@@ -96,25 +98,25 @@ impl Pace {
         }
     }
 
-    /// Something was applied, whose logs held so many bytes.
+    /// Notes an acknowledgement of packets whose logs held this many bytes.
     pub fn note_applied(&mut self, settled: usize) {
         self.waiting = None;
         self.is_proven = true;
         self.allowance = self.allowance.saturating_add(settled).min(MAX_LOG_BYTES);
     }
 
-    /// The peer is heard of again: it need not wait for its turn.
+    /// The peer is responsive again: its next packet need not wait.
     pub fn resume(&mut self, now: Tick) {
         self.resumed = Some(now);
     }
 
-    /// Whether it is sent less than it would be if it applied something.
+    /// Whether it is sent less than a peer that acknowledges.
     pub fn is_throttled(&self, now: Tick) -> bool {
         let first = self.waiting.map(|(first, _)| first);
         first.is_some_and(|first| now.since(first) > self.second())
     }
 
-    /// Bytes that logs may hold, by how long nothing was applied.
+    /// Bytes that logs may hold after this long without an acknowledgement.
     fn allowance(&self, silence: u32) -> usize {
         match silence <= self.probe_every {
             true => self.allowance,
@@ -128,13 +130,13 @@ impl Pace {
     }
 }
 
-/// Seconds for which a peer that once applied something is sent state that it may not apply: its
-/// acknowledgements may get lost while packets to it do not.
+/// Seconds for which a peer that once acknowledged something is still sent state: its
+/// acknowledgements may be lost while packets to it are not.
 const PATIENCE: u32 = 20;
-/// Bytes of logs for a peer that has applied nothing yet: three packets or so that are full of new
-/// entities, which is what a tenth of a second takes.
+/// Bytes of logs for a peer that has acknowledged nothing yet: about three packets full of new
+/// entities, which is what is sent in a tenth of a second.
 const NEWCOMER_BYTES: usize = 160 << 10;
-/// Bytes of logs for one that applies what it is sent: more than 64 packets usually take.
+/// Bytes of logs for a peer that acknowledges: more than 64 packets usually take.
 const MAX_LOG_BYTES: usize = 4 << 20;
-/// Bytes of logs for one that has applied nothing for a second: several probes.
+/// Bytes of logs for a peer that has acknowledged nothing for a second: several probes.
 const SILENT_BYTES: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! What a client was sent, and what is known of it.
+//! Counts the packets sent to a client and what it acknowledged of them.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,12 @@ use prescient_codec::{Sequence, Tick};
 pub(super) struct Sent {
     pub packets: u64,
     pub bytes: u64,
-    /// The ticks of packets of which nothing is known yet.
+    /// The ticks of packets that were not acknowledged yet.
     ticks: VecDeque<(Sequence, Tick)>,
     pub applied: Option<Tick>,
-    /// The newest packet that was acknowledged as applied, and how many were sent since that one
-    /// became known. It may be too old to be learned from; it still shows that somebody is there.
+    /// The newest acknowledged packet, and how many packets were sent since its acknowledgement
+    /// arrived. It may be too old for the model to learn from; it still shows that the client
+    /// applies packets.
     newest: Sequence,
     pub unapplied: u32,
 }
@@ -43,5 +44,5 @@ impl Sent {
     }
 }
 
-/// Packets that may be under way before it is no longer told how old they are.
+/// Maximum packets whose ticks are kept; older ones no longer update `applied`.
 const MAX_TICKS: usize = 1024;

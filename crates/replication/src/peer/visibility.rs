@@ -1,4 +1,4 @@
-//! What a client is shown: its policy asked about what changed, and the encoder told.
+//! Updates a client's visible set: queries the policy about what changed and informs the encoder.
 
 use super::Peer;
 use crate::outbox::Notice;
@@ -7,7 +7,7 @@ use crate::server::PeerId;
 use crate::world::{EntityRecord, Serial, Touched, World};
 
 impl Peer {
-    /// Brings what is shown up to date. `now` says that places are to be looked at.
+    /// Updates the visible set. `now` says whether distances are to be evaluated.
     pub fn update_visibility(
         &mut self,
         observer: &Observer,
@@ -30,7 +30,7 @@ impl Peer {
         };
         for &touched in touched {
             if let Touched::Gone(serial) = touched {
-                // The encoder notices by itself what left the archive, but not before this.
+                // The encoder removes despawned entities by itself, but only when it encodes.
                 if self.sees(serial)
                     && let Some(id) = self.encoder.net_entity_id(serial.first)
                 {
@@ -76,7 +76,7 @@ impl Peer {
         }
         let mut fresh = Vec::new();
         for serial in asked {
-            // Parts are seen as their wholes are, about which alone a policy is asked.
+            // Children have the visibility of their root; the policy is queried about roots only.
             let record = world.record_of(serial);
             let Some(record) = record.filter(|record| record.parent.is_none()) else {
                 continue;
@@ -105,8 +105,8 @@ impl Peer {
         }
     }
 
-    /// Puts what it shall see behind what is nearer. How many others there are that it shall not
-    /// see must not matter here.
+    /// Sorts new entities into the queue by distance. The number of entities that stay hidden must
+    /// not influence the result.
     fn queue_visible(&mut self, fresh: Vec<Serial>, observer: &Observer, world: &World) {
         if fresh.is_empty() {
             return;
@@ -117,16 +117,16 @@ impl Peer {
                 .view_position
                 .zip(position)
                 .map(|(view_position, at)| view_position.distance(at));
-            // Not negative, so that its bits are in the same order.
+            // Not negative, so that the order of the bits is that of the distances.
             (distance.unwrap_or(0.0).to_bits(), serial)
         };
         self.pending_visible.extend(fresh.into_iter().map(distance));
-        // Most are in order already, of which this sort makes use.
+        // Most entries are sorted already, which this sort exploits.
         self.pending_visible.sort_by(|a, b| b.cmp(a));
     }
 
-    /// Shows an entity and its parts like this from now on, or not at all. Who is in charge of
-    /// something sees it.
+    /// Sets the visibility of an entity and its children. A client always sees the entities that it
+    /// has authority over.
     fn show_hierarchy(
         &mut self,
         own: PeerId,
@@ -153,7 +153,7 @@ impl Peer {
         }
     }
 
-    /// Shows an entity like this from now on, or not at all.
+    /// Sets the visibility of an entity.
     fn show(&mut self, record: &EntityRecord, visibility: Option<Visibility>, world: &World) {
         let seen = self.visibility(record.serial);
         if visibility == seen {
@@ -184,6 +184,6 @@ impl Peer {
     }
 }
 
-/// Entities that come into sight in a tick at most: showing an entity is work, and no packet takes
-/// more.
+/// Maximum entities that become visible in a tick: showing an entity is costly, and no packet can
+/// carry more.
 const MAX_SHOWN_PER_TICK: usize = 2048;

@@ -1,8 +1,8 @@
-//! How well a client sees what it is shown, by the numbers that it calls it by.
+//! The visibility of each entity that a client sees, by entity id.
 //!
-//! A server holds this for every client and entity, so it has to be small. Policies know few ways
-//! to see, whatever they go by, so those are kept once each, and a number holds a byte that says
-//! which it is.
+//! A server holds this for every client and entity, so it must be small. Policies produce few
+//! distinct [`Visibility`] values, so each value is stored once, and an id holds a byte that refers
+//! to it.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,24 @@ use prescient_codec::NetEntityId;
 
 use crate::relevance::Visibility;
 
-/// The sights of one client's numbers.
 #[derive(Debug, Default)]
 pub(super) struct VisibleSet {
-    /// For each number [`UNSEEN`], [`RARE`], or the place of its sight among the common ones.
+    /// For each id [`UNSEEN`], [`RARE`], or the index of its value in `common`.
     marks: Vec<u8>,
-    /// Ways to see, and how many numbers are seen so.
+    /// Distinct values, and how many ids use each.
     common: Vec<(Visibility, u32)>,
-    /// Sights that found no place there.
+    /// Values for which `common` has no room, by id.
     rare: BTreeMap<u32, Visibility>,
     count: usize,
 }
 
 impl VisibleSet {
-    /// How many numbers are seen.
+    /// Number of visible ids.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// All numbers that are seen, ascending.
+    /// All visible ids, ascending.
     pub fn ids(&self) -> impl Iterator<Item = NetEntityId> {
         let marks = (0..).zip(&self.marks);
         marks.filter_map(|(id, &mark)| (mark != UNSEEN).then_some(NetEntityId(id)))
@@ -45,7 +44,7 @@ impl VisibleSet {
         }
     }
 
-    /// A number is seen like this from now on, or not at all.
+    /// Sets the visibility of an id; `None` hides it.
     pub fn set(&mut self, id: NetEntityId, visibility: Option<Visibility>) {
         let at = id.0 as usize;
         if self.marks.len() <= at {
@@ -71,7 +70,7 @@ impl VisibleSet {
         };
     }
 
-    /// Finds a place for a sight.
+    /// Stores a value and returns the mark that refers to it.
     fn mark(&mut self, id: NetEntityId, visibility: Visibility) -> u8 {
         let same = self
             .common
@@ -109,8 +108,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Fails if a sight that nobody has any more keeps its place's users (`1 -= 1` left out), or
-        /// if one that is still in use is taken for another's place (`users <= 1`).
+        /// Fails if a value that no id uses any more keeps its count (`1 -= 1` left out), or if one
+        /// that is still in use is overwritten (`users <= 1`).
         #[test]
         fn it_is_a_map(
             acts in prop::collection::vec((0u32..400, prop::option::of((0usize..8, 1u8..200))), 0..2000),

@@ -1,4 +1,4 @@
-//! Who is there, and what is known of them besides their values.
+//! All entities of a world, with what is known of them besides their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,50 +10,50 @@ use crate::input_state::InputState;
 use crate::records::EntityRecords;
 use crate::server::PeerId;
 
-/// When an object appeared, among all that ever did. Nothing that a peer gets to see may depend on
-/// slots, which tell how many objects there are that it does not see.
+/// Identifies an entity by its spawn order. Nothing that a peer sees may depend on slots, which
+/// would reveal how many entities are hidden from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Serial {
     pub order: u64,
-    /// The entity of its first table, by whose number both ends call it.
+    /// The slot of its first table, whose id stands for the entity at both ends.
     pub first: Slot,
 }
 
-/// What a world knows of an object besides its values.
+/// An entity's data besides its values.
 #[derive(Clone, Debug)]
 pub(crate) struct EntityRecord {
     pub serial: Serial,
     pub entity_type: EntityType,
-    /// One entity per table.
+    /// The slot of each table.
     pub slots: Vec<Slot>,
     pub owner: Option<PeerId>,
-    /// The client that says what it is like.
+    /// The client that has authority over it.
     pub authority: Option<PeerId>,
-    /// What it is a part of, and what is a part of it.
+    /// Its parent and children in the hierarchy.
     pub parent: Option<Serial>,
     pub children: Vec<Serial>,
-    /// Where it is, if its type has a position, and since when.
+    /// Its position, if its type has one, and the tick at which that last changed.
     pub position: Option<Position>,
     pub moved: Tick,
 }
 
-/// Who is there.
+/// All entities of a world.
 #[derive(Debug)]
 pub(crate) struct EntityTable {
     pub records: EntityRecords,
     pub next_serial: u64,
     pub grid: Grid,
     pub touched: Vec<Touched>,
-    /// What a client is in charge of.
+    /// The entities over which a client has authority.
     pub with_authority: BTreeSet<Serial>,
     pub now: Tick,
     pub input_state: InputState,
-    /// What belongs to whom.
+    /// The entities of each owner.
     pub owned: BTreeMap<PeerId, BTreeSet<Serial>>,
 }
 
 impl EntityTable {
-    /// An object was one peer's and is another's.
+    /// Updates the index of owners.
     pub fn change_owner(&mut self, serial: Serial, from: Option<PeerId>, to: Option<PeerId>) {
         if let Some(from) = from
             && let Some(owned) = self.owned.get_mut(&from)
@@ -68,7 +68,7 @@ impl EntityTable {
         }
     }
 
-    /// An object is there now, or nowhere.
+    /// Sets or removes an entity's position.
     pub fn set_position(&mut self, serial: Serial, position: Option<Position>) {
         self.grid.put(serial, position);
         if let Some(record) = self.records.get_mut(serial)
@@ -80,11 +80,11 @@ impl EntityTable {
     }
 }
 
-/// Something happened to an object that may matter to who sees it.
+/// A change of an entity that may affect its visibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touched {
-    /// It appeared, belongs to somebody or something else, or somebody else is in charge of it.
+    /// It was spawned, or its owner, parent or authority changed.
     Here(Serial),
-    /// It is gone.
+    /// It was despawned.
     Gone(Serial),
 }

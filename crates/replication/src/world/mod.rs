@@ -1,4 +1,4 @@
-//! The truth: objects, their values at every recent tick, and where they are.
+//! The authoritative world: entities, their values at recent ticks, and their positions.
 
 mod entity_table;
 mod step;
@@ -20,7 +20,7 @@ use crate::input_state::InputState;
 use crate::records::EntityRecords;
 use crate::server::PeerId;
 
-/// Why something could not be done to a world. Nothing was changed.
+/// Why a change of a world failed. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {
@@ -38,18 +38,18 @@ pub enum WorldError {
         /// Tables given.
         found: usize,
     },
-    /// There is no such object, or no longer.
+    /// There is no such entity, or it was despawned.
     #[error("there is no entity {0:?}")]
     NoSuchEntity(EntityRef),
-    /// The object is of another type.
+    /// The entity has another type.
     #[error("entity {entity:?} is no `{expected}`")]
     WrongType {
-        /// The object.
+        /// The entity.
         entity: EntityRef,
-        /// What it was taken for.
+        /// The type that was expected.
         expected: &'static str,
     },
-    /// An object cannot be part of itself, or of one of its own parts.
+    /// An entity cannot be its own ancestor.
     #[error("entity {0:?} would be its own ancestor")]
     HierarchyCycle(EntityRef),
     /// The values cannot be captured.
@@ -57,10 +57,10 @@ pub enum WorldError {
     Capture(#[from] CaptureError),
 }
 
-/// The objects of one world, now and in the recent past.
+/// The entities of one world, now and at recent ticks.
 #[derive(Debug)]
 pub struct World {
-    /// What the program calls its schema; the archive's has further columns.
+    /// The schema as the program declared it; the archive's has further columns.
     declared: Schema,
     entity_types: EntityTypes,
     archive: Archive,
@@ -68,7 +68,7 @@ pub struct World {
 }
 
 impl World {
-    /// An empty world whose objects are found by cells of this size.
+    /// An empty world; `cell` is the cell size of its grid.
     pub(crate) fn new(schema: Schema, cell: f64) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
         let declared = schema.clone();
@@ -97,7 +97,6 @@ impl World {
         WorldStep::begin(capture, schema, &self.entity_types, &mut self.entities)
     }
 
-    /// The keys that players hold down.
     pub(crate) fn input_state(&self) -> &InputState {
         &self.entities.input_state
     }
@@ -106,7 +105,7 @@ impl World {
         &mut self.entities.input_state
     }
 
-    /// What its objects can be, as the program said.
+    /// The schema, as the program declared it.
     pub fn schema(&self) -> &Schema {
         &self.declared
     }
@@ -116,28 +115,28 @@ impl World {
         self.archive.newest()
     }
 
-    /// How many objects there are.
+    /// The number of entities.
     pub fn len(&self) -> usize {
         self.entities.records.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entities.
     pub fn is_empty(&self) -> bool {
         self.entities.records.len() == 0
     }
 
-    /// Everything about recent ticks, with an entity per object and table.
+    /// The values at recent ticks, with one table entity per entity and table.
     pub fn archive(&self) -> &Archive {
         &self.archive
     }
 
-    /// Where an object is, if its type has a position.
+    /// An entity's position, if its type has one.
     pub fn position(&self, entity: EntityRef) -> Option<Position> {
         self.record(entity)?.position
     }
 
-    /// An entity's class, as an index into the classes of the [`schema`](Self::schema); of several
-    /// tables, the first one's.
+    /// The class of an entity's first table, as an index into the classes of the
+    /// [`schema`](Self::schema).
     pub fn class(&self, entity: EntityRef) -> Option<u16> {
         let entity_type = self.record(entity)?.entity_type;
         Some(self.entity_types.tables(entity_type)[0])
@@ -147,12 +146,12 @@ impl World {
         self.entities.records.at(self.archive.entity(entity)?)
     }
 
-    /// The object whose first table's entity this is.
+    /// The entity whose first table has this slot.
     pub(crate) fn record_at(&self, first: Slot) -> Option<&EntityRecord> {
         self.entities.records.at(first)
     }
 
-    /// What the next object will be called.
+    /// The spawn order of the next entity.
     pub(crate) fn next_serial(&self) -> u64 {
         self.entities.next_serial
     }
@@ -161,7 +160,7 @@ impl World {
         self.entities.records.get(serial)
     }
 
-    /// The object that an entity of any table belongs to.
+    /// The entity that a table entity belongs to.
     pub(crate) fn entity_of(&self, slot: Slot) -> Option<EntityRef> {
         let class = self.archive.class(slot)?;
         match self.entity_types.of_class(class).1 {
@@ -170,7 +169,7 @@ impl World {
         }
     }
 
-    /// All objects in the order in which they appeared.
+    /// All entities, in the order in which they were spawned.
     pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
         self.entities.records.serials()
     }
@@ -179,12 +178,12 @@ impl World {
         &self.entity_types
     }
 
-    /// What an object is a part of in the end, or the object itself.
+    /// The topmost ancestor of an entity, or the entity itself.
     pub(crate) fn root(&self, serial: Serial) -> Serial {
         self.entities.root(serial)
     }
 
-    /// Nobody is in charge of what a peer was in charge of.
+    /// Revokes all authority of a peer.
     pub(crate) fn revoke_all(&mut self, peer: PeerId) {
         let EntityTable {
             records,
@@ -207,7 +206,7 @@ impl World {
         &self.entities.grid
     }
 
-    /// What happened since this was last asked.
+    /// Takes the changes since the last call.
     pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
         std::mem::take(&mut self.entities.touched)
     }

@@ -11,21 +11,21 @@ use crate::entity_types::{EntityType, EntityTypes};
 use crate::grid::Position;
 use crate::server::PeerId;
 
-/// A tick being written. It ends when this is dropped, whether all went well or not.
+/// A tick being written. It ends when this is dropped, whether calls succeeded or not.
 pub struct WorldStep<'a> {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     capture: Option<Capture<'a>>,
     schema: Arc<Schema>,
     entity_types: &'a EntityTypes,
     pub(crate) entities: &'a mut EntityTable,
-    /// Room for values, a parcel per table.
+    /// Buffers for a value, one parcel per table.
     values: Vec<Parcel>,
-    /// Room for those of a further table.
+    /// Buffer for a row with added columns.
     buffer: Parcel,
 }
 
 impl<'a> WorldStep<'a> {
-    /// What happens from now on happens at the captured tick.
+    /// Begins with writing the keys that changed.
     pub(super) fn begin(
         capture: Capture<'a>,
         schema: Arc<Schema>,
@@ -46,19 +46,19 @@ impl<'a> WorldStep<'a> {
 }
 
 impl WorldStep<'_> {
-    /// A new object.
+    /// Spawns an entity.
     pub fn spawn<T: State>(&mut self, value: &T) -> Result<Ref<T>, WorldError> {
         self.enter(value, None)
     }
 
-    /// A new object that belongs to a peer. What that means is for a
-    /// [`Relevance`](crate::Relevance) to say; private tables are for the owner.
+    /// Spawns an entity that a peer owns. The [`Relevance`](crate::Relevance) policy decides what
+    /// ownership means; private tables are visible to the owner by default.
     pub fn spawn_for<T: State>(&mut self, owner: PeerId, value: &T) -> Result<Ref<T>, WorldError> {
         self.enter(value, Some(owner))
     }
 
-    /// A new object of the type that has this name, with a row for each of its tables: for those
-    /// whose schema is not known before the program runs.
+    /// Spawns an entity of the type with this name, from one row per table: for programs whose
+    /// schema is known only at run time.
     pub fn spawn_rows(
         &mut self,
         name: &str,
@@ -117,7 +117,7 @@ impl WorldStep<'_> {
         Ok(entity)
     }
 
-    /// An object is like this now.
+    /// Sets the value of an entity.
     pub fn set<T: State>(&mut self, entity: Ref<T>, value: &T) -> Result<(), WorldError> {
         let serial = self.find(entity.entity_ref())?;
         let entity_type = self.entity_type::<T>()?;
@@ -131,7 +131,7 @@ impl WorldStep<'_> {
         self.with_rows(value, |step, rows| step.set_rows(entity.entity_ref(), rows))
     }
 
-    /// An object is like this now, with a row for each of its tables.
+    /// Sets the value of an entity, from one row per table.
     pub fn set_rows(&mut self, entity: EntityRef, rows: &[Parcel]) -> Result<(), WorldError> {
         let serial = self.find(entity)?;
         let record = self.entities.records.get(serial);
@@ -150,7 +150,7 @@ impl WorldStep<'_> {
         let keys =
             |table: usize| input_state.of(&schema.classes[usize::from(classes[table])], owner);
         let tables = || slots.iter().zip(rows).enumerate();
-        // Once the first is written there is no way back.
+        // Checked first, because a written row cannot be taken back.
         for (table, (&slot, row)) in tables().skip(1) {
             let row = stored_row(row, table, entity, keys(table), &mut self.buffer);
             capture.check_parcel(slot, row)?;
@@ -163,7 +163,7 @@ impl WorldStep<'_> {
         Ok(())
     }
 
-    /// One of an object's tables is like this now.
+    /// Sets one table of an entity.
     pub(crate) fn set_table(
         &mut self,
         serial: Serial,
@@ -189,7 +189,7 @@ impl WorldStep<'_> {
         Ok(())
     }
 
-    /// An object belongs to somebody else.
+    /// Changes the owner of an entity.
     pub fn set_owner(
         &mut self,
         entity: EntityRef,
@@ -205,7 +205,7 @@ impl WorldStep<'_> {
         self.write_input_state()
     }
 
-    /// An object is no more.
+    /// Removes an entity.
     pub fn despawn(&mut self, entity: EntityRef) -> Result<(), WorldError> {
         let serial = self.find(entity)?;
         let Some(record) = self.entities.records.remove(serial) else {
@@ -219,7 +219,7 @@ impl WorldStep<'_> {
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
-        // Whoever refers to the first table must not outlive it.
+        // Further tables refer to the first, so they are removed before it.
         for slot in record.slots.into_iter().rev() {
             capture.despawn(slot)?;
         }
@@ -235,7 +235,7 @@ impl WorldStep<'_> {
         entered.map(Ref::to)
     }
 
-    /// Does something with the rows of a value.
+    /// Calls `act` with the rows of a value.
     fn with_rows<T: State, R>(
         &mut self,
         value: &T,
@@ -253,7 +253,7 @@ impl WorldStep<'_> {
         done
     }
 
-    /// Notes where an object is.
+    /// Updates an entity's position from its first row.
     fn set_position(&mut self, serial: Serial, entity_type: EntityType, row: &[i64]) {
         let class = usize::from(self.entity_types.tables(entity_type)[0]);
         let position = Position::of(&self.schema.classes[class], row);
@@ -267,7 +267,7 @@ impl WorldStep<'_> {
         entity_type.ok_or_else(|| WorldError::UnknownType(T::NAME.into()))
     }
 
-    /// Whether there is a row for each table, and as wide as its users know it.
+    /// Checks that there is a row for each table, with its declared number of columns.
     fn check_widths(&self, entity_type: EntityType, rows: &[Parcel]) -> Result<(), WorldError> {
         let classes = self.entity_types.tables(entity_type);
         if classes.len() != rows.len() {
@@ -296,9 +296,9 @@ impl WorldStep<'_> {
     }
 }
 
-/// The keys that owners hold down, in the objects of those whose type has a field for them.
+/// Writes owners' keys into their entities whose type has a field for them.
 impl WorldStep<'_> {
-    /// Brings objects up to date whose owner's keys have changed.
+    /// Updates the entities of owners whose keys changed.
     fn write_input_state(&mut self) -> Result<(), WorldError> {
         let changed = self.entities.input_state.take_changed();
         let Some(capture) = self.capture.as_mut().filter(|_| !changed.is_empty()) else {
@@ -331,8 +331,8 @@ impl Drop for WorldStep<'_> {
     }
 }
 
-/// A row as the codec has it: those of further tables say at their end whose they are, and the
-/// owner's keys stand in place of those of the value.
+/// A row as the codec stores it: the owner's keys replace those of the value, and a further table
+/// gets the reference to its entity as last column.
 fn stored_row<'a>(
     row: &'a Parcel,
     table: usize,

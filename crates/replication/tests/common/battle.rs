@@ -1,4 +1,4 @@
-//! A battle, and whether clients see it as it was.
+//! A battle, and a check that clients show it truly.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use prescient_schema::Ref;
 
 use super::{TestClient, TestWorld, Unit};
 
-/// A battle in which units come, go, walk and refer to each other.
+/// A battle in which units spawn, despawn, walk and refer to each other.
 pub struct Battle {
     pub units: Vec<(Ref<Unit>, Unit)>,
-    /// What was true at each tick, by the server's reference.
+    /// The true state at each tick, by the server's reference.
     pub past: BTreeMap<Tick, BTreeMap<i64, Unit>>,
 }
 
@@ -69,7 +69,7 @@ impl Battle {
         self.past.insert(Tick(test_world.tick), now.collect());
     }
 
-    /// What every client shows is what was true at the tick that it shows, references included.
+    /// Asserts that every client shows the true state of its tick, references included.
     pub fn check(&self, test_world: &TestWorld) {
         for test_client in &test_world.clients {
             if let Some((shown, was)) = self.compare(test_client) {
@@ -78,7 +78,7 @@ impl Battle {
         }
     }
 
-    /// Whether a client shows all of what was true at the tick that it shows.
+    /// Whether a client shows the complete true state of its tick.
     pub fn agrees(&self, test_client: &TestClient) -> bool {
         let compared = self.compare(test_client);
         compared.is_some_and(|(shown, was)| shown == was)

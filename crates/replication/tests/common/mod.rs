@@ -32,7 +32,7 @@ pub fn schema() -> Schema {
     schema.expect("a sound schema")
 }
 
-/// Says everything between two ends that has to be said before one is shown something.
+/// Exchanges all messages that precede state.
 pub fn greet(server: &mut Server, peer: PeerId, client: &mut Client) {
     while let Some(message) = client.poll_message() {
         server.handle(peer, &message).expect("an honest message");
@@ -42,7 +42,7 @@ pub fn greet(server: &mut Server, peer: PeerId, client: &mut Client) {
     }
 }
 
-/// What a seed decides about the game.
+/// The random decisions of a game, from a seed.
 pub struct Dice(Random);
 
 impl Dice {
@@ -59,15 +59,15 @@ impl Dice {
     }
 }
 
-/// What links take for a tick.
+/// Duration of a tick on the links.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// A link that takes a tick and does nothing else.
+/// A link with a latency of one tick and no faults.
 pub fn good() -> Conditions {
     Conditions::default().with_latency(TICK)
 }
 
-/// A link that loses a fifth, and delays, reorders and repeats.
+/// A link that loses a fifth of all packets, and delays, reorders and repeats.
 pub fn bad() -> Conditions {
     good()
         .with_reordering_jitter(4 * TICK)
@@ -75,7 +75,7 @@ pub fn bad() -> Conditions {
         .with_duplication(100_000, 4 * TICK)
 }
 
-/// An event, and the entity that it was about as it was then.
+/// A received event, with the value of its entity at that time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
     pub tick: Tick,
@@ -90,9 +90,9 @@ pub struct TestClient {
     pub client: Client,
     pub down: LinkConditioner,
     pub up: LinkConditioner,
-    /// What must not get lost is late instead.
+    /// Carries reliable messages: late, but without loss.
     pub events_down: LinkConditioner,
-    /// What it was told of, as the program noted it.
+    /// The entities as the program knows them from changes.
     pub entities: BTreeMap<EntityHandle, Unit>,
     pub events: Vec<Heard>,
     /// The longest message of state.
@@ -115,7 +115,7 @@ impl TestClient {
         }
     }
 
-    /// Polls everything, as a program would, and keeps a picture of its own.
+    /// Polls everything, as a program would, and keeps the program's own copy.
     pub fn poll(&mut self) {
         while let Some(change) = self.client.poll_change() {
             match change {
@@ -165,7 +165,7 @@ pub struct TestWorld {
     pub clients: Vec<TestClient>,
     pub dice: Dice,
     pub budget: Option<usize>,
-    /// Whether links change what passes, so that some of it is refused.
+    /// Whether links damage packets, so that some are refused.
     pub damaged: bool,
     pub tick: u32,
 }
@@ -196,7 +196,7 @@ impl TestWorld {
         test_world
     }
 
-    /// The server takes what clients said, which must not get lost.
+    /// The server handles the clients' reliable messages.
     pub fn listen(&mut self) {
         for test_client in &mut self.clients {
             while let Some(message) = test_client.client.poll_message() {
@@ -206,7 +206,7 @@ impl TestWorld {
         }
     }
 
-    /// From now on links do nothing but take a tick.
+    /// Replaces all links by good ones.
     pub fn heal(&mut self) {
         let now = self.now();
         for test_client in &mut self.clients {
@@ -224,7 +224,7 @@ impl TestWorld {
         Time::from_micros(u64::from(self.tick) * TICK.as_micros() as u64)
     }
 
-    /// Sends what is new of the tick that was stepped last, and lets everything arrive that is due.
+    /// Sends the state of the newest tick, and delivers everything that is due.
     pub fn exchange(&mut self) {
         let (now, budget) = (self.now(), self.budget);
         for (peer, message) in self.server.encode(&|_| budget) {
@@ -232,7 +232,7 @@ impl TestWorld {
                 .clients
                 .iter_mut()
                 .find(|test_client| test_client.peer == peer);
-            let test_client = test_client.expect("everybody sits somewhere");
+            let test_client = test_client.expect("every peer has a client");
             test_client.largest = test_client.largest.max(message.len());
             test_client.down.send(now, &message);
         }
