@@ -1,4 +1,4 @@
-//! What a replicated state is.
+//! Schemas: the description of replicated state.
 //!
 //! A [`Schema`] is a list of [`Class`]es, a class is a flat list of [`Field`]s, and the value of
 //! every field, whatever its Rust type, is one `i64`. Everything downstream (prediction, coding,
