@@ -30,8 +30,7 @@
 //! | `only_on_spawn` | sent when the entity spawns and never again |
 //! | `optional` | a peer without this field may still connect |
 //! | `velocity_of = "x"` | rate of change of `x`, per second, or with `per_tick` per tick |
-//! | `owner`, `group`, `position` | the entity's owner, its group (sent in one packet), its
-//! position |
+//! | `owner`, `group`, `position` | the owner, the group (sent in one packet), the position |
 //! | `keys` | the owner's input state; filled in by the server |
 //! | `tables(private)` | only in these tables; at its default when read from others |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
