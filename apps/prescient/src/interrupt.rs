@@ -7,12 +7,12 @@ use prescient::Cancel;
 
 /// Whether Ctrl-C was pressed or the system asked the process to end.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<Bell>);
+pub struct Interrupt(Arc<Signal>);
 
 #[derive(Debug, Default)]
-struct Bell {
-    is_rung: Mutex<bool>,
-    rings: Condvar,
+struct Signal {
+    is_raised: Mutex<bool>,
+    raised: Condvar,
     cancel: Cancel,
 }
 
@@ -25,11 +25,11 @@ impl Interrupt {
     /// Installs the handler for Ctrl-C and termination signals. Once per process.
     pub fn listen() -> Result<Self, InterruptError> {
         let interrupt = Self::default();
-        let bell = interrupt.clone();
+        let signal = interrupt.clone();
         ctrlc::set_handler(move || {
-            *bell.is_rung() = true;
-            bell.0.rings.notify_all();
-            bell.0.cancel.cancel();
+            *signal.is_raised() = true;
+            signal.0.raised.notify_all();
+            signal.0.cancel.cancel();
         })?;
         Ok(interrupt)
     }
@@ -41,20 +41,20 @@ impl Interrupt {
 
     /// Whether to end.
     pub fn is_asked(&self) -> bool {
-        *self.is_rung()
+        *self.is_raised()
     }
 
     /// Waits up to `span`; returns whether to end.
     pub fn wait(&self, span: Duration) -> bool {
-        let rings = &self.0.rings;
-        let waited = rings.wait_timeout_while(self.is_rung(), span, |is_rung| !*is_rung);
+        let raised = &self.0.raised;
+        let waited = raised.wait_timeout_while(self.is_raised(), span, |is_raised| !*is_raised);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn is_rung(&self) -> MutexGuard<'_, bool> {
+    fn is_raised(&self) -> MutexGuard<'_, bool> {
         // The lock is never held across a panic.
         self.0
-            .is_rung
+            .is_raised
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
