@@ -1,4 +1,4 @@
-//! A unit as components, split by what changes together; the eleven flags share sixteen bits.
+//! A unit as components, grouped by what changes together; the eleven flags share sixteen bits.
 
 use bevy::prelude::*;
 use bevy_replicon::prelude::*;
@@ -77,7 +77,8 @@ impl Shape for Unit {
             (&Target, &Order, &Animation, &Flags),
         )>();
         let mut rows = Vec::new();
-        for ((kind, position, heading, health), (target, order, animation, flags)) in query.iter(world)
+        for ((kind, position, heading, health), (target, order, animation, flags)) in
+            query.iter(world)
         {
             let mut row = vec![i64::from(kind.0), i64::from(kind.1)];
             row.extend([position.0, position.1].map(i64::from));
