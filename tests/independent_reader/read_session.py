@@ -205,7 +205,7 @@ class Session:
             check(data == self.accepted, "another accept")
             return dict(kind="accept", name=data[9:17].hex())
         client, server = self.secret_of(self.opening[698:730]), self.secret_of(data[17:49])
-        check(client and server, "nobody has this key")
+        check(client and server, "unknown public key")
         shared = client.exchange(server.public_key())
         root = hmac.digest(b"prescient transport 1", self.token.secret + shared, "sha256")
         said = hashlib.sha256(self.opening + data[:49]).digest()
@@ -286,7 +286,7 @@ class End:
         nonce = bytes(4) + sequence.to_bytes(8, "little")
         body = open_sealed(self.key(near[0]), nonce, data[head:], data[:head])
         check(sequence not in self.seen, "received before")
-        check(self.next - sequence <= 1984, "too late to tell")
+        check(self.next - sequence <= 1984, "older than the replay window")
         self.seen.add(sequence)
         self.next, self.epoch = max(self.next, sequence + 1), max(self.epoch, near[0])
         told = dict(kind=KINDS[kind], sequence=sequence, epoch=near[0], peer_epoch=peer_epoch)
@@ -312,7 +312,7 @@ class End:
                 named = range(low, high + 1)
                 check(self.other().seen.issuperset(named), "acknowledges what did not arrive")
         elif frame["frame"] == "chunk":
-            check(frame["blob"] in self.blobs, "a blob that nobody offered")
+            check(frame["blob"] in self.blobs, "a blob that was not offered")
             blob = self.blobs[frame["blob"]]
             whole = blob and blob.add(frame["offset"], frame["bytes"])
             if whole is not None:

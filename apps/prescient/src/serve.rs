@@ -117,8 +117,8 @@ impl Serving<'_> {
         let protocol = self.server.protocol().0;
         let protocol: String = protocol.iter().map(|byte| format!("{byte:02x}")).collect();
         let who = match &self.options.key_file {
-            None => "everybody on this machine: `prescient join ADDRESS`",
-            Some(_) => "whoever has a token: `prescient token --key FILE --protocol PROTOCOL …`",
+            None => "clients on this machine: `prescient join ADDRESS`",
+            Some(_) => "clients with a token: `prescient token --key FILE --protocol PROTOCOL …`",
         };
         self.print(
             json!({

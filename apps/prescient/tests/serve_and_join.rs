@@ -183,7 +183,7 @@ fn a_killed_server_is_joined_again() {
     let knew = after("disconnected");
     let playing = after("playing");
     // `./check holes` judges how long this takes, on an otherwise idle machine.
-    println!("restart: knew after {knew} ms, played after {playing} ms");
+    println!("restart: detected after {knew} ms, state after {playing} ms");
     server.line("joined");
     client.press_ctrl_c();
     let ended = client.line("ended");
@@ -268,6 +268,6 @@ fn names_of_others_do_nothing_to_a_terminal() {
     }
     let mut lines = serving.lines.by_ref().map(|line| line.expect("text"));
     let line = lines.find(|line| line.contains("was turned away"));
-    let line = line.expect("it says so");
+    let line = line.expect("the server reports it");
     assert!(is_harmless(&line), "{line:?}");
 }

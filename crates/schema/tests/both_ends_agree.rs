@@ -490,7 +490,7 @@ proptest! {
         bytes[at] = byte;
         for bytes in [bytes, noise] {
             if let Ok(schema) = Schema::from_bytes(&bytes, &[hold()]) {
-                // What is accepted is canonical, and safe to use.
+                // An accepted schema is canonical, and safe to use.
                 prop_assert_eq!(schema.to_bytes(), bytes);
                 for field in schema.classes.iter().flat_map(|class| &class.fields) {
                     for level in 0..4 {

@@ -402,7 +402,7 @@ fn bandwidth_is_never_exceeded_in_any_window_and_is_used() {
             .collect();
         for (first, (start, _)) in departures.iter().enumerate() {
             for (last, (end, _)) in departures.iter().enumerate().skip(first + 1) {
-                // What ends in the window began in it, except for rounding a time up.
+                // A transmission that ends in the window began in it, except for rounding a time up.
                 let bits = u128::from(sums[last] - sums[first]) * 1_000_000;
                 let max = u128::from(rate) * u128::from(end - start + 1);
                 assert!(bits <= max, "{rate} bit/s: {bits} of {max}");

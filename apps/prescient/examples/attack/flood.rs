@@ -28,7 +28,7 @@ pub fn handshakes(server: SocketAddr, rate: f64, span: Duration) -> Sent {
         &mut Always,
         now,
     );
-    let mut client = client.expect("it speaks this protocol");
+    let mut client = client.expect("the protocols match");
     client.handle_timeout(now);
     let request = client.poll_transmit(now).expect("a request");
     send(server, &request.bytes, rate, span)

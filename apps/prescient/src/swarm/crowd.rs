@@ -72,10 +72,10 @@ impl Crowd {
             relay,
         };
         let clock = Clock::start();
-        let everybody = options.clients as usize;
-        while crowd.members.len() < everybody || !crowd.members.iter().all(|member| member.joined) {
+        let total = options.clients as usize;
+        while crowd.members.len() < total || !crowd.members.iter().all(|member| member.joined) {
             let due = clock.now().as_micros() * ARRIVALS_PER_SECOND / 1_000_000;
-            while crowd.members.len() < everybody && (crowd.members.len() as u64) <= due {
+            while crowd.members.len() < total && (crowd.members.len() as u64) <= due {
                 let member = crowd.newcomer(crowd.members.len())?;
                 crowd.members.push(member);
             }
@@ -86,17 +86,17 @@ impl Crowd {
                 .iter()
                 .any(|member| member.left && !member.joined);
             if failed || clock.now().as_micros() > PATIENCE {
-                let missing = everybody - joined;
+                let missing = total - joined;
                 let clients = options.clients;
                 return Err(SwarmError::NotJoined { missing, clients });
             }
         }
-        // Tokens have to name the server as well, or it would refuse them, and a client that does
-        // not get through to the first address tries the next.
+        // Tokens have to name the server as well, or it would refuse them. A client that does not
+        // reach the relay, which is the first address, tries the next and bypasses the relay.
         let relayed = crowd.relay.as_ref().map(UdpConditioner::clients);
-        match relayed.filter(|relayed| *relayed < everybody) {
+        match relayed.filter(|relayed| *relayed < total) {
             Some(relayed) => Err(SwarmError::Bypassed {
-                around: everybody - relayed,
+                around: total - relayed,
             }),
             None => Ok(crowd),
         }
@@ -242,8 +242,8 @@ pub fn token(
 }
 
 const SEED: u64 = 1;
-/// A new client is sent everything it sees until it acknowledges it, which costs many times what
-/// follows. Real players do not all join in the same tick.
+/// A new client is sent everything it sees until it acknowledges it, which costs many times a
+/// later packet. Real players do not all join in the same tick.
 const ARRIVALS_PER_SECOND: u64 = 50;
 /// Time limit for all clients to join, in microseconds.
 const PATIENCE: u64 = 60_000_000;

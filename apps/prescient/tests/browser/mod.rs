@@ -38,7 +38,7 @@ impl Browser {
         let profile = format!("prescient-{name}-{}", std::process::id());
         let mut browser = Self {
             driver,
-            host: format!("127.0.0.1:{}", port.expect("chromedriver says its port")),
+            host: format!("127.0.0.1:{}", port.expect("chromedriver prints its port")),
             session: String::new(),
             profile: std::env::temp_dir().join(profile),
         };

@@ -26,7 +26,7 @@ impl Demo {
         let mut line = String::new();
         let errors = process.stderr.as_mut().expect("piped");
         let read = BufReader::new(errors).read_line(&mut line);
-        read.expect("it says where the page is");
+        read.expect("it prints the page's address");
         let host = line.trim().strip_prefix("the page is at http://");
         let host = host.and_then(|host| host.strip_suffix('/'));
         let host = host.unwrap_or_else(|| panic!("{line}")).to_owned();

@@ -9,7 +9,6 @@ use super::dice::Dice;
 
 /// A random type of entities.
 pub struct Type {
-    /// What it is called.
     pub name: String,
     /// The classes of its tables, without columns that replication adds.
     pub tables: Vec<Class>,
