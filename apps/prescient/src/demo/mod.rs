@@ -126,7 +126,7 @@ fn introduce(options: &DemoOptions, url: &str) {
         return;
     }
     println!(
-        "A pond on a server, and twelve clients that see it through links from a cable to a train.\n\
+        "A server with a pond, and twelve clients on links from a LAN to a train.\n\
          \n    open {url}\n"
     );
     match options.seconds {
