@@ -42,7 +42,7 @@ impl Promise {
         self.views_by_tick.insert(tick, views);
     }
 
-    /// Whether an entity is visible since the last tick sent.
+    /// Whether an entity was visible at the last tick that was sent.
     pub fn sees(&self, key: Key) -> bool {
         self.since.contains_key(&key)
     }
