@@ -93,7 +93,7 @@ impl Game {
                 ..Config::default()
             },
             relevance_interval: [1, 2, 4, 7][dice.below(4)],
-            cell: [1.0, 20.0, 100.0][dice.below(3)],
+            grid_cell: [1.0, 20.0, 100.0][dice.below(3)],
             resync_every: [0, 3, 30][dice.below(3)],
             ..ServerConfig::default()
         };
