@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use prescient::{
     Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, ConnectToken,
-    EntityHandle, Reconnect, local_token, token_from_text,
+    EntityHandle, Reconnect, loopback_token, token_from_text,
 };
 use prescient_net::{Clock, TextError};
 use serde_json::json;
@@ -131,7 +131,7 @@ pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
 fn token(options: &JoinOptions) -> Result<ConnectToken, JoinError> {
     let Some(path) = &options.token_file else {
         let address = options.address.as_deref().unwrap_or_default();
-        return Ok(local_token(address).map_err(prescient::JoinError::from)?);
+        return Ok(loopback_token(address).map_err(prescient::JoinError::from)?);
     };
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {

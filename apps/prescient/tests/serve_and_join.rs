@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use prescient::schema::{Class, Field, FieldKind};
-use prescient::{Client, ClientEvent, Everything, Schema, SchemaBuilder, Server, local_token};
+use prescient::{Client, ClientEvent, Everything, Schema, SchemaBuilder, Server, loopback_token};
 
 use serde_json::Value;
 
@@ -238,7 +238,7 @@ fn is_harmless(text: &str) -> bool {
 #[test]
 fn names_of_others_do_nothing_to_a_terminal() {
     // A hostile server, and a client that joins it.
-    let server = Server::local("127.0.0.1:0", hostile_schema(), Everything);
+    let server = Server::loopback("127.0.0.1:0", hostile_schema(), Everything);
     let mut server = server.expect("a free port");
     let address = server.address().expect("a socket").to_string();
     let mut joining = prescient(&["join", &address]);
@@ -260,7 +260,7 @@ fn names_of_others_do_nothing_to_a_terminal() {
     });
     let first = serving.lines.next().expect("a line").expect("text");
     let address = first.split(' ').nth(2).expect("where it is");
-    let token = local_token(address).expect("on this machine");
+    let token = loopback_token(address).expect("on this machine");
     let mut client = Client::start(token, hostile_schema()).expect("a socket");
     let left = |event: &ClientEvent| matches!(event, ClientEvent::Left(_));
     while !std::iter::from_fn(|| client.poll()).any(|event| left(&event)) {

@@ -27,11 +27,11 @@ const RIGHT: u64 = 1;
 const SHOUT: u64 = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let server = Server::local("127.0.0.1:0", Schema::of::<Walker>()?, Everything)?;
+    let server = Server::loopback("127.0.0.1:0", Schema::of::<Walker>()?, Everything)?;
     let address = server.address().expect("it has a socket").to_string();
     let serving = thread::spawn(|| serve(server).map_err(|error| error.to_string()));
-    let watcher = Client::local(&address, Schema::of::<Walker>()?)?;
-    let player = Client::local(&address, Schema::of::<Walker>()?)?;
+    let watcher = Client::loopback(&address, Schema::of::<Walker>()?)?;
+    let player = Client::loopback(&address, Schema::of::<Walker>()?)?;
     let watching = thread::spawn(|| watch(watcher));
     play(player);
     watching.join().expect("it does not panic")?;

@@ -58,7 +58,7 @@ fn battle(grouped: bool) -> Result<(u32, u32), Box<dyn Error>> {
     let server = Server::bind("127.0.0.1:0", key, schema.clone(), Everything, options)?;
     let address = server.address().expect("it has a socket").to_string();
     let serving = thread::spawn(move || serve(server, grouped));
-    let mut client = Client::local(&address, schema)?;
+    let mut client = Client::loopback(&address, schema)?;
     let (mut apart, mut looks) = (0, 0);
     while looks < 5000 {
         client.wait(Duration::from_millis(2));

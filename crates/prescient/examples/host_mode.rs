@@ -20,11 +20,11 @@ struct Runner {
 
 fn main() -> Result<(), Box<dyn Error>> {
     // For friends elsewhere this would be `Server::bind`, and the guest would bring a token.
-    let mut server = Server::local("127.0.0.1:0", Schema::of::<Runner>()?, Everything)?;
+    let mut server = Server::loopback("127.0.0.1:0", Schema::of::<Runner>()?, Everything)?;
     let address = server.address().expect("it has a socket").to_string();
     let host = server.local_client_as(ClientId(1), Vec::new());
     let guest = thread::spawn(move || {
-        let client = Client::local(&address, Schema::of::<Runner>().expect("as above"));
+        let client = Client::loopback(&address, Schema::of::<Runner>().expect("as above"));
         play(client.expect("the server runs"), "guest")
     });
     let host = thread::spawn(move || play(host, "host"));

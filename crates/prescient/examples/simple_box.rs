@@ -15,7 +15,7 @@ struct Slider {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let server = Server::local("127.0.0.1:0", Schema::of::<Slider>()?, Everything)?;
+    let server = Server::loopback("127.0.0.1:0", Schema::of::<Slider>()?, Everything)?;
     let address = server.address().expect("it has a socket").to_string();
     let serving = thread::spawn(|| serve(server).map_err(|error| error.to_string()));
     watch(&address)?;
@@ -48,7 +48,7 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
 }
 
 fn watch(server: &str) -> Result<(), Box<dyn Error>> {
-    let mut client = Client::local(server, Schema::of::<Slider>()?)?;
+    let mut client = Client::loopback(server, Schema::of::<Slider>()?)?;
     let mut updates = 0;
     while updates < 60 {
         client.wait(Duration::from_millis(100));

@@ -101,9 +101,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// Joins a server on this machine that was made with [`Server::local`](crate::Server::local).
-    pub fn local(server: &str, schema: Schema) -> Result<Self, JoinError> {
-        Self::join(local_token(server)?, schema)
+    /// Joins a server on this machine that was made with [`Server::loopback`](crate::Server::loopback).
+    pub fn loopback(server: &str, schema: Schema) -> Result<Self, JoinError> {
+        Self::join(loopback_token(server)?, schema)
     }
 
     /// Joins one of the token's servers, and returns when that is done, or after ten seconds
@@ -542,8 +542,8 @@ fn connect(token: ConnectToken, link: LinkConfig) -> Result<ClientCarrier, JoinE
     Ok(ClientCarrier::Socket(Box::new(net)))
 }
 
-/// The token by which [`Client::local`] joins a server on this machine.
-pub fn local_token(server: &str) -> Result<ConnectToken, AddressError> {
+/// The token by which [`Client::loopback`] joins a server on this machine.
+pub fn loopback_token(server: &str) -> Result<ConnectToken, AddressError> {
     insecure_token(server, protocol(), ClientId(0))
 }
 

@@ -17,7 +17,7 @@
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut server = Server::local("127.0.0.1:4000", Schema::of::<Crate>()?, Everything)?;
+//! let mut server = Server::loopback("127.0.0.1:4000", Schema::of::<Crate>()?, Everything)?;
 //! let mut falling = Crate { position: [0.0, 100.0, 0.0] };
 //! let entity = server.step()?.spawn(&falling)?;
 //! loop {
@@ -45,7 +45,7 @@
 //! # }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut client = Client::local("127.0.0.1:4000", Schema::of::<Crate>()?)?;
+//! let mut client = Client::loopback("127.0.0.1:4000", Schema::of::<Crate>()?)?;
 //! loop {
 //!     client.wait(std::time::Duration::from_millis(16));
 //!     while let Some(event) = client.poll() {
@@ -62,7 +62,7 @@
 //! # }
 //! ```
 //!
-//! [`Server::local`] and [`Client::local`] share a key that everybody knows and therefore stay on one
+//! [`Server::loopback`] and [`Client::loopback`] share a key that everybody knows and therefore stay on one
 //! machine; for others a backend issues tokens ([`Server::bind`], [`Client::join`]). A player at the
 //! server's own machine takes a [`Server::local_client`], and a game that is played alone is a
 //! [`Server::offline`] with a seat: the same two loops, on one thread or two.
@@ -118,7 +118,7 @@ pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
-pub use client::{Client, ClientEvent, ClientOptions, local_token};
+pub use client::{Client, ClientEvent, ClientOptions, loopback_token};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use protocol::protocol;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prescient_transport::{CloseReason, ConnectError, ConnectToken, Denial, Time};
 
-use crate::client::local_token;
+use crate::client::loopback_token;
 
 /// Lets a client connect again by itself when its server was restarted or fell silent.
 ///
@@ -36,10 +36,10 @@ impl Reconnect {
     }
 
     /// Returns to a server on this machine that was made with
-    /// [`Server::local`](crate::Server::local).
-    pub fn local(server: &str) -> Self {
+    /// [`Server::loopback`](crate::Server::loopback).
+    pub fn loopback(server: &str) -> Self {
         let server = server.to_owned();
-        Self::new(move || local_token(&server).ok())
+        Self::new(move || loopback_token(&server).ok())
     }
 
     /// Gives up after this long without success; a minute unless it is said otherwise. The client

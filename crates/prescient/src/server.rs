@@ -4,6 +4,7 @@ mod account;
 mod apply_monitor;
 mod event;
 mod options;
+mod peers;
 mod queue;
 mod receive;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use prescient_net::{BlockingServer, Socket, resolve};
 use prescient_replication::{
-    ClientConfig, PeerError, PeerId, Position, Relevance, Tick, World, WorldError, WorldStep,
+    ClientConfig, PeerError, PeerId, Relevance, Tick, World, WorldError, WorldStep,
 };
 use prescient_schema::{EntityRef, Schema};
 use prescient_transport::{ClientId, CloseReason, ProtocolId, TokenKey};
@@ -53,7 +54,7 @@ pub struct Server {
 impl Server {
     /// A server for clients on this machine, without a backend: its key is known to everybody, and
     /// it answers nobody else.
-    pub fn local(
+    pub fn loopback(
         address: &str,
         schema: Schema,
         relevance: impl Relevance + 'static,
@@ -126,7 +127,7 @@ impl Server {
     /// it is dropped.
     ///
     /// [`Joined`](ServerEvent::Joined) says that it is client 0, as whom
-    /// [`Client::local`] joins, too; [`local_client_as`](Self::local_client_as) has it be somebody else.
+    /// [`Client::loopback`] joins, too; [`local_client_as`](Self::local_client_as) has it be somebody else.
     pub fn local_client(&mut self) -> Client {
         self.local_client_as(ClientId(0), Vec::new())
     }
@@ -168,6 +169,11 @@ impl Server {
     /// The world, or the first of several.
     pub fn world(&self) -> &World {
         self.worlds.first().world()
+    }
+
+    /// A world that was [opened](Self::open_world); `None` if there is no such world.
+    pub fn world_in(&self, world: WorldId) -> Option<&World> {
+        Some(self.worlds.get(world)?.world())
     }
 
     /// Opens another world of the same schema: another map, match or room. It has ticks of its own,
@@ -331,9 +337,16 @@ impl Server {
         self.worlds.first_mut().send_entity_event(entity, payload)
     }
 
-    /// The keys that a player holds down, as far as we know: a bit each.
-    pub fn keys(&self, peer: PeerId) -> u64 {
-        self.worlds.world_of(peer).keys(peer).unwrap_or(0)
+    /// Like [`send_entity_event`](Self::send_entity_event), for an entity of another world; `None` if
+    /// there is no such world.
+    pub fn send_entity_event_in(
+        &mut self,
+        world: WorldId,
+        entity: EntityRef,
+        payload: &[u8],
+    ) -> Option<Result<(), WorldError>> {
+        let world_server = self.worlds.get_mut(world)?;
+        Some(world_server.send_entity_event(entity, payload))
     }
 
     /// Throws a peer out.
@@ -344,62 +357,6 @@ impl Server {
     /// Says goodbye to everybody, and returns when that is said.
     pub fn shut_down(self) {
         self.carrier.shut_down();
-    }
-
-    /// Like [`send_entity_event`](Self::send_entity_event), for an entity of another world; `None` if there is
-    /// no such world.
-    pub fn send_entity_event_in(
-        &mut self,
-        world: WorldId,
-        entity: EntityRef,
-        payload: &[u8],
-    ) -> Option<Result<(), WorldError>> {
-        Some(
-            self.worlds
-                .get_mut(world)?
-                .send_entity_event(entity, payload),
-        )
-    }
-
-    /// All peers that joined, of all worlds.
-    pub fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.worlds
-            .iter()
-            .flat_map(|world_server| world_server.peers())
-    }
-
-    /// Sets the position from which a peer looks.
-    pub fn set_view_position(&mut self, peer: PeerId, position: Position) -> Result<(), PeerError> {
-        self.worlds
-            .world_of_mut(peer)
-            .set_view_position(peer, position)
-    }
-
-    /// Lets the view position of a peer follow an entity.
-    pub fn follow(&mut self, peer: PeerId, entity: EntityRef) -> Result<(), PeerError> {
-        self.worlds.world_of_mut(peer).follow(peer, entity)
-    }
-
-    /// Sets the team of a peer; 0 for none.
-    pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
-        self.worlds.world_of_mut(peer).set_team(peer, team)
-    }
-
-    /// Asks the relevance policies of all worlds about everything again.
-    pub fn reevaluate_relevance(&mut self) {
-        self.worlds
-            .iter_mut()
-            .for_each(prescient_replication::Server::reevaluate_relevance);
-    }
-
-    /// Requests a state audit; its reports come as [`ServerEvent::AuditReport`].
-    pub fn audit(&mut self, peer: PeerId) -> Result<(), PeerError> {
-        self.worlds.world_of_mut(peer).audit(peer)
-    }
-
-    /// Starts a new epoch with a peer: forgets what was learned and sends everything again.
-    pub fn resync(&mut self, peer: PeerId) -> Result<(), PeerError> {
-        self.worlds.world_of_mut(peer).resync(peer)
     }
 }
 

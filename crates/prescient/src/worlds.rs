@@ -71,6 +71,10 @@ impl Worlds {
         first.expect("the first stays open")
     }
 
+    pub fn get(&self, world: WorldId) -> Option<&Server> {
+        self.servers.get(&world)
+    }
+
     pub fn get_mut(&mut self, world: WorldId) -> Option<&mut Server> {
         self.servers.get_mut(&world)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use prescient::{
     Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, EntityHandle,
     Everything, InputError, Reconnect, Schema, SendError, Server, ServerEvent, ServerOptions,
-    State, TokenKey, local_token,
+    State, TokenKey, loopback_token,
 };
 use prescient_transport::Denial;
 
@@ -25,7 +25,7 @@ fn schema() -> Schema {
 
 /// A server with some balls, all of which have bounced so often.
 fn serve(address: &str, balls: usize, bounces: u8) -> Server {
-    let mut server = Server::local(address, schema(), Everything).expect("a free port");
+    let mut server = Server::loopback(address, schema(), Everything).expect("a free port");
     let mut step = server.step().expect("in order");
     for _ in 0..balls {
         step.spawn(&Ball { bounces }).expect("sound");
@@ -49,7 +49,7 @@ impl Player {
             reconnect,
             ..ClientOptions::default()
         };
-        let token = local_token(address).expect("it is on this machine");
+        let token = loopback_token(address).expect("it is on this machine");
         let client = Client::start_with(token, schema(), options);
         Self {
             client: client.expect("a socket"),
@@ -111,7 +111,7 @@ fn run(server: &mut Server, player: &mut Player, done: impl Fn(&Player) -> bool)
 fn what_is_shown_stays_until_the_new_world_appears() {
     let mut server = serve("127.0.0.1:0", 3, 1);
     let address = server.address().expect("a socket").to_string();
-    let mut player = Player::start(&address, Some(Reconnect::local(&address)));
+    let mut player = Player::start(&address, Some(Reconnect::loopback(&address)));
     run(&mut server, &mut player, |player| {
         player.bounces() == [1; 3]
     });
@@ -187,7 +187,7 @@ fn by_default_it_has_left() {
 fn who_was_sent_away_stays_away() {
     let mut server = serve("127.0.0.1:0", 1, 1);
     let address = server.address().expect("a socket").to_string();
-    let mut player = Player::start(&address, Some(Reconnect::local(&address)));
+    let mut player = Player::start(&address, Some(Reconnect::loopback(&address)));
     run(&mut server, &mut player, |player| player.bounces() == [1]);
     server.shut_down();
     let mut server = serve(&address, 1, 2);
@@ -203,7 +203,7 @@ fn who_was_sent_away_stays_away() {
 fn attempts_end() {
     let mut server = serve("127.0.0.1:0", 1, 1);
     let address = server.address().expect("a socket").to_string();
-    let token = local_token(&address).expect("on this machine");
+    let token = loopback_token(&address).expect("on this machine");
     let is_issued = Arc::new(AtomicBool::new(false));
     let issues = is_issued.clone();
     let later = move || issues.load(Ordering::Relaxed).then(|| token.clone());

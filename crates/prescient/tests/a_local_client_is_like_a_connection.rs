@@ -193,12 +193,12 @@ fn what_is_pressed_is_heard_of_once() {
 /// Each on a thread of its own. Fails if `ServerCarrier::send` forgets the local clients or the socket.
 #[test]
 fn a_host_and_a_guest_see_the_same() {
-    let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
     let address = server.address().expect("it has a socket").to_string();
     let host = server.local_client();
     let watching = [
         thread::spawn(move || watch(host)),
-        thread::spawn(move || watch(Client::local(&address, schema()).expect("a server"))),
+        thread::spawn(move || watch(Client::loopback(&address, schema()).expect("a server"))),
     ];
     show_both(server, watching);
 }

@@ -24,7 +24,7 @@ struct Ball {
 #[test]
 fn everybody_sees_and_hears_the_same() {
     let schema = || Schema::of::<Ball>().expect("a sound schema");
-    let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
     let bad = Conditions {
         latency: Duration::from_millis(20),
         jitter: Duration::from_millis(10),

@@ -153,10 +153,10 @@ struct OtherShip {
 /// Case 19 on sockets. Fails if `Client::join` does not wait for what the server says to its schema.
 #[test]
 fn another_schema_is_named_on_both_sides() {
-    let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
     let address = server.address().expect("it has a socket").to_string();
     let other = Schema::of::<OtherShip>().expect("a sound schema");
-    let joining = std::thread::spawn(move || Client::local(&address, other).err());
+    let joining = std::thread::spawn(move || Client::loopback(&address, other).err());
     let clock = Clock::start();
     let named = loop {
         assert!(clock.now().as_micros() < 20_000_000, "it takes too long");

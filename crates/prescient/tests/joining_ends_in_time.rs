@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use prescient::{
     Cancel, Client, ClientId, ClientOptions, ConnectToken, Everything, Grant, JoinError, Schema,
-    Server, State, TokenKey, UnixTime, local_token,
+    Server, State, TokenKey, UnixTime, loopback_token,
 };
 use prescient_net::{BlockingServer, Clock, Socket, SystemEntropy};
 use prescient_transport::ServerConfig;
@@ -33,7 +33,7 @@ fn mute_server() -> BlockingServer {
 }
 
 fn token(server: &str) -> ConnectToken {
-    local_token(server).expect("it is on this machine")
+    loopback_token(server).expect("it is on this machine")
 }
 
 /// What becomes of joining, while the server goes on.
@@ -138,7 +138,7 @@ fn a_program_can_change_its_mind_at_any_time() {
 #[test]
 fn one_server_that_hangs_leaves_time_for_the_next() {
     let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let server = Server::local("127.0.0.1:0", schema(), Everything);
+    let server = Server::loopback("127.0.0.1:0", schema(), Everything);
     let mut server = server.expect("a free port");
     let grant = Grant {
         client: ClientId(1),

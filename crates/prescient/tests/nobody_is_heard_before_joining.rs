@@ -145,7 +145,8 @@ fn another_schema_is_told_of_once() {
 /// whether it has joined.
 #[test]
 fn an_honest_client_is_told_to_wait() {
-    let mut server = Server::local("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
+    let mut server =
+        Server::loopback("127.0.0.1:0", schema(), prescient::Everything).expect("a port");
     let known = token(&server);
     let client = Client::start_with(known, schema(), ClientOptions::default());
     let mut client = client.expect("it begins");

@@ -10,7 +10,7 @@ use prescient::{
     Change, Client, ClientConfig, ClientEvent, ClientOptions, EntityHandle, Everything, Input,
     InputError, JoinError, LinkConfig, MoveError, PeerError, PeerId, Position, Ref, Schema,
     SendError, ServeError, Server, ServerConfig, ServerEvent, ServerOptions, SetError, State,
-    TokenKey, WorldError, WorldId, local_token,
+    TokenKey, WorldError, WorldId, loopback_token,
 };
 use prescient_schema::{Class, EntityRef, Field, FieldKind};
 use prescient_sim::world::Random;
@@ -345,16 +345,16 @@ fn what_cannot_begin_says_why() {
         Some(ServeError::World(WorldError::Schema(_)))
     ));
     for address in ["", "nowhere", "127.0.0.1", "127.0.0.1:99999", ":::", "\0:1"] {
-        let refused = Server::local(address, schema(), Everything).err();
+        let refused = Server::loopback(address, schema(), Everything).err();
         assert!(matches!(refused, Some(ServeError::Address(_))), "{address}");
-        let refused = Client::local(address, schema()).err();
+        let refused = Client::loopback(address, schema()).err();
         assert!(matches!(refused, Some(JoinError::Address(_))), "{address}");
     }
-    let server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+    let server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
     let address = server.address().expect("it has a socket").to_string();
-    let refused = Server::local(&address, schema(), Everything).err();
+    let refused = Server::loopback(&address, schema(), Everything).err();
     assert!(matches!(refused, Some(ServeError::Socket(_))), "taken");
-    let token = local_token(&address).expect("it is on this machine");
+    let token = loopback_token(&address).expect("it is on this machine");
     let refused = Client::join(token, broken()).err();
     assert!(matches!(
         refused,
@@ -402,7 +402,7 @@ fn options_may_make_no_sense() {
             link,
             ..ClientOptions::default()
         };
-        let token = local_token(&address).expect("it is on this machine");
+        let token = loopback_token(&address).expect("it is on this machine");
         let mut client = Client::start_with(token, schema(), options).expect("it begins");
         for bounces in 0..20 {
             let mut step = server.step().expect("in order");

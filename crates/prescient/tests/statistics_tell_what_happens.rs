@@ -5,7 +5,7 @@ use std::time::Duration;
 use prescient::{
     Change, Client, ClientEvent, ClientId, CloseReason, ConnectToken, Everything, Grant, JoinError,
     PeerId, Ref, Schema, Server, ServerEvent, ServerOptions, State, TokenKey, UnixTime,
-    local_token,
+    loopback_token,
 };
 use prescient_net::{BlockingServer, Clock, Socket, SystemEntropy};
 use prescient_transport::{ChannelId, ServerConfig, ServerEvent as Net};
@@ -156,7 +156,7 @@ fn what_is_not_understood_is_counted() {
     let key = TokenKey::insecure_for_loopback_tests();
     let config = ServerConfig::new(key, prescient::protocol(), vec![socket.address()]);
     let mut server = BlockingServer::new(socket, config).expect("a server");
-    let token = local_token(&server.address().to_string()).expect("it is on this machine");
+    let token = loopback_token(&server.address().to_string()).expect("it is on this machine");
     let mut client = Client::start(token, schema()).expect("it begins");
     for _ in 0..10_000 {
         if client.view_statistics().refused > 0 {

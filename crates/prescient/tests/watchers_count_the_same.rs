@@ -183,9 +183,9 @@ fn the_socket_is_counted_as_it_counts_itself() {
     let schema = || Schema::of::<Ball>().expect("a sound schema");
     let ledger = Ledger::default();
     metrics::with_local_recorder(&ledger, || {
-        let mut server = Server::local("127.0.0.1:0", schema(), Everything).expect("a server");
+        let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
         let address = server.address().expect("it has a socket").to_string();
-        let joining = thread::spawn(move || Client::local(&address, schema()).map(drop));
+        let joining = thread::spawn(move || Client::loopback(&address, schema()).map(drop));
         while !joining.is_finished() {
             server.wait(Duration::from_millis(2));
             while server.poll().is_some() {}

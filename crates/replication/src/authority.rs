@@ -15,13 +15,16 @@ use crate::server::PeerId;
 use crate::world::{Serial, Touched, World, WorldError, WorldStep};
 
 impl WorldStep<'_> {
-    /// A client is in charge of an object from now on, or nobody but the server is. It is shown
-    /// the object, whatever the policy says. When it leaves, nobody is in charge.
+    /// Gives a client authority over an entity: what the client reports of it is written into the next
+    /// tick, and the entity is visible to it whatever the policy says. Takes the authority from
+    /// whichever client had it. Ends with [`revoke_authority`](Self::revoke_authority) or when the
+    /// client disconnects or moves to another world.
     pub fn grant_authority(&mut self, entity: EntityRef, peer: PeerId) -> Result<(), WorldError> {
         self.set_authority(entity, Some(peer))
     }
 
-    /// Nobody but the server has authority over an entity from now on.
+    /// Takes the authority over an entity from whichever client has it; from now on only the server
+    /// changes the entity. Reports that are under way are ignored.
     pub fn revoke_authority(&mut self, entity: EntityRef) -> Result<(), WorldError> {
         self.set_authority(entity, None)
     }

@@ -73,6 +73,9 @@ pub struct Observer {
     pub team: u32,
     /// From where, if it has a place.
     pub view_position: Option<Position>,
+    /// The class of the entity that it [follows](crate::Server::follow), if it follows one; numbered
+    /// as in [`Candidate::class`].
+    pub class: Option<u16>,
 }
 
 /// What is looked at.
@@ -80,6 +83,9 @@ pub struct Observer {
 pub struct Candidate {
     /// The entity.
     pub entity: EntityRef,
+    /// Its class (of its first table, if it has several): an index into the classes of
+    /// [`World::schema`](crate::World::schema).
+    pub class: u16,
     /// Whose it is.
     pub owner: Option<PeerId>,
     /// The team of its owner; 0 without one.

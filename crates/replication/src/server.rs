@@ -295,6 +295,10 @@ impl Server {
                     ViewPosition::Fixed(position) => Some(position),
                     ViewPosition::Follow(entity) => world.position(entity),
                 },
+                class: match peer.view_position {
+                    ViewPosition::Follow(entity) => world.class(entity),
+                    ViewPosition::Unset | ViewPosition::Fixed(_) => None,
+                },
             };
             // Who is not told of it need not be looked for.
             let every = match peer.is_throttled(tick) {

@@ -104,8 +104,8 @@ pub mod parts {
     pub use crate::clock::RemoteClock;
     pub use crate::input::{INPUT, InputReceiver, InputSender, MAX_INPUTS, MalformedInputs};
     pub use crate::lobby::{
-        ClientMessage, ClientStage, MalformedMessage, OutOfTurn, Owed, RosterError, RosterUpdate,
-        ServerMessage, ServerStage,
+        ClientMessage, ClientStage, MalformedMessage, Reply, RosterError, RosterUpdate,
+        ServerMessage, ServerStage, UnexpectedMessage,
     };
     pub use crate::ping::{Echo, PING, PONG, Ping, Pinger, Pong};
 }

@@ -28,7 +28,7 @@ impl Origin {
 }
 
 /// How many connections an origin has and how many handshakes it may still make.
-struct Visits {
+struct OriginUsage {
     connections: usize,
     /// In millionths of a handshake, so that a microsecond refills a whole number of them.
     allowance: u64,
@@ -37,7 +37,7 @@ struct Visits {
 
 /// All origins that were heard of lately.
 pub(crate) struct Origins {
-    visits: BTreeMap<Origin, Visits>,
+    origins: BTreeMap<Origin, OriginUsage>,
     limits: Limits,
     swept: Time,
 }
@@ -45,67 +45,67 @@ pub(crate) struct Origins {
 impl Origins {
     pub(crate) fn new(limits: Limits, now: Time) -> Self {
         Self {
-            visits: BTreeMap::new(),
+            origins: BTreeMap::new(),
             limits,
             swept: now,
         }
     }
 
     /// Takes one handshake from the allowance of an origin, which refills as time passes.
-    pub(crate) fn may_knock(&mut self, origin: Origin, now: Time) -> bool {
+    pub(crate) fn try_handshake(&mut self, origin: Origin, now: Time) -> bool {
         self.sweep(now);
-        if !self.visits.contains_key(&origin) && self.visits.len() >= self.limits.memory {
+        if !self.origins.contains_key(&origin) && self.origins.len() >= self.limits.memory {
             return false;
         }
         let full = self.full();
         let rate = u64::from(self.limits.handshakes_per_address);
-        let visits = self.visits.entry(origin).or_insert(Visits {
+        let usage = self.origins.entry(origin).or_insert(OriginUsage {
             connections: 0,
             allowance: full,
             refilled: now,
         });
-        visits.refill(rate, full, now);
-        let allowed = visits.allowance >= MILLION;
+        usage.refill(rate, full, now);
+        let allowed = usage.allowance >= MILLION;
         if allowed {
-            visits.allowance -= MILLION;
+            usage.allowance -= MILLION;
         }
         allowed
     }
 
     /// Whether an origin may have one connection more.
     pub(crate) fn has_room(&self, origin: Origin) -> bool {
-        match self.visits.get(&origin) {
-            Some(visits) => visits.connections < self.limits.connections_per_address,
-            None => self.visits.len() < self.limits.memory,
+        match self.origins.get(&origin) {
+            Some(usage) => usage.connections < self.limits.connections_per_address,
+            None => self.origins.len() < self.limits.memory,
         }
     }
 
     pub(crate) fn enter(&mut self, origin: Origin, now: Time) {
         let full = self.full();
-        let visits = self.visits.entry(origin).or_insert(Visits {
+        let usage = self.origins.entry(origin).or_insert(OriginUsage {
             connections: 0,
             allowance: full,
             refilled: now,
         });
-        visits.connections += 1;
+        usage.connections += 1;
     }
 
     /// Ends a connection of an origin. An origin without connections and with its whole allowance is
     /// forgotten at once: a client may move as often as it likes, and nobody else may knock to sweep.
     pub(crate) fn leave(&mut self, origin: Origin, now: Time) {
         let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
-        let Some(visits) = self.visits.get_mut(&origin) else {
+        let Some(usage) = self.origins.get_mut(&origin) else {
             return;
         };
-        visits.connections = visits.connections.saturating_sub(1);
-        visits.refill(rate, full, now);
-        if visits.is_idle(full) {
-            self.visits.remove(&origin);
+        usage.connections = usage.connections.saturating_sub(1);
+        usage.refill(rate, full, now);
+        if usage.is_idle(full) {
+            self.origins.remove(&origin);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.visits.len()
+        self.origins.len()
     }
 
     /// Forgets, once a second, whoever has neither connections nor used allowance.
@@ -115,9 +115,9 @@ impl Origins {
         }
         self.swept = now;
         let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
-        self.visits.retain(|_, visits| {
-            visits.refill(rate, full, now);
-            !visits.is_idle(full)
+        self.origins.retain(|_, usage| {
+            usage.refill(rate, full, now);
+            !usage.is_idle(full)
         });
     }
 
@@ -126,7 +126,7 @@ impl Origins {
     }
 }
 
-impl Visits {
+impl OriginUsage {
     fn refill(&mut self, rate: u64, full: u64, now: Time) {
         let micros = now.as_micros().saturating_sub(self.refilled.as_micros());
         self.allowance = (self.allowance.saturating_add(micros.saturating_mul(rate))).min(full);
@@ -203,10 +203,10 @@ mod tests {
         let mut allowed = 0;
         for millisecond in 0..10_000 {
             let now = start.after(Duration::from_millis(millisecond));
-            allowed += u32::from(origins.may_knock(origin(1), now));
+            allowed += u32::from(origins.try_handshake(origin(1), now));
         }
         assert_eq!(allowed, 10 + 99);
-        assert!(origins.may_knock(origin(2), start));
+        assert!(origins.try_handshake(origin(2), start));
     }
 
     #[test]
@@ -217,12 +217,12 @@ mod tests {
             ..Limits::default()
         };
         let mut origins = Origins::new(limits, start);
-        let knocks = (0..=255).filter(|&last| origins.may_knock(origin(last), start));
+        let knocks = (0..=255).filter(|&last| origins.try_handshake(origin(last), start));
         assert_eq!(knocks.count(), 100);
         assert_eq!(origins.len(), 100);
         origins.enter(origin(1), start);
         let later = start.after(Duration::from_secs(2));
-        assert!(origins.may_knock(origin(200), later));
+        assert!(origins.try_handshake(origin(200), later));
         assert_eq!(origins.len(), 2);
     }
 

@@ -7,11 +7,11 @@
 //!
 //! Texts and bytes have limits in their types, so what can be said can be sent.
 
-mod attendance;
 mod bounded;
 mod client;
 mod message;
 mod roster;
+mod roster_server;
 mod server;
 mod stage;
 
@@ -25,5 +25,5 @@ pub(crate) use server::{LobbyFault, LobbyPeer, LobbyServer, ServerLobbyEvent};
 pub use self::{
     message::MalformedMessage,
     roster::{RosterError, RosterUpdate},
-    stage::{ClientStage, OutOfTurn, Owed, ServerStage},
+    stage::{ClientStage, Reply, ServerStage, UnexpectedMessage},
 };

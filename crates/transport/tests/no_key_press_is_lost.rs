@@ -206,7 +206,7 @@ fn inputs_of(world: &World, connection: ConnectionId) -> Vec<(InputTick, Input)>
 
 /// Through connections: three players at 60 ticks a second, of whose packets 30 % are lost both ways,
 /// and all of them for three seconds. Who stops is heard of to the end. Fails if input does not make
-/// packets (`are_fresh` always false), or if what has arrived is repeated (`Cargo::Input` ignored in
+/// packets (`are_fresh` always false), or if what has arrived is repeated (`ReliableContent::Input` ignored in
 /// `Exchange::arrive`).
 #[test]
 fn three_players_lose_nothing() {

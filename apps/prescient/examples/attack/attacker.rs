@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient::local_token;
+use prescient::loopback_token;
 use prescient_net::{BlockingClient, Clock};
 use prescient_replication::{Client as View, ClientConfig};
 use prescient_transport::{ChannelId, ClientEvent, LinkConfig, Received, Time};
@@ -40,7 +40,7 @@ struct Attacker {
 impl Attacker {
     /// Joins; without the `hello` message if that is the attack.
     fn join(server: SocketAddr, kind: AttackKind, clock: &Clock, until: Time) -> Option<Self> {
-        let token = local_token(&server.to_string()).expect("a server on this machine");
+        let token = loopback_token(&server.to_string()).expect("a server on this machine");
         let protocol = prescient::protocol();
         let net = BlockingClient::connect(token, protocol, LinkConfig::default()).ok()?;
         let view = View::new(schema(), ClientConfig::default()).expect("a sound schema");

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use prescient::local_token;
+use prescient::loopback_token;
 use prescient_net::Clock;
 use prescient_transport::{Client, Entropy, LinkConfig, Time};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
@@ -19,7 +19,7 @@ pub fn junk(server: SocketAddr, rate: f64, span: Duration) -> Sent {
 
 /// A client's connection request, repeated.
 pub fn handshakes(server: SocketAddr, rate: f64, span: Duration) -> Sent {
-    let token = local_token(&server.to_string()).expect("a server on this machine");
+    let token = loopback_token(&server.to_string()).expect("a server on this machine");
     let now = Time::default();
     let client = Client::connect(
         token,

@@ -26,7 +26,7 @@ pub struct Seen {
 
 impl Witness {
     pub fn join(server: SocketAddr) -> Self {
-        let client = Client::local(&server.to_string(), schema());
+        let client = Client::loopback(&server.to_string(), schema());
         Self {
             client: client.expect("a server that lets this machine in"),
         }

@@ -230,7 +230,7 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         return;
     }
     println!("values checked                    {}", seen.checked);
-    println!("entities seen by a client          {:.0}", seen.visible);
+    println!("entities seen by a client         {:.0}", seen.visible);
     for (name, value) in all.as_object().into_iter().flatten() {
         println!("{:<33} {value}", name.replace('_', " "));
     }

@@ -34,8 +34,8 @@ pub enum ServerEvent {
         /// What.
         payload: Vec<u8>,
     },
-    /// A part of what a client shows was compared with the truth, as it was
-    /// [asked](prescient_replication::Server::audit).
+    /// A part of what a client shows was compared with the world, as
+    /// [requested](crate::Server::audit).
     AuditReport {
         /// Who.
         peer: PeerId,

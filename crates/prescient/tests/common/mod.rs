@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prescient::{
     Client, ConnectToken, Everything, Schema, Server, ServerEvent, ServerOptions, TokenKey,
-    local_token,
+    loopback_token,
 };
 
 pub fn bind(schema: Schema, options: ServerOptions) -> Server {
@@ -17,7 +17,7 @@ pub fn bind(schema: Schema, options: ServerOptions) -> Server {
 
 pub fn token(server: &Server) -> ConnectToken {
     let address = server.address().expect("it has a socket");
-    local_token(&address.to_string()).expect("an address of this machine")
+    loopback_token(&address.to_string()).expect("an address of this machine")
 }
 
 /// What becomes of a join, and what the server says of it.

@@ -20,10 +20,10 @@ use crate::authority;
 #[non_exhaustive]
 pub enum SetError {
     /// The client is not in charge of it, or no longer, or it is gone.
-    #[error("this client is not in charge of the object; the server has to grant it first")]
+    #[error("this client has no authority over the entity; the server has to grant it first")]
     NoAuthority,
     /// The object is of another type.
-    #[error("the object is no `{0}`")]
+    #[error("the entity is no `{0}`")]
     WrongType(&'static str),
     /// Values can only be reported by the server's own schema.
     #[error("the server has another schema, by which this client can only read")]

@@ -21,6 +21,7 @@ impl Peer {
         let visibility = |record: &EntityRecord, seen: Option<Visibility>| {
             let candidate = Candidate {
                 entity: world.archive().reference(record.slots[0])?,
+                class: world.entity_types().tables(record.entity_type)[0],
                 owner: record.owner,
                 team: team_of(record.owner),
                 position: record.position,

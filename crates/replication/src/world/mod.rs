@@ -39,10 +39,10 @@ pub enum WorldError {
         found: usize,
     },
     /// There is no such object, or no longer.
-    #[error("there is no object {0:?}")]
+    #[error("there is no entity {0:?}")]
     NoSuchEntity(EntityRef),
     /// The object is of another type.
-    #[error("object {entity:?} is no `{expected}`")]
+    #[error("entity {entity:?} is no `{expected}`")]
     WrongType {
         /// The object.
         entity: EntityRef,
@@ -50,7 +50,7 @@ pub enum WorldError {
         expected: &'static str,
     },
     /// An object cannot be part of itself, or of one of its own parts.
-    #[error("object {0:?} would be part of itself")]
+    #[error("entity {0:?} would be its own ancestor")]
     HierarchyCycle(EntityRef),
     /// The values cannot be captured.
     #[error(transparent)]
@@ -134,6 +134,13 @@ impl World {
     /// Where an object is, if its type has a position.
     pub fn position(&self, entity: EntityRef) -> Option<Position> {
         self.record(entity)?.position
+    }
+
+    /// An entity's class, as an index into the classes of the [`schema`](Self::schema); of several
+    /// tables, the first one's.
+    pub fn class(&self, entity: EntityRef) -> Option<u16> {
+        let entity_type = self.record(entity)?.entity_type;
+        Some(self.entity_types.tables(entity_type)[0])
     }
 
     pub(crate) fn record(&self, entity: EntityRef) -> Option<&EntityRecord> {

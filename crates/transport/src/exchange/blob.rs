@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::Fault;
 use super::events::{Events, Received};
 use super::frame::{Body, Chunk};
-use super::in_flight::Cargo;
+use super::in_flight::ReliableContent;
 use super::ranges::Ranges;
 use super::reassembly::Assembly;
 use super::sender::WriteOutcome;
@@ -271,7 +271,11 @@ impl Blobs {
     }
 
     /// Adds a chunk of some blob to a packet.
-    pub(crate) fn write(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) -> WriteOutcome {
+    pub(crate) fn write(
+        &mut self,
+        body: &mut Body,
+        reliable: &mut Vec<ReliableContent>,
+    ) -> WriteOutcome {
         let accepted = self.ours.iter_mut().filter(|(_, ours)| ours.accepted);
         for (&blob, ours) in accepted {
             let size = ours.bytes.len() as u64;
@@ -293,7 +297,7 @@ impl Blobs {
             });
             ours.lost.remove(start, end);
             ours.sent = ours.sent.max(end);
-            cargo.push(Cargo::Chunk { blob, start, end });
+            reliable.push(ReliableContent::Chunk { blob, start, end });
             return WriteOutcome::Something;
         }
         WriteOutcome::Nothing

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::frame::{Body, MessageFrame};
-use super::in_flight::Cargo;
+use super::in_flight::ReliableContent;
 use super::reassembly::{MAX_UNRELIABLE, Position, Reassembly};
 use super::receive_activity::ReceiveActivity;
 use super::receiver::ReliableReceiver;
@@ -139,10 +139,10 @@ impl Channel {
         body: &mut Body,
         room: usize,
         may_cut: bool,
-        cargo: &mut Vec<Cargo>,
+        reliable: &mut Vec<ReliableContent>,
     ) -> WriteOutcome {
         match &mut self.out {
-            SendHalf::Reliable(sender) => sender.write(body, room, cargo),
+            SendHalf::Reliable(sender) => sender.write(body, room, reliable),
             SendHalf::Unreliable(burst) => burst.write(body, may_cut),
         }
     }

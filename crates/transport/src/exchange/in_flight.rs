@@ -21,7 +21,7 @@ pub(crate) struct Packet {
     /// Its length as a datagram.
     pub(crate) size: usize,
     /// What has to be sent again if it is lost.
-    pub(crate) cargo: Vec<Cargo>,
+    pub(crate) reliable: Vec<ReliableContent>,
     /// Whether it was sent to find out whether packets of its size arrive.
     pub(crate) probe: bool,
     /// The newest arrival that it told the other end of.
@@ -30,7 +30,7 @@ pub(crate) struct Packet {
 
 /// Something reliable in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cargo {
+pub(crate) enum ReliableContent {
     /// Bytes `start` to `end` of a message.
     Message {
         channel: u8,
@@ -60,7 +60,7 @@ pub(crate) struct InFlight {
     flight: VecDeque<(u64, Option<Packet>)>,
     bytes: usize,
     /// Packets in flight that carry anything reliable.
-    laden: usize,
+    reliable_packets: usize,
     /// Sequence and size of the last packets that were taken for lost.
     lost: VecDeque<(u64, usize)>,
     /// How many packets may overtake one, beyond the usual, as far as was seen.
@@ -83,7 +83,7 @@ impl InFlight {
     pub(crate) fn note(&mut self, packet: Packet) -> Option<Packet> {
         self.last = packet.sent;
         self.bytes += packet.size;
-        self.laden += usize::from(!packet.cargo.is_empty());
+        self.reliable_packets += usize::from(!packet.reliable.is_empty());
         self.flight.push_back((packet.sequence, Some(packet)));
         // A window of packets later it would not be accepted any more.
         if self.flight.len() > MAX_PACKETS {
@@ -121,7 +121,7 @@ impl InFlight {
         self.revive(report, &mut settled.revived);
         for packet in &settled.acknowledged {
             self.bytes -= packet.size;
-            self.laden -= usize::from(!packet.cargo.is_empty());
+            self.reliable_packets -= usize::from(!packet.reliable.is_empty());
         }
         self.acknowledged = self.acknowledged.max(report.newest.saturating_add(1));
         // Only the newest one was answered without further delay than it says.
@@ -154,10 +154,12 @@ impl InFlight {
     }
 
     /// What the oldest packets carry, for a probe to carry it, too.
-    pub(crate) fn oldest_cargo(&self) -> impl Iterator<Item = &Cargo> {
+    pub(crate) fn oldest_reliable(&self) -> impl Iterator<Item = &ReliableContent> {
         let packets = self.flight.iter().filter_map(|(_, packet)| packet.as_ref());
-        let laden = packets.filter(|packet| !packet.cargo.is_empty());
-        laden.take(PROBED).flat_map(|packet| &packet.cargo)
+        let with_reliable = packets.filter(|packet| !packet.reliable.is_empty());
+        with_reliable
+            .take(PROBED)
+            .flat_map(|packet| &packet.reliable)
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
@@ -170,8 +172,8 @@ impl InFlight {
     }
 
     /// Whether anything reliable is in flight.
-    pub(crate) fn is_laden(&self) -> bool {
-        self.laden > 0
+    pub(crate) fn has_reliable(&self) -> bool {
+        self.reliable_packets > 0
     }
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
@@ -248,7 +250,7 @@ impl InFlight {
         let (_, packet) = self.flight.pop_front()?;
         let packet = packet?;
         self.bytes -= packet.size;
-        self.laden -= usize::from(!packet.cargo.is_empty());
+        self.reliable_packets -= usize::from(!packet.reliable.is_empty());
         Some(packet)
     }
 }
@@ -274,7 +276,7 @@ mod tests {
     use super::*;
 
     fn packet(sequence: u64, millis: u64) -> Packet {
-        let cargo = Cargo::Chunk {
+        let reliable = ReliableContent::Chunk {
             blob: 0,
             start: sequence,
             end: sequence + 1,
@@ -283,7 +285,7 @@ mod tests {
             sequence,
             sent: Time::from_micros(millis * 1000),
             size: 100,
-            cargo: vec![cargo],
+            reliable: vec![reliable],
             probe: false,
             told: None,
         }
@@ -361,7 +363,7 @@ mod tests {
             assert!(sent.handle_timeout(Time::from_micros(now), &mut Vec::new()));
         }
         assert_eq!(gaps, [170, 340, 680, 1000, 1000, 1000]);
-        assert_eq!(sent.oldest_cargo().count(), 1);
+        assert_eq!(sent.oldest_reliable().count(), 1);
     }
 
     /// The report of case 27. Fails if its ranges are not searched for (`start` of 0 in

@@ -5,7 +5,7 @@
 
 use super::events::Events;
 use super::frame::Body;
-use super::in_flight::Cargo;
+use super::in_flight::ReliableContent;
 use super::{Fault, Received};
 use crate::allowance::Allowance;
 use crate::input::{Group, Input, InputError, InputReceiver, InputSender, InputTick, MAX_INPUTS};
@@ -60,7 +60,7 @@ impl Inputs {
     }
 
     /// Adds to a packet what is not known to have arrived; what to remember of it.
-    pub(crate) fn write(&mut self, body: &mut Body) -> Option<Cargo> {
+    pub(crate) fn write(&mut self, body: &mut Body) -> Option<ReliableContent> {
         let Self::Sent { sender, fresh } = self else {
             return None;
         };
@@ -69,7 +69,7 @@ impl Inputs {
             return None;
         }
         *fresh = false;
-        Some(Cargo::Input(newest))
+        Some(ReliableContent::Input(newest))
     }
 
     /// Takes a frame, of a client only. What is new in it and not too much goes to `events`.

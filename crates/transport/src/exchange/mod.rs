@@ -174,9 +174,9 @@ impl Exchange {
         let mut lost = Vec::new();
         if self.in_flight.handle_timeout(now, &mut lost) {
             self.probe = true;
-            let cargo: Vec<_> = self.in_flight.oldest_cargo().copied().collect();
-            for cargo in cargo {
-                self.lose(cargo);
+            let reliable: Vec<_> = self.in_flight.oldest_reliable().copied().collect();
+            for reliable in reliable {
+                self.lose(reliable);
             }
         }
         for packet in lost {
@@ -324,7 +324,7 @@ impl Exchange {
         let (span, mark) = (self.config.stalled, self.mark(now));
         let deaf = self.in_flight.bytes() > 0 && self.stall.acknowledges_nothing(span, mark);
         let choosy =
-            self.in_flight.is_laden() && self.stall.acknowledges_nothing_reliable(span, mark);
+            self.in_flight.has_reliable() && self.stall.acknowledges_nothing_reliable(span, mark);
         if deaf || choosy {
             Err(Fault::Stalled)
         } else {

@@ -3,7 +3,7 @@
 use super::Exchange;
 use super::channel::Channel;
 use super::frame::Body;
-use super::in_flight::{Cargo, Packet};
+use super::in_flight::{Packet, ReliableContent};
 use super::receiver::MAX_BUFFERED;
 use super::sender::WriteOutcome;
 use crate::packet::BASE_DATAGRAM;
@@ -28,7 +28,7 @@ impl Exchange {
         };
         let room = size - overhead;
         let mut body = Body::new(room);
-        let mut cargo = Vec::new();
+        let mut reliable = Vec::new();
         self.arrivals.write(&mut body, now);
         if let Some((ping, came)) = self.pinged {
             body.pong(ping.answer(came.clock, at.clock));
@@ -39,17 +39,17 @@ impl Exchange {
         }
         let fresh = self.inputs.are_fresh();
         if self.may_send(room + overhead, now) || self.probe {
-            cargo.extend(self.inputs.write(&mut body));
-            self.fill(&mut body, &mut cargo);
+            reliable.extend(self.inputs.write(&mut body));
+            self.fill(&mut body, &mut reliable);
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
-        let says = body.is_ack_eliciting() || (fresh && !cargo.is_empty());
+        let says = body.is_ack_eliciting() || (fresh && !reliable.is_empty());
         if !(says || due || self.probe || self.pings || self.pinged.is_some()) {
             return None;
         }
         // Who only listens is never acknowledged, and could never stop to repeat all gaps.
         let repeats = due && self.arrivals.is_long() && self.in_flight.bytes() == 0;
-        if (self.probe || repeats) && !body.is_ack_eliciting() && cargo.is_empty() {
+        if (self.probe || repeats) && !body.is_ack_eliciting() && reliable.is_empty() {
             body.ask();
         }
         if pings {
@@ -59,7 +59,7 @@ impl Exchange {
         self.pings = false;
         self.pinged = None;
         let told = self.arrivals.told();
-        let is_ack_eliciting = body.is_ack_eliciting() || !cargo.is_empty();
+        let is_ack_eliciting = body.is_ack_eliciting() || !reliable.is_empty();
         let body = body.finish();
         let size = body.len() + overhead;
         if !is_ack_eliciting {
@@ -71,14 +71,14 @@ impl Exchange {
                 self.stall.begin(mark);
             }
             self.stall.sent();
-            if !cargo.is_empty() && !self.in_flight.is_laden() {
+            if !reliable.is_empty() && !self.in_flight.has_reliable() {
                 self.stall.begin_reliable(mark);
             }
             let packet = Packet {
                 sequence,
                 sent: now,
                 size,
-                cargo,
+                reliable,
                 probe: false,
                 told,
             };
@@ -105,7 +105,7 @@ impl Exchange {
             sequence,
             sent: now,
             size,
-            cargo: Vec::new(),
+            reliable: Vec::new(),
             probe: true,
             told: None,
         };
@@ -134,9 +134,9 @@ impl Exchange {
     }
 
     /// Fills a packet: channels take turns, and blobs get what is left.
-    fn fill(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
+    fn fill(&mut self, body: &mut Body, reliable: &mut Vec<ReliableContent>) {
         if self.without_chunk >= CHUNK_PATIENCE {
-            self.add_chunks(body, cargo);
+            self.add_chunks(body, reliable);
         }
         let count = self.channels.len();
         let mut exposed: usize = self.channels.iter().map(Channel::exposed).sum();
@@ -148,7 +148,7 @@ impl Exchange {
             let before = channel.exposed();
             let (room, may_cut) = (MAX_BUFFERED.saturating_sub(exposed), cutting.is_none());
             idle += 1;
-            match channel.write(body, room, may_cut, cargo) {
+            match channel.write(body, room, may_cut, reliable) {
                 WriteOutcome::Something => {
                     exposed += channel.exposed() - before;
                     idle = 0;
@@ -164,15 +164,15 @@ impl Exchange {
             at = (at + 1) % count;
         }
         self.turn = hungry.unwrap_or(at);
-        self.add_chunks(body, cargo);
+        self.add_chunks(body, reliable);
     }
 
-    fn add_chunks(&mut self, body: &mut Body, cargo: &mut Vec<Cargo>) {
+    fn add_chunks(&mut self, body: &mut Body, reliable: &mut Vec<ReliableContent>) {
         if self.in_flight.bytes() > MAX_IN_FLIGHT / 2 {
             return;
         }
         while !body.is_full() {
-            match self.blobs.write(body, cargo) {
+            match self.blobs.write(body, reliable) {
                 WriteOutcome::Something => self.without_chunk = 0,
                 WriteOutcome::Nothing => return,
                 WriteOutcome::NoRoom => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
 use super::frame::{Frame, MessageFrame, Report, frames};
-use super::in_flight::{Cargo, Packet, Settled};
+use super::in_flight::{Packet, ReliableContent, Settled};
 use super::reassembly::Position;
 use super::receiver::{MAX_BUFFERED, MAX_GAPS};
 use super::request::{self, RequestId};
@@ -102,29 +102,32 @@ impl Exchange {
         }
         match outcome {
             PacketOutcome::Lost => {
-                self.stall.lost(!packet.cargo.is_empty());
-                packet.cargo.into_iter().for_each(|cargo| self.lose(cargo));
+                self.stall.lost(!packet.reliable.is_empty());
+                packet
+                    .reliable
+                    .into_iter()
+                    .for_each(|reliable| self.lose(reliable));
             }
             PacketOutcome::Acknowledged => {
                 let mark = self.mark(now);
-                self.stall.acknowledged(!packet.cargo.is_empty(), mark);
+                self.stall.acknowledged(!packet.reliable.is_empty(), mark);
                 if let Some(told) = packet.told {
                     self.arrivals.forget(told);
                 }
-                for cargo in packet.cargo {
-                    self.arrive(cargo);
+                for reliable in packet.reliable {
+                    self.arrive(reliable);
                 }
             }
         }
     }
 
-    fn arrive(&mut self, cargo: Cargo) {
-        match cargo {
-            Cargo::Input(tick) => self.inputs.arrived(tick),
-            Cargo::Chunk { blob, start, end } => {
+    fn arrive(&mut self, reliable: ReliableContent) {
+        match reliable {
+            ReliableContent::Input(tick) => self.inputs.arrived(tick),
+            ReliableContent::Chunk { blob, start, end } => {
                 self.blobs.acknowledged(blob, start, end, &mut self.events);
             }
-            Cargo::Message {
+            ReliableContent::Message {
                 channel,
                 number,
                 start,
@@ -137,12 +140,12 @@ impl Exchange {
         }
     }
 
-    pub(super) fn lose(&mut self, cargo: Cargo) {
-        match cargo {
+    pub(super) fn lose(&mut self, reliable: ReliableContent) {
+        match reliable {
             // All packets repeat it.
-            Cargo::Input(_) => {}
-            Cargo::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
-            Cargo::Message {
+            ReliableContent::Input(_) => {}
+            ReliableContent::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
+            ReliableContent::Message {
                 channel,
                 number,
                 start,

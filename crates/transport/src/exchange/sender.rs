@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::frame::{Body, Fragment, MessageFrame};
-use super::in_flight::Cargo;
+use super::in_flight::ReliableContent;
 use super::ranges::Ranges;
 use super::receiver::{MESSAGE_COST, WINDOW};
 
@@ -84,7 +84,7 @@ impl ReliableSender {
         &mut self,
         body: &mut Body,
         room: usize,
-        cargo: &mut Vec<Cargo>,
+        reliable: &mut Vec<ReliableContent>,
     ) -> WriteOutcome {
         let Some((place, start, end)) = self.next(room) else {
             return WriteOutcome::Nothing;
@@ -108,7 +108,7 @@ impl ReliableSender {
             self.begun += 1;
             self.exposed += message.bytes.len() + MESSAGE_COST;
         }
-        cargo.push(Cargo::Message {
+        reliable.push(ReliableContent::Message {
             channel: self.channel,
             number,
             start,
@@ -322,23 +322,23 @@ const OVERHEAD: usize = 64;
 mod tests {
     use super::*;
 
-    fn all(sender: &mut ReliableSender, room: usize) -> Vec<(usize, Vec<Cargo>)> {
+    fn all(sender: &mut ReliableSender, room: usize) -> Vec<(usize, Vec<ReliableContent>)> {
         let mut packets = Vec::new();
         loop {
-            let (mut body, mut cargo) = (Body::new(room), Vec::new());
-            while sender.write(&mut body, usize::MAX, &mut cargo) == WriteOutcome::Something {}
-            if cargo.is_empty() {
+            let (mut body, mut reliable) = (Body::new(room), Vec::new());
+            while sender.write(&mut body, usize::MAX, &mut reliable) == WriteOutcome::Something {}
+            if reliable.is_empty() {
                 return packets;
             }
-            packets.push((body.finish().len(), cargo));
+            packets.push((body.finish().len(), reliable));
         }
     }
 
-    fn say(sender: &mut ReliableSender, cargo: &[Cargo], acknowledged: bool) {
-        for cargo in cargo {
-            if let Cargo::Message {
+    fn say(sender: &mut ReliableSender, reliable: &[ReliableContent], acknowledged: bool) {
+        for reliable in reliable {
+            if let ReliableContent::Message {
                 number, start, end, ..
-            } = *cargo
+            } = *reliable
             {
                 match acknowledged {
                     true => sender.acknowledged(number, start, end),
@@ -368,17 +368,22 @@ mod tests {
         // The link carries less than it did.
         let again = all(&mut sender, 500);
         assert!(again.len() >= 3 && again.iter().all(|(length, _)| *length <= 500));
-        let bytes = |cargo: &Cargo| match *cargo {
-            Cargo::Message {
+        let bytes = |reliable: &ReliableContent| match *reliable {
+            ReliableContent::Message {
                 number, start, end, ..
             } => (start..end).map(move |place| (number, place)),
-            Cargo::Chunk { .. } | Cargo::Input(_) => unreachable!("only messages were sent"),
+            ReliableContent::Chunk { .. } | ReliableContent::Input(_) => {
+                unreachable!("only messages were sent")
+            }
         };
         let arrived: BTreeSet<_> = packets[2].1.iter().flat_map(bytes).collect();
-        let repeated = again.iter().flat_map(|(_, cargo)| cargo).flat_map(bytes);
+        let repeated = again
+            .iter()
+            .flat_map(|(_, reliable)| reliable)
+            .flat_map(bytes);
         assert!(repeated.into_iter().all(|byte| !arrived.contains(&byte)));
-        for (_, cargo) in packets[3..].iter().chain(&again) {
-            say(&mut sender, cargo, true);
+        for (_, reliable) in packets[3..].iter().chain(&again) {
+            say(&mut sender, reliable, true);
         }
         assert_eq!((sender.exposed(), sender.waiting()), (0, 0));
         assert_eq!(sender.first, u64::from(u32::MAX) + 5);
@@ -396,22 +401,22 @@ mod tests {
         let packets = all(&mut sender, 1171);
         assert_eq!(sender.exposed(), WINDOW as usize * (10 + MESSAGE_COST));
         // A later message that arrived makes no room while the first is missing.
-        for (_, cargo) in &packets[1..] {
-            say(&mut sender, cargo, true);
+        for (_, reliable) in &packets[1..] {
+            say(&mut sender, reliable, true);
         }
         assert_eq!(all(&mut sender, 1171).len(), 0);
         say(&mut sender, &packets[0].1, true);
         assert!(!all(&mut sender, 1171).is_empty());
-        let (mut body, mut cargo) = (Body::new(1171), Vec::new());
+        let (mut body, mut reliable) = (Body::new(1171), Vec::new());
         let mut tight = ReliableSender::new(0);
         tight.push(vec![2; 100]);
         let room = 100 + MESSAGE_COST;
         assert_eq!(
-            tight.write(&mut body, room - 1, &mut cargo),
+            tight.write(&mut body, room - 1, &mut reliable),
             WriteOutcome::Nothing
         );
         assert_eq!(
-            tight.write(&mut body, room, &mut cargo),
+            tight.write(&mut body, room, &mut reliable),
             WriteOutcome::Something
         );
     }

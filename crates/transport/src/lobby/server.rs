@@ -1,15 +1,15 @@
 //! The server's side of the talk around a game: what it is, and who its guests are.
 
-use super::attendance::{Attendance, AttendanceError};
 use super::message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
 use super::roster::{Latency, PlayerId};
-use super::stage::{Owed, ServerStage};
+use super::roster_server::{RosterServer, RosterServerError};
+use super::stage::{Reply, ServerStage};
 use crate::time::Time;
 
 /// What a server knows of all its guests together.
 pub(crate) struct LobbyServer {
     info: ServerInfo,
-    attendance: Attendance,
+    roster_server: RosterServer,
 }
 
 /// One client.
@@ -41,7 +41,7 @@ impl LobbyServer {
     pub(crate) fn new(info: ServerInfo, now: Time) -> Self {
         Self {
             info,
-            attendance: Attendance::new(now),
+            roster_server: RosterServer::new(now),
         }
     }
 
@@ -53,15 +53,15 @@ impl LobbyServer {
         out: &mut Vec<ServerMessage>,
     ) -> Result<ServerLobbyEvent, LobbyFault> {
         let message = ClientMessage::from_bytes(message).map_err(|_| LobbyFault::Violation)?;
-        let owed = lobby_peer.stage.handle(&message);
-        match owed.map_err(|_| LobbyFault::Violation)? {
-            Owed::Nothing => {}
-            Owed::Info => {
+        let reply = lobby_peer.stage.handle(&message);
+        match reply.map_err(|_| LobbyFault::Violation)? {
+            Reply::Nothing => {}
+            Reply::Info => {
                 out.push(ServerMessage::Info(self.info.clone()));
-                let known = self.attendance.introduction();
+                let known = self.roster_server.introduction();
                 out.extend(known.into_iter().map(ServerMessage::Roster));
             }
-            Owed::Welcome => {
+            Reply::Welcome => {
                 let player = self.join(lobby_peer)?;
                 out.push(ServerMessage::Welcome(player));
                 return Ok(ServerLobbyEvent::Plays(player));
@@ -72,7 +72,7 @@ impl LobbyServer {
         };
         lobby_peer.info = info.clone();
         if let Some(player) = lobby_peer.player
-            && let Ok(player) = self.attendance.player_mut(player)
+            && let Ok(player) = self.roster_server.player_mut(player)
         {
             player.info = info.clone();
         }
@@ -84,8 +84,8 @@ impl LobbyServer {
         if let Some(player) = lobby_peer.player {
             return Ok(player);
         }
-        let joined = self.attendance.join(lobby_peer.info.clone());
-        let player = joined.map_err(|_: AttendanceError| LobbyFault::Full)?;
+        let joined = self.roster_server.join(lobby_peer.info.clone());
+        let player = joined.map_err(|_: RosterServerError| LobbyFault::Full)?;
         lobby_peer.player = Some(player);
         Ok(player)
     }
@@ -104,7 +104,7 @@ impl LobbyServer {
     /// Notes how long a guest's round trip takes.
     pub(crate) fn note_latency(&mut self, lobby_peer: &LobbyPeer, latency: Option<Latency>) {
         if let Some(player) = lobby_peer.player
-            && let Ok(player) = self.attendance.player_mut(player)
+            && let Ok(player) = self.roster_server.player_mut(player)
         {
             player.latency = latency;
         }
@@ -113,20 +113,20 @@ impl LobbyServer {
     /// A guest is gone.
     pub(crate) fn leave(&mut self, lobby_peer: &mut LobbyPeer) {
         if let Some(player) = lobby_peer.player.take() {
-            let left = self.attendance.leave(player);
+            let left = self.roster_server.leave(player);
             debug_assert!(left.is_ok(), "it had a number");
         }
     }
 
     /// Once a second: what to tell all guests.
     pub(crate) fn poll_updates(&mut self, now: Time) -> Vec<ServerMessage> {
-        let updates = self.attendance.poll_updates(now);
+        let updates = self.roster_server.poll_updates(now);
         updates.into_iter().map(ServerMessage::Roster).collect()
     }
 
     /// When [`poll_updates`](Self::poll_updates) may have something to say.
     pub(crate) fn next_update(&self) -> Time {
-        self.attendance.next_update()
+        self.roster_server.next_update()
     }
 }
 

@@ -8,7 +8,7 @@ use super::message::{ClientMessage, ServerMessage};
 /// the channel keeps the order, so the other end means it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the other end sent a message that is not its turn")]
-pub struct OutOfTurn;
+pub struct UnexpectedMessage;
 
 /// A client's way into the game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum ClientStage {
 
 impl ClientStage {
     /// Moves on by what the server said.
-    pub fn handle(&mut self, message: &ServerMessage) -> Result<(), OutOfTurn> {
+    pub fn handle(&mut self, message: &ServerMessage) -> Result<(), UnexpectedMessage> {
         *self = match (*self, message) {
             (Self::Waiting, ServerMessage::Info(_)) => Self::Loading { resets: 0 },
             (Self::Loaded { resets }, ServerMessage::Welcome(_)) => Self::Playing { resets },
@@ -43,9 +43,9 @@ impl ClientStage {
                 Self::Loading { resets } | Self::Loaded { resets } | Self::Playing { resets },
                 ServerMessage::Reset(_),
             ) => Self::Loading { resets: resets + 1 },
-            (Self::Waiting, _) => return Err(OutOfTurn),
+            (Self::Waiting, _) => return Err(UnexpectedMessage),
             (stage, ServerMessage::Roster(_)) => stage,
-            _ => return Err(OutOfTurn),
+            _ => return Err(UnexpectedMessage),
         };
         Ok(())
     }
@@ -80,7 +80,7 @@ pub enum ServerStage {
 
 /// What a server owes a client for what it said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owed {
+pub enum Reply {
     /// No answer.
     Nothing,
     /// [`ServerMessage::Info`].
@@ -91,28 +91,28 @@ pub enum Owed {
 
 impl ServerStage {
     /// Moves on by what the client said, and says what it is owed for that.
-    pub fn handle(&mut self, message: &ClientMessage) -> Result<Owed, OutOfTurn> {
+    pub fn handle(&mut self, message: &ClientMessage) -> Result<Reply, UnexpectedMessage> {
         match (*self, message) {
             (Self::Waiting, ClientMessage::Info(_)) => {
                 *self = Self::Loading { resets: 0 };
-                Ok(Owed::Info)
+                Ok(Reply::Info)
             }
             (Self::Loading { .. } | Self::Playing { .. }, ClientMessage::Info(_)) => {
-                Ok(Owed::Nothing)
+                Ok(Reply::Nothing)
             }
             (Self::Loading { resets }, ClientMessage::Loaded { resets: seen })
                 if *seen == resets =>
             {
                 *self = Self::Playing { resets };
-                Ok(Owed::Welcome)
+                Ok(Reply::Welcome)
             }
             // It had not heard of the last reset when it said so.
             (Self::Loading { resets }, ClientMessage::Loaded { resets: seen })
                 if *seen < resets =>
             {
-                Ok(Owed::Nothing)
+                Ok(Reply::Nothing)
             }
-            _ => Err(OutOfTurn),
+            _ => Err(UnexpectedMessage),
         }
     }
 
@@ -164,12 +164,12 @@ mod tests {
             match which % 3 {
                 0 => match self.up.pop_front() {
                     Some(message) => match self.server.handle(&message).expect("in turn") {
-                        Owed::Nothing => {}
-                        Owed::Info => {
+                        Reply::Nothing => {}
+                        Reply::Info => {
                             self.down
                                 .push_back(ServerMessage::Info(ServerInfo::default()));
                         }
-                        Owed::Welcome => {
+                        Reply::Welcome => {
                             self.welcomes += 1;
                             self.down.push_back(ServerMessage::Welcome(PlayerId(1)));
                         }
@@ -229,22 +229,22 @@ mod tests {
             &roster,
             &ServerMessage::Reset(ServerInfo::default()),
         ] {
-            assert_eq!(client.handle(early), Err(OutOfTurn));
+            assert_eq!(client.handle(early), Err(UnexpectedMessage));
         }
         assert_eq!(client.handle(&info), Ok(()));
-        assert_eq!(client.handle(&info), Err(OutOfTurn));
-        assert_eq!(client.handle(&welcome), Err(OutOfTurn));
+        assert_eq!(client.handle(&info), Err(UnexpectedMessage));
+        assert_eq!(client.handle(&welcome), Err(UnexpectedMessage));
         assert_eq!(client.handle(&roster), Ok(()));
 
         let mut server = ServerStage::default();
         assert!(!server.reset());
         let loaded = |resets| ClientMessage::Loaded { resets };
-        assert_eq!(server.handle(&loaded(0)), Err(OutOfTurn));
+        assert_eq!(server.handle(&loaded(0)), Err(UnexpectedMessage));
         let info = ClientMessage::Info(ClientInfo::default());
-        assert_eq!(server.handle(&info), Ok(Owed::Info));
-        assert_eq!(server.handle(&loaded(1)), Err(OutOfTurn));
-        assert_eq!(server.handle(&loaded(0)), Ok(Owed::Welcome));
-        assert_eq!(server.handle(&loaded(0)), Err(OutOfTurn));
-        assert_eq!(server.handle(&info), Ok(Owed::Nothing));
+        assert_eq!(server.handle(&info), Ok(Reply::Info));
+        assert_eq!(server.handle(&loaded(1)), Err(UnexpectedMessage));
+        assert_eq!(server.handle(&loaded(0)), Ok(Reply::Welcome));
+        assert_eq!(server.handle(&loaded(0)), Err(UnexpectedMessage));
+        assert_eq!(server.handle(&info), Ok(Reply::Nothing));
     }
 }

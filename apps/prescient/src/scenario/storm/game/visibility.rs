@@ -104,6 +104,13 @@ impl Game {
                     ViewPosition::Follow(key) => world.position(*self.truth.entities.get(key)?),
                 }
             }),
+            class: match self.view_positions.get(&peer) {
+                Some(ViewPosition::Follow(key)) => {
+                    let followed = self.truth.entities.get(key);
+                    followed.and_then(|&entity| world.class(entity))
+                }
+                Some(ViewPosition::Fixed(_)) | None => None,
+            },
         };
         let is_due = self.policy.is_settled() || self.still > self.config.relevance_interval;
         let mut views = BTreeMap::new();
@@ -115,6 +122,9 @@ impl Game {
             let sees = self.host.server.sees(peer, entity);
             let candidate = Candidate {
                 entity,
+                class: world
+                    .class(entity)
+                    .expect("the truth is what the world has"),
                 owner: state.owner,
                 team: state.owner.map_or(0, team_of),
                 position: world.position(entity),

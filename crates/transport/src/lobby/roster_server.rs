@@ -16,7 +16,7 @@ use crate::time::Time;
 /// Why somebody cannot be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum AttendanceError {
+pub enum RosterServerError {
     /// There are as many as there may be.
     #[error("there are {MAX_PLAYERS} players, which is all that there may be")]
     Full,
@@ -27,13 +27,13 @@ pub enum AttendanceError {
 
 /// Who is there, as the server knows it, and what all clients were told of it.
 #[derive(Clone, Debug)]
-pub struct Attendance {
+pub struct RosterServer {
     players: BTreeMap<PlayerId, Player>,
     told: BTreeMap<PlayerId, Player>,
     next: Time,
 }
 
-impl Attendance {
+impl RosterServer {
     /// Nobody is there.
     pub fn new(now: Time) -> Self {
         Self {
@@ -44,31 +44,31 @@ impl Attendance {
     }
 
     /// Adds a player and gives it the lowest number that nobody has or is believed to have.
-    pub fn join(&mut self, info: ClientInfo) -> Result<PlayerId, AttendanceError> {
+    pub fn join(&mut self, info: ClientInfo) -> Result<PlayerId, RosterServerError> {
         if self.players.len() >= MAX_PLAYERS {
-            return Err(AttendanceError::Full);
+            return Err(RosterServerError::Full);
         }
         let taken =
             |number: &PlayerId| self.players.contains_key(number) || self.told.contains_key(number);
         let mut numbers = (0..=u16::MAX).map(PlayerId);
         let number = numbers
             .find(|number| !taken(number))
-            .ok_or(AttendanceError::Full)?;
+            .ok_or(RosterServerError::Full)?;
         let latency = None;
         self.players.insert(number, Player { info, latency });
         Ok(number)
     }
 
     /// Takes a player out.
-    pub fn leave(&mut self, player: PlayerId) -> Result<(), AttendanceError> {
+    pub fn leave(&mut self, player: PlayerId) -> Result<(), RosterServerError> {
         let left = self.players.remove(&player);
-        left.map(drop).ok_or(AttendanceError::Unknown(player))
+        left.map(drop).ok_or(RosterServerError::Unknown(player))
     }
 
     /// The player, to be changed.
-    pub fn player_mut(&mut self, player: PlayerId) -> Result<&mut Player, AttendanceError> {
+    pub fn player_mut(&mut self, player: PlayerId) -> Result<&mut Player, RosterServerError> {
         let found = self.players.get_mut(&player);
-        found.ok_or(AttendanceError::Unknown(player))
+        found.ok_or(RosterServerError::Unknown(player))
     }
 
     /// Once a second: what every client is to be told, one message after the other.
@@ -190,23 +190,26 @@ mod tests {
     /// (`introduction` from `self.players`).
     #[test]
     fn everybody_knows_the_same_whenever_they_came() {
-        let mut attendance = Attendance::new(at(0));
+        let mut roster_server = RosterServer::new(at(0));
         let mut early = Roster::new();
-        let first = attendance.join(info("one")).expect("room");
-        let second = attendance.join(info("two")).expect("room");
-        tell(&mut early, &attendance.poll_updates(at(0)));
+        let first = roster_server.join(info("one")).expect("room");
+        let second = roster_server.join(info("two")).expect("room");
+        tell(&mut early, &roster_server.poll_updates(at(0)));
         assert_eq!(early.len(), 2);
 
-        attendance.leave(first).expect("there");
-        let third = attendance.join(info("three")).expect("room");
+        roster_server.leave(first).expect("there");
+        let third = roster_server.join(info("three")).expect("room");
         assert_ne!(third, first, "its number is still taken");
-        attendance.player_mut(second).expect("there").latency =
+        roster_server.player_mut(second).expect("there").latency =
             Some(Latency::of(Duration::from_millis(30)));
         let mut late = Roster::new();
-        tell(&mut late, &attendance.introduction());
+        tell(&mut late, &roster_server.introduction());
         assert_eq!(late, early);
-        assert!(attendance.poll_updates(at(0)).is_empty(), "once a second");
-        let updates = attendance.poll_updates(at(1));
+        assert!(
+            roster_server.poll_updates(at(0)).is_empty(),
+            "once a second"
+        );
+        let updates = roster_server.poll_updates(at(1));
         tell(&mut early, &updates);
         tell(&mut late, &updates);
         assert_eq!(late, early);
@@ -220,29 +223,35 @@ mod tests {
             latency.map(Latency::as_duration),
             Some(Duration::from_millis(32))
         );
-        assert!(attendance.poll_updates(at(2)).is_empty(), "nothing changed");
-        assert_eq!(attendance.join(info("four")), Ok(first));
+        assert!(
+            roster_server.poll_updates(at(2)).is_empty(),
+            "nothing changed"
+        );
+        assert_eq!(roster_server.join(info("four")), Ok(first));
         assert_eq!(
-            attendance.leave(PlayerId(9)),
-            Err(AttendanceError::Unknown(PlayerId(9)))
+            roster_server.leave(PlayerId(9)),
+            Err(RosterServerError::Unknown(PlayerId(9)))
         );
     }
 
     /// Fails if a bound is not looked at: `MAX_PLAYERS` in `join`, or in `check`.
     #[test]
     fn there_is_an_end_to_them() {
-        let mut attendance = Attendance::new(at(0));
+        let mut roster_server = RosterServer::new(at(0));
         for _ in 0..MAX_PLAYERS {
             let long = ClientInfo {
                 name: Text::new("n".repeat(64)).expect("fits"),
                 data: Bytes::new([7; 256]).expect("fits"),
             };
-            let player = attendance.join(long).expect("room");
-            attendance.player_mut(player).expect("there").latency = latency(4);
+            let player = roster_server.join(long).expect("room");
+            roster_server.player_mut(player).expect("there").latency = latency(4);
         }
-        assert_eq!(attendance.join(info("more")), Err(AttendanceError::Full));
+        assert_eq!(
+            roster_server.join(info("more")),
+            Err(RosterServerError::Full)
+        );
         let mut roster = Roster::new();
-        tell(&mut roster, &attendance.poll_updates(at(0)));
+        tell(&mut roster, &roster_server.poll_updates(at(0)));
         assert_eq!(roster.len(), MAX_PLAYERS);
         let more = RosterUpdate {
             joined: vec![(PlayerId(5000), info("more"))],
@@ -261,24 +270,24 @@ mod tests {
                 1..20,
             ),
         ) {
-            let mut attendance = Attendance::new(at(0));
+            let mut roster_server = RosterServer::new(at(0));
             let mut roster = Roster::new();
             for (second, changes) in seconds.into_iter().enumerate() {
                 for (kind, number, value) in changes {
                     let number = PlayerId(number);
-                    match (kind, attendance.player_mut(number)) {
-                        (0, _) => drop(attendance.join(info(&value.to_string()))),
-                        (1, Ok(_)) => attendance.leave(number).expect("there"),
+                    match (kind, roster_server.player_mut(number)) {
+                        (0, _) => drop(roster_server.join(info(&value.to_string()))),
+                        (1, Ok(_)) => roster_server.leave(number).expect("there"),
                         (2, Ok(player)) => player.info = info(&value.to_string()),
                         (3, Ok(player)) => player.latency = latency(value.into()),
                         _ => {}
                     }
                 }
-                tell(&mut roster, &attendance.poll_updates(at(second as u64)));
-                let truth = attendance.players.iter().map(|(&number, player)| (number, player));
+                tell(&mut roster, &roster_server.poll_updates(at(second as u64)));
+                let truth = roster_server.players.iter().map(|(&number, player)| (number, player));
                 prop_assert!(roster.iter().eq(truth));
                 let mut late = Roster::new();
-                tell(&mut late, &attendance.introduction());
+                tell(&mut late, &roster_server.introduction());
                 prop_assert_eq!(&late, &roster);
             }
         }
