@@ -54,7 +54,7 @@ impl Attacker {
             _ => view.is_welcome() && view.tick().is_some(),
         };
         while !is_ready(&attacker.view) {
-            if clock.now() >= until || attacker.listen().is_some() {
+            if clock.now() >= until || attacker.receive().is_some() {
                 return None;
             }
             attacker
