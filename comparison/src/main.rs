@@ -1,9 +1,9 @@
-//! The worlds of `prescient-sim` through bevy_replicon and through ours, one client each.
+//! Compares bevy_replicon with our codec on the worlds of `prescient-sim`, one client each.
 //!
-//! Figures of two libraries can only be compared when noise hits both: they run in one process,
-//! tick by tick, and who goes first alternates. What the worlds do is computed before the first
-//! tick. Only the server is timed; both receivers are real, send real acknowledgements, which
-//! arrive before the next tick, and are compared with the truth at the end.
+//! Both run in one process, tick by tick, in alternating order, so that noise affects both. The
+//! worlds are computed before the first tick. Only the server is timed; both receivers are real,
+//! send real acknowledgements, which arrive before the next tick, and are compared with the world
+//! at the end.
 //!
 //! `cargo run --release -- [TICKS]`
 #![expect(
@@ -21,7 +21,7 @@ use std::time::Duration;
 use prescient_sim::world::Script;
 use replicon::Shape;
 
-/// Ticks that are played and not counted, so that both have seen the world they are measured on.
+/// Ticks that are played and not counted, so that both measure a settled connection.
 const WARM_UP: usize = 100;
 
 fn main() {
@@ -78,7 +78,7 @@ fn compare<S: Shape>(name: &str, ticks: usize) {
     );
 }
 
-/// What one tick cost the server.
+/// The server's cost of one tick.
 pub struct Played {
     bytes: usize,
     time: Duration,

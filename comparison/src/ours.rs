@@ -1,4 +1,4 @@
-//! Our own connection. Taking the acknowledgement, capturing and encoding are the server's time.
+//! Our own connection. Acknowledging, capturing and encoding count as the server's time.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    /// What the client shows, sorted.
+    /// The client's rows, sorted.
     pub fn shown(&self) -> Vec<Vec<i64>> {
         self.0.shown(0)
     }

@@ -1,4 +1,4 @@
-//! A particle as components of the narrowest integers that hold it.
+//! A particle as components with the narrowest integers.
 
 use bevy::prelude::*;
 use bevy_replicon::prelude::*;

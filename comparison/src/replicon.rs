@@ -1,9 +1,8 @@
-//! A bevy_replicon server and a client without sockets: what the server's channels hold is moved
-//! to the client's, and back.
+//! A bevy_replicon server and a client without sockets: messages are moved between their channels.
 //!
-//! An update of the server's app is its time: it takes acknowledgements, looks for changes and
-//! writes messages. Writing the components belongs to the game and is not timed, although our
-//! capture, which copies the same values, is.
+//! One update of the server's app is timed: it handles acknowledgements, detects changes and writes
+//! messages. Writing the components belongs to the game and is not timed, although our capture,
+//! which copies the same values, is.
 
 use std::{marker::PhantomData, time::Instant};
 
@@ -13,12 +12,12 @@ use prescient_sim::world::Scene;
 
 use crate::Played;
 
-/// How a row is split into components.
+/// Splits a row into components.
 pub trait Shape: 'static {
-    /// Declares what is replicated.
+    /// Registers the replicated components.
     fn register(app: &mut App);
 
-    /// An entity with these values.
+    /// Spawns an entity with these values.
     fn spawn(world: &mut World, row: &[i64]) -> Entity;
 
     /// Changes the components that differ, and no others.
@@ -31,7 +30,7 @@ pub trait Shape: 'static {
 pub struct Connection<S> {
     server: App,
     client: App,
-    /// The client as the server knows it.
+    /// The client's entity at the server.
     peer: Entity,
     entities: Vec<Entity>,
     shape: PhantomData<S>,
@@ -72,7 +71,7 @@ impl<S: Shape> Connection<S> {
             entities: Vec::new(),
             shape: PhantomData,
         };
-        // The client introduces itself, and the server lets it in.
+        // The client connects, and the server accepts it.
         for _ in 0..3 {
             connection.client.update();
             connection.deliver_to_server();
@@ -106,7 +105,7 @@ impl<S: Shape> Connection<S> {
         Played { bytes, time }
     }
 
-    /// What the client shows, sorted.
+    /// The client's rows, sorted.
     pub fn shown(&mut self) -> Vec<Vec<i64>> {
         let mut rows = S::rows(self.client.world_mut());
         rows.sort_unstable();
@@ -133,7 +132,7 @@ impl<S: Shape> Connection<S> {
     }
 }
 
-/// Writes a component if its value is another.
+/// Writes a component if its value differs.
 pub fn update<C>(entity: &mut EntityWorldMut, value: C)
 where
     C: Component<Mutability = bevy::ecs::component::Mutable> + PartialEq,

@@ -1,4 +1,4 @@
-//! A unit as components, split by what changes together; the eleven flags share sixteen bits.
+//! A unit as components, grouped by what changes together; the eleven flags share sixteen bits.
 
 use bevy::prelude::*;
 use bevy_replicon::prelude::*;

@@ -1,5 +1,5 @@
-//! Scripts for a server and two clients: whatever the network and strangers do, nothing panics,
-//! nothing arrives that was not sent, and nothing arrives twice.
+//! Scripts for a server and two clients: whatever the network and attackers do, nothing panics, and
+//! every message that arrives was sent and arrives once.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -142,8 +142,11 @@ impl World {
 
     fn hear(&mut self, message: Vec<u8>, whose: u8) {
         assert_eq!(message[0], whose);
-        assert!(self.sent.contains(&message), "nobody sent this");
-        assert!(self.received.insert(message), "this came twice");
+        assert!(self.sent.contains(&message), "a message that was not sent");
+        assert!(
+            self.received.insert(message),
+            "a message that arrived twice"
+        );
     }
 
     fn settle(&mut self) {

@@ -1,6 +1,6 @@
-//! Any bytes, packet after packet, to a decoder that knows nothing and to one that has lived a while:
-//! never a panic, and no trace of what was refused. The check is compiled out, so much of it is
-//! applied, and what follows meets a decoder that was lied to.
+//! Any bytes, packet after packet, for a new decoder and a warmed-up one: no panic, and a refused
+//! packet leaves the state unchanged. The checksum is compiled out, so many packets are applied,
+//! and later ones meet a decoder with wrong state.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ fuzz_target!(|input: (bool, Vec<Vec<u8>>)| {
     for (count, bytes) in packets.iter().take(20).enumerate() {
         feed(&mut fresh, bytes);
         feed(&mut any, bytes);
-        // Changes to a real packet get past the header, if it is not late.
+        // Changes of a real packet get past the header, if it is not late.
         let mut packet = real.clone();
         packet[1] = packet[1].wrapping_add(count as u8);
         for (index, byte) in bytes.iter().enumerate() {
@@ -34,7 +34,7 @@ fuzz_target!(|input: (bool, Vec<Vec<u8>>)| {
 
 fn feed(watched: &mut Watched, packet: &[u8]) {
     if watched.feed(packet) {
-        // The same again is late, or malformed if its cursor is not known any more.
+        // The same packet again is late, or malformed if its cursor is no longer known.
         assert!(!watched.feed(packet));
     }
 }

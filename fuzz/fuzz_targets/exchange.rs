@@ -1,6 +1,6 @@
 //! Scripts of calls and deliveries between two honest ends over a network that loses and reorders:
-//! every channel keeps its promise, every request has one answer, every blob one end, and when the
-//! network is good again, everything reliable has arrived.
+//! every channel keeps its guarantee, every request gets one answer, every blob ends once, and when
+//! the network recovers, all reliable messages arrive.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ enum Action {
     Wait { millis: u8 },
 }
 
-/// What one end has done and seen.
+/// What one end has sent and received.
 #[derive(Default)]
 struct Side {
     said: [Vec<Vec<u8>>; 4],
@@ -34,7 +34,7 @@ struct Side {
     asked: Vec<RequestId>,
     answers: BTreeMap<RequestId, usize>,
     requests: Vec<RequestId>,
-    /// Blobs offered by this end, and what is in them.
+    /// Blobs offered by this end, with their content.
     offered: Vec<(BlobId, Vec<u8>)>,
     offers: Vec<BlobId>,
     arrived: Vec<Vec<u8>>,
@@ -179,10 +179,10 @@ impl Game {
     fn listen(&mut self) {
         for (side, of) in [End::Server, End::Client].into_iter().enumerate() {
             let (received, closed) = self.pair.events(of);
-            assert!(!closed, "two honest ends");
+            assert!(!closed, "honest ends close no connection");
             for received in received {
                 match received {
-                    Received::Input { .. } => panic!("nobody plays"),
+                    Received::Input { .. } => panic!("no inputs are sent"),
                     Received::Message { channel, message } => {
                         self.sides[side].heard[usize::from(channel.0)].push(message);
                     }
@@ -214,7 +214,7 @@ impl Game {
                 let mut places: Vec<_> = heard
                     .iter()
                     .map(|message| said.binary_search_by_key(&key(message), |said| key(said)))
-                    .map(|index| index.expect("somebody said it"))
+                    .map(|index| index.expect("the message was sent"))
                     .collect();
                 assert!(
                     places
@@ -247,7 +247,7 @@ fn key(message: &[u8]) -> u32 {
 
 fuzz_target!(|steps: Vec<Action>| {
     let link = LinkConfig {
-        // What the script loses is bad luck, and no reason to part.
+        // Losses by the script must not end the connection.
         timeout: Duration::from_secs(3600),
         stalled: Duration::from_secs(3600),
         ..LinkConfig::default()
@@ -272,6 +272,6 @@ fuzz_target!(|steps: Vec<Action>| {
             break;
         }
     }
-    // What was delivered last may be on its way to be acknowledged only.
+    // Only acknowledgements may still be under way.
     game.check(true);
 });

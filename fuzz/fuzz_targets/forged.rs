@@ -1,6 +1,6 @@
-//! A forger between honest packets: headers that fit the receiver with any body, and an encoder that
-//! is shown two worlds in turn, in which the same number stands for entities of different classes,
-//! with other containers and references. Never a panic, and no trace of what was refused.
+//! Forged packets between honest ones: headers that fit the receiver with any body, and an encoder
+//! that gets two worlds in turn, in which the same id has different classes, containers and
+//! references. No panic, and a refused packet leaves the state unchanged.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -14,24 +14,24 @@ use prescient_fuzz::{
 
 #[derive(Arbitrary, Debug)]
 enum Act {
-    /// A tick of both worlds, each with a whim of its own, and a packet about one of them.
+    /// A tick of both worlds, each changed by its own `whim`, and a packet about one of them.
     Encode {
         second: bool,
         whims: [u8; 2],
         budget: Option<u8>,
-        /// Whether it arrives.
+        /// Whether the packet arrives.
         arrives: bool,
     },
-    /// Quiet ticks, each delivered and confirmed: the world comes to rest.
+    /// Quiet ticks, each delivered and acknowledged: the world comes to rest.
     Calm(u8),
-    /// The receiver's acknowledgement arrives, or a lie about it does.
+    /// The receiver's acknowledgement arrives, or a forged one.
     Acknowledge {
         lie: Option<(u8, u64)>,
     },
-    /// Somebody hides from the receiver, or the encoder starts over.
+    /// An entity becomes hidden from the receiver, or the encoder resyncs.
     Hide(u8),
     Resync,
-    /// The encoder goes back to where it was at the last of these.
+    /// The encoder returns to its state at the previous `Fork`.
     Fork,
     Forge(Forgery),
 }
@@ -115,12 +115,12 @@ fuzz_target!(|script: Script| {
     }
 });
 
-/// Quiet ticks of a script; more would only take time.
+/// Maximum number of quiet ticks of a script; more would only take time.
 const CALM: u8 = 200;
 
 impl Scene {
     fn encode(&mut self, second: bool, whims: [u8; 2], budget: Option<usize>) {
-        // Forged packets may be ahead of what is honest.
+        // Forged packets may be ahead of the honest ones.
         let shown = self
             .watched
             .decoder

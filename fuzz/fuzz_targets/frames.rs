@@ -1,5 +1,5 @@
-//! Bodies that were sealed with good keys and hold anything, between ends that have talked before:
-//! nothing panics, little is held, and whoever says nonsense is closed once.
+//! Any bodies, sealed with valid keys, between connected ends: no panic, bounded memory, and an end
+//! that receives an invalid frame closes once.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -40,7 +40,7 @@ fuzz_target!(|steps: Vec<Action>| {
             .server
             .send(id, ChannelId(channel), &[2; 2000], pair.now);
     }
-    // Some of that is lost, so there are gaps on both sides.
+    // Some datagrams are lost, so there are gaps on both sides.
     pair.wait(1000);
     for end in [End::Server, End::Client] {
         drop(pair.take(end, 1));

@@ -1,4 +1,4 @@
-//! Any header in front of a real body: the fields that name packets, ticks and models.
+//! Any header before a real body: the fields that name packets, ticks and models.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Inputs that are pushed, lost, delivered, repeated and forged: no panic, no frame over its room,
-//! every input once and in order, and no key press that was not made.
+//! Inputs that are pushed, lost, delivered, repeated and forged: no panic, no frame beyond its
+//! room, every input once and in order, and no key press that was not made.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -123,7 +123,7 @@ fuzz_target!(|script: (u16, Vec<Action>, Vec<u8>)| {
     for step in steps.into_iter().take(40) {
         world.step(step);
     }
-    // Whatever a hostile client sends, in whatever state.
+    // Any frame of a hostile client, in any state.
     if let Ok(inputs) = world.receiver.handle(&forged) {
         assert!(inputs.len() <= MAX_INPUTS);
         for (tick, input) in inputs {

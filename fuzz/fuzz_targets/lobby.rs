@@ -1,5 +1,5 @@
-//! Any bytes as messages around a game: what is understood has one form, no update is applied in
-//! part, and no message leads anywhere that it should not.
+//! Any bytes as lobby messages: a valid message has one encoding, no update is applied in part, and
+//! no message causes an invalid transition.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
             let Ok(message) = ServerMessage::from_bytes(&bytes) else {
                 continue;
             };
-            assert_eq!(message.to_bytes(), bytes, "one form only");
+            assert_eq!(message.to_bytes(), bytes, "one encoding only");
             let before = client;
             if client.handle(&message).is_err() {
                 assert_eq!(client, before);
@@ -29,7 +29,7 @@ fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
                 assert!(roster.len() <= MAX_PLAYERS);
             }
         } else if let Ok(message) = ClientMessage::from_bytes(&bytes) {
-            assert_eq!(message.to_bytes(), bytes, "one form only");
+            assert_eq!(message.to_bytes(), bytes, "one encoding only");
             let before = server;
             if server.handle(&message).is_err() {
                 assert_eq!(server, before);

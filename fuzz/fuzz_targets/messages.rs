@@ -1,5 +1,5 @@
-//! A server and a client of whom each may hear anything in between what the other really says: each
-//! message is taken or refused, and both go on.
+//! A server and a client with forged messages between the honest ones: each message is handled or
+//! refused, and both ends continue.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -23,13 +23,13 @@ struct Thing {
 
 #[derive(Arbitrary, Debug)]
 enum Act {
-    /// A tick, in which a thing appears, moves or leaves, perhaps in the client's hands.
+    /// A tick, in which an entity spawns, moves or despawns, perhaps under the client's authority.
     Tick(u8, u8),
-    /// What the two really say to each other, perhaps with a question.
+    /// The honest messages of both ends are exchanged, perhaps with an audit.
     Exchange(bool),
-    /// The client goes to another world, which is coded like this.
+    /// The client travels to another world, with these settings of the codec.
     Travel(Coding),
-    /// What nobody said, or somebody in other words.
+    /// A forged message.
     ToServer(Forgery),
     ToClient(Forgery),
 }
@@ -68,7 +68,7 @@ impl Coding {
 
 #[derive(Arbitrary, Debug)]
 struct Forgery {
-    /// Of the last honest message, this many bytes, one of them changed.
+    /// Keeps this many bytes of the last honest message, one of them changed.
     keep: u8,
     at: u8,
     flip: u8,
@@ -137,7 +137,7 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
             }
             Act::Exchange(asks) => {
                 if asks {
-                    server.audit(PEER).expect("it is here");
+                    server.audit(PEER).expect("the peer has joined");
                 }
                 let state = server
                     .encode(&|_| Some(300))

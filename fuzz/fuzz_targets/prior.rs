@@ -1,4 +1,4 @@
-//! Any bytes as a prior: an error, or something that two ends can start from and agree on.
+//! Any bytes as a prior: an error, or a prior with which both ends agree.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use prescient_schema::Fingerprint;
 #[derive(Arbitrary, Debug)]
 struct Input {
     best: bool,
-    /// Bytes from the start that are kept of a real prior, and what follows them.
+    /// Number of bytes kept from the start of a real prior, and the bytes after them.
     kept: u16,
     tail: Vec<u8>,
     changes: Vec<(u16, u8)>,

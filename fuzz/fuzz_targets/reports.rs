@@ -1,6 +1,6 @@
-//! A client in charge of entities that reports what it likes: honest reports, changed ones, and
-//! headers that fit with any body behind them. The server never panics, and whatever it makes of
-//! that, another client is shown exactly what the server's world holds.
+//! A client with authority over entities that sends any reports: honest ones, changed ones, and
+//! valid headers with any body. The server never panics, and another client always has the state of
+//! the server's world.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -13,7 +13,7 @@ use prescient_fuzz::{
 use prescient_replication::{Client, Everything, FromClient, PeerId, Server, ServerConfig, Tick};
 use prescient_schema::{EntityRef, Ref, Schema, SchemaBuilder, State};
 
-/// Many fields, containers and references.
+/// A type with many fields, containers and references.
 #[derive(State, Clone, Debug, Default, PartialEq)]
 #[state(tables(public, private))]
 struct Ship {
@@ -29,7 +29,7 @@ struct Ship {
     fuel: i64,
 }
 
-/// Next to nothing.
+/// A type with one field.
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Lamp {
     on: bool,
@@ -37,12 +37,12 @@ struct Lamp {
 
 #[derive(Arbitrary, Debug)]
 enum Act {
-    /// A tick, in which something appears, changes hands or leaves.
+    /// A tick, in which an entity spawns, despawns, or changes its authority.
     Tick {
         what: u8,
         which: u8,
     },
-    /// The liar sets its entities and reports them, as an honest client would.
+    /// The liar sets its entities and reports them like an honest client.
     Honest {
         value: u8,
         budget: u8,
@@ -50,7 +50,7 @@ enum Act {
     },
     /// The server's acknowledgement reaches the liar.
     Answer,
-    /// The last report again, with bytes changed.
+    /// The last report again, with changed bytes.
     Changed {
         bytes: Vec<(u8, u8)>,
         more: Vec<u8>,
@@ -73,10 +73,10 @@ struct Scene {
     witness: Client,
     entities: Vec<EntityRef>,
     tick: u32,
-    /// The liar's last honest report, and the ticks of its reports.
+    /// The liar's last honest report, and the number of its reports.
     report: Vec<u8>,
     reports: u32,
-    /// What the server said of reports last.
+    /// The server's last acknowledgement of reports.
     ack: Option<Ack>,
 }
 
@@ -210,7 +210,7 @@ impl Scene {
         self.compare();
     }
 
-    /// The witness shows what is true.
+    /// Asserts that the witness has the server's state.
     fn compare(&mut self) {
         assert_eq!(self.witness.tick(), self.server.world().tick());
         assert_eq!(self.witness.entities().count(), self.entities.len());
@@ -241,7 +241,7 @@ impl Scene {
                 let lamp = Lamp { on: value & 1 == 1 };
                 self.liar
                     .set(entity, &lamp)
-                    .expect("it is one or the other");
+                    .expect("the entity has one of the two types");
             }
         }
         if let Some(report) = self.liar.report(Some(20 + 4 * usize::from(budget))) {

@@ -1,5 +1,5 @@
-//! A schema from a peer: any bytes are read or refused, what is read has one form only, and
-//! everything that is made of it works.
+//! A schema from a peer: any bytes are decoded or refused, a valid schema has one encoding only,
+//! and both ends work with it.
 #![no_main]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use prescient_schema::{Contract, Projection, Schema, Tolerance};
 fuzz_target!(|input: (bool, Vec<u8>)| {
     let (changed, mut bytes) = input;
     if changed {
-        // Changes to a real schema get past its beginning.
+        // Changes of a real schema get past its beginning.
         let mut real = schema().to_bytes();
         for (at, byte) in real.iter_mut().zip(&bytes) {
             *at ^= byte;
@@ -26,7 +26,7 @@ fuzz_target!(|input: (bool, Vec<u8>)| {
     let Ok(read) = Schema::from_bytes(&bytes, &contracts) else {
         return;
     };
-    assert_eq!(read.to_bytes(), bytes, "two forms of one schema");
+    assert_eq!(read.to_bytes(), bytes, "two encodings of one schema");
     let own = schema();
     let differences = read.differences(&own);
     assert_eq!(
@@ -41,7 +41,7 @@ fuzz_target!(|input: (bool, Vec<u8>)| {
     connect(Arc::new(read));
 });
 
-/// An entity of every class at zero, through both ends.
+/// Sends an entity of every class, with all cells zero, from an encoder to a decoder.
 fn connect(schema: Arc<Schema>) {
     let mut archive = Archive::new(schema.clone(), HISTORY);
     let mut encoder = Encoder::new(schema.clone(), Config::default());

@@ -1,7 +1,7 @@
-//! A script of what a link may do to a connection. After every packet that arrives as it was
-//! sent, both models are the same and what it covers is the truth. The check is compiled out, so that
-//! damaged packets may be applied; from then on the two ends disagree, must only survive it, and agree
-//! again from the next epoch on.
+//! A script of network faults for a codec connection. After every packet that arrives unchanged,
+//! both models are equal and the covered entities have the sender's state. The checksum is compiled
+//! out, so corrupted packets may be applied; from then on the ends disagree, must not panic, and
+//! agree again from the next epoch on.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -13,26 +13,26 @@ use prescient_fuzz::{World, config, holds_contents, schema, state, told};
 
 #[derive(Arbitrary, Debug)]
 enum Action {
-    /// A tick passes and is encoded.
+    /// A tick is captured and encoded.
     Encode {
         whim: u8,
         budget: Option<u8>,
     },
-    /// Several quiet ticks, each delivered and confirmed: the world comes to rest.
+    /// Several quiet ticks, each delivered and acknowledged: the world comes to rest.
     Calm(u8),
-    /// The packet on its way that is this many behind the newest arrives and stays in the queue.
+    /// The packet under way that is this many behind the newest arrives and remains in the queue.
     Deliver(u8),
     /// It is lost.
     Drop(u8),
-    /// It arrives damaged.
+    /// It arrives corrupted.
     Corrupt {
         which: u8,
         at: u16,
         flip: u8,
     },
-    /// The receiver says what it has.
+    /// The receiver makes an acknowledgement.
     Report,
-    /// What it said arrives.
+    /// An acknowledgement arrives.
     Acknowledge(u8),
     Hide(u8),
     Show(u8),
@@ -60,9 +60,9 @@ struct Pair {
     hidden: Vec<Slot>,
     down: Vec<Sent>,
     up: Vec<Ack>,
-    /// A damaged packet was applied, and no new epoch has begun since.
+    /// A corrupted packet was applied, and no new epoch has begun since.
     estranged: bool,
-    /// The last epoch in which the sender heard of what an estranged receiver applied.
+    /// The last epoch in which the sender got an acknowledgement from an estranged receiver.
     misled: Option<u8>,
 }
 
@@ -111,7 +111,7 @@ fuzz_target!(|script: Script| {
     }
 });
 
-/// Quiet ticks of a script; more would only take time.
+/// Maximum number of quiet ticks of a script; more would only take time.
 const CALM: u8 = 250;
 
 impl Pair {

@@ -1,5 +1,5 @@
-//! A recording from anybody: any bytes are read or refused, and so is any text once it is packed;
-//! what is read can be written and is then read as the same.
+//! An untrusted recording: any bytes are read or refused, and so is any text once it is compressed;
+//! what was read can be written and read again without a change.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
     match form % 3 {
         0 => read(&bytes),
         1 => read(&pack(&bytes)),
-        // A real header, so that the lines behind it are looked at.
+        // A real header, so that the lines after it are parsed.
         _ => read(&pack(&[HEADER.as_bytes(), b"\n", &bytes].concat())),
     }
 });
@@ -38,7 +38,7 @@ fn read(packed: &[u8]) {
             return;
         }
     }
-    // Of a tick, those that leave are written first.
+    // The writer puts the despawns of a tick first.
     let is_apart = |update: &TickUpdate| {
         let changed = update.changes.iter().map(|change| change.id);
         let mut named = update.spawns.iter().map(|spawn| spawn.id).chain(changed);

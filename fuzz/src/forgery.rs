@@ -1,14 +1,15 @@
-//! Packets that nobody sent: a header that fits the receiver, and any body behind it. With the check
-//! compiled out (`cfg(fuzzing)`) every body is a sequence of decisions, so these are read deeply.
+//! Forged packets: a header that fits the receiver, with any body. Without checksums
+//! (`cfg(fuzzing)`) every body is a valid sequence of decisions, so these packets are decoded
+//! deeply.
 
 use arbitrary::Arbitrary;
 
-/// A packet, as far as it does not depend on who receives it.
+/// A forged packet, independent of its receiver.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Forgery {
-    /// Sequence numbers that it leaves out.
+    /// Sequence numbers that it skips.
     pub ahead: u8,
-    /// Ticks that it leaves out.
+    /// Ticks that it skips.
     pub pause: u8,
     /// How many packets its cursor is behind the newest.
     pub behind: u8,
@@ -20,22 +21,22 @@ pub struct Forgery {
     pub body: Body,
 }
 
-/// What stands behind a header.
+/// The bytes after a header.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Body {
     Any(Vec<u8>),
-    /// That of the newest honest packet, with some bytes changed and others behind it.
+    /// The body of the newest honest packet, with changed and additional bytes.
     Changed {
         bytes: Vec<(u8, u8)>,
         more: Vec<u8>,
     },
 }
 
-/// What a forger knows of the receiver.
+/// The state of the receiver, which a forger needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub epoch: u8,
-    /// The newest packet and tick that were applied.
+    /// The newest applied packet and tick.
     pub newest: u32,
     pub tick: u32,
     /// The newest honest packet.
@@ -68,7 +69,7 @@ impl Forgery {
                 bytes.extend(word.to_le_bytes());
             }
         }
-        // The check, which nobody looks at.
+        // The checksum, which is not verified.
         bytes.extend([0, 0]);
         match &self.body {
             Body::Any(body) => bytes.extend(body),
@@ -91,7 +92,7 @@ impl Forgery {
     }
 }
 
-/// What stands behind the header of an honest packet.
+/// The body of an honest packet.
 fn body_of(packet: &[u8]) -> &[u8] {
     let gaps = |at: usize| 8 * usize::from(packet.get(at).map_or(0, |flags| flags >> 2));
     let header = match packet.first() {

@@ -1,4 +1,4 @@
-//! What the targets share: a schema, a small world, and a connection that has lived a while.
+//! Shared by the targets: a schema, a small world, and a warmed-up connection.
 
 pub mod forgery;
 pub mod pair;
@@ -13,8 +13,7 @@ use prescient_schema::{
     Class, Content, Derivative, EntityRef, Field, FieldKind, Library, Priority, Schema,
 };
 
-/// A class with numbers and symbols, one with next to nothing, and one with containers and
-/// references.
+/// A class with numbers and symbols, one with two fields, and one with containers and references.
 pub fn schema() -> Arc<Schema> {
     let int = |bits, signed| FieldKind::Int { bits, signed };
     let mut fine = Field::new("fine", int(32, true));
@@ -73,7 +72,7 @@ pub fn schema() -> Arc<Schema> {
     })
 }
 
-/// The settings of one or the other profile.
+/// The configuration of a profile.
 pub fn config(best: bool) -> Config {
     Config {
         profile: if best {
@@ -103,7 +102,7 @@ impl World {
         }
     }
 
-    /// One tick, in which `whim` decides what is out of the ordinary.
+    /// Simulates one tick; `whim` selects the irregular changes.
     pub fn step(&mut self, whim: u8) {
         self.step_to(self.tick + 1 + u32::from(whim >> 6 == 3), whim);
     }
@@ -170,7 +169,7 @@ impl World {
         capture.finish();
     }
 
-    /// Shows everything.
+    /// Makes all entities visible.
     pub fn show(&self, encoder: &mut Encoder) {
         for slot in self.archive.living_slots() {
             encoder.show(slot, &self.archive);
@@ -178,7 +177,7 @@ impl World {
     }
 }
 
-/// Changes what a bearer holds and whom it refers to.
+/// Changes the contents and references of a bearer.
 fn stir(
     capture: &mut Capture<'_>,
     row: &mut [i64],
@@ -235,7 +234,9 @@ fn stir(
             )
         }
     };
-    row[(number & 3) as usize] = capture.intern(content).expect("no two alike");
+    row[(number & 3) as usize] = capture
+        .intern(content)
+        .expect("no two contents with one cell");
     let to = slots.get(number as usize >> 2 & 31).copied();
     let to = to.filter(|slot| capture.class(*slot).is_some());
     let is_lamp = to.is_some_and(|slot| capture.class(slot) == Some(LAMP));
@@ -248,7 +249,7 @@ fn stir(
     }
 }
 
-/// A row as a receiver is told it: references are its own numbers of those it sees.
+/// A row as the receiver gets it: references are the receiver's ids of visible entities.
 pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>> {
     let class = &archive.schema().classes[usize::from(archive.class(slot)?)];
     let cells = class.fields.iter().zip(archive.latest(slot)?);
@@ -263,7 +264,7 @@ pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>
     Some(told.collect())
 }
 
-/// Whether everything that the containers of a row hold is there.
+/// Whether the contents of all containers of a row are available and valid.
 pub fn holds_contents(decoder: &Decoder, id: NetEntityId) -> bool {
     let world = decoder.world();
     let Some((class, row)) = world.class(Slot(id.0)).zip(decoder.row(id)) else {
@@ -303,10 +304,10 @@ pub fn warm(best: bool) -> (Decoder, Vec<u8>) {
     unreachable!("the loop returns")
 }
 
-/// A decoder that is watched: what it refuses must leave no trace.
+/// A decoder of which a refused packet must not change the state.
 pub struct Watched {
     pub decoder: Decoder,
-    /// Its state after the last packet, if somebody looked: that takes longer than most packets.
+    /// Its state after the last packet, if computed: that takes longer than decoding most packets.
     seen: Option<State>,
 }
 
@@ -318,7 +319,7 @@ impl Watched {
         }
     }
 
-    /// Hands it a packet, and says whether that was applied.
+    /// Decodes a packet; returns whether it was applied.
     pub fn feed(&mut self, packet: &[u8]) -> bool {
         let before = self.seen.take().unwrap_or_else(|| state(&self.decoder));
         let applied = self.feed_unwatched(packet);
@@ -329,17 +330,17 @@ impl Watched {
         applied
     }
 
-    /// The same for a packet that is most likely applied.
+    /// The same without the check of the state, for a packet that is most likely applied.
     pub fn feed_unwatched(&mut self, packet: &[u8]) -> bool {
         self.seen = None;
         self.decoder.decode(packet).is_ok()
     }
 }
 
-/// Everything a caller can see of a decoder, and its model.
+/// The observable state of a decoder, and a digest of its model.
 pub type State = (u64, Option<Tick>, Vec<(Slot, Vec<i64>)>, Vec<NetEntityId>);
 
-/// What is to be seen of a decoder now.
+/// The current state of a decoder.
 pub fn state(decoder: &Decoder) -> State {
     let world = decoder.world();
     let rows = world

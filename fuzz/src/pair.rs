@@ -1,4 +1,4 @@
-//! A server and a client that are connected, and the datagrams between them.
+//! A connected server and client, and the datagrams between them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,19 +11,19 @@ pub struct Pair {
     pub server: Server,
     pub client: Client,
     pub connection: ConnectionId,
-    /// What is on its way to the server, and to the client.
+    /// Datagrams under way to the server, and to the client.
     pub flying: [Vec<Vec<u8>>; 2],
     entropy: u64,
 }
 
-/// Which end.
+/// One of the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Server,
     Client,
 }
 
-/// Where the server is.
+/// The server's address.
 pub fn here() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 4000))
 }
@@ -32,7 +32,7 @@ fn home() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 5000))
 }
 
-/// Randomness that is the same each time.
+/// Deterministic randomness.
 pub fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
     move |bytes| {
         bytes.fill_with(|| {
@@ -45,7 +45,7 @@ pub fn mix(state: &mut u64) -> impl FnMut(&mut [u8]) {
 }
 
 impl Pair {
-    /// Two ends that have just met.
+    /// Two ends that have just connected.
     pub fn connected(link: LinkConfig) -> Self {
         let (mut state, now, protocol) = (1, Time::from_micros(1 << 40), ProtocolId([5; 16]));
         let mut entropy = mix(&mut state);
@@ -80,7 +80,7 @@ impl Pair {
         pair
     }
 
-    /// Lets time pass, and collects what is sent.
+    /// Advances the time, and collects the datagrams sent.
     pub fn wait(&mut self, micros: u32) {
         self.now = self.now.after(Duration::from_micros(micros.into()));
         self.server.handle_timeout(self.now);
@@ -88,7 +88,7 @@ impl Pair {
         self.collect();
     }
 
-    /// Collects what is sent.
+    /// Collects the datagrams sent.
     pub fn collect(&mut self) {
         while let Some(sent) = self.client.poll_transmit(self.now) {
             assert!(sent.bytes.len() <= MAX_DATAGRAM);
@@ -100,7 +100,7 @@ impl Pair {
         }
     }
 
-    /// Hands a datagram to an end.
+    /// Passes a datagram to an end.
     pub fn arrive(&mut self, at: End, bytes: &[u8]) {
         match at {
             End::Server => {
@@ -113,14 +113,14 @@ impl Pair {
         }
     }
 
-    /// Takes one of the datagrams on their way to an end.
+    /// Removes one of the datagrams under way to an end.
     pub fn take(&mut self, to: End, index: u8) -> Option<Vec<u8>> {
         let flying = &mut self.flying[usize::from(to == End::Client)];
         let index = usize::from(index).checked_rem(flying.len())?;
         Some(flying.remove(index))
     }
 
-    /// Everything on its way arrives, in order.
+    /// Delivers all datagrams under way, in order.
     pub fn deliver_all(&mut self) {
         let [up, down] = std::mem::take(&mut self.flying);
         up.iter().for_each(|bytes| self.arrive(End::Server, bytes));
@@ -128,7 +128,7 @@ impl Pair {
             .for_each(|bytes| self.arrive(End::Client, bytes));
     }
 
-    /// What an end has received since it was asked last, and whether it is over.
+    /// What an end has received since the last call, and whether its connection ended.
     pub fn events(&mut self, of: End) -> (Vec<Received>, bool) {
         let (mut received, mut closed) = (Vec::new(), false);
         match of {

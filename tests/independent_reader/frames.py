@@ -1,8 +1,8 @@
-"""Decodes frames and messages, written from WIRE.md alone."""
+"""Parses frames and messages, written from WIRE.md alone."""
 
 
 class Malformed(Exception):
-    """Bytes that no correct end writes."""
+    """Bytes that no honest end writes."""
 
 
 def check(so, why):
@@ -234,7 +234,7 @@ def read_server(reader):
 
 
 def self_test():
-    """Hand-made bytes, for variable-length numbers and for frames that no capture contains yet."""
+    """Tests of hand-made bytes for what no capture contains yet, and of varints."""
     for data, value in [("00", 0), ("7f", 127), ("8001", 128), ("ff" * 9 + "01", (1 << 64) - 1)]:
         assert Reader(bytes.fromhex(data)).number() == value
     for data in ["", "80", "8000", "ff" * 9 + "02", "80" * 10 + "01"]:
@@ -253,8 +253,8 @@ def self_test():
         refuses(lambda: frame(data))
     refuses(lambda: frame("13 05 01 00", "client"))
 
-    # Tick 5: 1 and 2 down, 2 pressed, pointer at -1, 3, a field. Two repeats. Then tick 9, joined
-    # from 8: 1 released, 3 down and pressed, 7 pressed only, the pointer back by 3.
+    # Tick 5: keys 1 and 2 down, 2 pressed, pointer at -1, 3, a field. Two more like it. Then tick
+    # 9, joined from 8: key 1 up, 3 newly down and pressed, 7 pressed only, the pointer back by 3.
     first = "7c 02 01 02 01 02 01 06 01 aa 02"
     second = "1f 02 01 02 01 03 01 07 00 05"
     frames = frame("13 05 02" + first + second)
@@ -294,4 +294,4 @@ def refuses(read):
         read()
     except Malformed:
         return
-    raise AssertionError("this was to be refused")
+    raise AssertionError("these bytes must be refused")

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Reads a captured connection, written from WIRE.md alone: an independent check of that document.
+"""Parses a captured connection, written from WIRE.md alone: an independent check of the format.
 
     read_session.py CAPTURE...     one line of JSON for each datagram and each message
     read_session.py --self-test
 
-A capture is what arrived at both ends, in order, and their secrets; a line is a name and its value:
+A capture holds all datagrams that arrived at both ends, in order, and their secrets; a line is a name and its value:
 
     key       the key that backend and server share         } all in hexadecimal
-    random    bytes among which both ends drew their secrets }
-    token     as the client has it                           }
+    random    the random bytes from which both ends drew     }
+    token     the client's token                             }
     address   of the client
     channels  kinds of channel 0, 1, ...: ordered, unordered, unreliable, sequenced
     up, down  a datagram to the server, to the client        } in hexadecimal
     frames_up, frames_down  frames without a packet          }
-    lobby_up, lobby_down    a message around a game          }
+    lobby_up, lobby_down    a lobby message                  }
 
-Where WIRE.md leaves out what this needs, WIRE.md has a bug.
+If WIRE.md does not specify something that this needs, that is a bug of WIRE.md.
 """
 
 import hashlib
@@ -117,13 +117,13 @@ DENIALS = "version protocol unreadable expired server used full crowded refused 
 
 
 class Session:
-    """Both ends of one connection, as far as its datagrams reveal them."""
+    """Both ends of one connection, reconstructed from its datagrams."""
 
     def __init__(self, say):
         self.say, self.count = say, 0
         self.opening = self.accepted = self.own_key = None
         self.random, self.channels = b"", []
-        # By the receiving end.
+        # Keyed by the receiving end.
         self.ends = {}
 
     def line(self, name, value):
@@ -176,7 +176,7 @@ class Session:
         return dict(kind="request", cookie="none" if not any(cookie) else self.good(cookie))
 
     def good(self, cookie):
-        """Whether the server made the cookie, with a key from its random bytes."""
+        """Whether the cookie is the server's; its key is searched in the random bytes."""
         said = address_bytes(self.address) + cookie[:8] + self.opening
         fits = lambda key: mac(key, said) == cookie[8:]
         self.own_key = self.own_key or self.find(fits)
@@ -205,7 +205,7 @@ class Session:
             check(data == self.accepted, "another accept")
             return dict(kind="accept", name=data[9:17].hex())
         client, server = self.secret_of(self.opening[698:730]), self.secret_of(data[17:49])
-        check(client and server, "no end has this key")
+        check(client and server, "unknown public key")
         shared = client.exchange(server.public_key())
         root = hmac.digest(b"prescient transport 1", self.token.secret + shared, "sha256")
         said = hashlib.sha256(self.opening + data[:49]).digest()
@@ -218,7 +218,7 @@ class Session:
         return dict(kind="accept", name=name.hex())
 
     def reset_token(self, name):
-        # The token names one server by all of its addresses.
+        # The token identifies one server by all of its addresses.
         servers = sorted(map(address_bytes, self.token.servers))
         return mac(expand(self.key, b"reset" + b"".join(servers)), name)
 
@@ -269,7 +269,7 @@ class End:
         return expand(self.secrets[epoch], b"packets")
 
     def sequence(self, low):
-        """The sequence with these low bits nearest to the next one; the lower of two, never negative."""
+        """The sequence number with these low bits that is nearest to the next; of two, the lower."""
         near = (self.next & ~0xFFFFFFFF) + low
         places = [place for place in (near - (1 << 32), near, near + (1 << 32)) if place >= 0]
         return min(places, key=lambda place: abs(place - self.next))
@@ -286,7 +286,7 @@ class End:
         nonce = bytes(4) + sequence.to_bytes(8, "little")
         body = open_sealed(self.key(near[0]), nonce, data[head:], data[:head])
         check(sequence not in self.seen, "received before")
-        check(self.next - sequence <= 1984, "too late to tell")
+        check(self.next - sequence <= 1984, "older than the replay window")
         self.seen.add(sequence)
         self.next, self.epoch = max(self.next, sequence + 1), max(self.epoch, near[0])
         told = dict(kind=KINDS[kind], sequence=sequence, epoch=near[0], peer_epoch=peer_epoch)
@@ -307,7 +307,7 @@ class End:
 
     def apply(self, frame, place):
         if frame["frame"] == "received":
-            # Both ends are captured, so arrival can be checked, not only sending.
+            # Both ends are known, so this also checks that acknowledged packets did arrive.
             for low, high in frame["packets"]:
                 named = range(low, high + 1)
                 check(self.other().seen.issuperset(named), "acknowledges what did not arrive")
@@ -339,7 +339,7 @@ class End:
                     self.told.append(dict(channel=number, message=message.hex()))
 
     def hand_out(self, one):
-        """An input later than all before, without presses that were reported already."""
+        """The input if it is later than all before, without presses that were delivered already."""
         tick, since, pressed = one["tick"], one["since"], one["pressed"]
         if tick <= self.newest_input:
             return None
@@ -361,7 +361,7 @@ class Pieces:
         self.bytes, self.have, self.done = bytearray(total), bytearray(total), False
 
     def add(self, offset, piece):
-        """Adds a piece; returns the whole once, when it is complete."""
+        """The whole content, once, when all pieces are there."""
         end = offset + len(piece)
         check(end <= len(self.bytes), "beyond the end")
         self.bytes[offset:end], self.have[offset:end] = piece, b"\1" * len(piece)
@@ -372,7 +372,7 @@ class Pieces:
 
 
 class Channel:
-    """Messages of one channel to one end."""
+    """Reassembles and orders the messages of one channel to one end."""
 
     def __init__(self, kind):
         self.kind, self.parts, self.next, self.ready = kind, {}, 0, {}
@@ -409,7 +409,7 @@ class Channel:
 
 
 def shown(frame):
-    """A frame with the length of its bytes in place of them; the message or blob shows them."""
+    """A frame in which the bytes of messages and blobs are replaced by their length."""
     return {key: len(value) if key == "bytes" else value for key, value in frame.items()}
 
 

@@ -1,60 +1,60 @@
-//! Ctrl-C, as something to ask for now and then, so that a command can say goodbye.
+//! Ctrl-C as a flag that commands poll, so that they can close their connections first.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prescient::Cancel;
 
-/// Whether somebody wants this program to end.
+/// Whether Ctrl-C was pressed or the system asked the process to end.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<Bell>);
+pub struct Interrupt(Arc<Signal>);
 
 #[derive(Debug, Default)]
-struct Bell {
-    is_rung: Mutex<bool>,
-    rings: Condvar,
+struct Signal {
+    is_raised: Mutex<bool>,
+    raised: Condvar,
     cancel: Cancel,
 }
 
-/// The system does not say when somebody presses Ctrl-C.
+/// No handler for Ctrl-C could be installed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen for Ctrl-C: {0}")]
+#[error("cannot handle Ctrl-C: {0}")]
 pub struct InterruptError(#[from] ctrlc::Error);
 
 impl Interrupt {
-    /// Listens from now on, for Ctrl-C and for the system's wish to end. Once per process.
+    /// Installs the handler for Ctrl-C and termination signals. Once per process.
     pub fn listen() -> Result<Self, InterruptError> {
         let interrupt = Self::default();
-        let bell = interrupt.clone();
+        let signal = interrupt.clone();
         ctrlc::set_handler(move || {
-            *bell.is_rung() = true;
-            bell.0.rings.notify_all();
-            bell.0.cancel.cancel();
+            *signal.is_raised() = true;
+            signal.0.raised.notify_all();
+            signal.0.cancel.cancel();
         })?;
         Ok(interrupt)
     }
 
-    /// The same for what a client waits for.
+    /// A token that is cancelled at the same time, for blocking calls of a client.
     pub fn cancel(&self) -> Cancel {
         self.0.cancel.clone()
     }
 
     /// Whether to end.
     pub fn is_asked(&self) -> bool {
-        *self.is_rung()
+        *self.is_raised()
     }
 
-    /// Whether to end, after a while at most.
+    /// Waits up to `span`; returns whether to end.
     pub fn wait(&self, span: Duration) -> bool {
-        let rings = &self.0.rings;
-        let waited = rings.wait_timeout_while(self.is_rung(), span, |is_rung| !*is_rung);
+        let raised = &self.0.raised;
+        let waited = raised.wait_timeout_while(self.is_raised(), span, |is_raised| !*is_raised);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn is_rung(&self) -> MutexGuard<'_, bool> {
-        // Nobody panics while holding it.
+    fn is_raised(&self) -> MutexGuard<'_, bool> {
+        // The lock is never held across a panic.
         self.0
-            .is_rung
+            .is_raised
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! `prescient join`: a client of `prescient serve`, which checks everything that it is shown.
+//! `prescient join`: a client of `prescient serve` that verifies every value it receives.
 
 use std::fs;
 use std::io;
@@ -22,64 +22,64 @@ pub struct JoinOptions {
     /// A server on this machine, as host:port.
     #[arg(required_unless_present = "token_file")]
     address: Option<String>,
-    /// A token for a server anywhere, as `prescient token` makes it.
+    /// File with a token for any server, as `prescient token` makes it.
     #[arg(long, value_name = "FILE", conflicts_with = "address")]
     token_file: Option<PathBuf>,
-    /// Seconds; without it, until Ctrl-C or the end of the server.
+    /// Seconds to run; by default until Ctrl-C or until the server ends.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Ends when the connection is lost, instead of joining the server again when it is back. With
-    /// a token, its file is read again for that: after a restart of the server it is good once more
-    /// until it expires, and whoever issues tokens may put a new one there.
+    /// Exit when the connection is lost instead of reconnecting. A reconnect reads the token file
+    /// again: after a restart of the server the token is accepted once more until it expires, and
+    /// the issuer may replace it.
     #[arg(long)]
     no_reconnect: bool,
-    /// JSON lines.
+    /// Print JSON lines.
     #[arg(long)]
     json: bool,
 }
 
-/// Why no server was joined, or what was wrong with it.
+/// Why the client could not join, or what went wrong afterwards.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The token cannot be read.
     #[error("cannot read the token {path} ({error}): name a file that `prescient token -o` made")]
     Read {
-        /// Its path as it was given.
+        /// Its path as given.
         path: String,
-        /// What the system said.
+        /// The cause.
         error: io::Error,
     },
-    /// The file has no token in it.
+    /// The file contains no token.
     #[error("{path}: {error}")]
     Token {
-        /// Its path as it was given.
+        /// Its path as given.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         error: TextError,
     },
-    /// The server cannot be reached, or does not let us in.
+    /// The server cannot be reached, or refused the client.
     #[error(transparent)]
     Client(#[from] prescient::JoinError),
-    /// The connection broke.
-    #[error("the connection is over: {0}")]
+    /// The connection ended.
+    #[error("the connection ended: {0}")]
     Left(CloseReason),
-    /// The connection was lost, and the server does not let us in again.
-    #[error("the connection was lost and cannot be made again: {0}")]
+    /// The connection was lost, and reconnecting failed.
+    #[error("the connection was lost and reconnecting failed: {0}")]
     Lost(ConnectError),
-    /// What was shown was never true.
-    #[error("{wrong} of {checked} values were never true: please tell us")]
+    /// The client received values that the server never had.
+    #[error("{wrong} of {checked} values differ from the server's: please report this")]
     Wrong {
-        /// So many values,
+        /// Number of wrong values.
         wrong: u64,
-        /// of so many.
+        /// Number of verified values.
         checked: u64,
     },
-    /// Nobody could end it.
+    /// Ctrl-C cannot be handled.
     #[error(transparent)]
     Interrupt(#[from] InterruptError),
 }
 
-/// Watches until the time is over, the server ends, or somebody presses Ctrl-C.
+/// Runs until `--seconds` have passed, the server ends, or Ctrl-C is pressed.
 pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
     let interrupt = Interrupt::listen()?;
     let token = token(options)?;
@@ -127,7 +127,7 @@ pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
     }
 }
 
-/// A token for the server that was asked for, as it is to be had now.
+/// Reads the token file, or makes a token for a server on this machine.
 fn token(options: &JoinOptions) -> Result<ConnectToken, JoinError> {
     let Some(path) = &options.token_file else {
         let address = options.address.as_deref().unwrap_or_default();
@@ -144,17 +144,17 @@ fn token(options: &JoinOptions) -> Result<ConnectToken, JoinError> {
 
 struct Watcher {
     client: Client,
-    /// How many walkers there are in all, once the server said so.
+    /// Number of walkers in the world, once the server has sent it.
     all: Option<u32>,
     checked: u64,
     wrong: u64,
-    /// It was in again after its connection was lost, and has not checked anything since.
+    /// Reconnected, and no value verified since.
     is_back: bool,
     json: bool,
 }
 
 impl Watcher {
-    /// Takes in what happened, and says why the connection is over if it is.
+    /// Handles all events; returns the reason if the connection ended.
     fn listen(&mut self) -> Option<Result<CloseReason, ConnectError>> {
         while let Some(event) = self.client.poll() {
             match event {
@@ -165,11 +165,14 @@ impl Watcher {
                     self.all = payload.try_into().ok().map(u32::from_le_bytes);
                 }
                 ClientEvent::Disconnected(reason) => {
-                    self.tell("disconnected", &format!("the connection is lost: {reason}"));
+                    self.tell(
+                        "disconnected",
+                        &format!("the connection was lost: {reason}"),
+                    );
                 }
                 ClientEvent::Reconnected => {
                     (self.all, self.is_back) = (None, true);
-                    self.tell("reconnected", "the server let us in again");
+                    self.tell("reconnected", "reconnected to the server");
                 }
                 ClientEvent::Left(reason) => return Some(Ok(reason)),
                 ClientEvent::Failed(error) => return Some(Err(error)),
@@ -179,7 +182,7 @@ impl Watcher {
         None
     }
 
-    /// What became of the connection, and when.
+    /// Prints a change of the connection, with its time.
     fn tell(&self, event: &str, text: &str) {
         if self.json {
             let unix_ms = Clock::unix_millis();
@@ -195,7 +198,7 @@ impl Watcher {
     fn check(&mut self, entity: EntityHandle) {
         let is_true = self.all.and_then(|all| is_true(&self.client, entity, all));
         if is_true.is_some() && std::mem::take(&mut self.is_back) {
-            self.tell("playing", "what it shows is true again");
+            self.tell("playing", "values are verified again");
         }
         self.checked += u64::from(is_true.is_some());
         self.wrong += u64::from(is_true == Some(false));

@@ -1,6 +1,6 @@
 //! The command line of Prescient.
 //!
-//! Without a command it runs the demo: the shortest way to see what the library is for.
+//! Without a command it runs the demo.
 
 mod demo;
 mod interrupt;
@@ -22,7 +22,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Returns the memory of clients that left to the system; glibc's allocator keeps nearly all of it.
+/// Returns the memory of disconnected clients to the system; glibc's allocator keeps nearly all of
+/// it.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -36,40 +37,41 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Shows a server's world beside what clients on links of all kinds see of it, on a page on
-    /// this machine. This is what happens without a command.
+    /// Run the demo: a web page on this machine shows a server's world beside the views of clients
+    /// on good and bad links. This is the default command.
     Demo(demo::DemoOptions),
-    /// Replays two small worlds through every method, and prints bytes and times.
+    /// Replay two small worlds through every replication method and print bytes and times.
     Compare,
-    /// Replays worlds through replication methods, verifies what arrives and counts the bytes.
+    /// Replay worlds through replication methods, verify the decoded state and count the bytes.
     Measure(options::MeasureOptions),
-    /// Learns from worlds what connections may start from.
+    /// Train a prior from worlds; connections can start from it instead of an untrained model.
     Train(train::TrainOptions),
-    /// Reproduces published tables next to their printed numbers.
+    /// Reproduce published tables next to their printed numbers.
     Report {
         #[command(subcommand)]
         what: report::Report,
     },
-    /// Makes the keys that backends and servers share, and tokens that let players connect.
+    /// Make keys that backends and servers share, and connect tokens for players.
     Token(token::TokenOptions),
-    /// Runs an open server with a small world, and says who comes and what it costs.
+    /// Run a server with a small world, and print clients and traffic once a second.
     Serve(serve::ServeOptions),
-    /// Joins such a server, says what it sees, and checks that it was true.
+    /// Join a `prescient serve` server, print what it sends, and verify every value.
     Join(join::JoinOptions),
-    /// Runs a server process and many encrypted clients on this machine, and checks what they see.
+    /// Run a server process and many encrypted clients on this machine, and verify their views.
     ///
-    /// Real clients have machines of their own. So they come a few at a time, and 50 and more of them
-    /// run only where the server leaves them time. A machine that is busy otherwise has none left.
+    /// Real clients have machines of their own. Here the clients share the server's, so they join a
+    /// few at a time, and 50 or more of them run at idle priority. On a machine that is busy
+    /// otherwise they get no time.
     Swarm(swarm::SwarmOptions),
-    /// Plays made-up worlds over made-up networks, and checks what comes of it.
+    /// Play random worlds over random networks, and verify what clients see.
     Scenario {
         #[command(subcommand)]
         what: scenario::Scenario,
     },
-    /// The server of a swarm; its key comes on standard input.
+    /// The server of a swarm; reads its key from standard input.
     #[command(hide = true)]
     SwarmServer(swarm::ServeOptions),
-    /// The receiving half of a method alone: packets on standard input, answers on standard output.
+    /// The receiving half of a method alone: packets on standard input, replies on standard output.
     #[command(hide = true)]
     Receive(receive::ReceiveOptions),
 }
@@ -99,7 +101,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whatever ends a command early.
+/// Errors that end a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// A world could not be read, or a method failed on it.
@@ -109,7 +111,7 @@ pub enum CommandError {
         name: String,
         /// The method.
         method: String,
-        /// What happened.
+        /// The cause.
         error: Box<prescient_sim::harness::RunError>,
     },
     /// A world could not be opened.
@@ -121,44 +123,44 @@ pub enum CommandError {
     /// The schema given to `receive` is unusable.
     #[error(transparent)]
     Header(#[from] prescient_sim::trace::HeaderError),
-    /// The conversation of `receive` broke off.
+    /// The packet stream of `receive` broke off.
     #[error(transparent)]
     Process(#[from] prescient_sim::harness::ProcessError),
     /// A prior could not be read.
     #[error("cannot read the prior {path}: {error}")]
     Prior {
-        /// Its path as it was given.
+        /// Its path as given.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         error: PriorFileError,
     },
-    /// A world could not be learned from.
+    /// Training on a world failed.
     #[error("{name}: {error}")]
     Training {
         /// The world.
         name: String,
-        /// What happened.
+        /// The cause.
         error: Box<prescient_sim::training::TrainingError>,
     },
-    /// A key or a token could not be made.
+    /// A key or a token could not be issued.
     #[error(transparent)]
     Issue(#[from] token::IssueError),
-    /// There was no server, or it ended.
+    /// `serve` failed.
     #[error(transparent)]
     Serve(#[from] serve::ServeError),
-    /// No server was joined, or what it showed was wrong.
+    /// `join` failed, or received wrong values.
     #[error(transparent)]
     Join(#[from] join::JoinError),
-    /// A swarm did not come about.
+    /// `swarm` failed.
     #[error(transparent)]
     Swarm(#[from] swarm::SwarmError),
-    /// Nor did its server.
+    /// The server of a swarm failed.
     #[error(transparent)]
     SwarmServer(#[from] swarm::ServeError),
     /// A scenario did not pass.
     #[error(transparent)]
     Scenario(#[from] scenario::ScenarioError),
-    /// The demo did not come about.
+    /// The demo failed.
     #[error(transparent)]
     Demo(#[from] demo::DemoError),
     /// Standard output is gone.
@@ -166,13 +168,13 @@ pub enum CommandError {
     Write(#[from] std::io::Error),
 }
 
-/// What may be wrong with a file that shall be a prior.
+/// Why a file could not be read as a prior.
 #[derive(Debug, thiserror::Error)]
 pub enum PriorFileError {
-    /// The system has a problem with it.
+    /// The file could not be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// It is no prior.
+    /// The content is not a prior.
     #[error(transparent)]
     Prior(#[from] prescient_codec::PriorError),
 }

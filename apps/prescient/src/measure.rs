@@ -1,4 +1,4 @@
-//! `prescient measure`: worlds through methods, as a table or as JSON lines.
+//! `prescient measure`: replays worlds through methods and prints a table or JSON lines.
 
 use std::io::Write;
 
@@ -48,11 +48,11 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// A short look at two built-in worlds, by every method.
+/// `prescient compare`: two built-in worlds through every method.
 pub fn compare() -> Result<(), CommandError> {
     println!(
-        "Bytes per tick to keep a client in step with a world, by method; every packet is decoded \
-         by an independent receiver and compared with the truth.\n"
+        "Bytes per tick to keep a client's copy of a world up to date, by method; every packet is \
+         decoded by an independent receiver and compared with the server's state.\n"
     );
     for (trace, about) in [
         (
@@ -241,7 +241,7 @@ fn print_ledger(
     output: &mut impl Write,
 ) -> Result<(), CommandError> {
     let Some(rows) = &measured.ledger else {
-        writeln!(output, "{method} keeps no account of its bits\n")?;
+        writeln!(output, "{method} does not count its bits by field\n")?;
         return Ok(());
     };
     let mut rows: Vec<_> = rows.iter().collect();

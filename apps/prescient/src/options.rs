@@ -18,41 +18,41 @@ use crate::CommandError;
 /// Options of `prescient measure`.
 #[derive(Args, Clone, Debug)]
 pub struct MeasureOptions {
-    /// Trace files, or world:particles, world:rts, world:idle with options such as
-    /// ?seed=7&ticks=500&count=100.
+    /// Trace files, or built-in worlds: world:particles, world:rts, world:idle, with options such
+    /// as ?seed=7&ticks=500&count=100.
     #[arg(required = true)]
     pub traces: Vec<String>,
     /// Methods to run, separated by commas.
     #[arg(long, value_delimiter = ',', default_values_t = METHODS.iter().map(|name| name.to_string()))]
     pub methods: Vec<String>,
-    /// The acknowledgement of tick t is known when tick t + N is encoded.
+    /// Round trip in ticks: the acknowledgement of tick t is known when tick t + N is encoded.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rtt_ticks: u32,
-    /// Share of packets, and of acknowledgements, that are lost.
+    /// Percentage of packets, and of acknowledgements, that are lost.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub loss: f64,
-    /// Show only entities of this owner, and those of classes without owner.
+    /// Replicate only the entities of this owner, and those of classes without an owner.
     #[arg(long, value_name = "OWNER", allow_negative_numbers = true)]
     pub viewer: Option<i64>,
-    /// Replay from the start but count only ticks A up to but not including B.
+    /// Count only ticks from A up to but not including B; the replay still starts at the beginning.
     #[arg(long, value_name = "A..B")]
     pub ticks: Option<Ticks>,
-    /// No packet may be longer than this.
+    /// Maximum size of a packet.
     #[arg(long, value_name = "BYTES")]
     pub budget: Option<usize>,
-    /// Start from what `prescient train` learned; method `prescient` only.
+    /// Start from a prior that `prescient train` wrote; method `prescient` only.
     #[arg(long, value_name = "FILE")]
     pub prior: Option<PathBuf>,
-    /// Freeze the models, for comparison.
+    /// Do not update the models, for comparison.
     #[arg(long)]
     pub no_learning: bool,
-    /// How much time to spend on better predictions.
+    /// Speed against size: `best` makes better predictions and takes more time.
     #[arg(long, value_enum, default_value_t = ProfileName::Default)]
     pub profile: ProfileName,
-    /// Decides which packets are lost.
+    /// Seed of the random packet loss.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Show where the bits went, by class and field.
+    /// Print the bits spent by class and field.
     #[arg(long)]
     pub ledger: bool,
     /// Print one JSON object per line instead of a table.
@@ -61,7 +61,7 @@ pub struct MeasureOptions {
 }
 
 impl MeasureOptions {
-    /// How the harness is to run.
+    /// Options of the harness.
     pub fn run_options(&self) -> RunOptions {
         RunOptions {
             rtt_ticks: self.rtt_ticks,
@@ -73,7 +73,7 @@ impl MeasureOptions {
         }
     }
 
-    /// What the methods are told.
+    /// Options of the methods.
     pub fn method_options(&self) -> Result<MethodOptions, CommandError> {
         Ok(MethodOptions {
             learning: !self.no_learning,
@@ -89,7 +89,7 @@ impl MeasureOptions {
 pub enum ProfileName {
     /// Fast.
     Default,
-    /// Slower and smaller.
+    /// Slower, with smaller packets.
     Best,
 }
 
@@ -102,7 +102,7 @@ impl From<ProfileName> for Profile {
     }
 }
 
-/// Reads what `prescient train` wrote.
+/// Reads a file written by `prescient train`.
 pub fn read_prior(path: &Path) -> Result<Arc<Prior>, CommandError> {
     let failed = |error| CommandError::Prior {
         path: path.display().to_string(),

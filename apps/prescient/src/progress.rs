@@ -1,16 +1,16 @@
-//! A line that moves while a run is under way, on terminals only.
+//! A progress line on standard error, on terminals only.
 
 use std::{io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A spinner that counts ticks; silent where nobody watches.
+/// A spinner that counts ticks; hidden if there is no terminal.
 pub fn spinner(name: &str, method: &str) -> ProgressBar {
     let style = "{spinner} {msg} tick {pos} ({per_sec})";
     line(style, true).with_message(format!("{name} {method}"))
 }
 
-/// A spinner with whatever it is told to say; hidden where nobody watches or wants it.
+/// A spinner with a message; hidden if not wanted or if there is no terminal.
 pub fn status(is_wanted: bool) -> ProgressBar {
     line("{spinner} {msg}", is_wanted)
 }

@@ -1,4 +1,5 @@
-//! The hidden `receive` command: a receiver that provably sees nothing but schema and packets.
+//! The hidden `receive` command: a receiver in a process of its own, whose only inputs are schema,
+//! prior and packets. It proves that no state leaks through shared memory.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -20,12 +21,12 @@ pub struct ReceiveOptions {
     /// The header line of a trace.
     #[arg(long)]
     pub header: String,
-    /// What the sender started from.
+    /// The prior of the sender.
     #[arg(long, value_name = "FILE")]
     pub prior: Option<PathBuf>,
 }
 
-/// Serves until standard input ends.
+/// Runs until standard input ends.
 pub fn receive(options: &ReceiveOptions) -> Result<(), CommandError> {
     let schema = Arc::new(Header::parse(&options.header)?.schema()?);
     let method_options = MethodOptions {

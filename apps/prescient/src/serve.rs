@@ -1,4 +1,4 @@
-//! `prescient serve`: an open server with a world of walkers.
+//! `prescient serve`: a server with a world of walkers.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,55 +18,54 @@ use crate::walkers::{Walker, schema, walk};
 /// Options of `prescient serve`.
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
-    /// Where to listen, as host:port; port 0 is any that is free.
+    /// Address to listen on, as host:port; port 0 chooses a free one.
     #[arg(long, default_value = "127.0.0.1:4000")]
     address: String,
-    /// Where clients find it, if that is another address, as it is behind a router; may be given
-    /// several times.
+    /// Address that clients connect to, if it differs, as behind a router; may be repeated.
     #[arg(long, value_name = "ADDRESS", requires = "key_file")]
     public: Vec<String>,
-    /// Ticks a second.
+    /// Ticks per second.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     hz: u32,
-    /// Entities in the world.
+    /// Number of entities in the world.
     #[arg(long, default_value_t = 200)]
     entities: u32,
-    /// Seconds; without it, until Ctrl-C.
+    /// Seconds to run; until Ctrl-C by default.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Lets in whoever has a token that `prescient token` made with this key. Started again with the
-    /// same key and address, it tells the clients it had before that their connections are gone.
+    /// Accept clients with a token that `prescient token` made with this key. After a restart with
+    /// the same key and address, the server resets the connections of its previous run.
     #[arg(long, value_name = "FILE", conflicts_with = "local")]
     key_file: Option<PathBuf>,
-    /// Lets in everybody on this machine, and nobody else. The default.
+    /// Accept every client on this machine, without a token, and no others. The default.
     #[arg(long)]
     local: bool,
-    /// JSON lines.
+    /// Print JSON lines.
     #[arg(long)]
     json: bool,
 }
 
-/// Why there is no server, or no longer.
+/// Why the server did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// There is no key.
+    /// The key could not be read.
     #[error(transparent)]
     Key(#[from] IssueError),
-    /// An address is none.
+    /// An address cannot be resolved.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// There is no server.
+    /// The server could not start.
     #[error(transparent)]
     Server(#[from] prescient::ServeError),
-    /// The world does not take what happens in it.
+    /// A change of the world was refused.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// Nobody could end it.
+    /// Ctrl-C cannot be handled.
     #[error(transparent)]
     Interrupt(#[from] InterruptError),
 }
 
-/// Serves until the time is over or somebody presses Ctrl-C.
+/// Runs until `--seconds` have passed or Ctrl-C is pressed.
 pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let interrupt = Interrupt::listen()?;
     let key = match &options.key_file {
@@ -103,10 +102,10 @@ struct Serving<'a> {
     walkers: Vec<Ref<Walker>>,
     tick: u32,
     clients: u32,
-    /// What the socket had sent, and received, a second ago.
+    /// Totals of the socket at the last report.
     bytes: u64,
     packets: u64,
-    /// The longest that a tick took in this second.
+    /// The longest tick since the last report.
     longest: Duration,
     options: &'a ServeOptions,
 }
@@ -118,8 +117,8 @@ impl Serving<'_> {
         let protocol = self.server.protocol().0;
         let protocol: String = protocol.iter().map(|byte| format!("{byte:02x}")).collect();
         let who = match &self.options.key_file {
-            None => "everybody on this machine: `prescient join ADDRESS`",
-            Some(_) => "whoever has a token: `prescient token --key FILE --protocol PROTOCOL …`",
+            None => "clients on this machine: `prescient join ADDRESS`",
+            Some(_) => "clients with a token: `prescient token --key FILE --protocol PROTOCOL …`",
         };
         self.print(
             json!({
@@ -156,10 +155,10 @@ impl Serving<'_> {
             match event {
                 ServerEvent::Joined { peer, client, .. } => {
                     self.clients += 1;
-                    // What one has to know to foretell everything that is shown.
+                    // The number of walkers, which a client needs to compute every expected value.
                     let all = self.options.entities.to_le_bytes();
                     let told = self.server.send_event(peer, &all);
-                    debug_assert!(told.is_ok(), "it has just joined");
+                    debug_assert!(told.is_ok(), "the peer has just joined");
                     self.print(
                         json!({"event": "joined", "peer": peer.0, "client": client.0}),
                         format!("client {} joined", client.0),

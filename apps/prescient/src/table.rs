@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-/// A number with as many decimals as it deserves, or a dash.
+/// A number rounded to about three digits, or a dash.
 pub fn number(value: Option<f64>) -> String {
     match value {
         None => "-".into(),

@@ -1,7 +1,7 @@
-//! `prescient token`: what a game's backend does, by hand.
+//! `prescient token`: issues keys and tokens by hand, as a game's backend would.
 //!
-//! A key is made once and given to the backend and to its servers; a token is made for one player
-//! and one session. Both are secrets, so what goes into files is for their owner alone.
+//! A key is made once and shared by the backend and its servers; a token is made for one player and
+//! one session. Both are secrets, so files are readable by their owner only.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -18,45 +18,45 @@ use prescient_transport::{ClientId, Grant, ProtocolId, TokenError, TokenKey, Uni
 /// Options of `prescient token`.
 #[derive(Args, Clone, Debug)]
 pub struct TokenOptions {
-    /// Makes a key, and nothing else.
+    /// Write a new key to FILE, and do nothing else.
     #[arg(long, value_name = "FILE", exclusive = true)]
     pub new_key: Option<PathBuf>,
-    /// What a token is made of.
+    /// Contents of the token.
     #[command(flatten)]
     pub grant: Option<GrantOptions>,
 }
 
-/// What a token is made of.
+/// Contents of a token.
 #[derive(Args, Clone, Debug)]
 pub struct GrantOptions {
-    /// The key that the server has, too.
+    /// The key that the server uses, as `--new-key` wrote it.
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
-    /// Who the token is for, as the game's server will know them.
+    /// The player's account id, which the server reads from the token.
     #[arg(long, value_name = "NUMBER")]
     pub client: u64,
-    /// Where the server is, as host:port; may be given several times, the first is tried first.
+    /// Server address as host:port; may be repeated, and clients try the addresses in this order.
     #[arg(long, value_name = "ADDRESS", required = true)]
     pub server: Vec<String>,
-    /// For how many seconds a connection can be made with it.
+    /// Seconds for which the token can be used to connect.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub expires: u64,
-    /// What both ends must speak: 32 hexadecimal digits, or a text of up to 16 bytes.
+    /// Protocol id that both ends must share: 32 hexadecimal digits, or a text of up to 16 bytes.
     #[arg(
         long,
         value_name = "HEX|TEXT",
         value_parser = protocol
     )]
     pub protocol: ProtocolId,
-    /// Something for the game's server, which the player can neither read nor change.
+    /// Data for the game's server; the player can neither read nor change it.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub data: String,
-    /// Where the token goes, if not to standard output.
+    /// File to write the token to; standard output by default.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// Why there is no token, or no key.
+/// Why no token or key was issued.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
     /// The key cannot be read.
@@ -64,49 +64,49 @@ pub enum IssueError {
         "cannot read the key {path} ({error}): name a file that `prescient token --new-key` made"
     )]
     Read {
-        /// Its path as it was given.
+        /// Its path as given.
         path: String,
-        /// What the system said.
+        /// The cause.
         error: io::Error,
     },
-    /// The file has no key in it.
+    /// The file contains no key.
     #[error("{path}: {error}")]
     Key {
-        /// Its path as it was given.
+        /// Its path as given.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         error: TextError,
     },
-    /// A key is made once.
+    /// The key's file exists; it is never overwritten.
     #[error(
         "{0} exists: choose another name, or remove it if no backend and no server uses that key"
     )]
     Exists(String),
-    /// Something cannot be written.
+    /// A file could not be written.
     #[error("cannot write {path}: {error}")]
     Write {
-        /// Its path as it was given.
+        /// Its path as given.
         path: String,
-        /// What the system said.
+        /// The cause.
         error: io::Error,
     },
-    /// A server is nowhere.
+    /// A server's address cannot be resolved.
     #[error(transparent)]
     Server(#[from] AddressError),
-    /// A token cannot hold all this.
+    /// The contents do not fit into a token.
     #[error("cannot make this token: {0}")]
     Grant(#[from] TokenError),
-    /// There is no randomness.
+    /// The system provides no randomness.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// A text names no protocol.
+/// The text is not a protocol id.
 #[derive(Debug, thiserror::Error)]
-#[error("give 32 hexadecimal digits, or a text of 1 to 16 bytes")]
+#[error("expected 32 hexadecimal digits, or a text of 1 to 16 bytes")]
 struct NoProtocol;
 
-/// Makes a key, a token, or whatever of them was asked for.
+/// Issues a key or a token.
 pub fn token(options: &TokenOptions) -> Result<(), IssueError> {
     let mut entropy = SystemEntropy::new()?;
     if let Some(path) = &options.new_key {
@@ -135,12 +135,12 @@ fn issue(options: &GrantOptions, entropy: &mut SystemEntropy) -> Result<(), Issu
             error,
         });
     };
-    // A token of before is of no use; a new file is sure to have the right permissions.
+    // An old token is of no use; a new file is certain to have the right permissions.
     let _ = fs::remove_file(path);
     write_private(path, &token)
 }
 
-/// The protocol by its name: all of its bytes in hexadecimal, or as text, filled up with zeros.
+/// Parses a protocol id: 32 hexadecimal digits, or a text padded with zeros.
 fn protocol(text: &str) -> Result<ProtocolId, NoProtocol> {
     let mut id = [0; 16];
     if text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -163,7 +163,7 @@ fn servers(names: &[String]) -> Result<Vec<SocketAddr>, IssueError> {
     Ok(servers)
 }
 
-/// The key in a file that `prescient token --new-key` made.
+/// Reads a key from a file written by `prescient token --new-key`.
 pub fn read_key(path: &Path) -> Result<TokenKey, IssueError> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {

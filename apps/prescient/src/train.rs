@@ -1,4 +1,4 @@
-//! `prescient train`: recordings into a prior.
+//! `prescient train`: makes a prior from recordings.
 
 use std::{io::Write, path::PathBuf};
 
@@ -16,21 +16,21 @@ use crate::{
 /// Options of `prescient train`.
 #[derive(Args, Clone, Debug)]
 pub struct TrainOptions {
-    /// Trace files or built-in worlds, as for measure; the last one counts most.
+    /// Trace files or built-in worlds, as for `measure`; the last one has the most influence.
     #[arg(required = true)]
     pub traces: Vec<String>,
-    /// Where the prior goes.
+    /// File to write the prior to.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// The profile of the connections that shall start from it.
+    /// Profile of the connections that will use the prior.
     #[arg(long, value_enum, default_value_t = ProfileName::Default)]
     pub profile: ProfileName,
-    /// Round trip of the connections that shall start from it.
+    /// Round trip, in ticks, of the connections that will use the prior.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rtt_ticks: u32,
 }
 
-/// Replays every world once and writes what was learned.
+/// Replays every world once and writes the prior.
 pub fn train(options: &TrainOptions) -> Result<(), CommandError> {
     let mut trainer = Trainer::new(Config {
         profile: options.profile.into(),

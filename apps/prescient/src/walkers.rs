@@ -1,30 +1,31 @@
-//! A world whose every value at every tick both ends know by heart.
+//! A world whose state at every tick is computable from entity and tick, so that clients can verify
+//! every value they receive.
 
 use prescient::{Client, EntityHandle, Ref, Schema, State, WorldError, WorldStep};
 
-/// Something that walks to and fro, or stands.
+/// An entity that walks to and fro, or stands still.
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Walker {
-    /// Where it is.
+    /// Position.
     #[state(step = 0.01, position)]
     pub position: [f32; 2],
-    /// Which it is.
+    /// Index of the walker in the world.
     #[state(only_on_spawn)]
     pub number: u32,
-    /// Grows by one now and then.
+    /// Grows by one every `beat` ticks, if it walks.
     pub steps: u16,
 }
 
-/// What both ends agree on.
+/// The schema of both ends.
 pub fn schema() -> Schema {
     Schema::of::<Walker>().expect("the schema is sound")
 }
 
-/// What a walker is at a tick, in a world of so many.
+/// State of a walker at a tick, in a world of `all` walkers.
 pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
     let [x, y] = home(number, all);
     let stands = number.is_multiple_of(3);
-    // Each has a speed and a beat of its own, and turns after a while.
+    // Each walker has its own speed and beat, and turns around after a beat.
     let (speed, beat) = (3 + number % 29, 40 + number % 61);
     let round = tick.wrapping_add(number * 7) % (2 * beat);
     let walked = if stands {
@@ -41,7 +42,7 @@ pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
     }
 }
 
-/// Moves all walkers to where they are at a tick, and lets those appear who are not there yet.
+/// Moves all walkers to their positions of a tick, and spawns the missing ones.
 pub fn walk(
     walkers: &mut Vec<Ref<Walker>>,
     mut step: WorldStep<'_>,
@@ -58,7 +59,8 @@ pub fn walk(
     Ok(())
 }
 
-/// Whether what a client shows of a walker was true at the tick that it shows it as of.
+/// Whether a client's state of a walker equals the server's at the tick it is shown as of; `None`
+/// if the client does not have it.
 pub fn is_true(client: &Client, entity: EntityHandle, all: u32) -> Option<bool> {
     let shown: Walker = client.get(entity)?;
     let tick = client.view().tick_of(entity, 0)?;
@@ -71,7 +73,7 @@ pub fn home(number: u32, all: u32) -> [u32; 2] {
     [number % side * SPACING, number / side * SPACING]
 }
 
-/// How far one has to see for about so many to be visible.
+/// The radius within which about `visible` walkers are.
 pub fn reach(visible: u32) -> f64 {
     f64::from(SPACING) * (f64::from(visible) / std::f64::consts::PI).sqrt()
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Fails if the server shows another world than clients expect (`walker` of a later tick in
+/// Fails if the server's world differs from what clients compute (`walker` of a later tick in
 /// `SwarmServer::step`), or if `Peer::push` drops an event.
 #[test]
 fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
@@ -39,8 +39,8 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
     );
 }
 
-/// Who comes later sees the truth as well, and who stays hears everything. Fails if
-/// `Seen::add` counts the events of those who come and go, too.
+/// Clients that join later see the correct state as well, and those that remain receive all events.
+/// Fails if `Seen::add` counts the events of clients that leave and are replaced, too.
 #[test]
 fn some_come_and_go_while_others_stay() {
     let report = swarm(&["--clients", "6", "--churn", "8"]);

@@ -1,4 +1,4 @@
-//! What `prescient measure` prints is read by programs, so its shape is tested as one.
+//! Programs read the output of `prescient measure`, so its format is a tested contract.
 
 use std::process::{Command, Output};
 

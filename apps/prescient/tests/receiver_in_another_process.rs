@@ -1,4 +1,4 @@
-//! The receiver gets an address space of its own: nothing but schema and bytes can reach it.
+//! A receiver in another process, which gets nothing but schema and packets.
 
 use std::{
     io::Write,
@@ -58,7 +58,7 @@ fn a_prior_reaches_the_other_process_as_a_file() {
     );
 }
 
-/// Sends a world to another process and returns how many bytes that took.
+/// Sends a world to another process and returns the number of bytes.
 fn replay(method: &str, options: MethodOptions, further: &[&str]) -> usize {
     let mut source = open("world:rts?seed=5&ticks=60&count=50").expect("a built-in world");
     let schema = source.schema().expect("a valid header");

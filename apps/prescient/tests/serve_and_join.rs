@@ -1,4 +1,4 @@
-//! `prescient serve` and `prescient join`: two processes that a person would start in two terminals.
+//! `prescient serve` and `prescient join` as two processes.
 
 use std::env::temp_dir;
 use std::fs;
@@ -19,7 +19,7 @@ fn prescient(arguments: &[&str]) -> Command {
     command
 }
 
-/// A server process, which is not left behind.
+/// A server process, killed on drop.
 struct Serving {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -36,7 +36,7 @@ impl Serving {
         Self::run(command)
     }
 
-    /// Any command that says what happens in lines of JSON.
+    /// A command that prints JSON lines.
     fn run(mut command: Command) -> Self {
         let mut process = command
             .stdout(Stdio::piped())
@@ -47,7 +47,7 @@ impl Serving {
         Self { process, lines }
     }
 
-    /// The next line that says that this happened.
+    /// The next line with this event.
     fn line(&mut self, event: &str) -> Value {
         for line in self.lines.by_ref() {
             let line: Value = serde_json::from_str(&line.expect("text")).expect("an object");
@@ -65,7 +65,7 @@ impl Serving {
         assert!(sent.expect("there is `kill`").success());
     }
 
-    /// What `kill -9` does: it has no time for a goodbye.
+    /// Kills the process like `kill -9`: it sends no close packets.
     fn kill(mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ends");
@@ -82,10 +82,10 @@ impl Drop for Serving {
     }
 }
 
-/// Everything that is shown was true, and the client says so.
+/// The client verifies every value, and reports that all are correct.
 ///
-/// Fails if the server shows another tick than it says (`walker` of a later one in `Serving::step`),
-/// or if `Watcher::check` compares nothing.
+/// Fails if the server's state is that of another tick (`walker` of a later one in
+/// `Serving::step`), or if `Watcher::check` compares nothing.
 #[test]
 fn a_client_sees_the_world_and_the_server_sees_the_client() {
     let mut server = Serving::start(&["--entities", "40", "--seconds", "60"]);
@@ -108,7 +108,7 @@ fn a_client_sees_the_world_and_the_server_sees_the_client() {
     assert_eq!(second["clients"], 0);
 }
 
-/// Fails if `Interrupt::is_asked` is not looked at: then it does not end.
+/// Fails if `Interrupt::is_asked` is ignored: then the processes do not end.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_both_with_a_goodbye() {
@@ -159,7 +159,8 @@ fn with_a_key_only_tokens_open_the_door() {
     }
 }
 
-/// A server is killed and started again at the same port: its client knows, and plays again.
+/// A server is killed and started again on the same port: its client notices, reconnects and
+/// receives state again.
 ///
 /// Fails without `answer_unknown` in the transport's server, or if `join` does not reconnect.
 #[test]
@@ -181,8 +182,8 @@ fn a_killed_server_is_joined_again() {
     };
     let knew = after("disconnected");
     let playing = after("playing");
-    // How long it takes is for `./check holes` to judge, on a machine that does nothing else.
-    println!("restart: knew after {knew} ms, played after {playing} ms");
+    // `./check holes` judges how long this takes, on an otherwise idle machine.
+    println!("restart: detected after {knew} ms, state after {playing} ms");
     server.line("joined");
     client.press_ctrl_c();
     let ended = client.line("ended");
@@ -193,10 +194,10 @@ fn a_killed_server_is_joined_again() {
     assert!(client.wait().success());
 }
 
-/// Ctrl-C ends a client while it connects to something that never answers.
+/// Ctrl-C ends a client while it connects to an address that never answers.
 ///
-/// Fails if `join` does not hand its interrupt to the client: then it ends after ten seconds, and
-/// says that there was no answer.
+/// Fails if `join` does not pass its interrupt to the client: then it ends after ten seconds, with
+/// a timeout.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_client_that_is_not_in_yet() {
@@ -206,7 +207,7 @@ fn ctrl_c_ends_a_client_that_is_not_in_yet() {
     let joining = joining.stdout(Stdio::null()).stderr(Stdio::piped());
     let joining = joining.spawn().expect("the binary of this package");
     let asked = hangs.recv_from(&mut [0; 1500]);
-    assert_eq!(asked.expect("it asks to be let in").0, 1200);
+    assert_eq!(asked.expect("a connection request").0, 1200);
     let id = joining.id().to_string();
     let sent = Command::new("kill").args(["-INT", &id]).status();
     assert!(sent.expect("there is `kill`").success());
@@ -215,7 +216,7 @@ fn ctrl_c_ends_a_client_that_is_not_in_yet() {
     assert!(errors.contains("cancelled"), "{errors}");
 }
 
-/// What a terminal would do with such a name is no business of who chose it.
+/// A name with control characters, which must not reach a terminal.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}\u{9b}31m\u{202e}evil\r\n\u{2066}";
 
 fn hostile_schema() -> Schema {
@@ -233,17 +234,17 @@ fn is_harmless(text: &str) -> bool {
     text.contains("evil") && !text.trim_end().contains(does_more)
 }
 
-/// Fails if `Difference` writes names as they are.
+/// Fails if `Difference` prints names without escaping them.
 #[test]
 fn names_of_others_do_nothing_to_a_terminal() {
-    // A server, and who joins it.
+    // A hostile server, and a client that joins it.
     let server = Server::loopback("127.0.0.1:0", hostile_schema(), Everything);
     let mut server = server.expect("a free port");
     let address = server.address().expect("a socket").to_string();
     let mut joining = prescient(&["join", &address]);
     let joining = joining.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut joining = joining.spawn().expect("the binary of this package");
-    while joining.try_wait().expect("it is ours").is_none() {
+    while joining.try_wait().expect("it is a child process").is_none() {
         server.wait(Duration::from_millis(5));
         while server.poll().is_some() {}
     }
@@ -251,7 +252,7 @@ fn names_of_others_do_nothing_to_a_terminal() {
     let errors = String::from_utf8(ended.stderr).expect("text");
     assert!(is_harmless(&errors), "{errors:?}");
 
-    // A client, and whom it joins.
+    // A hostile client, and the server that it joins.
     let mut serving = prescient(&["serve", "--address", "127.0.0.1:0"]);
     let mut serving = Serving::run({
         serving.args(["--entities", "1"]);
@@ -267,6 +268,6 @@ fn names_of_others_do_nothing_to_a_terminal() {
     }
     let mut lines = serving.lines.by_ref().map(|line| line.expect("text"));
     let line = lines.find(|line| line.contains("was turned away"));
-    let line = line.expect("it says so");
+    let line = line.expect("the server reports it");
     assert!(is_harmless(&line), "{line:?}");
 }

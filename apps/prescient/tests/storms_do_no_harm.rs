@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Fails if a client forgets who left (`Client::follow` without `leave`), or any other of the
-/// mutations that `./check storm` was tried with.
+/// Fails if a client keeps entities that left (`Client::follow` without `leave`), or with any other
+/// of the mutations that `./check storm` was tried with.
 #[test]
 fn nobody_sees_or_hears_what_was_never_so() {
     let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
@@ -33,8 +33,8 @@ fn nobody_sees_or_hears_what_was_never_so() {
     }
 }
 
-/// Seeds wrap around. Fails if those behind the last are left out (`seed.saturating_add`): then
-/// nothing is played, and that is a success.
+/// Seeds wrap around. Fails if those after the last are left out (`seed.saturating_add`), or if a
+/// run without any seed succeeds.
 #[test]
 fn the_last_seeds_are_played_and_nothing_is_no_success() {
     let storm = |seed: u64, seeds: &str| {
@@ -60,8 +60,7 @@ fn the_last_seeds_are_played_and_nothing_is_no_success() {
     assert!(error.contains("nothing was played"), "{error}");
 }
 
-/// A seed is the same storm each time. Fails if anything in it is decided by a clock, or by the
-/// order of a hash map.
+/// A seed reproduces its storm. Fails if a clock or the order of a hash map decides anything.
 #[test]
 fn a_seed_is_the_same_storm_each_time() {
     let run = || {

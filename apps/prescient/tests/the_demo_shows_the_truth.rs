@@ -1,4 +1,4 @@
-//! `prescient demo` as a process: what it prints, and what it serves to browsers.
+//! `prescient demo` as a process: its output, and its HTTP server.
 
 mod common;
 
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use common::{Demo, answer, ask};
 
-/// Fails if clients show something else than the server has (another tick in `DemoServer::tick`'s
-/// `Truth::push`), or if nothing is compared (`Bot::look` without `judge`).
+/// Fails if clients show another state than the server's (another tick in `DemoServer::tick`'s
+/// `Truth::push`), or if nothing is compared (`Bot::update` without `judge`).
 #[test]
 fn every_client_shows_what_is_true() {
     let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
@@ -45,16 +45,17 @@ fn every_client_shows_what_is_true() {
     assert!(page.starts_with("http://127.0.0.1:"), "{page}");
 }
 
-/// Reads frames until all creatures in some of them could be compared with the truth, each at the
-/// tick that it is shown as of, which came earlier. Fails if a frame has another client's view
-/// (`notes.views[11]`), if the truth stands still, or if the stream goes on after Ctrl-C.
+/// Reads frames until in some of them all creatures could be compared with the server's state at
+/// the tick they are shown as of, which was in an earlier frame. Fails if a frame has another
+/// client's view (`notes.views[11]`), if the server's state does not change, or if the stream
+/// continues after Ctrl-C.
 #[cfg(unix)]
 #[test]
 fn frames_move_and_agree_until_the_end_is_said() {
     let demo = Demo::start(0);
     let request = format!("GET /frames?client=1 HTTP/1.1\r\nHost: {}", demo.host);
     let mut lines = ask(&demo.host, &request, "")
-        .expect("somebody listens")
+        .expect("the page is served")
         .lines()
         .map(|line| line.expect("text"));
     let mut event = || loop {
@@ -86,7 +87,11 @@ fn frames_move_and_agree_until_the_end_is_said() {
         let Some(shown) = frame["shown"].as_u64() else {
             continue;
         };
-        assert_eq!(frame["clients"][1]["lag"], tick - shown, "another's view");
+        assert_eq!(
+            frame["clients"][1]["lag"],
+            tick - shown,
+            "another client's view"
+        );
         let mut compared = 0;
         for (row, age) in rows(&frame["view"]).iter().zip(rows(&frame["ages"])) {
             let then = truth.get(&(shown - age.as_u64().expect("a number")));
@@ -98,7 +103,7 @@ fn frames_move_and_agree_until_the_end_is_said() {
         }
         agreed += u32::from(compared == all);
     }
-    assert!(moved >= 20, "{moved} frames were news");
+    assert!(moved >= 20, "{moved} frames with changes");
 
     let (status, report) = demo.interrupt();
     assert!(status.success(), "{status}");
@@ -107,7 +112,7 @@ fn frames_move_and_agree_until_the_end_is_said() {
     assert_eq!(last.expect("more events").0, "bye");
 }
 
-/// Fails if `Request::read` does not care who is asked, what for, or how long it takes to say so.
+/// Fails if `Request::read` does not check the host, the path, or the length.
 #[test]
 fn only_the_page_is_served_and_only_to_this_machine() {
     let demo = Demo::start(0);
@@ -123,7 +128,7 @@ fn only_the_page_is_served_and_only_to_this_machine() {
         "{head}"
     );
     assert!(page.contains("<h1>") && !page.contains("//cdn"), "{page}");
-    // Everything that the page needs is there.
+    // All files that the page needs are served.
     let needed = page.split('"').filter(|part| part.starts_with('/'));
     for path in needed {
         let (head, file) = get(path, host);
@@ -155,7 +160,7 @@ fn only_the_page_is_served_and_only_to_this_machine() {
     assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
 }
 
-/// Fails if `Page::open` gives up at the first port.
+/// Fails if `Page::open` fails when the first port is taken.
 #[test]
 fn a_port_that_is_taken_is_no_obstacle() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -166,14 +171,16 @@ fn a_port_that_is_taken_is_no_obstacle() {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
 }
 
-/// Somebody opens all connections that there may be and says nothing: others still see the page.
+/// A process opens more connections than the limit and sends nothing: other browsers still get the
+/// page.
 ///
-/// Fails if one too many is closed without an answer (`enter` without `send_one_away`).
+/// Fails if a connection beyond the limit is closed without a response (`enter` without
+/// `send_one_away`).
 #[test]
 fn idle_connections_lock_nobody_out() {
     let demo = Demo::start(0);
     let idle: Vec<_> = (0..200)
-        .map(|_| TcpStream::connect(&demo.host).expect("somebody listens"))
+        .map(|_| TcpStream::connect(&demo.host).expect("the page is served"))
         .collect();
     let request = format!("GET / HTTP/1.1\r\nHost: {}", demo.host);
     for _ in 0..10 {
@@ -181,21 +188,25 @@ fn idle_connections_lock_nobody_out() {
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
         assert!(page.contains("<h1>"), "{page}");
     }
-    // Those who watch stay while others say nothing.
+    // Browsers that receive frames are not replaced by idle connections.
     let frames = format!("GET /frames HTTP/1.1\r\nHost: {}", demo.host);
-    let mut watching = ask(&demo.host, &frames, "").expect("somebody listens");
+    let mut watching = ask(&demo.host, &frames, "").expect("the page is served");
     let mut line = String::new();
     while line != "event: frame\n" {
         line.clear();
         assert_ne!(watching.read_line(&mut line).expect("text"), 0);
     }
     let more: Vec<_> = (0..200)
-        .map(|_| TcpStream::connect(&demo.host).expect("somebody listens"))
+        .map(|_| TcpStream::connect(&demo.host).expect("the page is served"))
         .collect();
     answer(&demo.host, &request, "").expect("an answer");
     for _ in 0..20 {
         line.clear();
-        assert_ne!(watching.read_line(&mut line).expect("text"), 0, "sent away");
+        assert_ne!(
+            watching.read_line(&mut line).expect("text"),
+            0,
+            "the connection was closed"
+        );
     }
     drop((idle, more));
 }

@@ -1,4 +1,4 @@
-//! The page of `prescient demo` in a headless Chromium; Debian has it as `chromium` and
+//! The page of `prescient demo` in a headless Chromium, which Debian packages as `chromium` and
 //! `chromium-driver`.
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use browser::Browser;
 use common::Demo;
 
-/// A demo and a browser that shows it, or nothing where there is no browser.
+/// A demo and a browser that shows it, or `None` without a browser.
 fn visit(name: &str) -> Option<(Demo, Browser)> {
     let Some(browser) = Browser::start(name) else {
         skip("the page in a browser: there is no chromedriver");
@@ -23,8 +23,8 @@ fn visit(name: &str) -> Option<(Demo, Browser)> {
     Some((demo, browser))
 }
 
-/// Fails if a file is missing or the script complains, if the ponds are drawn once and never again
-/// (`draw` without `requestAnimationFrame`), if a text is hard to read in one of the schemes
+/// Fails if a file is missing or the script has errors, if the ponds are drawn only once (`draw`
+/// without `requestAnimationFrame`), if the contrast of a text is too low in one of the schemes
 /// (`--muted` of `#8aa`), or if something is too wide for a phone (a `min-width` of `30rem` for
 /// figures).
 #[test]
@@ -57,7 +57,8 @@ fn it_moves_without_errors_in_any_scheme_and_width() {
     assert_eq!(browser.console(), Vec::<Value>::new());
 }
 
-/// Fails if `choose` does not ask for the frames of another client, or forgets it on reload.
+/// Fails if `choose` does not request the frames of another client, or if a reload forgets the
+/// choice.
 #[test]
 fn another_client_can_be_chosen_and_stays_so() {
     let Some((_demo, browser)) = visit("chooses") else {
@@ -70,7 +71,7 @@ fn another_client_can_be_chosen_and_stays_so() {
         list.value = [...list.options].find((option) => option.text.startsWith('Satellite')).value;
         list.dispatchEvent(new Event('change'));";
     browser.value(&format!("(() => {{ {choose} }})()"));
-    // Half a second away, at thirty ticks a second.
+    // A lag of half a second, at thirty ticks a second.
     let far = "parseInt(document.querySelector('#lag').textContent) >= 8";
     browser.wait_until(&format!("{satellite} && {far} && {LIVE}"));
     browser.reload();
@@ -82,7 +83,7 @@ fn another_client_can_be_chosen_and_stays_so() {
     assert_eq!(browser.console(), Vec::<Value>::new());
 }
 
-/// Fails if the page does not listen for `bye`, or never looks again.
+/// Fails if the page ignores `bye`, or does not reconnect.
 #[test]
 fn the_end_is_said_and_a_new_beginning_noticed() {
     let Some((demo, browser)) = visit("ends") else {
@@ -109,19 +110,18 @@ fn the_end_is_said_and_a_new_beginning_noticed() {
     ));
 }
 
-/// What a pond looks like.
+/// The pixels of a pond.
 fn pixels(canvas: &str) -> String {
     format!("document.querySelector('#{canvas}').toDataURL()")
 }
 
-/// Frames of a client that shows everything arrive.
+/// A client's frames arrive, with all creatures.
 const LIVE: &str =
     "/^([1-9][0-9]*) of \\1$/.test(document.querySelector('#creatures').textContent)";
-/// Something of every colour that texts have.
+/// At least one element of every text colour.
 const TEXTS: &str = "h1, .brand, .lead, .who, .aside, .legend span, h2, .big, .ratio strong, .ratio span, dt, dd, th, td, \
      td button, footer p, select, #wrong";
-/// How much each of these stands out from what is behind it, as the guidelines for accessibility
-/// (WCAG 2) count.
+/// The contrast of each text with its background, by the definition of WCAG 2.
 const CONTRASTS: &str = "[...document.querySelectorAll('TEXTS')].map((element) => {
     const numbers = (colour) => colour.match(/[0-9.]+/g).map(Number);
     const light = ([red, green, blue]) => {

@@ -1,4 +1,4 @@
-//! `prescient token` makes what a server accepts, and says what to do where it cannot.
+//! `prescient token` issues tokens that a server accepts, and its errors tell what to do.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -24,7 +24,7 @@ impl Directory {
         command.output().expect("the binary of this package")
     }
 
-    /// What the command says when it must fail.
+    /// The error output of a command that must fail.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.token(arguments);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -43,8 +43,8 @@ impl Drop for Directory {
     }
 }
 
-/// Fails if the command seals with another key, forgets an option, or counts time otherwise than
-/// servers do.
+/// Fails if the command seals with another key, ignores an option, or uses another clock than
+/// servers.
 #[test]
 fn a_server_accepts_what_was_issued() {
     let directory = Directory::new("accepted");
@@ -68,7 +68,7 @@ fn a_server_accepts_what_was_issued() {
     let printed = String::from_utf8(printed.stdout).expect("text");
     let to_file = [&arguments[..], &["-o", "token"]].concat();
     assert!(directory.token(&to_file).stdout.is_empty());
-    // Again, over the first: a token is made for one session.
+    // The second token overwrites the first: a token is for one session.
     assert!(directory.token(&to_file).status.success());
 
     let protocol = ProtocolId(*b"my game\0\0\0\0\0\0\0\0\0");
@@ -82,7 +82,7 @@ fn a_server_accepts_what_was_issued() {
         let mut client = client.expect("a socket");
         let deadline = server.now().after(Duration::from_secs(30));
         let event = loop {
-            assert!(server.now() < deadline, "nobody comes");
+            assert!(server.now() < deadline, "the client did not join");
             assert!(!matches!(
                 client.poll(),
                 Some(prescient_transport::ClientEvent::Failed(_))
@@ -100,7 +100,7 @@ fn a_server_accepts_what_was_issued() {
     }
 }
 
-/// Fails if the mode of the files is left to the system.
+/// Fails if the permissions of the files are the system's default.
 #[test]
 #[cfg(unix)]
 fn secrets_are_for_their_owner_alone() {
@@ -127,7 +127,7 @@ fn secrets_are_for_their_owner_alone() {
     }
 }
 
-/// Fails if any of these passes, or is said in other words.
+/// Fails if any of these commands succeeds, or if its error changes.
 #[test]
 fn refusals_say_what_to_do() {
     let directory = Directory::new("refused");
@@ -179,7 +179,7 @@ fn refusals_say_what_to_do() {
     };
     for protocol in ["", "seventeen letters"] {
         let said = usage(&["--protocol", protocol]);
-        let wanted = "give 32 hexadecimal digits, or a text of 1 to 16 bytes";
+        let wanted = "expected 32 hexadecimal digits, or a text of 1 to 16 bytes";
         assert!(said.contains(wanted), "{said}");
     }
     for arguments in [

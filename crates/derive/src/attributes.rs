@@ -1,4 +1,4 @@
-//! Reading `#[state(…)]`, and refusing what makes no sense where it is written.
+//! Parses `#[state(…)]` and rejects invalid combinations.
 
 use proc_macro2::{Ident, Span};
 use syn::meta::ParseNestedMeta;
@@ -6,13 +6,13 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Path, Result, UnOp};
 
-/// Something that was declared, and where.
+/// A declared value and its span.
 pub struct At<T> {
     pub value: T,
     pub span: Span,
 }
 
-/// What is declared on a struct.
+/// The attributes of a struct.
 #[derive(Default)]
 pub struct StructAttributes {
     pub rename: Option<At<String>>,
@@ -46,7 +46,7 @@ impl StructAttributes {
     }
 }
 
-/// What is declared on a field.
+/// The attributes of a field.
 #[derive(Default)]
 pub struct FieldAttributes {
     pub rename: Option<At<String>>,
@@ -109,7 +109,7 @@ impl FieldAttributes {
         Ok(found)
     }
 
-    /// Combinations that cannot be meant.
+    /// Rejects contradicting attributes.
     fn check(&self) -> Result<()> {
         let refuse = |span, text: &str| Err(Error::new(span, text));
         if let Some(skip) = &self.skip
@@ -191,7 +191,7 @@ impl FieldAttributes {
     }
 }
 
-/// Refuses attributes where none has a meaning.
+/// Rejects all attributes.
 pub fn refuse_all(attributes: &[Attribute], why: &str) -> Result<()> {
     each(attributes, |meta, _| Err(meta.error(why)))
 }

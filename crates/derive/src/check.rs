@@ -1,4 +1,4 @@
-//! Names in attributes that must be those of other fields or tables.
+//! Checks that names in attributes are those of fields and tables.
 
 use proc_macro2::Span;
 use syn::{Error, Result};

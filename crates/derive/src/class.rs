@@ -1,4 +1,4 @@
-//! The class of a struct: its tables, roles and contract.
+//! Generates the class of a struct: its tables, roles and contract.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -63,7 +63,7 @@ impl Structure<'_> {
         let (ident, schema) = (self.ident, self.schema);
         let At { value: path, .. } = self.attributes.predict_with.as_ref()?;
         let name = quote!(#path).to_string().replace(' ', "");
-        // Only this one name can hide something of the user's.
+        // This name is the only one that may shadow one of the user's.
         Some(quote! {
             fn __prescient_fast_forward(row: &[i64], ticks: u32, out: &mut [i64]) {
                 #schema::fast_forward::<#ident>(#table, row, ticks, out, #path);

@@ -1,4 +1,4 @@
-//! One field: what was declared on it, as a constant, and where it is shown.
+//! One field: its declaration as a constant, and the tables that have it.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -55,7 +55,7 @@ pub fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
 }
 
 impl Column<'_> {
-    /// The constant that holds what was declared, and a check that the type can have it.
+    /// The declaration's constant, and a check that the type supports it.
     pub fn declaration(&self, schema: &TokenStream) -> TokenStream {
         let Self {
             kind,
@@ -144,7 +144,7 @@ impl Column<'_> {
         }
     }
 
-    /// The condition under which a table has this field; `None` if all have it.
+    /// The condition under which a table has this field; `None` if all tables have it.
     pub fn shown(&self) -> Option<(TokenStream, Span)> {
         let At { value, span } = self.attributes.tables.as_ref()?;
         let names = value.iter().map(Ident::to_string);
@@ -159,7 +159,7 @@ impl Column<'_> {
     }
 }
 
-/// The type as if it were written at the attribute, so that its errors point there.
+/// The type with the attribute's span, so that errors point at the attribute.
 fn respan(kind: &Type, span: Span) -> TokenStream {
     fn each(tokens: TokenStream, span: Span) -> TokenStream {
         let respan = |mut token: proc_macro2::TokenTree| {

@@ -1,4 +1,4 @@
-//! C-like enumerations: one column, the variant's position.
+//! Enumerations without data: one column with the variant's index.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,8 +1,8 @@
-//! `#[derive(State)]`: a schema made from a plain Rust type.
+//! `#[derive(State)]`: derives a schema from a plain Rust type.
 //!
-//! The macro only reads attributes and calls the traits of `prescient-schema`; what a type means
-//! as columns is decided there, by the type. So type aliases, foreign types with a hand-written
-//! `Value` and nested generics need no special case here.
+//! The macro only reads attributes and calls the traits of `prescient-schema`; the traits decide
+//! which columns a type has. So type aliases, foreign types with a hand-written `Value` and nested
+//! generics need no special case here.
 //!
 //! # Attributes of a struct: `#[state(…)]`
 //!
@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `rename = "car"` | name of the class |
 //! | `tick_hz = 60` | ticks per second, for velocities per second |
-//! | `priority = 2` | how reluctantly the whole entity is degraded, 0 (never) to 3 |
+//! | `priority = 2` | when the whole entity is degraded: 0 never, 3 first |
 //! | `tables(public, private)` | several views of the type, each a class of its own |
 //! | `predict_with = path` | `fn(&Self, ticks: u32) -> Self`, run by both ends |
 //! | `owner = "…"`, `group = "…"`, `position = "…"` | as on a field, but may name a nested one |
@@ -24,15 +24,15 @@
 //! | `float((10, 5, 15))` | floats of (mantissa, exponent, bias) bits; or four, one per level |
 //! | `bits = 12` | a narrower width; values beyond it saturate |
 //! | `levels(0, 1, 2, 4)` | low bits rounded away at each precision level |
-//! | `max_len = 64` | most items of a list, map or set, most bytes of a text; the rest is cut |
-//! | `bytes` | a `Vec<u8>` is a byte buffer and not a list of numbers |
-//! | `priority = 1` | how reluctantly it is degraded, 0 (never) to 3 |
-//! | `only_on_spawn` | sent when the entity appears and never again |
+//! | `max_len = 64` | maximum number of items, or of bytes of a text; the rest is cut |
+//! | `bytes` | a `Vec<u8>` as a byte buffer instead of a list of numbers |
+//! | `priority = 1` | when the field is degraded: 0 never, 3 first |
+//! | `only_on_spawn` | sent when the entity spawns and never again |
 //! | `optional` | a peer without this field may still connect |
 //! | `velocity_of = "x"` | rate of change of `x`, per second, or with `per_tick` per tick |
-//! | `owner`, `group`, `position` | whose it is, what it travels with, where it is |
-//! | `keys` | the keys that its owner holds down; filled in by the server |
-//! | `tables(private)` | only in these tables; at its default when read from another |
+//! | `owner`, `group`, `position` | the owner, the group (sent in one packet), the position |
+//! | `keys` | the owner's input state; filled in by the server |
+//! | `tables(private)` | only in these tables; at its default when read from others |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
 //!
 //! # Types of fields
@@ -41,12 +41,12 @@
 //! |---|---|
 //! | integers, floats, `bool`, enumerations | one |
 //! | arrays, `Option`, nested structs, vectors of `glam` | those of their parts |
-//! | `String`, `Vec<T>`, `BTreeMap<K, V>`, `BTreeSet<K>` | one, which names the content |
-//! | `Ref<T>`, `EntityRef` | one, which names another entity |
+//! | `String`, `Vec<T>`, `BTreeMap<K, V>`, `BTreeSet<K>` | one, a hash of the content |
+//! | `Ref<T>`, `EntityRef` | one, a reference to another entity |
 //!
-//! Attributes about numbers (`step`, `float`, `bits`) on a container are about its items, and on a
-//! map about its values. Containers cannot hold containers or references; levels and velocities
-//! end at containers.
+//! Attributes about numbers (`step`, `float`, `bits`) on a container apply to its items, and on a
+//! map to its values. Containers cannot hold containers or references; levels and velocities do not
+//! apply inside containers.
 
 mod attributes;
 mod check;
@@ -59,15 +59,15 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, parse_macro_input};
 
-/// Makes a `Value` of a struct or C-like enumeration, and a `State` of a struct. The attributes are
-/// listed on the [front page](crate).
+/// Implements `Value` for a struct or an enumeration without data, and `State` for a struct. The
+/// attributes are listed on the [front page](crate).
 #[proc_macro_derive(State, attributes(state))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input, &quote!(::prescient_schema))
 }
 
-/// The same for programs that depend on the facade only, which re-exports this as `State`.
+/// The same for programs that depend on the facade only; the facade re-exports it as `State`.
 #[doc(hidden)]
 #[proc_macro_derive(FacadeState, attributes(state))]
 pub fn derive_facade_state(input: TokenStream) -> TokenStream {

@@ -1,4 +1,4 @@
-//! Structs: the columns of their fields, one after the other.
+//! Structs: the concatenated columns of their fields.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -23,7 +23,7 @@ pub fn expand(input: &DeriveInput, data: &DataStruct, schema: &TokenStream) -> R
     Ok(quote!(#value #class))
 }
 
-/// A struct as it was declared.
+/// The parsed struct.
 pub struct Structure<'a> {
     pub ident: &'a Ident,
     pub attributes: StructAttributes,
@@ -132,7 +132,7 @@ impl Structure<'_> {
         }
     }
 
-    /// Relates a velocity to its position, in tables that have both.
+    /// Declares a velocity as the rate of its position, in tables that have both.
     fn rate(&self, column: &Column<'_>) -> Option<TokenStream> {
         let schema = self.schema;
         let of = &column.attributes.velocity_of.as_ref()?.value;

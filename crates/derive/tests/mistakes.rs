@@ -1,6 +1,6 @@
 //! A mistake in an attribute is reported at that attribute.
 //!
-//! The `.stderr` files are what the compiler of the declared minimum version says.
+//! The `.stderr` files are the output of the compiler of the declared minimum version.
 
 #[test]
 fn mistakes_are_shown_where_they_are() {

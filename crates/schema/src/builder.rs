@@ -1,7 +1,7 @@
 //! Building schemas at run time, by name.
 //!
-//! `#[derive(State)]`, the reader of recorded worlds and other languages all end here, so a
-//! derived schema and one built by hand are the same thing and have the same fingerprint.
+//! `#[derive(State)]`, the reader of recorded worlds and other languages all use this builder, so a
+//! derived schema and one built by hand are the same and have the same fingerprint.
 
 use alloc::{
     string::{String, ToString},
@@ -12,7 +12,7 @@ use crate::error::{Fault, SchemaError};
 use crate::step::gcd;
 use crate::{Class, Contract, Derivative, Field, Priority, Schema, Shape, State, Step};
 
-/// Collects classes and checks them together.
+/// Collects classes and validates them together.
 ///
 /// ```
 /// use prescient_schema::{ClassBuilder, Field, FieldKind, Rate, SchemaBuilder, Step};
@@ -43,7 +43,7 @@ impl Schema {
 }
 
 impl SchemaBuilder {
-    /// Without classes.
+    /// A schema without classes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,7 +65,7 @@ impl SchemaBuilder {
         self
     }
 
-    /// The schema, or the first thing that is wrong with it.
+    /// Validates the schema; returns the first error.
     pub fn build(self) -> Result<Schema, SchemaError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -78,9 +78,9 @@ impl SchemaBuilder {
     }
 }
 
-/// Collects the fields of a class and what is declared about them.
+/// Collects the fields of a class and their roles.
 ///
-/// A declaration names a field, or all fields that something was flattened to: `position` means
+/// A role names one field, or all fields that something was flattened to: `position` means
 /// `position.x` and `position.y`, or `position[0]` and `position[1]`.
 #[derive(Clone, Debug)]
 pub struct ClassBuilder {
@@ -93,7 +93,7 @@ pub struct ClassBuilder {
 }
 
 impl ClassBuilder {
-    /// Without fields.
+    /// A class without fields.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             class: Class::new(name, Vec::new()),
@@ -111,25 +111,25 @@ impl ClassBuilder {
         self
     }
 
-    /// Declares whose entity this is.
+    /// Declares the field that holds the entity's owner.
     pub fn owner(&mut self, name: impl Into<String>) -> &mut Self {
         self.owner.push(name.into());
         self
     }
 
-    /// Declares which entities travel together: those with the same value of this field.
+    /// Declares the group: entities with the same value of this field travel in one packet.
     pub fn group(&mut self, name: impl Into<String>) -> &mut Self {
         self.group.push(name.into());
         self
     }
 
-    /// Declares which field holds the keys that the owner holds down.
+    /// Declares the field that holds the owner's input state.
     pub fn keys(&mut self, name: impl Into<String>) -> &mut Self {
         self.keys.push(name.into());
         self
     }
 
-    /// Declares where the entity is.
+    /// Declares the fields that hold the entity's position.
     pub fn position<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) -> &mut Self {
         self.position.extend(names.into_iter().map(Into::into));
         self
@@ -146,29 +146,29 @@ impl ClassBuilder {
         self
     }
 
-    /// Declares how reluctantly entities of this class are degraded.
+    /// Declares the degradation priority of entities of this class.
     pub fn priority(&mut self, priority: Priority) -> &mut Self {
         self.class.priority = priority;
         self
     }
 
-    /// Declares how a past row is moved forward.
+    /// Declares the function that predicts a row from a past one.
     pub fn contract(&mut self, contract: Contract) -> &mut Self {
         self.class.contract = Some(contract);
         self
     }
 
-    /// The fields alone.
+    /// The fields, without roles.
     pub(crate) fn into_fields(self) -> Vec<Field> {
         self.class.fields
     }
 
-    /// Whether any field has that name or was flattened from something of that name.
+    /// Whether a field has this name or was flattened from something of this name.
     pub fn has(&self, name: &str) -> bool {
         self.leaves(name).next().is_some()
     }
 
-    /// The class with all names resolved, checked.
+    /// Resolves all names and validates the class.
     pub fn build(&self) -> Result<Class, SchemaError> {
         if self.class.fields.len() > Class::MAX_FIELDS {
             return Err(SchemaError::class(&self.class.name, Fault::TooManyFields));
@@ -273,7 +273,7 @@ impl ClassBuilder {
     }
 }
 
-/// What time a rate of change is counted in.
+/// The unit of time of a rate of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Units of the other field per tick.

@@ -4,31 +4,31 @@ use alloc::{string::String, vec::Vec};
 
 use crate::Field;
 
-/// Everything two ends must agree on before the first packet.
+/// The agreement of both ends on the state that is replicated.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// The classes; a class is named on the wire by its position here.
+    /// The classes; the wire names a class by its index here.
     pub classes: Vec<Class>,
 }
 
-/// One kind of entity: a flat list of fields.
+/// A flat list of fields: the columns of one table of an entity type.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// Name, unique within the schema.
     pub name: String,
     /// The fields; a row holds one `i64` per field in this order.
     pub fields: Vec<Field>,
-    /// The field that says whose entity this is.
+    /// The field that holds the entity's owner.
     pub owner: Option<u16>,
-    /// The fields that say where it is.
+    /// The fields that hold its position.
     pub position: Vec<u16>,
-    /// The field whose value names the group; entities of one group travel in one packet.
+    /// The field that holds its group; entities of one group travel in one packet.
     pub group: Option<u16>,
-    /// The field that holds the keys which the owner holds down.
+    /// The field that holds the owner's input state.
     pub keys: Option<u16>,
-    /// How reluctantly entities of this class are degraded or deferred.
+    /// When entities of this class are degraded or deferred.
     pub priority: crate::Priority,
-    /// A user's deterministic fast-forward of a past row.
+    /// A user's deterministic prediction of a row from a past one.
     pub contract: Option<Contract>,
 }
 
@@ -50,11 +50,11 @@ impl Class {
 
 /// Moves a past row (first argument) forward by a number of ticks into the third argument.
 ///
-/// Both ends call it, so it may depend on nothing but its arguments and static data that both
-/// ends share, and may use no floating point that they could round differently.
+/// Both ends call it, so it must depend on nothing but its arguments and static data that both ends
+/// share, and must not use floating-point operations that may round differently.
 pub type ContractFn = fn(&[i64], u32, &mut [i64]);
 
-/// A named [`ContractFn`]; the name, not the function, is part of what both ends agree on.
+/// A named [`ContractFn`]; the name, not the function, is part of the schema.
 #[derive(Clone, Debug)]
 pub struct Contract {
     /// Path of the user's function.

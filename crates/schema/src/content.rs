@@ -1,15 +1,14 @@
-//! What a container holds, apart from the row that names it.
+//! The contents of containers (texts, byte buffers, lists, maps), stored apart from rows.
 //!
-//! A row is integers of a fixed number, and a text is not. So the column of a container holds a
-//! *cell*: 63 bits of hash of what it holds, 0 for nothing. Comparing, remembering and
-//! acknowledging rows then works as for any other column; whoever needs the content asks a
-//! [`Library`] for it by its cell.
+//! A row has a fixed number of integers, a container has not. So the column of a container holds a
+//! *cell*: a 63-bit hash of its content, 0 if it is empty. Rows with containers are compared,
+//! stored and acknowledged like any others, and a [`Library`] resolves a cell to its content.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{Field, FieldKind};
 
-/// What a text, a byte buffer, a list or a map holds.
+/// The content of a text, a byte buffer, a list or a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A text or a byte buffer.
@@ -19,15 +18,15 @@ pub enum Content {
 }
 
 impl Content {
-    /// Most integers (or bytes) that a content may have.
+    /// Maximum number of integers (or bytes).
     pub const MAX_CELLS: usize = 1 << 16;
 
-    /// Whether there is nothing in it.
+    /// Whether it has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many integers (or bytes) there are.
+    /// Number of integers (or bytes).
     pub fn len(&self) -> usize {
         match self {
             Content::Bytes(bytes) => bytes.len(),
@@ -35,8 +34,8 @@ impl Content {
         }
     }
 
-    /// The value of a column that holds this. It guards against accidents, not against people
-    /// who look for two contents with the same cell: an archive refuses the second one.
+    /// The value of a column with this content. The hash resists accidental collisions, not
+    /// deliberate ones: an archive refuses a second content with the same cell.
     pub fn cell(&self) -> i64 {
         if self.is_empty() {
             return 0;
@@ -60,18 +59,19 @@ impl Content {
     }
 }
 
-/// Where contents are found by their cells.
+/// Resolves cells to contents.
 pub trait Library {
-    /// What the column of a container with this value holds; never asked for 0, which is nothing.
+    /// The content of a container whose column has this value; never called with 0, the empty
+    /// content.
     fn content(&self, cell: i64) -> Option<&Content>;
 }
 
-/// A row together with what its containers hold.
+/// A row together with the contents of its containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parcel {
     /// The row.
     pub row: Vec<i64>,
-    /// What its containers hold, in the order of their columns, without empty ones.
+    /// The contents of its containers, in the order of their columns, without empty ones.
     pub contents: Vec<Content>,
 }
 
@@ -81,27 +81,27 @@ impl Library for Parcel {
     }
 }
 
-/// What may stand in a container.
+/// The limits of a container's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Container<'a> {
     /// The columns of an item; empty for texts and byte buffers, whose items are bytes.
     pub item: &'a [Field],
-    /// How many of those are the key by which items are sorted; 0 without one.
+    /// How many of those form the key by which items are sorted; 0 without a key.
     pub key: usize,
     /// Whether the bytes must be UTF-8.
     pub text: bool,
-    /// Most items.
+    /// Maximum number of items.
     pub max_len: usize,
 }
 
 impl Container<'_> {
-    /// Integers (or bytes) of an item.
+    /// Integers (or bytes) per item.
     pub fn width(&self) -> usize {
         self.item.len().max(1)
     }
 
-    /// Whether `content` may stand in it: right kind, not too long, every column in range, keys
-    /// ascending and different, text in UTF-8.
+    /// Whether `content` is valid in it: right kind, not too long, every column in range, keys
+    /// strictly ascending, text in UTF-8.
     pub fn admits(&self, content: &Content) -> bool {
         if content.len() > self.max_len * self.width() {
             return false;
@@ -131,7 +131,7 @@ impl Container<'_> {
 }
 
 impl FieldKind {
-    /// What may stand in a column of this kind, if it is a container.
+    /// The limits of a column's content, if this kind is a container.
     pub fn container(&self) -> Option<Container<'_>> {
         let (item, key, text, max_len): (&[Field], _, _, _) = match self {
             FieldKind::Text { max_len } => (&[], 0, true, max_len),
@@ -149,7 +149,7 @@ impl FieldKind {
     }
 }
 
-/// The hash behind cells; the same steps as the check of a packet.
+/// The hash behind cells; the same steps as a packet's checksum.
 struct Hash(u64);
 
 impl Hash {

@@ -1,7 +1,7 @@
-//! What an attribute says about a field, before the field's type turns it into columns.
+//! The attributes of a Rust field, before its type turns them into columns.
 //!
-//! One Rust field may become many columns (a vector, a nested struct, an array of them), and all
-//! of them inherit what was declared on it.
+//! One Rust field may become many columns (a vector, a nested struct, an array of them), and all of
+//! them inherit its attributes.
 
 use alloc::string::String;
 
@@ -14,15 +14,15 @@ pub struct Declaration {
     pub form: Form,
     /// A width other than the type's own; values beyond it saturate.
     pub bits: Option<u8>,
-    /// How reluctantly precision is given up. Without it 1 if levels are declared, else 0.
+    /// The degradation priority. The default is 1 if levels are declared, else 0.
     pub priority: Option<Priority>,
-    /// Low bits rounded away at each level. Without it `[0, 1, 2, 3]` for stepped floats of a
+    /// Low bits rounded away at each level. The default is `[0, 1, 2, 3]` for stepped floats of a
     /// priority other than 0, and none for everything else.
     pub levels: Option<[u8; 4]>,
-    /// Most items of a container; what is beyond is cut. Without it 4096, or what fits
+    /// Maximum number of items of a container; the rest is cut. The default is 4096, or what fits
     /// [`Content::MAX_CELLS`](crate::Content::MAX_CELLS).
     pub max_len: Option<u32>,
-    /// A byte buffer and not a list of numbers.
+    /// A byte buffer instead of a list of numbers.
     pub bytes: bool,
     /// See [`Field::only_on_spawn`].
     pub only_on_spawn: bool,
@@ -31,7 +31,7 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Nothing declared.
+    /// No attributes.
     pub const PLAIN: Self = Self {
         form: Form::Natural,
         bits: None,
@@ -43,8 +43,8 @@ impl Declaration {
         optional: false,
     };
 
-    /// This declaration for a part of something that was itself declared: what the container
-    /// says about sending wins, what the part says about its representation stays.
+    /// This declaration for a part of a declared field: attributes about sending are those of the
+    /// outer field, attributes about representation those of the part.
     pub fn within(&self, container: &Self) -> Self {
         Self {
             priority: container.priority.or(self.priority),
@@ -63,7 +63,7 @@ impl Declaration {
         let unset = Priority::new(u8::from(wants_levels)).unwrap_or_default();
         let priority = self.priority.unwrap_or(unset);
         let (kind, coarser) = match (priority.get(), kind) {
-            // Declared precision, but the container said never to degrade it.
+            // The part declares levels, but the outer field has priority 0: never degraded.
             (0, FieldKind::Custom(float)) => {
                 let finest = float.format(crate::Level::EXACT);
                 (FieldKind::Custom(CustomFloat::uniform(finest)), [0; 4])
@@ -88,8 +88,8 @@ impl Declaration {
 pub enum Form {
     /// Integers as they are, floats bit for bit.
     Natural,
-    /// Floats counted in steps. A step finer than the float itself far from zero cannot be read
-    /// back exactly: at 100,000 units an `f32` moves in steps of 1/128.
+    /// Floats counted in steps. Far from zero a step may be finer than the float's own spacing and
+    /// cannot be read back exactly: at 100,000 units an `f32` moves in steps of 1/128.
     Step(Step),
     /// Floats in chosen formats.
     Custom(CustomFloat),

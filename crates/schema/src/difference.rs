@@ -1,7 +1,7 @@
-//! Where two schemas differ, in words.
+//! The differences between two schemas, as text.
 //!
-//! "Protocol mismatch" costs a team an afternoon. Naming the class, the field and both values
-//! costs a few lines.
+//! "Protocol mismatch" costs a team an afternoon, so an error names the class, the field and both
+//! values.
 
 use alloc::{
     format,
@@ -12,42 +12,42 @@ use core::fmt;
 
 use crate::{Class, CustomFloat, Field, FieldKind, Level, Schema};
 
-/// One thing about which two schemas disagree; *here* is the one that was asked.
+/// One difference between two schemas; *here* is `self` of [`Schema::differences`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// A class that only one has.
+    /// A class that only one schema has.
     Class {
         /// Its name.
         class: String,
-        /// Who has it.
+        /// The schema that has it.
         only: Side,
     },
-    /// A field that only one has.
+    /// A field that only one schema has.
     Field {
         /// Name of the class.
         class: String,
         /// Name of the field.
         field: String,
-        /// Who has it.
+        /// The schema that has it.
         only: Side,
     },
-    /// Something both have, but not the same.
+    /// A property with different values.
     Property {
         /// Name of the class.
         class: String,
         /// Name of the field; `None` for a property of the class.
         field: Option<String>,
-        /// What differs: `step`, `priority`, `place in the class`, …
+        /// The property: `step`, `priority`, `place in the class`, …
         property: &'static str,
-        /// Its value in the schema that was asked.
+        /// Its value in the schema `differences` was called on.
         here: String,
-        /// Its value in the other.
+        /// Its value in the other schema.
         there: String,
     },
 }
 
 impl Difference {
-    /// The first few, for people.
+    /// The first five differences as one line of text.
     pub fn list(differences: &[Self]) -> String {
         let shown = differences.iter().take(5).map(Self::to_string);
         let mut text: Vec<_> = shown.collect();
@@ -61,9 +61,9 @@ impl Difference {
 /// One of two compared schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that was asked.
+    /// The schema `differences` was called on.
     Here,
-    /// The other.
+    /// The other schema.
     There,
 }
 
@@ -76,8 +76,8 @@ impl fmt::Display for Side {
     }
 }
 
-/// Names come from whoever is at the other end, and end up in terminals and logs: what they could
-/// do there is escaped (control characters, and those that change the direction of text).
+/// Names may be a remote peer's and are printed to terminals and logs, so control characters and
+/// characters that change the direction of text are escaped.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,7 +107,7 @@ impl fmt::Display for Difference {
 }
 
 impl Schema {
-    /// Everything that differs from `there`; empty exactly when the fingerprints are equal.
+    /// All differences from `there`; empty exactly when the fingerprints are equal.
     pub fn differences(&self, there: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         for (index, class) in self.classes.iter().enumerate() {
@@ -246,7 +246,7 @@ impl FieldKind {
     }
 }
 
-/// Where differences of one class or field are collected.
+/// Collects the differences of one class or field.
 struct Notes<'a> {
     class: &'a str,
     field: Option<&'a str>,

@@ -1,9 +1,9 @@
 //! A schema as bytes.
 //!
-//! The same bytes are fingerprinted and, when a peer's schema differs but may, sent to it: a
-//! client reads packets by the *server's* schema and projects the rows onto its own. Unsigned
-//! numbers are little-endian base 128, signed ones zigzag first, names carry their length.
-//! Contracts travel by name only; the reader must know the functions.
+//! The bytes are fingerprinted, and sent to a peer whose schema differs if both ends tolerate that:
+//! a client decodes packets by the *server's* schema and projects the rows onto its own. Unsigned
+//! numbers are little-endian base 128, signed ones zigzag first, names are prefixed by their
+//! length. Contracts are encoded by name only; the reader must have the functions.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -13,7 +13,7 @@ use crate::{
     Schema, SchemaError, Step,
 };
 
-/// First byte of every encoded schema; a change of meaning of any later byte changes it.
+/// First byte of every encoded schema; it changes with the meaning of any later byte.
 const VERSION: u8 = 1;
 
 impl Schema {
@@ -24,7 +24,7 @@ impl Schema {
         out.0
     }
 
-    /// Reads the schema of another end, who can only know contracts that this one knows.
+    /// Decodes a remote schema. Its contracts must be among those of this schema.
     pub fn read_other(&self, bytes: &[u8]) -> Result<Self, DecodeError> {
         let contracts = self
             .classes
@@ -33,8 +33,8 @@ impl Schema {
         Self::from_bytes(bytes, &contracts.collect::<Vec<_>>())
     }
 
-    /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote; `contracts` are all that this
-    /// program knows.
+    /// Decodes and validates the output of [`to_bytes`](Self::to_bytes); `contracts` are those that
+    /// this program has.
     pub fn from_bytes(bytes: &[u8], contracts: &[Contract]) -> Result<Self, DecodeError> {
         let mut from = Reader {
             bytes,
@@ -54,16 +54,16 @@ impl Schema {
     }
 }
 
-/// Why bytes are no schema.
+/// Why bytes are not a valid schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// Written by another version of this format.
     Version,
-    /// They end too early, too late, or say something that has no meaning.
+    /// The bytes end too early or too late, or have no meaning.
     Malformed,
-    /// A class is predicted by a function that this program has not.
+    /// A class is predicted by a function that this program does not have.
     UnknownContract(String),
-    /// They say something that breaks a rule.
+    /// The schema breaks a rule.
     Invalid(SchemaError),
 }
 
@@ -73,7 +73,11 @@ impl fmt::Display for DecodeError {
             Self::Version => f.write_str("the schema is in another version of the format"),
             Self::Malformed => f.write_str("the bytes are not a schema"),
             Self::UnknownContract(name) => {
-                write!(f, "no predictive contract `{}` here", name.escape_debug())
+                write!(
+                    f,
+                    "this program has no prediction function `{}`",
+                    name.escape_debug()
+                )
             }
             Self::Invalid(error) => error.fmt(f),
         }
@@ -87,7 +91,7 @@ struct Writer(Vec<u8>);
 struct Reader<'a> {
     bytes: &'a [u8],
     contracts: &'a [Contract],
-    /// What is read are the columns of an item.
+    /// Whether the columns of a container's item are being read.
     inside: bool,
 }
 
@@ -163,7 +167,7 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    /// A field, and whether it holds its owner's keys.
+    /// A field, and whether it holds the owner's input state.
     fn field(&mut self) -> Result<(Field, bool), DecodeError> {
         let mut field = Field::new(self.name()?, self.kind()?);
         field.priority = self.priority()?;
@@ -301,7 +305,7 @@ impl Reader<'_> {
 }
 
 impl Writer {
-    /// Of an item's columns only what may be declared on them.
+    /// Writes an item's columns, with only the properties that may be declared on them.
     fn items(&mut self, item: &[Field], max_len: u32) {
         self.list(item, |out, field| {
             out.name(&field.name);
@@ -313,7 +317,7 @@ impl Writer {
 
 impl Reader<'_> {
     fn items(&mut self) -> Result<(Vec<Field>, u32), DecodeError> {
-        // Containers do not hold containers, however deep a stranger's bytes would go.
+        // Containers do not hold containers, so untrusted bytes cannot nest deeper.
         if core::mem::replace(&mut self.inside, true) {
             return Err(DecodeError::Malformed);
         }
@@ -410,7 +414,7 @@ impl Reader<'_> {
         if length > max_len {
             return Err(DecodeError::Malformed);
         }
-        // Not reserved in advance: the length is a stranger's claim.
+        // Not reserved in advance: the length is untrusted.
         (0..length).map(|_| read(self)).collect()
     }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a schema, in terms its author can act on.
+//! Errors of schemas.
 
 use alloc::string::String;
 use core::fmt;
@@ -8,16 +8,16 @@ use crate::StepError;
 /// Why a schema, or a part of it, is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// The class at fault; `None` when it is the schema as a whole.
+    /// The class with the error; `None` if it is in the schema as a whole.
     pub class: Option<String>,
-    /// The field at fault; `None` when it is the class as a whole.
+    /// The field with the error; `None` if it is in the class as a whole.
     pub field: Option<String>,
-    /// What is wrong with it.
+    /// The error.
     pub fault: Fault,
 }
 
 impl SchemaError {
-    /// A type was asked for a table that it has not.
+    /// The type has no such table.
     pub fn no_such_table(class: &str, table: &str) -> Self {
         Self::class(class, Fault::NoSuchTable(table.into()))
     }
@@ -61,7 +61,7 @@ impl fmt::Display for SchemaError {
 
 impl core::error::Error for SchemaError {}
 
-/// One way to be wrong.
+/// The errors a schema can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -85,15 +85,15 @@ pub enum Fault {
     LevelsOnExact,
     /// Levels on a field of priority 0, which is never degraded.
     LevelsOnPriorityZero,
-    /// A name used for a role (owner, position, group, keys, rate) that no field has.
+    /// A role (owner, position, group, keys, rate) names a field that does not exist.
     NoSuchField(String),
-    /// An index used for a role that no field has.
+    /// A role has an index that no field has.
     BadIndex(u16),
-    /// A role that takes one field is given to something that is flattened to several.
+    /// A role that takes one field names something that is flattened to several.
     SeveralFields,
-    /// A role is given twice.
+    /// A role is declared twice.
     DeclaredTwice,
-    /// A rate of change of itself.
+    /// A field is declared as the rate of change of itself.
     RateOfItself,
     /// A rate between fields that are not both numbers with a unit.
     RateWithoutUnits,
@@ -108,15 +108,15 @@ pub enum Fault {
     /// A container of no items, or of more than [`Content::MAX_CELLS`](crate::Content::MAX_CELLS)
     /// integers.
     BadLength(u32),
-    /// A map whose key has no columns, or more than its items.
+    /// A map whose key has no columns, or more columns than its items.
     BadKey(u8),
-    /// A column of an item declares what only columns of a class can.
+    /// A column of an item has a property that only columns of a class can have.
     DeclaredOnItem,
-    /// A reference to a class that the schema has not.
+    /// A reference to a class that is not in the schema.
     NoSuchClass(String),
     /// The type has no table of that name.
     NoSuchTable(String),
-    /// Keys in a field that is no unsigned integer, or that is sent only on spawn.
+    /// Keys in a field that is not an unsigned integer, or that is sent only on spawn.
     KeysWithoutBits,
 }
 
@@ -126,8 +126,8 @@ impl fmt::Display for Fault {
             Self::TooManyClasses => "too many classes",
             Self::TooManyFields => "too many fields",
             Self::DuplicateName => "the name is used twice",
-            Self::BadName => "a name has 1 to 255 bytes",
-            Self::KeysWithoutBits => "keys are the bits of an unsigned integer that may change",
+            Self::BadName => "a name must have 1 to 255 bytes",
+            Self::KeysWithoutBits => "keys need an unsigned integer that is not `only_on_spawn`",
             Self::BadWidth(bits) => return write!(f, "a width of {bits} bits is not in 1 to 64"),
             Self::NoValues => "an enumeration needs at least one value",
             Self::BadStep(error) => return error.fmt(f),
@@ -143,7 +143,9 @@ impl fmt::Display for Fault {
                 return write!(f, "there is no field `{}`", name.escape_debug());
             }
             Self::BadIndex(index) => return write!(f, "there is no field {index}"),
-            Self::SeveralFields => "one number is needed here, this is several fields",
+            Self::SeveralFields => {
+                "a single field is needed here, but this is flattened to several"
+            }
             Self::DeclaredTwice => "declared twice",
             Self::RateOfItself => "a field cannot be its own rate of change",
             Self::RateWithoutUnits => "a rate needs integers or stepped floats on both sides",
@@ -154,10 +156,10 @@ impl fmt::Display for Fault {
             Self::BadLength(max_len) => {
                 return write!(
                     f,
-                    "a container of at most {max_len} items: not in 1 to 65536 integers"
+                    "a maximum of {max_len} items is not in 1 to 65536 integers"
                 );
             }
-            Self::BadKey(columns) => return write!(f, "a key of {columns} columns"),
+            Self::BadKey(columns) => return write!(f, "a key cannot have {columns} columns"),
             Self::DeclaredOnItem => "this cannot be declared inside a container",
             Self::NoSuchClass(class) => {
                 return write!(f, "there is no class `{}`", class.escape_debug());

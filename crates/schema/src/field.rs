@@ -1,4 +1,4 @@
-//! One field of a class: what its integers mean and how they may be coarsened.
+//! One field of a class: the meaning of its integers and how they may be coarsened.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,19 +9,19 @@ use crate::{CustomFloat, Step};
 pub struct Field {
     /// Name, unique within its class; nested fields are joined with dots (`body.velocity.x`).
     pub name: String,
-    /// What the integer stands for.
+    /// The meaning of the integer.
     pub kind: FieldKind,
-    /// How reluctantly precision is given up; priority 0 is never degraded.
+    /// The degradation priority; priority 0 is never degraded.
     pub priority: Priority,
     /// Sent when the entity appears and never again; later changes are not replicated.
     pub only_on_spawn: bool,
-    /// A peer that does not know this field may still connect, if both sides allow it.
+    /// Peers without this field may still connect, if both ends are tolerant.
     pub optional: bool,
-    /// This field is the rate of change of another one.
+    /// Set if this field is the rate of change of another one.
     pub derivative_of: Option<Derivative>,
-    /// How many low bits are rounded away at each precision level: 0 at level 0, never fewer at
-    /// a higher level, all 0 for priority 0 and for kinds that are not coarsened this way
-    /// (symbols, exact floats, and custom floats, whose formats say it).
+    /// Low bits rounded away at each precision level: 0 at level 0, never fewer at a higher level,
+    /// all 0 for priority 0 and for kinds that are not coarsened this way (symbols, exact floats,
+    /// and custom floats, whose formats define their precision).
     pub coarser: [u8; 4],
 }
 
@@ -39,12 +39,12 @@ impl Field {
         }
     }
 
-    /// The value a client holds when it is served at `level`: a pure function of the truth, so
-    /// error never accumulates.
+    /// The value that a client receives at `level`. It depends on the exact value alone, so errors
+    /// never accumulate.
     ///
-    /// Integer arithmetic only. The nearest multiple, halves upwards, that the field's width can
-    /// hold; applying a level twice changes nothing. A field of priority 0 is returned as it is,
-    /// and so is one that is only sent when an entity appears, which is always at full precision.
+    /// Integer arithmetic only: the nearest multiple, halves upwards, that the field's width can
+    /// hold; applying a level twice changes nothing. A field of priority 0 is returned unchanged,
+    /// and so is one that is only sent on spawn, which is always at full precision.
     pub fn at_level(&self, level: Level, value: i64) -> i64 {
         if self.priority.get() == 0 || self.only_on_spawn {
             return value;
@@ -75,7 +75,7 @@ fn coarsen(value: i64, shift: u8, bits: u8, signed: bool) -> i64 {
     (value.saturating_add(half) >> shift).min(max >> shift) << shift
 }
 
-/// What the integer of a field stands for.
+/// The meaning of a field's integer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldKind {
     /// A number on a continuum, `bits` wide (1 to 64); arithmetic on it wraps at that width.
@@ -104,41 +104,42 @@ pub enum FieldKind {
         /// Signed width of the count; numbers beyond it saturate.
         bits: u8,
     },
-    /// Every bit of an `f32`, as an integer in the order of the numbers.
+    /// Every bit of an `f32`, as an integer that sorts like the number.
     F32,
-    /// Every bit of an `f64`, as an integer in the order of the numbers.
+    /// Every bit of an `f64`, as an integer that sorts like the number.
     F64,
-    /// A float in a chosen format, as an integer in the order of the numbers.
+    /// A float in a chosen format, as an integer that sorts like the number.
     Custom(CustomFloat),
     /// UTF-8, as the [cell](crate::Content::cell) of its content.
     Text {
-        /// Most bytes.
+        /// Maximum number of bytes.
         max_len: u32,
     },
     /// Bytes, as the cell of their content.
     Bytes {
-        /// Most bytes.
+        /// Maximum number of bytes.
         max_len: u32,
     },
-    /// Items in an order, as the cell of their content.
+    /// An ordered list of items, as the cell of its content.
     List {
         /// The columns of an item.
         item: Vec<Field>,
-        /// Most items.
+        /// Maximum number of items.
         max_len: u32,
     },
-    /// Items sorted by a key that no two of them share, as the cell of their content.
+    /// Items sorted by unique keys, as the cell of their content.
     Map {
         /// The columns of an item, those of its key first.
         item: Vec<Field>,
-        /// How many columns the key has.
+        /// Number of columns of the key.
         key: u8,
-        /// Most items.
+        /// Maximum number of items.
         max_len: u32,
     },
     /// An entity, as the cell of an [`EntityRef`](crate::EntityRef).
     Reference {
-        /// The class it must have; a type's other tables count as well (`car.private` for `car`).
+        /// The class that the entity must have; other tables of the same type count as well
+        /// (`car.private` for `car`).
         class: Option<String>,
     },
 }
@@ -182,7 +183,7 @@ impl FieldKind {
         }
     }
 
-    /// Whether `value` is one that a field of this kind can have.
+    /// Whether a field of this kind can have this value.
     pub fn admits(&self, value: i64) -> bool {
         match self.shape() {
             Shape::Symbol { values } => (0..i64::from(values)).contains(&value),
@@ -200,25 +201,25 @@ impl FieldKind {
 /// The ways a field can be modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A point on a line: predicted by arithmetic, corrected by a residual.
+    /// A point on a line, predicted by arithmetic and corrected by a residual.
     Number {
         /// Width at which residuals wrap.
         bits: u8,
         /// Whether values are sign-extended from that width.
         signed: bool,
     },
-    /// A state of a machine: predicted by learned transitions.
+    /// An unordered state, predicted by learned transitions.
     Symbol {
         /// Number of states.
         values: u32,
     },
-    /// Something that is told by what changed in it since a version that both ends have.
+    /// A container's content, sent as changes since a version that both ends have.
     Content,
-    /// Another entity, by a number that is the receiver's own.
+    /// A reference to another entity, sent as the receiver's id of it.
     Reference,
 }
 
-/// How reluctantly a field or object is degraded: 0 never, 3 first.
+/// The order in which fields and entities are degraded: 0 never, 3 first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u8);
 
@@ -228,13 +229,13 @@ impl Priority {
         if value < 4 { Some(Self(value)) } else { None }
     }
 
-    /// The number, 0 to 3.
+    /// The priority, 0 to 3.
     pub const fn get(self) -> u8 {
         self.0
     }
 }
 
-/// One of four strengths of quantisation; level 0 is exact.
+/// One of four precision levels; level 0 is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Level(u8);
 
@@ -247,13 +248,13 @@ impl Level {
         if value < 4 { Some(Self(value)) } else { None }
     }
 
-    /// The number as an index, 0 to 3.
+    /// The level as an index, 0 to 3.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Says that a field is the rate of change of another field of the same class.
+/// Declares a field to be the rate of change of another field of the same class.
 ///
 /// One unit of the derivative moves the other field by `numerator / denominator` of its own units
 /// per tick. A ratio of integers, because both ends must compute the same prediction.

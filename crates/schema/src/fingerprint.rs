@@ -1,30 +1,30 @@
-//! A short number that is equal exactly when two schemas are.
+//! A 128-bit hash that identifies a schema.
 //!
-//! Peers compare it before anything else. It guards against mistakes, not attacks (the handshake
-//! is what authenticates), so a plain 128-bit FNV-1a over the schema's canonical bytes is enough,
-//! needs no dependency, and is the same on every platform and in every language.
+//! Peers compare it before anything else. It detects mistakes, not attacks (the handshake
+//! authenticates), so FNV-1a over the schema's canonical bytes is enough, needs no dependency, and
+//! is the same on every platform and in every language.
 
 use core::fmt;
 
 use crate::Schema;
 
-/// 128 bits over everything both ends must agree on.
+/// The 128-bit hash of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// Of any bytes.
+    /// The hash of any bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         let mix = |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(PRIME);
         Self(bytes.iter().fold(OFFSET, mix))
     }
 
-    /// As it travels.
+    /// Its bytes on the wire.
     pub fn to_be_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// As it arrived.
+    /// Reads its bytes from the wire.
     pub fn from_be_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))
     }

@@ -1,9 +1,9 @@
-//! Floating-point numbers as integers whose order is the numbers' order.
+//! Floating-point numbers as integers that sort like the numbers.
 //!
-//! Two uses. *Exact* floats keep every bit of an `f32` or `f64`. *Custom* floats (B6) have a
-//! chosen mantissa, exponent and bias for each of the four precision levels, with subnormals, so
-//! that a small range of magnitudes costs few bits near zero and far from it alike. All rounding
-//! is done on integers taken from the bit patterns, so it cannot differ between platforms.
+//! *Exact* floats keep every bit of an `f32` or `f64`. *Custom* floats (B6) have a chosen mantissa,
+//! exponent and bias for each of the four precision levels, with subnormals, so that a small range
+//! of magnitudes costs few bits near zero and far from it alike. All rounding is done on integers
+//! taken from the bit patterns, so it cannot differ between platforms.
 
 use core::fmt;
 
@@ -61,12 +61,12 @@ impl FloatFormat {
         self.exponent
     }
 
-    /// What is added to the exponent before it is stored.
+    /// The number added to the exponent before it is stored.
     pub const fn bias(self) -> i16 {
         self.bias
     }
 
-    /// Width with the sign.
+    /// Width including the sign bit.
     pub const fn bits(self) -> u8 {
         1 + self.exponent + self.mantissa
     }
@@ -81,8 +81,8 @@ impl FloatFormat {
     /// The integer of the number nearest to `value`, ties to the even mantissa.
     ///
     /// Finite numbers beyond the range saturate at the largest finite one, because an infinite
-    /// position is worse than a clamped one. Infinities stay infinite, the sign of zero is kept,
-    /// and every NaN becomes one and the same NaN.
+    /// position is worse than a clamped one. Infinities remain infinite, the sign of zero is kept,
+    /// and every NaN becomes the same NaN.
     pub fn from_f64(self, value: f64) -> i64 {
         if value.is_nan() {
             return (self.infinity() + 1) as i64;
@@ -97,7 +97,7 @@ impl FloatFormat {
         signed(magnitude, value.is_sign_negative())
     }
 
-    /// The number of an integer made by [`from_f64`](Self::from_f64); exact.
+    /// The number of an integer returned by [`from_f64`](Self::from_f64); exact.
     pub fn to_f64(self, integer: i64) -> f64 {
         let (magnitude, negative) = unsigned(integer);
         let positive = if magnitude > self.infinity() {
@@ -172,15 +172,15 @@ impl fmt::Display for FloatFormat {
 
 /// The formats of a field at the four precision levels.
 ///
-/// The integer of a value is always in the format of level 0, whatever its level, so a row means
-/// the same at every level; coarser levels only use fewer of its values.
+/// The integer of a value is always in the format of level 0, so a row has the same meaning at
+/// every level; coarser levels only use fewer of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CustomFloat {
     formats: [FloatFormat; 4],
 }
 
 impl CustomFloat {
-    /// `None` if a level has numbers that level 0 has not.
+    /// `None` if a level has numbers that level 0 does not have.
     pub const fn new(formats: [FloatFormat; 4]) -> Option<Self> {
         let mut level = 1;
         while level < 4 {
@@ -192,7 +192,7 @@ impl CustomFloat {
         Some(Self { formats })
     }
 
-    /// One format at all levels: never degraded.
+    /// One format at all levels.
     pub const fn uniform(format: FloatFormat) -> Self {
         Self {
             formats: [format; 4],
@@ -209,7 +209,7 @@ impl CustomFloat {
         self.formats.iter().all(|format| *format == self.formats[0])
     }
 
-    /// The integer (in level 0's format) of the nearest number that `level` has.
+    /// The integer (in level 0's format) of the nearest number that `level` can represent.
     pub fn at_level(&self, level: Level, integer: i64) -> i64 {
         let (fine, coarse) = (self.formats[0], self.format(level));
         let (magnitude, negative) = unsigned(integer);
@@ -222,31 +222,31 @@ impl CustomFloat {
     }
 }
 
-/// The integer of an `f32`, all bits kept: NaN payloads and the sign of zero too.
+/// The integer of an `f32` with all bits, including NaN payloads and the sign of zero.
 pub fn exact_from_f32(value: f32) -> i64 {
     let bits = value.to_bits();
     signed(u64::from(bits & 0x7fff_ffff), bits >> 31 == 1)
 }
 
-/// The `f32` of an integer made by [`exact_from_f32`].
+/// The `f32` of an integer returned by [`exact_from_f32`].
 pub fn exact_to_f32(integer: i64) -> f32 {
     let (magnitude, negative) = unsigned(integer);
     f32::from_bits(magnitude as u32 & 0x7fff_ffff | u32::from(negative) << 31)
 }
 
-/// The integer of an `f64`, all bits kept: NaN payloads and the sign of zero too.
+/// The integer of an `f64` with all bits, including NaN payloads and the sign of zero.
 pub fn exact_from_f64(value: f64) -> i64 {
     let bits = value.to_bits();
     signed(bits & (u64::MAX >> 1), bits >> 63 == 1)
 }
 
-/// The `f64` of an integer made by [`exact_from_f64`].
+/// The `f64` of an integer returned by [`exact_from_f64`].
 pub fn exact_to_f64(integer: i64) -> f64 {
     let (magnitude, negative) = unsigned(integer);
     f64::from_bits(magnitude | u64::from(negative) << 63)
 }
 
-/// Minus zero is -1, so that both zeros exist and order is kept.
+/// Minus zero becomes -1, so that both zeros are distinct and the order is kept.
 fn signed(magnitude: u64, negative: bool) -> i64 {
     if negative {
         !(magnitude as i64)

@@ -1,8 +1,8 @@
-//! What a replicated state is.
+//! Schemas: the description of replicated state.
 //!
 //! A [`Schema`] is a list of [`Class`]es, a class is a flat list of [`Field`]s, and the value of
 //! every field, whatever its Rust type, is one `i64`. Everything downstream (prediction, coding,
-//! replication) sees only rows of integers, which is what lets both ends agree bit for bit.
+//! replication) sees only rows of integers, so both ends can agree bit for bit.
 //!
 //! ```
 //! use prescient_schema::{SchemaBuilder, State};

@@ -1,23 +1,22 @@
-//! Letting two versions of a program talk while one of them has fields the other has not.
+//! Compatibility of two program versions whose schemas differ in optional fields.
 //!
-//! The client reads packets by the server's schema, which it was sent, and this maps each decoded
-//! row onto its own. Only *optional* fields may be missing on one side, what both have must mean
-//! the same, and both sides must have agreed to be tolerant; everything else is a list of
-//! differences to show to a person.
+//! The client decodes packets by the server's schema, which it received, and a projection maps each
+//! decoded row onto the client's own. Only *optional* fields may be missing on one side, common
+//! fields must have the same kind, and both ends must be tolerant; everything else is reported as a
+//! list of differences.
 
 use alloc::vec::Vec;
 
 use crate::{Class, Difference, Field, Schema, difference::Side};
 
-/// Whether a side insists on an identical schema.
+/// Whether an end requires an identical schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tolerance {
     /// The fingerprints must be equal.
     #[default]
     Exact,
-    /// Optional fields, and classes of nothing but optional fields, may be missing on either
-    /// side; fields and classes may stand in another order; how reluctantly and when something
-    /// is sent is the server's business.
+    /// Optional fields, and classes of only optional fields, may be missing on either side; fields
+    /// and classes may be in another order; priorities and other sending rules are the server's.
     Additive,
 }
 
@@ -28,8 +27,8 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Compares what the server sends with what the client knows; *here* in the differences is
-    /// the server. Those returned are the ones that prevent a connection.
+    /// Compares the server's schema with the client's. The error lists the differences that prevent
+    /// a connection; `here` in them is the server's side.
     pub fn between(
         server: (&Schema, Tolerance),
         client: (&Schema, Tolerance),
@@ -62,7 +61,7 @@ impl Projection {
         }
     }
 
-    /// The client's side of a class of the server; `None` if it has none.
+    /// The client's counterpart of a class of the server; `None` if it has none.
     pub fn class(&self, server_class: u16) -> Option<&ClassProjection> {
         self.classes.get(usize::from(server_class))?.as_ref()
     }
@@ -86,14 +85,14 @@ impl Projection {
 pub struct ClassProjection {
     /// The client's class.
     pub class: u16,
-    /// For each column of the client the server's column it is filled from; `None` where the
-    /// server has none and the column stays 0.
+    /// For each column of the client, the server's column that fills it; `None` where the server
+    /// has none and the column remains 0.
     pub columns: Vec<Option<u16>>,
     sources: usize,
 }
 
 impl ClassProjection {
-    /// Fills a row of the client from one of the server.
+    /// Fills a row of the client from a row of the server.
     pub fn apply(&self, server_row: &[i64], client_row: &mut [i64]) {
         for (cell, from) in client_row.iter_mut().zip(&self.columns) {
             let value = from.and_then(|from| server_row.get(usize::from(from)));

@@ -1,8 +1,7 @@
 //! References to other entities.
 //!
-//! Where entities live is the business of whoever holds them, so a reference is a number that a
-//! server's archive or a client's decoder hands out and takes back. Two ends have different
-//! numbers for the same entity: a reference is worth something only where it came from.
+//! A reference is a handle issued by a server's archive or a client's decoder. The two ends use
+//! different handles for the same entity, so a reference is valid only at the end that issued it.
 
 use core::{fmt, marker::PhantomData};
 
@@ -16,18 +15,18 @@ impl EntityRef {
     /// No entity.
     pub const NONE: Self = Self(0);
 
-    /// A reference to the entity at `index`, which is the `generation`-th there (from 0, below
-    /// 2³¹). Ask the archive for one instead of making it up.
+    /// A reference to the entity at `index` with this `generation` (below 2³¹). For archives and
+    /// decoders: users get references from them.
     pub const fn new(index: u32, generation: u32) -> Self {
         Self(((generation as i64 & 0x7FFF_FFFF) << 32 | index as i64) + 1)
     }
 
-    /// The reference that a column holds; `None` if it cannot.
+    /// The reference in a column; `None` if the value is not one.
     pub const fn from_cell(cell: i64) -> Option<Self> {
         if cell >= 0 { Some(Self(cell)) } else { None }
     }
 
-    /// The value of a column that holds this.
+    /// The value of a column with this reference.
     pub const fn cell(self) -> i64 {
         self.0
     }
@@ -37,7 +36,7 @@ impl EntityRef {
         self.0 == 0
     }
 
-    /// Where the entity is.
+    /// Index of the entity.
     pub const fn index(self) -> Option<u32> {
         match self.0 {
             0 => None,
@@ -45,7 +44,7 @@ impl EntityRef {
         }
     }
 
-    /// How many entities were there before it.
+    /// How many entities had this index before.
     pub const fn generation(self) -> u32 {
         match self.0 {
             0 => 0,
@@ -82,7 +81,7 @@ impl Value for EntityRef {
     }
 }
 
-/// A reference to an entity that is a `T`, or to none.
+/// A reference to an entity of type `T`, or to none.
 pub struct Ref<T> {
     entity: EntityRef,
     is: PhantomData<fn() -> T>,
@@ -92,7 +91,7 @@ impl<T> Ref<T> {
     /// No entity.
     pub const NONE: Self = Self::to(EntityRef::NONE);
 
-    /// Says that an entity is a `T`.
+    /// Declares an entity to be a `T`; not checked.
     pub const fn to(entity: EntityRef) -> Self {
         Self {
             entity,
@@ -100,7 +99,7 @@ impl<T> Ref<T> {
         }
     }
 
-    /// The same reference without the type.
+    /// The reference without the type.
     pub const fn entity_ref(self) -> EntityRef {
         self.entity
     }
@@ -127,7 +126,7 @@ impl<T: State> Value for Ref<T> {
     }
 }
 
-// Derived, these would ask the same of `T`.
+// Derived, these would require the same traits of `T`.
 impl<T> Clone for Ref<T> {
     fn clone(&self) -> Self {
         *self

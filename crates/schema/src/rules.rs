@@ -1,7 +1,7 @@
-//! The rules every schema obeys, wherever it came from.
+//! The rules for every schema.
 //!
-//! A schema may be derived, built at run time, or read from a peer; all three pass here, so
-//! nothing downstream has to check a width or an index again.
+//! A schema may be derived, built at run time, or read from a peer; all three are validated here,
+//! so no later code has to check a width or an index again.
 
 use alloc::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::error::{Fault, SchemaError};
 use crate::{Class, Content, Field, FieldKind, Schema, Shape};
 
 impl Schema {
-    /// Most classes a schema may have.
+    /// Maximum number of classes.
     pub const MAX_CLASSES: usize = 4096;
 
-    /// Checks every rule and names the first class and field that breaks one.
+    /// Validates the schema; the error names the first class and field that breaks a rule.
     pub fn validate(&self) -> Result<(), SchemaError> {
         if self.classes.len() > Self::MAX_CLASSES {
             return Err(SchemaError::schema(Fault::TooManyClasses));
@@ -39,10 +39,10 @@ impl Schema {
 }
 
 impl Class {
-    /// Most fields a class may have.
+    /// Maximum number of fields.
     pub const MAX_FIELDS: usize = 4096;
 
-    /// Checks every rule that concerns this class alone.
+    /// Checks the rules that concern this class alone.
     pub fn validate(&self) -> Result<(), SchemaError> {
         let fail = |fault| Err(SchemaError::class(&self.name, fault));
         if !is_name(&self.name) {
@@ -100,7 +100,7 @@ impl Class {
 }
 
 impl Field {
-    /// Whether every bit of it can change at any time.
+    /// Whether it is an unsigned integer that may change after the spawn.
     fn holds_bits(&self) -> bool {
         let is_unsigned = matches!(self.kind, FieldKind::Int { signed: false, .. });
         is_unsigned && !self.only_on_spawn

@@ -1,17 +1,18 @@
-//! Types that are classes.
+//! Rust types as classes.
 //!
-//! `#[derive(State)]` makes a [`Value`] of a struct or enumeration, and a [`State`] of a struct.
-//! A state may have several *tables*: views of the same type with different columns, such as
-//! what its owner sees and what everybody sees. Each table is a class of its own.
+//! `#[derive(State)]` implements [`Value`] for a struct or enumeration, and [`State`] for a struct.
+//! A state may have several *tables*: views of the same type with different columns, such as one
+//! for its owner and one for all peers. Each table is a class of its own.
 
 use alloc::vec::Vec;
 
 use crate::{Class, Declaration, Library, Parcel, ReadError, SchemaError, Source, Value};
 
-/// A struct that entities can be made of.
+/// A struct that can be the state of an entity.
 pub trait State: Value {
-    /// The names of its tables; the class of the first is named like the type, that of another
-    /// like type and table (`car.private`). A type that declares none has one, `default`.
+    /// The names of its tables. The class of the first table is named like the type, those of
+    /// others like type and table (`car.private`). A type that declares none has one table,
+    /// `default`.
     const TABLES: &'static [&'static str];
 
     /// The name of its first table's class.
@@ -20,28 +21,28 @@ pub trait State: Value {
     /// The class of a table.
     fn class(table: &str) -> Result<Class, SchemaError>;
 
-    /// The integers of this state in a table's columns. Of a container only the cell;
-    /// [`to_parcel`](State::to_parcel) has what it holds as well.
+    /// This state as a row of a table. Containers are cells only; [`to_parcel`](State::to_parcel)
+    /// returns their contents as well.
     fn to_row(&self, table: &str) -> Vec<i64> {
         let mut row = Vec::with_capacity(Self::width(&Declaration::PLAIN, table));
         self.write(&Declaration::PLAIN, table, &mut row);
         row
     }
 
-    /// This state in a table's columns, with what its containers hold.
+    /// This state as a row of a table, with the contents of its containers.
     fn to_parcel(&self, table: &str) -> Parcel {
         let mut parcel = Parcel::default();
         self.write(&Declaration::PLAIN, table, &mut parcel);
         parcel
     }
 
-    /// The state of a row; fields that the table has not are at their default. Containers that
-    /// are not empty need [`from_row_in`](State::from_row_in).
+    /// The state of a row; fields that the table does not have are at their default. Containers
+    /// that are not empty need [`from_row_in`](State::from_row_in).
     fn from_row(table: &str, row: &[i64]) -> Result<Self, ReadError> {
         finish::<Self>(table, Source::new(row))
     }
 
-    /// The state of a row whose containers hold what the library has.
+    /// The state of a row whose containers have their contents in `library`.
     fn from_row_in(table: &str, row: &[i64], library: &dyn Library) -> Result<Self, ReadError> {
         finish::<Self>(table, Source::with(row, library))
     }
@@ -53,13 +54,13 @@ fn finish<T: State>(table: &str, mut source: Source<'_>) -> Result<T, ReadError>
     Ok(state)
 }
 
-/// Runs a user's prediction on a row: what the derive macro turns `predict_with` into.
+/// Runs a user's prediction on a row; `predict_with` of the derive macro expands to it.
 ///
-/// The prediction sees empty containers, and what it does to them is not looked at: they are
-/// predicted to stay as they are.
+/// The prediction gets empty containers, and changes to them are ignored: containers are predicted
+/// not to change.
 ///
-/// A row that is no state of the type, which only a peer that breaks the protocol can cause, is
-/// predicted to stay as it is: both ends then still agree.
+/// A row that is not a valid state of the type (only a peer that violates the protocol can cause
+/// one) is predicted not to change, so that both ends still agree.
 pub fn fast_forward<T: State>(
     table: &str,
     row: &[i64],

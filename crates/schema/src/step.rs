@@ -59,7 +59,7 @@ impl Step {
         digits.scaled(0)
     }
 
-    /// The shortest decimal that reads back as `value`: `0.01` becomes exactly one hundredth.
+    /// Converts the shortest decimal that parses as `value`: `0.01` becomes exactly one hundredth.
     pub fn from_f64(value: f64) -> Result<Self, StepError> {
         if value.is_nan() {
             Err(StepError::NotANumber)
@@ -82,13 +82,13 @@ impl Step {
         self.denominator
     }
 
-    /// The step as a float, for people and for displays.
+    /// The step as a float, for display.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
     /// The number of steps nearest to `value`, halves away from zero, saturating at the signed
-    /// width `bits`. NaN becomes 0: a broken number must not become an extreme one.
+    /// width `bits`. NaN becomes 0: an invalid number must not become an extreme one.
     pub fn count(self, value: f64, bits: u8) -> i64 {
         let exact = value * self.denominator as f64 / self.numerator as f64;
         // `as` truncates towards zero, saturates, and turns NaN into 0.
@@ -189,7 +189,7 @@ impl Digits {
         };
         let exponent = exponent - after;
         let mut numerator = self.value;
-        // Trailing zeros first, so that `0.0100000000000000000000` is no overflow.
+        // Trailing zeros first, so that `0.0100000000000000000000` does not overflow.
         let mut left = exponent;
         while left < 0 && numerator != 0 && numerator.is_multiple_of(10) {
             numerator /= 10;

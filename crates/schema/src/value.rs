@@ -1,8 +1,8 @@
 //! Rust types as columns of integers.
 //!
 //! [`Value`] describes, writes and reads a type in one fixed order. Scalars are one column;
-//! everything else is the concatenation of its parts. The traits exist so that the derive macro
-//! needs to know nothing about types: `step` on an array of options of vectors simply works.
+//! everything else is the concatenation of its parts. With these traits the derive macro does not
+//! depend on types: `step` works on an array of options of vectors.
 
 mod container;
 #[cfg(feature = "glam")]
@@ -17,9 +17,9 @@ use crate::{ClassBuilder, Content, Declaration, Library, Parcel};
 
 /// A type that is flattened to columns.
 ///
-/// `write` puts and `read` takes exactly [`width`](Value::width) integers, in the order in which
-/// `describe` adds the fields. `table` names the view (see [`State`](crate::State)) and is only
-/// handed through by everything but derived structs.
+/// `write` appends and `read` takes exactly [`width`](Value::width) integers, in the order in which
+/// `describe` adds the fields. `table` names the table (see [`State`](crate::State)); only derived
+/// structs use it, everything else passes it on.
 pub trait Value: Sized {
     /// Adds this type's fields to a class.
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder);
@@ -34,48 +34,48 @@ pub trait Value: Sized {
     fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError>;
 }
 
-/// Types made of floats: those that `step` and `float` may be declared on.
+/// Types made of floats, on which `step` and `float` may be declared.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of floats",
     label = "`step`, `exact` and `float` are for `f32`, `f64`, and arrays, options, vectors and lists of them"
 )]
 pub trait Real: Numeric {}
 
-/// Types made of numbers: those that `bits` may be declared on.
+/// Types made of numbers, on which `bits` may be declared.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of numbers",
     label = "this is for integers, floats, and arrays, options, vectors and lists of them"
 )]
 pub trait Numeric: Value {}
 
-/// Types made of numbers that have columns of their own, which items of a container have not:
-/// those that `levels` and `velocity_of` may be declared on.
+/// Types made of numbers with columns of their own (items of containers have none), on which
+/// `levels` and `velocity_of` may be declared.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of numbers with columns of their own",
     label = "this is for integers, floats, and arrays, options and vectors of them"
 )]
 pub trait Gradual: Numeric {}
 
-/// Types that `bytes` may be declared on.
+/// Types on which `bytes` may be declared.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no byte buffer",
     label = "`bytes` is for `Vec<u8>` and options of it"
 )]
 pub trait Buffer: Value {}
 
-/// Types that `keys` may be declared on: a key is a bit.
+/// Types on which `keys` may be declared; each bit is a key.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no room for keys",
     label = "`keys` is for `u8`, `u16`, `u32` and `u64`, of which each bit is a key"
 )]
 pub trait Bits: Numeric {}
 
-/// Where a row is written to.
+/// The destination of a row.
 pub trait Sink {
     /// Appends one integer.
     fn put(&mut self, value: i64);
 
-    /// Appends the cell of what a container holds. A sink that keeps contents keeps it.
+    /// Appends the cell of a container's content. Implementations that keep contents store it.
     fn put_content(&mut self, content: Content) {
         self.put(content.cell());
     }
@@ -87,7 +87,7 @@ impl Sink for Vec<i64> {
     }
 }
 
-/// Keeps the contents beside the row.
+/// Stores the contents beside the row.
 impl Sink for Parcel {
     fn put(&mut self, value: i64) {
         self.row.push(value);
@@ -101,8 +101,8 @@ impl Sink for Parcel {
     }
 }
 
-/// Overwrites the cells of an existing row but those of containers, which stay as they are; what
-/// does not fit is dropped.
+/// Overwrites the cells of an existing row except those of containers; values beyond its end are
+/// dropped.
 impl Sink for core::slice::IterMut<'_, i64> {
     fn put(&mut self, value: i64) {
         if let Some(cell) = self.next() {
@@ -115,7 +115,7 @@ impl Sink for core::slice::IterMut<'_, i64> {
     }
 }
 
-/// Where a row is read from.
+/// The source of a row.
 #[derive(Clone)]
 pub struct Source<'a> {
     row: &'a [i64],
@@ -123,17 +123,17 @@ pub struct Source<'a> {
     contents: Contents<'a>,
 }
 
-/// What a source knows of contents.
+/// How a source resolves contents.
 #[derive(Clone, Copy)]
 enum Contents<'a> {
     Nothing,
-    /// Every container is taken to be empty.
+    /// Every container reads as empty.
     Blank,
     In(&'a dyn Library),
 }
 
 impl<'a> Source<'a> {
-    /// Starts at the first column. Containers cannot be read, unless they are empty.
+    /// Starts at the first column. Containers that are not empty cannot be read.
     pub fn new(row: &'a [i64]) -> Self {
         Self {
             row,
@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Looks into a library for what containers hold.
+    /// Resolves the contents of containers in a library.
     pub fn with(row: &'a [i64], library: &'a dyn Library) -> Self {
         Self {
             contents: Contents::In(library),
@@ -158,8 +158,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What the container at the next column holds, as whatever `accept` makes of it; `None` if
-    /// it is empty.
+    /// Converts the content of the container at the next column by `accept`; `None` if it is empty.
     pub fn take_content<T>(
         &mut self,
         accept: impl FnOnce(&Content) -> Option<T>,
@@ -191,7 +190,7 @@ impl<'a> Source<'a> {
         self.column == other.column
     }
 
-    /// The next integer, as whatever `accept` makes of it.
+    /// Converts the next integer by `accept`.
     pub fn take<T>(&mut self, accept: impl FnOnce(i64) -> Option<T>) -> Result<T, ReadError> {
         let fail = |fault| ReadError {
             column: self.column,
@@ -207,7 +206,7 @@ impl<'a> Source<'a> {
         Ok(accepted)
     }
 
-    /// Passes over columns without looking at them.
+    /// Skips columns without validating them.
     pub fn skip(&mut self, columns: usize) -> Result<(), ReadError> {
         (0..columns).try_for_each(|_| self.take(Some).map(drop))
     }
@@ -227,24 +226,24 @@ impl<'a> Source<'a> {
 /// Why a row is not a value of the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// The column at fault.
+    /// The column with the error.
     pub column: usize,
-    /// What is wrong with it.
+    /// The error.
     pub fault: ReadFault,
 }
 
-/// One way not to be a row.
+/// The errors a row can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFault {
     /// The row ends before this column.
     TooShort,
-    /// The row goes on from this column.
+    /// The row continues at this column.
     TooLong,
     /// The type has no such value.
     OutOfRange(i64),
-    /// Nobody knows what the container holds.
+    /// The library does not have the container's content.
     UnknownContent,
-    /// What the container holds is not what the type can hold.
+    /// The container's content is not valid for the type.
     WrongContent,
 }
 
@@ -260,13 +259,13 @@ impl fmt::Display for ReadError {
             ReadFault::UnknownContent => {
                 write!(
                     f,
-                    "what the container at column {column} holds is not known"
+                    "the content of the container at column {column} is unknown"
                 )
             }
             ReadFault::WrongContent => {
                 write!(
                     f,
-                    "the container at column {column} cannot hold what it holds"
+                    "the content of the container at column {column} is invalid"
                 )
             }
         }
@@ -283,7 +282,7 @@ impl fmt::Debug for Source<'_> {
     }
 }
 
-/// The name of a part of something: `body` and `x` make `body.x`.
+/// The name of a part: `body` and `x` make `body.x`.
 pub fn join(container: &str, part: &str) -> String {
     if container.is_empty() {
         part.into()

@@ -1,4 +1,4 @@
-//! What is declared on a type arrives in its class.
+//! Attributes of a type appear in its class.
 
 use prescient_schema::{
     ClassBuilder, Derivative, Fault, Field, FieldKind, Priority, Rate, SchemaBuilder, State, Step,
@@ -146,7 +146,7 @@ fn a_contract_moves_rows_forward() {
         let mut out = vec![0; row.len()];
         (contract.fast_forward)(&row, 4, &mut out);
         assert_eq!(out, tank().roll(4).to_row(table));
-        // A row that is no tank stays as it is.
+        // An invalid row is not changed.
         let mut broken = row.clone();
         broken[2] = 1000;
         (contract.fast_forward)(&broken, 4, &mut out);

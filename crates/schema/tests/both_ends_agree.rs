@@ -22,7 +22,7 @@ fn texts(here: &Schema, there: &Schema) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
 }
 
-/// One of each kind and every property set.
+/// Every kind of field, with every property set.
 fn rich() -> Schema {
     let format = |m, e, b| FloatFormat::new(m, e, b).unwrap();
     let float = [
@@ -97,16 +97,16 @@ fn hold() -> Contract {
 
 #[test]
 fn a_schema_has_one_fingerprint_for_ever() {
-    // Written down once; a change means that old and new programs no longer understand each
-    // other, and needs a new version of the encoding.
+    // A changed fingerprint makes old and new programs incompatible and needs a new version of the
+    // encoding.
     assert_eq!(
         rich().fingerprint().to_string(),
         "43dcc7e0e0e55390be0e7aaff397eb7a"
     );
 }
 
-/// Programs without keys are not to notice that there are any. Fails if the role is written where
-/// none is declared, or two of them are read.
+/// Schemas without keys keep their encoding. Fails if the role is written where none is declared,
+/// or if two keys fields are accepted.
 #[test]
 fn keys_are_a_flag_of_their_field() {
     let bits = FieldKind::Int {
@@ -306,7 +306,7 @@ fn whole_classes_may_be_missing_if_all_their_fields_are_optional() {
     assert!(Projection::between((&without, both), (&needed, both)).is_err());
 }
 
-/// What the builder refuses, and what it says.
+/// The errors of invalid schemas.
 #[test]
 fn a_bad_schema_says_what_is_wrong_where() {
     let fault = |fields: Vec<Field>| car(fields).validate().unwrap_err().fault;
@@ -441,7 +441,7 @@ fn a_builder_resolves_names_or_says_which_it_lacks() {
     for (declare, text) in [
         (
             (|car| _ = car.owner("p")) as fn(&mut ClassBuilder),
-            "class `car`, field `p`: one number is needed here, this is several fields",
+            "class `car`, field `p`: a single field is needed here, but this is flattened to several",
         ),
         (
             |car| _ = car.owner("q"),
@@ -453,7 +453,7 @@ fn a_builder_resolves_names_or_says_which_it_lacks() {
         ),
         (
             |car| _ = car.keys("on"),
-            "class `car`, field `on`: keys are the bits of an unsigned integer that may change",
+            "class `car`, field `on`: keys need an unsigned integer that is not `only_on_spawn`",
         ),
         (
             |car| _ = car.position(["on"]),
@@ -490,7 +490,7 @@ proptest! {
         bytes[at] = byte;
         for bytes in [bytes, noise] {
             if let Ok(schema) = Schema::from_bytes(&bytes, &[hold()]) {
-                // What is accepted is canonical, and safe to use.
+                // An accepted schema is canonical, and safe to use.
                 prop_assert_eq!(schema.to_bytes(), bytes);
                 for field in schema.classes.iter().flat_map(|class| &class.fields) {
                     for level in 0..4 {

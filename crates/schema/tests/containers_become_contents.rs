@@ -1,5 +1,5 @@
-//! Texts, byte buffers, lists, maps, sets and references: what they are as columns and contents,
-//! what is refused, and what is cut.
+//! Texts, byte buffers, lists, maps, sets and references as columns and contents; invalid and too
+//! long contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,7 +160,7 @@ fn unknown_contents_say_which_column() {
     assert_eq!((error.column, error.fault), (4, ReadFault::UnknownContent));
     assert_eq!(
         error.to_string(),
-        "what the container at column 4 holds is not known"
+        "the content of the container at column 4 is unknown"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Every type that can be a field is described, written and read alike.
+//! Every field type is described, written and read consistently.
 
 use prescient_schema::{FieldKind, Level, SchemaBuilder, Shape, State};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn gear() -> impl Strategy<Value = Gear> {
 }
 
 fn wheel() -> impl Strategy<Value = Wheel> {
-    // Halves, so that the step loses nothing.
+    // Multiples of a half, so that the step loses nothing.
     (-1000..1000i16, any::<bool>()).prop_map(|(turn, touches)| Wheel {
         turn: f32::from(turn) / 2.0,
         touches,
@@ -166,7 +166,7 @@ fn absent_values_are_zero() {
     }
     let none = Target { who: None, tail: 9 };
     assert_eq!(none.to_row("default"), [0, 0, 0, 9]);
-    // Whatever stands in the columns of an absent value is passed over.
+    // The columns of an absent value are skipped.
     let read = Target::from_row("default", &[0, 77, 99, 9]).unwrap();
     assert!(read.who.is_none() && read.tail == 9);
 }
@@ -225,7 +225,7 @@ fn precision_is_given_up_only_where_it_was_offered() {
         #[state(priority = 0)]
         _inner: Offers,
     }
-    // Eight bits rounded away of eight would leave nothing.
+    // Rounding away all eight bits is refused.
     let error = Offers::class("default").unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -1,4 +1,4 @@
-//! Steps, exact floats and custom floats keep the promises that their docs make.
+//! Steps, exact floats and custom floats keep their documented bounds.
 
 use prescient_schema::{
     CustomFloat, Declaration, Field, FieldKind, FloatFormat, Level, Priority, State, Step,
@@ -11,7 +11,7 @@ fn format() -> impl Strategy<Value = FloatFormat> {
     parts.prop_filter_map("beyond double", |(m, e, b)| FloatFormat::new(m, e, b))
 }
 
-/// A format, and three more whose numbers it all has.
+/// A format, and three others that are subsets of it.
 fn levels() -> impl Strategy<Value = CustomFloat> {
     let choice = || any::<(u8, u8, u16)>();
     (format(), [choice(), choice(), choice()]).prop_map(|(fine, choices)| {
@@ -112,7 +112,8 @@ proptest! {
         prop_assume!(value.is_finite());
         let integer = format.from_f64(value);
         let error = (format.to_f64(integer) - value).abs();
-        // Across zero the two zeros are neighbours; both ends of the range may have none.
+        // Around zero the two zeros are neighbours; at the ends of the range there may be no
+        // neighbour.
         for neighbour in [integer - 1, integer + 1] {
             let other = format.to_f64(neighbour);
             if other.is_finite() {

@@ -85,7 +85,7 @@ proptest! {
         prop_assume!(turn.length() > 0.01);
         let row = cube(turn).to_row("default");
         prop_assert_eq!(&cube(-turn).to_row("default"), &row);
-        // Half a step in each of three components, and what that does to the fourth.
+        // Half a step in each of three components, and the resulting error of the fourth.
         let back = Cube::from_row("default", &row).unwrap();
         let expected = turn.normalize();
         let expected = if expected.dot(back.turn) < 0.0 { -expected } else { expected };

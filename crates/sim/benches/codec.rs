@@ -1,8 +1,8 @@
-//! What the steps of a tick cost, on worlds that do much, little and nothing.
+//! The cost of each step of a tick, on worlds with many, few and no changes.
 //!
-//! `cargo bench -p prescient-sim` prints the distribution of each; what follows from their
-//! differences (per surprising field, per quiet entity) is printed by the example `speed`. A sample
-//! is one tick of a connection that has settled, because no two ticks are alike.
+//! `cargo bench -p prescient-sim` prints the distribution of each; the example `speed` prints what
+//! follows from their differences (per mispredicted field, per predicted entity). A sample is one
+//! tick of a settled connection, because no two ticks are alike.
 
 use std::cell::RefCell;
 
@@ -16,12 +16,12 @@ fn main() {
     divan::main();
 }
 
-/// A world, a share of it that is shown, and its name.
+/// A world, its visible part, and its name.
 const WORLDS: [World; 4] = [
     world("particles", "world:particles", |_| true),
     world("rts", "world:rts", |_| true),
     world("idle", "world:idle?count=20000&moving=100", |_| true),
-    // A hundred units at a time of the five hundred that are there.
+    // A hundred visible units of five hundred.
     world("view of 100", "world:rts", |number| number % 5 == 0),
 ];
 
@@ -33,7 +33,7 @@ fn capture(bencher: Bencher, world: &World) {
         .bench_local_values(|()| play.borrow_mut().capture());
 }
 
-/// Takes the acknowledgement of the last packet and writes the next.
+/// Handles the acknowledgement of the last packet and encodes the next.
 #[divan::bench(args = WORLDS, sample_count = SAMPLES, sample_size = 1)]
 fn encode(bencher: Bencher, world: &World) {
     let play = RefCell::new(Play::new(world, 1));
@@ -50,7 +50,7 @@ fn decode(bencher: Bencher, world: &World) {
         .bench_local_values(|()| play.borrow_mut().decode());
 }
 
-/// A server's whole tick: one capture, acknowledgements and a packet for every client.
+/// A server's whole tick: one capture, then acknowledgement and packet of every client.
 #[divan::bench(args = [1, 16], sample_count = SAMPLES / 4, sample_size = 1)]
 fn clients(bencher: Bencher, clients: usize) {
     let play = RefCell::new(Play::new(&WORLDS[0], clients));
@@ -63,7 +63,7 @@ fn clients(bencher: Bencher, clients: usize) {
         });
 }
 
-/// A tick in which a known number of fields surprises, or none: the difference is their price.
+/// A tick in which a known number of fields is mispredicted, or none: the difference is their cost.
 #[divan::bench(args = [0, 250, 1000], sample_count = SAMPLES, sample_size = 1)]
 fn surprising_fields(bencher: Bencher, surprises: usize) {
     let steady = Steady {
@@ -77,7 +77,7 @@ fn surprising_fields(bencher: Bencher, surprises: usize) {
     measure_steady(bencher, steady);
 }
 
-/// A tick in which everything moves exactly as expected.
+/// A tick in which all entities move as predicted.
 #[divan::bench(args = [250, 1000], sample_count = SAMPLES, sample_size = 1)]
 fn quiet_entities(bencher: Bencher, entities: usize) {
     let steady = Steady {
@@ -119,7 +119,7 @@ impl std::fmt::Display for World {
     }
 }
 
-/// How far a tick has come.
+/// The steps of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Captured,
@@ -127,7 +127,7 @@ enum Stage {
     Decoded,
 }
 
-/// A settled connection and what is still to happen to it.
+/// A settled connection and the rest of its script.
 struct Play {
     rig: Rig,
     script: Script,
@@ -184,8 +184,8 @@ impl Play {
     }
 }
 
-/// Ticks before the first sample, so that everything at rest has come to rest.
+/// Ticks before the first sample, so that all idle entities are at rest.
 const SETTLED: usize = 200;
 const SAMPLES: u32 = 200;
-/// One tick more than there are samples, because a sample may end in the next one.
+/// One tick more than samples, because a sample may end in the next one.
 const LENGTH: usize = SETTLED + SAMPLES as usize + 1;

@@ -1,8 +1,8 @@
-//! A fixed piece of work to count instructions of: `.ci/instructions` runs it under callgrind.
+//! A fixed workload for counting instructions: `.ci/instructions` runs it under callgrind.
 //!
-//! Time on a shared machine says too little about a change of a few per cent; instructions are the
-//! same in every run. Only what happens inside `counted_capture`, `counted_encode` and
-//! `counted_decode` is counted: some ticks of a connection that has settled.
+//! Times on a shared machine do not show a change of a few per cent; instruction counts are the
+//! same in every run. Only `counted_capture`, `counted_encode` and `counted_decode` are counted,
+//! over some ticks of a settled connection.
 
 use prescient_sim::{
     rig::{Rig, Route},
@@ -27,7 +27,7 @@ fn main() {
     assert_eq!(rig.shown(0), script.last_rows());
 }
 
-/// What a client of `prescient swarm` costs: a hundred in sight of two thousand, a round trip of
+/// A client as in `prescient swarm`: a hundred visible entities of two thousand, a round trip of
 /// four ticks, one packet in twenty lost.
 fn walkers() {
     let walkers = Walkers {
@@ -77,6 +77,6 @@ fn counted_decode(rig: &mut Rig) {
     rig.decode();
 }
 
-/// Longer than it takes entities to come to rest.
+/// Longer than it takes until idle entities are at rest.
 const SETTLED: usize = 90;
 const COUNTED: usize = 30;

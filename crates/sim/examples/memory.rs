@@ -1,8 +1,8 @@
-//! What a client costs a server in memory, as the allocator counts it.
+//! The memory of a client at the server, as the allocator counts it.
 //!
-//! `cargo run --release -p prescient-sim --example memory`. An encoder is cloned, and what that
-//! allocates is what it holds: model, logs of packets under way, list of entities and scratch
-//! space. What it shares with others, the schema and the archive, is not copied and not counted.
+//! `cargo run --release -p prescient-sim --example memory`. An encoder is cloned, and the
+//! allocations of the clone are what it holds: model, logs of packets under way, list of entities
+//! and scratch space. The schema and the archive are shared, not cloned and not counted.
 
 use std::alloc::System;
 

@@ -1,11 +1,11 @@
-//! How far the codec is from what it is meant to cost: figure, goal, met or not, a line each.
+//! The codec's cost against its goals: one line per figure with goal and verdict.
 //!
 //! `cargo run --release -p prescient-sim --example speed`. A price is the difference between two
 //! worlds that differ in one thing. Times are those of the fastest tenth of ticks of settled
-//! connections on one core, because whoever else uses the machine only ever adds to them; encoding
-//! includes taking the acknowledgement, and capturing is told apart because clients share it.
-//! Memory is what [`Encoder::model_bytes`](prescient_codec::Encoder::model_bytes) counts; the
-//! example `memory` asks the allocator.
+//! connections on one core, because other processes only ever add to them. Encoding includes
+//! handling the acknowledgement; capturing is listed separately because clients share it. Memory is
+//! what [`Encoder::model_bytes`](prescient_codec::Encoder::model_bytes) counts; the example
+//! `memory` measures allocations.
 #![expect(
     clippy::disallowed_methods,
     reason = "an example that measures time has to read the clock"
@@ -82,7 +82,7 @@ fn rest() {
     let cost = |resting| steady(Steady { resting, ..STEADY });
     let (alone, among) = (cost(0), cost(RESTING));
     let price = |with: f64, without: f64| (with - without) / RESTING as f64;
-    // The goal is zero; a clock on a shared machine cannot tell this much from it.
+    // The goal is zero; on a shared machine, times below this are noise.
     let noise = 0.1;
     let encode = price(among.encode, alone.encode);
     line("an entity at rest, encode", encode, "ns", noise);
@@ -125,7 +125,7 @@ fn line(name: &str, figure: f64, unit: &str, goal: f64) {
     println!("{name:<40} {figure:>8.2} {unit:<3}  goal {goal:>5} {unit:<3}  {verdict}");
 }
 
-/// Nanoseconds a tick.
+/// Nanoseconds per tick.
 struct Times {
     capture: f64,
     encode: f64,

@@ -1,7 +1,7 @@
-//! Prints a few real packets byte by byte, with what each part of them says and costs.
+//! Prints a few real packets byte by byte, with the meaning and cost of each part.
 //!
-//! ARCHITECTURE.md shows this output as its worked packet. The header is taken apart here from the
-//! bytes alone, as WIRE.md describes them; where the body's bits went is the codec's own account.
+//! ARCHITECTURE.md shows this output as its worked packet. The header is parsed here from the bytes
+//! alone, as WIRE.md describes them; the costs of the body are the codec's own ledger.
 
 use std::{error::Error, sync::Arc};
 
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What happens at the ticks that are worth looking at.
+/// The ticks that are printed, with a description.
 const STORY: [(u32, &str); 6] = [
     (1, "two balls appear"),
     (8, "both roll on as expected"),
@@ -74,7 +74,7 @@ fn ball(number: usize, tick: u32) -> [i64; 3] {
     let tick = i64::from(tick);
     match number {
         0 => [100 + 7 * tick, 40, 0],
-        // The wall stands at 285.
+        // The wall is at 285.
         _ => [285 - (285 - (200 + 10 * tick)).abs(), 60, 1],
     }
 }

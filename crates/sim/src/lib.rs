@@ -1,10 +1,10 @@
-//! Recorded and synthetic worlds, the methods to compare with, and the harness that runs them.
+//! Recorded and synthetic worlds, baseline methods, and the harness that runs them.
 //!
-//! Everything here is deterministic: a seed and a commit reproduce any run. The crate exists so
-//! that a claim about bytes is one command away from being checked: [`world`] says what is true
-//! at every tick, [`baseline`] holds the established ways to replicate it, and [`harness`] sends
-//! the truth through a method, compares what arrives with it, and counts. [`rig`] is for timing
-//! our own. [`link`] is a network of any quality, for whatever talks over one.
+//! Everything here is deterministic: a seed and a commit reproduce any run, so a claim about bytes
+//! can be checked by one command. [`world`] provides the state of every tick, [`baseline`] the
+//! established methods to replicate it, and [`harness`] runs a method, verifies the received state,
+//! and counts bytes. [`rig`] is for timing our own codec. [`link`] simulates networks of any
+//! quality.
 
 pub mod baseline;
 pub mod harness;

@@ -1,8 +1,8 @@
-//! One world, some clients, and every step of a tick as a call of its own.
+//! One world, some clients, and a separate call for each step of a tick.
 //!
-//! The [harness](crate::harness) answers how many bytes any method needs; this is for timing our
-//! own: benchmarks, instruction counts and the comparison with other libraries measure exactly the
-//! step they mean, and nothing is simulated, looked up or compared in between.
+//! The [harness](crate::harness) measures the bytes of any method; this is for timing our own
+//! codec. Benchmarks, instruction counts and the comparison with other libraries measure exactly
+//! the step they mean, without simulation, lookups or comparisons in between.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -11,27 +11,27 @@ use prescient_schema::Schema;
 
 use crate::world::Scene;
 
-/// An archive and the connections that read it.
+/// An archive with one encoder and decoder per client.
 #[derive(Clone, Debug)]
 pub struct Rig {
     archive: Archive,
     peers: Vec<Peer>,
     slots: Vec<Slot>,
-    /// Entities that appeared in the scene captured last.
+    /// Number of entities spawned by the last captured scene.
     newborn: usize,
     visible: fn(usize) -> bool,
     route: Route,
     tick: u32,
 }
 
-/// What lies between the encoders and their clients.
+/// The link between encoders and clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Route {
-    /// Bytes that a packet may have.
+    /// Maximum size of a packet.
     pub budget: Option<usize>,
-    /// How many ticks late packets arrive. Acknowledgements take no time.
+    /// Latency of packets in ticks. Acknowledgements arrive at once.
     pub delay: usize,
-    /// One packet in so many is lost; 0 for none.
+    /// One packet in `loss` is lost; 0 for none.
     pub loss: u32,
 }
 
@@ -39,13 +39,13 @@ pub struct Route {
 struct Peer {
     encoder: Encoder,
     decoder: Decoder,
-    /// Packets that did not arrive yet, oldest first; nothing in place of those that never will.
+    /// Packets under way, oldest first; `None` for lost ones.
     under_way: VecDeque<Option<Vec<u8>>>,
     packet_len: usize,
 }
 
 impl Rig {
-    /// A world of which nobody has seen anything, and so many clients.
+    /// An empty world with this many clients.
     pub fn new(schema: &Arc<Schema>, clients: usize) -> Self {
         let config = Config::default();
         let peer = || Peer {
@@ -65,13 +65,13 @@ impl Rig {
         }
     }
 
-    /// Shows the clients only entities whose number passes.
+    /// Makes only entities visible whose number passes.
     pub fn see_only(mut self, visible: fn(usize) -> bool) -> Self {
         self.visible = visible;
         self
     }
 
-    /// Lets packets travel like this from now on.
+    /// Sets the link for all further packets.
     pub fn over(mut self, route: Route) -> Self {
         self.route = route;
         self
@@ -81,14 +81,14 @@ impl Rig {
     ///
     /// # Panics
     ///
-    /// If the scene does not continue those before it.
+    /// If the scene does not continue the previous ones.
     pub fn capture(&mut self, scene: &Scene) {
         self.tick += 1;
         let begun = self.archive.begin(Tick(self.tick));
         let mut capture = begun.expect("ticks increase");
         for &number in &scene.despawned {
             let gone = capture.despawn(self.slots[number]);
-            gone.expect("it is alive");
+            gone.expect("the entity is alive");
         }
         for (class, row) in &scene.spawned {
             let slot = capture.spawn(*class, row).expect("the row fits");
@@ -96,18 +96,18 @@ impl Rig {
         }
         for (number, row) in &scene.changed {
             let written = capture.write(self.slots[*number], row);
-            written.expect("it is alive and the row fits");
+            written.expect("the entity is alive and the row fits");
         }
         capture.finish();
         self.newborn = scene.spawned.len();
     }
 
-    /// Encodes what was captured last for every client. With [`acknowledge`](Self::acknowledge),
-    /// this is a client's share of the server's time.
+    /// Encodes the last captured tick for every client. With [`acknowledge`](Self::acknowledge),
+    /// this is the server's time per client.
     ///
     /// # Panics
     ///
-    /// If nothing was captured since.
+    /// If no tick was captured since the last call.
     pub fn encode(&mut self) {
         let first = self.slots.len() - self.newborn;
         for peer in &mut self.peers {
@@ -135,16 +135,16 @@ impl Rig {
                 && let Some(packet) = peer.under_way.pop_front().flatten()
             {
                 let applied = peer.decoder.decode(&packet);
-                applied.expect("packets stay as they were, and in order");
+                applied.expect("packets are unchanged and in order");
             }
         }
     }
 
-    /// Lets every encoder know what its client applied.
+    /// Passes every client's acknowledgement to its encoder.
     ///
     /// # Panics
     ///
-    /// If an encoder refuses to believe it.
+    /// If an encoder refuses an acknowledgement.
     pub fn acknowledge(&mut self) {
         for peer in &mut self.peers {
             if let Some(ack) = peer.decoder.acknowledgement() {
@@ -154,7 +154,7 @@ impl Rig {
         }
     }
 
-    /// A whole tick: the acknowledgement of the last packet arrives, the scene is captured,
+    /// Plays a whole tick: the acknowledgement of the last packet arrives, the scene is captured,
     /// encoded and decoded.
     pub fn play(&mut self, scene: &Scene) {
         self.acknowledge();
@@ -163,7 +163,7 @@ impl Rig {
         self.decode();
     }
 
-    /// Length of the packets written last.
+    /// Length of the last packets of all clients.
     pub fn packet_bytes(&self) -> usize {
         self.peers.iter().map(|peer| peer.packet_len).sum()
     }
@@ -173,7 +173,7 @@ impl Rig {
         self.peers.get(client).map(|peer| &peer.encoder)
     }
 
-    /// The rows that a client shows, sorted.
+    /// The rows of a client's world, sorted.
     pub fn shown(&self, client: usize) -> Vec<Vec<i64>> {
         let world = self.peers.get(client).map(|peer| peer.decoder.world());
         let rows = world.iter().flat_map(|world| {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Fails if packets arrive at once (`delay` not waited for).
+    /// Fails if packets arrive at once (`delay` ignored).
     #[test]
     fn what_travels_for_three_ticks_shows_the_world_of_three_ticks_ago() {
         let walkers = Walkers {

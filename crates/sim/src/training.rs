@@ -1,4 +1,4 @@
-//! Priors from worlds: each is replayed through the codec, which learns as it goes.
+//! Trains priors: each world is replayed through the codec, which learns from it.
 
 use prescient_codec::{PriorMismatch, Trainer};
 
@@ -8,7 +8,7 @@ use crate::{
     world::{Source, SourceError},
 };
 
-/// Why nothing was learned.
+/// Why training failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainingError {
     /// The replay ended early.
@@ -17,12 +17,12 @@ pub enum TrainingError {
     /// The source has no usable schema.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// What was learned before does not fit.
+    /// The profile or schema of the training so far does not match.
     #[error(transparent)]
     Prior(#[from] PriorMismatch),
 }
 
-/// Learns from one more world. What it cost says how well it was known already.
+/// Trains on one more world. The measured cost shows how well its behaviour was predicted already.
 pub fn train(
     trainer: &mut Trainer,
     source: &mut dyn Source,

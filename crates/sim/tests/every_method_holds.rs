@@ -1,4 +1,4 @@
-//! One suite of cases that every method must pass.
+//! Cases that every method must pass.
 
 mod worlds;
 
@@ -78,7 +78,7 @@ fn methods_that_need_no_stream_survive_thirty_percent_loss() {
                 let measured = measure(&mut world, method, &options)
                     .unwrap_or_else(|error| panic!("{method}, seed {seed}: {error}"));
                 if measured.reliable_stream_assumed {
-                    // It was spared the loss, so one look is enough.
+                    // Methods that need a stream are run without loss, so one run is enough.
                     assert_eq!((measured.lost, measured.applied), (0, 150), "{method}");
                     continue 'method;
                 }

@@ -1,5 +1,5 @@
-//! Every condition of a link, measured from outside: what was asked for is what happens, no more,
-//! and again for the same seed. Figures are printed; `--nocapture` shows them.
+//! Measures every condition of a link from outside: the requested effect and no other, and the same
+//! again for the same seed. Figures are printed; `--nocapture` shows them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use prescient_sim::{
 
 const PACKETS: u64 = 200_000;
 
-/// A datagram that came out: when, which, and whether it is what was sent.
+/// A received datagram: its time, its number, and whether it is intact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Arrival {
     at: Time,
@@ -21,7 +21,7 @@ struct Arrival {
     intact: bool,
 }
 
-/// Sends numbered datagrams at a steady pace and takes out what comes when it comes.
+/// Sends numbered datagrams at a constant interval and collects arrivals at their times.
 fn drive(link: &mut LinkConditioner, packets: u64, every: u64, size: usize) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     for number in 0..packets {
@@ -33,7 +33,7 @@ fn drive(link: &mut LinkConditioner, packets: u64, every: u64, size: usize) -> V
     arrivals
 }
 
-/// Polls at every moment until then at which something may arrive.
+/// Polls at every possible arrival time until `until`.
 fn drain(link: &mut LinkConditioner, until: Time, arrivals: &mut Vec<Arrival>) {
     while let Some(now) = link.next_delivery().filter(|due| *due <= until) {
         while let Some(bytes) = link.poll(now) {
@@ -50,14 +50,14 @@ fn drain(link: &mut LinkConditioner, until: Time, arrivals: &mut Vec<Arrival>) {
     }
 }
 
-/// The number first, then bytes that follow from it.
+/// The number, then bytes derived from it.
 fn packet(number: u64, size: usize) -> Vec<u8> {
     let mut random = Random::new(number);
     let padding = (8..size).map(|_| random.bits() as u8);
     number.to_le_bytes().into_iter().chain(padding).collect()
 }
 
-/// Asserts that a share of `whole` lies within `tolerance`, both in parts per million.
+/// Asserts that a share of `whole` is within `tolerance`, both in parts per million.
 fn assert_share(what: &str, part: u64, whole: u64, expected: u32, tolerance: u32) {
     let share = part * 1_000_000 / whole;
     println!("{what}: {share} of a million, asked for {expected}");
@@ -71,7 +71,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Everything at once.
+/// All conditions at once.
 fn dreadful() -> Conditions {
     Conditions::default()
         .with_latency(millis(30))
@@ -107,7 +107,7 @@ fn uniform_loss_converges_to_its_share() {
     {
         let mut link = LinkConditioner::new(seed as u64, Conditions::default().with_loss(loss));
         let arrived = drive(&mut link, PACKETS, 100, 8).len() as u64;
-        // Five standard deviations at most.
+        // At most five standard deviations.
         assert_share("loss", PACKETS - arrived, PACKETS, loss, 5_600);
         if [0, 1_000_000].contains(&loss) {
             assert_share("loss", PACKETS - arrived, PACKETS, loss, 0);
@@ -382,7 +382,7 @@ fn bandwidth_is_never_exceeded_in_any_window_and_is_used() {
         let mut random = Random::new(rate);
         let mut departures = Vec::new();
         let mut now = 0;
-        // Sizes and pauses at random, about twice as much as the link can carry.
+        // Random sizes and pauses, about twice as much as the link can carry.
         for _ in 0..3_000 {
             let size = random.range(0, 1400) as usize;
             link.send(Time::from_micros(now), &vec![0; size]);
@@ -402,7 +402,7 @@ fn bandwidth_is_never_exceeded_in_any_window_and_is_used() {
             .collect();
         for (first, (start, _)) in departures.iter().enumerate() {
             for (last, (end, _)) in departures.iter().enumerate().skip(first + 1) {
-                // What ends in the window began in it, but for rounding a time up.
+                // A transmission that ends in the window began in it, except for rounding a time up.
                 let bits = u128::from(sums[last] - sums[first]) * 1_000_000;
                 let max = u128::from(rate) * u128::from(end - start + 1);
                 assert!(bits <= max, "{rate} bit/s: {bits} of {max}");
@@ -435,7 +435,7 @@ fn the_queue_is_bounded_and_its_delay_shows() {
         .with_bandwidth(1_000_000)
         .with_queue_limit(12_500);
     let mut link = LinkConditioner::new(1, conditions);
-    // Twice what it can carry, for ten seconds.
+    // Twice the link's rate, for ten seconds.
     for number in 0..2_500 {
         link.send(Time::from_micros(number * 4_000), &[0; 1000]);
         assert!(link.queued_bytes() <= 12_500);
@@ -451,7 +451,7 @@ fn the_queue_is_bounded_and_its_delay_shows() {
         statistics.lost.queue,
         statistics.sent
     );
-    // Twelve fit behind the one that is being sent, of 8 ms each.
+    // Twelve fit behind the one being sent, 8 ms each.
     assert!(delay.max().is_some_and(|max| max <= millis(8 * 13)));
     assert!(delay.p50().is_some_and(|half| half >= millis(90)));
     assert!(statistics.lost.queue.abs_diff(1250) < 20);
@@ -502,7 +502,7 @@ fn a_blackout_delivers_nothing_and_recovers() {
     let first_after = arrivals.iter().find(|one| one.at >= end);
     let recovered = first_after.expect("it recovers").at;
     assert_eq!(recovered, end + millis(100));
-    // Sent in it: 3000. Due in it and sent before: 10, with the one that is due at its start.
+    // Sent in it: 3000. Due in it and sent before: 10, including the one due at its start.
     assert_eq!(link.statistics().lost.blackout, 3010);
     assert_eq!(arrivals.len(), 6000 - 3010);
 }
@@ -586,7 +586,7 @@ fn nonsense_is_survived() {
     }
 }
 
-/// Conditions of which each is nothing, a little or far too much.
+/// Conditions that are each zero, small or far too large.
 fn nonsense(random: &mut Random) -> Conditions {
     let any_size = |random: &mut Random| [0, 5, 1500, usize::MAX][random.range(0, 4) as usize];
     let any_share = |random: &mut Random| [0, 1, 500_000, u32::MAX][random.range(0, 4) as usize];

@@ -1,4 +1,4 @@
-//! Endpoints that move, lie about where they are, and have wrong clocks.
+//! Endpoints that change their address, spoof addresses, and have wrong clocks.
 
 use std::{net::SocketAddr, time::Duration};
 

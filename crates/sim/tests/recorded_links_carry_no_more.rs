@@ -1,4 +1,4 @@
-//! A recorded link carries what it carried when it was recorded, when it did, and no more.
+//! A recorded link delivers at its recorded opportunities, and no more.
 
 use std::{fs, time::Duration};
 
@@ -7,7 +7,7 @@ use prescient_sim::link::{
 };
 use prescient_tests::recorded::recorded;
 
-/// When datagrams of these sizes leave if all are sent before the first opportunity.
+/// Departure times of datagrams of these sizes if all are sent before the first opportunity.
 fn departures(recording: &str, sizes: &[usize]) -> Vec<u64> {
     let recording = RecordedLink::parse(recording).expect("a recording");
     let mut link = LinkConditioner::new(1, Conditions::default().with_recorded(recording));
@@ -73,7 +73,7 @@ fn recorded_links_deliver_at_most_their_opportunities_and_all_of_them_on_demand(
     }
 }
 
-/// Keeps the queue full for a minute, and a second after the recording started over.
+/// Keeps the queue full for a minute, and for a second after the recording repeats.
 fn saturate(name: &str, recording: RecordedLink) {
     let conditions = Conditions::default()
         .with_recorded(recording.clone())
@@ -84,7 +84,7 @@ fn saturate(name: &str, recording: RecordedLink) {
         let mut link = LinkConditioner::new(1, conditions.clone());
         let begin = Time::from_micros(start);
         let mut used = 0;
-        // One datagram fills one opportunity. At 40 per millisecond the queue is always full.
+        // One datagram fills one opportunity. With 40 per millisecond the queue is always full.
         for step in 0..length / 1000 {
             let now = Time::from_micros(start + step * 1000);
             while link.poll(now).is_some() {
@@ -108,7 +108,7 @@ fn saturate(name: &str, recording: RecordedLink) {
             delay.p95().unwrap_or_default(),
             delay.max().unwrap_or_default()
         );
-        // More than 21 opportunities in a millisecond find the queue empty.
+        // More than 21 opportunities in a millisecond empty the queue.
         assert!(used * 100 >= max * 95, "{name}: {used} of {max}");
     }
 }

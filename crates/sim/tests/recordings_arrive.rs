@@ -1,4 +1,4 @@
-//! The start of every recorded world arrives exactly, over a link that loses some of it.
+//! The first ticks of every recorded world arrive exactly over a lossy link.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use prescient_sim::{
 };
 use prescient_tests::recorded::recorded;
 
-/// A recording's first ticks, whatever their numbers are.
+/// A recording's first ticks, whatever their numbers.
 struct Start {
     recording: Recording,
     left: u32,

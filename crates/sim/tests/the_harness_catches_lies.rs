@@ -1,4 +1,4 @@
-//! A harness that verifies nothing would like every method; this one is tried with liars.
+//! The harness must detect wrong receivers; these tests run it with receivers that lie.
 
 use prescient_sim::{
     baseline::{MethodOptions, build},
@@ -11,7 +11,7 @@ use prescient_sim::{
 type Visit<'a> = dyn FnMut(u64, u16, &[i64]) + 'a;
 type Lie = fn(u64, u16, &[i64], &mut Visit<'_>);
 
-/// Behaves as `raw`, but shows something else than it received.
+/// Behaves as `raw`, but reports another state than it received.
 struct Liar {
     honest: Box<dyn Receiver>,
     lie: Lie,
@@ -99,8 +99,7 @@ fn a_ghost_a_missing_entity_and_a_wrong_class_are_caught() {
     assert!(matches!(class, Difference::Class { got: 1, .. }));
 }
 
-/// Sends the whole row of one entity after the other, one per packet: the simplest method that
-/// lives within a budget.
+/// Sends the whole row of one entity per packet, in turn: the simplest method that obeys a budget.
 #[derive(Default)]
 struct RoundRobin {
     next: u64,

@@ -1,5 +1,5 @@
-//! The relay between real sockets on this machine. Tests wait for what they expect, for as long as
-//! it takes; the time limit of the sockets only keeps a failure from waiting for ever.
+//! The relay between real sockets on this machine. Tests wait for the expected datagram; the
+//! sockets' time limit only keeps a failure from blocking for ever.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
     (bytes[..length].to_vec(), from)
 }
 
-/// Lets the server hear from a client, and says as whom.
+/// Sends a client's datagram to the server, and returns its source address there.
 fn ask(socket: &UdpSocket, to: SocketAddr, server: &UdpSocket) -> SocketAddr {
     socket.send_to(b"who am I?", to).expect("sent");
     let (question, from) = receive(server);
@@ -71,8 +71,8 @@ fn every_client_gets_its_own_answers() {
     }
 }
 
-/// Fails if a relay has room for few clients (`MAX_CLIENTS` of 64): the others would find a way around
-/// it, or none.
+/// Fails if a relay supports only a few clients (`MAX_CLIENTS` of 64): the others would bypass it,
+/// or not connect.
 #[test]
 fn hundreds_of_clients_are_served() {
     let server = socket();

@@ -1,4 +1,4 @@
-//! A synthetic world that is written to a trace and read again is the same world.
+//! A synthetic world that is written to a trace and read again is unchanged.
 
 mod worlds;
 

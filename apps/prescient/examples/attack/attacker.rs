@@ -1,4 +1,4 @@
-//! A client that is let in and then says whatever it wants.
+//! A client that connects and then sends packets that no honest client would.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::bodies::Bodies;
 use crate::walkers::schema;
 use crate::{AttackKind, Sent};
 
-/// Sends at this rate, and comes back whenever it is thrown out.
+/// Sends at this rate, and reconnects whenever the server closes the connection.
 pub fn attack(server: SocketAddr, kind: AttackKind, rate: f64, span: Duration) -> Sent {
     let clock = Clock::start();
     let until = Time::default().after(span);
     let mut sent = Sent::default();
     while clock.now() < until {
         let Some(mut attacker) = Attacker::join(server, kind, &clock, until) else {
-            // Whoever was thrown out often waits to be let in.
+            // After many connections the server delays new ones.
             crate::rest(Duration::from_millis(20));
             continue;
         };
-        let reason = attacker.talk(kind, rate, &clock, until, &mut sent);
+        let reason = attacker.run(kind, rate, &clock, until, &mut sent);
         sent.closed += u64::from(reason.is_some());
         sent.reason = reason.or(sent.reason);
     }
@@ -38,7 +38,7 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Joins; not greeted where that is the point.
+    /// Joins; without the `hello` message if that is the attack.
     fn join(server: SocketAddr, kind: AttackKind, clock: &Clock, until: Time) -> Option<Self> {
         let token = loopback_token(&server.to_string()).expect("a server on this machine");
         let protocol = prescient::protocol();
@@ -54,7 +54,7 @@ impl Attacker {
             _ => view.is_welcome() && view.tick().is_some(),
         };
         while !is_ready(&attacker.view) {
-            if clock.now() >= until || attacker.listen().is_some() {
+            if clock.now() >= until || attacker.receive().is_some() {
                 return None;
             }
             attacker
@@ -65,8 +65,8 @@ impl Attacker {
         Some(attacker)
     }
 
-    /// Talks until it is thrown out, and says why, or until the time is over.
-    fn talk(
+    /// Attacks until the connection is closed, and returns the reason, or until the time is over.
+    fn run(
         &mut self,
         kind: AttackKind,
         rate: f64,
@@ -77,7 +77,7 @@ impl Attacker {
         let (begun, mut bytes) = (clock.now(), 0);
         while clock.now() < until {
             if kind != AttackKind::Ungreeted
-                && let Some(reason) = self.listen()
+                && let Some(reason) = self.receive()
             {
                 return Some(reason);
             }
@@ -104,8 +104,8 @@ impl Attacker {
         None
     }
 
-    /// Does what an honest client does with what arrives; says why the connection is over.
-    fn listen(&mut self) -> Option<String> {
+    /// Handles received messages like an honest client; returns the reason if the connection ended.
+    fn receive(&mut self) -> Option<String> {
         while let Some(message) = self.view.poll_message() {
             let sent = |client: &mut prescient_transport::Client, now| {
                 client.send(ChannelId::ORDERED, &message, now)
@@ -140,7 +140,7 @@ impl Attacker {
     }
 }
 
-/// Packets that leave together.
+/// Packets per flush.
 const BATCH: usize = 8;
-/// Bytes of a sealed packet besides its body.
+/// Bytes of a sealed packet in addition to its body.
 const OVERHEAD: usize = 29;

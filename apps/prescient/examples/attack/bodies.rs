@@ -1,10 +1,10 @@
-//! The dearest bodies that there are, by kind; WIRE.md says what is in them.
+//! For each attack the packet bodies that cost the server the most; see WIRE.md for their format.
 
 use prescient_replication::Client as View;
 
 use crate::AttackKind;
 
-/// What has to be numbered.
+/// Counters of the generated bodies.
 #[derive(Default)]
 pub struct Bodies {
     tick: u64,
@@ -41,7 +41,7 @@ impl Bodies {
                 self.unreliable(&state, &mut body);
             }
             AttackKind::Audits => {
-                // An answer as if the server had asked.
+                // A report as if the server had requested an audit.
                 let _ = view.handle(&[AUDIT_REQUEST]);
                 let answer = view.poll_message().unwrap_or_default();
                 let mut short = answer[..2.min(answer.len())].to_vec();
@@ -69,7 +69,7 @@ impl Bodies {
             }
             AttackKind::Fragments => {
                 for _ in 0..64 {
-                    // Numbers beyond the window would close the connection.
+                    // Message numbers beyond the window would close the connection.
                     let channel = UNORDERED;
                     body.push(MESSAGE | RELIABLE | FRAGMENT | channel);
                     number(self.number % 1024, &mut body);
@@ -113,7 +113,7 @@ impl Bodies {
         body.push(63);
     }
 
-    /// Inputs that press all keys, joined from the first tick on.
+    /// Inputs that press all keys, contiguous from the first tick on.
     fn presses(&mut self, body: &mut Vec<u8>) {
         self.tick += 64;
         body.push(19);
@@ -128,9 +128,9 @@ impl Bodies {
     }
 }
 
-/// An event for the game without a payload.
+/// An event without a payload.
 fn told(view: &View) -> Vec<u8> {
-    view.send_event(None, b"").expect("it is about nothing")
+    view.send_event(None, b"").expect("it names no entity")
 }
 
 fn message(kind: u8, count: Option<u64>, said: &[u8], body: &mut Vec<u8>) {
@@ -158,5 +158,5 @@ const UNRELIABLE: u8 = 2;
 const SEQUENCED: u8 = 3;
 const REQUESTS: u8 = 14;
 const BLOBS: u8 = 15;
-/// The message by which a server asks what is shown.
+/// The server's request for an audit.
 const AUDIT_REQUEST: u8 = 0x4f;

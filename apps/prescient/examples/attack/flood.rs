@@ -1,4 +1,4 @@
-//! Datagrams of strangers, many to a call of the system.
+//! Floods of unauthenticated datagrams, many per system call.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
 use crate::Sent;
 
-/// Short datagrams of nonsense that begin like sealed packets.
+/// Short datagrams of junk with the first byte of sealed packets.
 pub fn junk(server: SocketAddr, rate: f64, span: Duration) -> Sent {
     let mut datagram = [0x5a; 40];
     datagram[0] = 0x80;
     send(server, &datagram, rate, span)
 }
 
-/// The first request of a client, over and over.
+/// A client's connection request, repeated.
 pub fn handshakes(server: SocketAddr, rate: f64, span: Duration) -> Sent {
     let token = loopback_token(&server.to_string()).expect("a server on this machine");
     let now = Time::default();
@@ -28,7 +28,7 @@ pub fn handshakes(server: SocketAddr, rate: f64, span: Duration) -> Sent {
         &mut Always,
         now,
     );
-    let mut client = client.expect("it speaks this protocol");
+    let mut client = client.expect("the protocols match");
     client.handle_timeout(now);
     let request = client.poll_transmit(now).expect("a request");
     send(server, &request.bytes, rate, span)
@@ -62,7 +62,7 @@ fn send(server: SocketAddr, datagram: &[u8], rate: f64, span: Duration) -> Sent 
     sent
 }
 
-/// No randomness at all: nobody minds.
+/// Constant bytes: the attack needs no randomness.
 struct Always;
 
 impl Entropy for Always {

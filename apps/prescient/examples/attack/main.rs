@@ -1,5 +1,6 @@
-//! Attacks a served game, to see whether anybody else notices: for whoever changes what a server
-//! takes in. It joins as a client with a good token and then sends what no honest client would.
+//! Attacks a server, to measure whether other clients notice: a tool for changes to the server's
+//! receive path. It joins as a client with a valid token and then sends what no honest client
+//! would.
 //!
 //! ```text
 //! prescient serve --json &
@@ -7,9 +8,10 @@
 //! cargo run --release -p prescient-cli --example attack -- 127.0.0.1:4000 inputs --mbit 10
 //! ```
 //!
-//! One line of JSON says what was sent, how often the server closed the connection, and what an
-//! honest client in this process saw before and during the attack: ticks a second, and the time
-//! between two of them. `./check holes` runs all kinds. It reaches servers on this machine only.
+//! It prints one line of JSON: what was sent, how often the server closed the connection, and what
+//! an honest client in this process received before and during the attack (ticks per second, and
+//! the time between two of them). `./check holes` runs all kinds. It attacks servers on this
+//! machine only.
 
 mod attacker;
 mod bodies;
@@ -26,33 +28,33 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-/// Attacks a game that `prescient serve` serves on this machine.
+/// Attack a game that `prescient serve` runs on this machine.
 #[derive(Parser, Debug)]
 struct Options {
-    /// The server.
+    /// Address of the server.
     address: SocketAddr,
-    /// What to send.
+    /// Kind of attack.
     kind: AttackKind,
-    /// Megabits a second of UDP payload; 0 for as many as possible.
+    /// Rate in megabits per second of UDP payload; 0 for the maximum.
     #[arg(long, default_value_t = 10.0)]
     mbit: f64,
-    /// Seconds without and then with the attack.
+    /// Seconds to measure without and then with the attack.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
 }
 
-/// What is sent. Whatever can be repeated in a packet is, as often as fits.
+/// Kinds of attack. Everything that can be repeated in a packet is, as often as it fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AttackKind {
     /// Packets of 64 input frames of 64 inputs.
     InputFrames,
     /// Packets of one frame of 64 inputs, each with 32 bytes of fields.
     Inputs,
-    /// Packets of as many inputs as fit that press all keys.
+    /// Packets of as many inputs as fit, each pressing all keys.
     Presses,
-    /// Packets of 64 events for the game, unreliable.
+    /// Packets of 64 unreliable events.
     Messages,
-    /// One event to a packet.
+    /// Packets of one event.
     Singles,
     /// Packets of 64 reliable events.
     Reliable,
@@ -60,25 +62,25 @@ enum AttackKind {
     Acks,
     /// Packets of 64 messages of state.
     States,
-    /// Packets of 64 reports of an audit that nobody asked for.
+    /// Packets of 64 audit reports that the server did not request.
     Audits,
     /// Packets of 64 requests.
     Requests,
     /// Packets of 32 blobs, each offered and withdrawn.
     Offers,
-    /// Packets of 64 parts of messages that are never completed.
+    /// Packets of 64 fragments of messages that are never completed.
     Fragments,
-    /// Packets of as many reports of received packets as fit, all gaps.
+    /// Packets of as many acknowledgement frames as fit, all with gaps.
     Reports,
     /// Packets of 64 pings.
     Pings,
-    /// Packets that say nothing, in batches.
+    /// Empty packets, in batches.
     Empty,
-    /// 64 events and an input to a packet, before the greeting.
+    /// Packets of 64 events and an input, without the `hello` message.
     Ungreeted,
-    /// Datagrams of nonsense, in batches.
+    /// Datagrams of junk, in batches.
     Junk,
-    /// Requests to connect, in batches.
+    /// Connection requests, in batches.
     Handshakes,
 }
 
@@ -97,7 +99,7 @@ fn main() {
         AttackKind::Handshakes => flood::handshakes(options.address, rate, span),
         kind => attacker::attack(options.address, kind, rate, span),
     };
-    let during = watching.join().expect("it does not panic");
+    let during = watching.join().expect("the honest client does not panic");
     println!(
         "{}",
         json!({
@@ -118,20 +120,20 @@ fn main() {
     );
 }
 
-/// What was sent.
+/// Totals of an attack.
 #[derive(Default)]
 struct Sent {
     packets: u64,
     bytes: u64,
     seconds: f64,
-    /// How often the server closed the connection, and why the last time.
+    /// How often the server closed the connection, and the last reason.
     closed: u64,
     reason: Option<String>,
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "an attacker has nothing to wait for but the time to send again"
+    reason = "an attacker waits only until it may send again"
 )]
 fn rest(span: Duration) {
     std::thread::sleep(span);

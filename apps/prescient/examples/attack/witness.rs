@@ -1,4 +1,4 @@
-//! An honest client that notes when each tick reaches it.
+//! An honest client that records when each tick arrives.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,9 +12,9 @@ pub struct Witness {
     client: Client,
 }
 
-/// What it saw.
+/// What the client measured.
 pub struct Seen {
-    /// Ticks a second of the server's world.
+    /// Ticks per second of the server's world.
     pub rate: f64,
     /// Milliseconds between two packets of state.
     pub p50: f64,

@@ -1,4 +1,4 @@
-//! What the demo's threads tell each other: the truth, what each client makes of it, and figures.
+//! State shared by the demo's threads: the server's world, each client's view of it, and figures.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,73 +9,73 @@ use prescient::Tick;
 use super::links::Link;
 use super::truth::{Shown, Truth, Verdict};
 
-/// The one place that all threads know. The server and the clients write here, the page reads.
+/// The shared state. The server and the clients write it, the page reads it.
 pub struct Board {
     notes: Mutex<Notes>,
-    /// Something was written that somebody may wait for.
+    /// Notified after a write that threads may wait for.
     changed: Condvar,
 }
 
-/// What stands on the board.
+/// The content of the board.
 pub struct Notes {
-    /// The truth.
+    /// The server's state by tick.
     pub truth: Truth,
-    /// Taps on the water, where and when they happened.
+    /// Taps on the water at the server, with their positions.
     pub ripples: Ripples,
-    /// One for each client.
+    /// One per client.
     pub views: Vec<View>,
     /// Whether the demo is over.
     pub is_over: bool,
 }
 
-/// What a client shows, and how it fares.
+/// A client's view of the world, with its figures.
 pub struct View {
-    /// How it is connected.
+    /// Its link.
     pub link: Link,
-    /// What it is doing.
+    /// State of its connection.
     pub state: ViewState,
     /// The tick that it shows.
     pub tick: Option<Tick>,
     /// All creatures that it shows.
     pub shown: Vec<Shown>,
-    /// Taps on the water that it heard of.
+    /// Taps on the water that it received as events.
     pub ripples: Ripples,
-    /// What it cost and how well it went.
+    /// Traffic and verification.
     pub figures: Figures,
 }
 
-/// What a client is doing.
+/// State of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewState {
-    /// Knocking at the server's door, for the first time or again.
+    /// Connecting, for the first time or again.
     Joining,
-    /// Seeing the world.
+    /// Connected and receiving.
     Live,
-    /// Hearing nothing for a while.
+    /// Connected, but nothing has arrived for a while.
     Silent,
 }
 
 /// The figures of a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
-    /// Bytes that arrived in the last second, with the headers of IP and UDP.
+    /// Bytes received in the last second, with IP and UDP headers.
     pub rate: u64,
-    /// Bytes that ever arrived, with the headers of IP and UDP.
+    /// Bytes received in total, with IP and UDP headers.
     pub bytes: u64,
-    /// How long it has been connected, altogether.
+    /// Time connected, in total.
     pub connected: Duration,
-    /// How long an answer takes, if that is known.
+    /// Round-trip time, if known.
     pub round_trip: Option<Duration>,
-    /// The share of packets that did not arrive, in parts per million.
+    /// Share of lost packets, in parts per million.
     pub loss: u32,
-    /// How what it showed compares with the truth.
+    /// Result of comparing its view with the server's state.
     pub verdict: Verdict,
     /// Connections that ended before the demo did.
     pub drops: u32,
 }
 
 impl Board {
-    /// A board for clients on these links.
+    /// A board with one view per link.
     pub fn new(links: Vec<Link>) -> Self {
         let view = |link| View {
             link,
@@ -96,18 +96,18 @@ impl Board {
         }
     }
 
-    /// What stands there. Nobody panics while holding it, and if somebody did, it is still good.
+    /// Locks the content. A panic of another thread leaves it usable.
     pub fn read(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes something that others wait for.
+    /// Changes the content and notifies waiting threads.
     pub fn write(&self, change: impl FnOnce(&mut Notes)) {
         change(&mut self.read());
         self.changed.notify_all();
     }
 
-    /// Writes how a client fares, which nobody waits for.
+    /// Changes a client's view; no thread waits for that.
     pub fn write_view(&self, number: usize, change: impl FnOnce(&mut View, &Truth)) {
         let notes = &mut *self.read();
         if let Some(view) = notes.views.get_mut(number) {
@@ -128,16 +128,16 @@ impl Board {
     }
 }
 
-/// The latest taps on the water, each with a place.
+/// The positions of the latest taps on the water.
 #[derive(Debug, Default)]
 pub struct Ripples {
     positions: VecDeque<[i64; 2]>,
-    /// How many there ever were.
+    /// Number of taps so far.
     count: u64,
 }
 
 impl Ripples {
-    /// One more.
+    /// Adds a tap.
     pub fn push(&mut self, position: [i64; 2]) {
         if self.positions.len() == MAX_RIPPLES {
             self.positions.pop_front();
@@ -146,12 +146,12 @@ impl Ripples {
         self.count += 1;
     }
 
-    /// How many there ever were.
+    /// Number of taps so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Those after so many, as far as they are remembered.
+    /// The taps after the first `count`, as far as they are remembered.
     pub fn since(&self, count: u64) -> impl Iterator<Item = [i64; 2]> {
         let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let known = self.positions.len().saturating_sub(new);
@@ -165,7 +165,7 @@ const MAX_RIPPLES: usize = 64;
 mod tests {
     use super::*;
 
-    /// Fails if old ones come again (`skip` of nothing), or new ones are left out.
+    /// Fails if `since` repeats taps (`skip` of nothing) or leaves out new ones.
     #[test]
     fn ripples_come_once() {
         let mut ripples = Ripples::default();

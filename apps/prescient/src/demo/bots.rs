@@ -1,7 +1,7 @@
 //! The clients of the demo, each behind a link of its own.
 //!
-//! They are what a game would have: connections through real sockets, encrypted, that know nothing
-//! but what arrives. A relay in front of each makes its link as bad as it is called.
+//! They are real clients: encrypted connections through real sockets. A relay in front of each
+//! simulates its link.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,13 +26,13 @@ use super::truth::{Shown, row_of};
 /// Why a client could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum BotError {
-    /// There is no relay in front of it.
+    /// Its relay could not be started.
     #[error("cannot start a relay: {0}")]
     Relay(#[from] io::Error),
-    /// There is no socket for it.
+    /// Its socket could not be opened.
     #[error(transparent)]
     Client(#[from] JoinError),
-    /// It could not be given a token.
+    /// A token could not be issued.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The system has no random numbers.
@@ -51,17 +51,17 @@ struct Bot {
     ticket: Ticket,
     random: Random,
     state: ViewState,
-    /// The tick that was last compared with the truth.
+    /// The last tick whose state was compared with the server's.
     judged: Option<Tick>,
     joined_at: Time,
     taps_at: Time,
-    /// How it fares, and how it fared when its connection began.
+    /// Figures of all connections so far, and at the start of the current connection.
     figures: Figures,
     before: Figures,
     relay: UdpConditioner,
 }
 
-/// What a client needs to join, as often as it has to.
+/// What a client needs to issue itself a new token for each connection.
 struct Ticket {
     number: u64,
     key: TokenKey,
@@ -69,7 +69,7 @@ struct Ticket {
 }
 
 impl Bots {
-    /// Lets a client on each of these links knock at the server's door.
+    /// Starts a client on each of these links.
     pub fn start(links: &[Link], key: &TokenKey, server: SocketAddr) -> Result<Self, BotError> {
         let clock = Clock::start();
         let start = |(number, link): (usize, &Link)| {
@@ -79,19 +79,19 @@ impl Bots {
         Ok(Self { bots: bots?, clock })
     }
 
-    /// Looks on until the demo is over, and leaves.
+    /// Runs until the demo is over, and leaves.
     pub fn run(mut self, board: &Board) -> Result<(), BotError> {
         while !board.is_over() {
             let now = self.clock.now();
             for (number, bot) in self.bots.iter_mut().enumerate() {
-                bot.look(number, now, board)?;
+                bot.update(number, now, board)?;
             }
-            // One of them sleeps for all: packets come to all of them in the same ticks.
+            // Only the first client waits: packets reach all of them in the same ticks.
             if let Some(bot) = self.bots.first_mut() {
                 bot.client.wait(Duration::from_millis(3));
             }
         }
-        // Saying goodbye through a bad link takes a moment.
+        // Leaving through a bad link takes a moment.
         thread::scope(|scope| {
             for bot in self.bots {
                 scope.spawn(move || bot.leave());
@@ -114,7 +114,7 @@ impl Bot {
         let ticket = Ticket {
             number,
             key,
-            // A server lets in only those whose token names it.
+            // The server accepts only tokens that name its own address.
             servers: vec![relay.address(), server],
         };
         Ok(Self {
@@ -131,8 +131,8 @@ impl Bot {
         })
     }
 
-    /// Takes in what arrived, and says on the board what came of it.
-    fn look(&mut self, number: usize, now: Time, board: &Board) -> Result<(), BotError> {
+    /// Handles received events, and writes the new state and figures to the board.
+    fn update(&mut self, number: usize, now: Time, board: &Board) -> Result<(), BotError> {
         let mut heard = Vec::new();
         let mut is_gone = false;
         while let Some(event) = self.client.poll() {
@@ -188,12 +188,12 @@ impl Bot {
         self.relay.shutdown();
     }
 
-    /// Taps on something, and decides when to do so again.
+    /// Taps on a random creature, and schedules the next tap.
     fn tap(&mut self, now: Time) {
         let entities: Vec<EntityHandle> = self.client.entities().collect();
         if !entities.is_empty() {
             let which = self.random.range(0, entities.len() as i64) as usize;
-            // A connection that has no room is in trouble enough; there will be another tap.
+            // If the connection has no room, the tap is dropped; the next one is scheduled.
             let _ = self.client.send_event(Some(entities[which]), TAPPED);
         }
         let pause = self.random.range(2_000, 7_000) as u64;
@@ -205,7 +205,7 @@ impl Bot {
         creature.as_ref().map(row_of)
     }
 
-    /// Notes what the connection has seen, as long as there is one.
+    /// Updates the figures from the connection's statistics, while there is a connection.
     fn measure(&mut self, now: Time) {
         if let Some(seen) = self.client.statistics() {
             let bytes = seen.bytes_received + HEADERS * seen.packets_received;
@@ -242,7 +242,7 @@ impl Ticket {
     }
 }
 
-/// Of IPv4 and UDP.
+/// Headers of IPv4 and UDP.
 const HEADERS: u64 = 28;
 
 #[cfg(test)]
@@ -253,8 +253,8 @@ mod tests {
 
     use super::*;
 
-    /// Fails if a client that was thrown out stays away (`look` without `join_again`), or if what
-    /// its first connection took is forgotten (`before` left as it was).
+    /// Fails if a client that was disconnected does not reconnect (`update` without `join_again`),
+    /// or if the figures of its first connection are lost (`before` not updated).
     #[test]
     fn who_is_thrown_out_comes_back() {
         let key = new_key(&mut SystemEntropy::new().expect("randomness"));
@@ -273,7 +273,10 @@ mod tests {
         let mut bytes_before = 0;
         let clock = Clock::start();
         loop {
-            assert!(clock.now().as_micros() < 20_000_000, "it takes too long");
+            assert!(
+                clock.now().as_micros() < 20_000_000,
+                "reconnecting takes too long"
+            );
             server.step().expect("in order").finish();
             server.send();
             server.wait(Duration::from_millis(2));
@@ -283,7 +286,7 @@ mod tests {
                 }
             }
             let now = bots.clock.now();
-            bots.bots[0].look(0, now, &board).expect("a client");
+            bots.bots[0].update(0, now, &board).expect("a client");
             let figures = board.read().views[0].figures;
             let peers: Vec<_> = server.peers().collect();
             match (joined, figures.drops) {

@@ -1,31 +1,31 @@
-//! What lives in the pond, as both ends know it.
+//! The replicated state of the demo.
 
 use prescient::schema::FieldKind;
 use prescient::{Schema, State};
 
-/// Whatever lives in the pond.
+/// A fish, a turtle or a lily.
 #[derive(State, Clone, Copy, Debug, PartialEq)]
 pub struct Creature {
-    /// Where it is.
+    /// Position.
     #[state(step = 0.0625, position)]
     pub position: [f32; 2],
-    /// How far it gets in a tick.
+    /// Units per tick.
     #[state(step = 0.0625, velocity_of = "position", per_tick)]
     pub velocity: [f32; 2],
-    /// What a tap did to it.
+    /// Reaction to a tap.
     pub mood: Mood,
-    /// What it is.
+    /// Its kind.
     #[state(only_on_spawn)]
     pub kind: CreatureKind,
-    /// Which it is.
+    /// Its index in the pond.
     #[state(only_on_spawn)]
     pub number: u16,
 }
 
-/// What a tap did.
+/// Reaction to a tap.
 #[derive(State, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mood {
-    /// Nothing, or it is long ago.
+    /// None, or it is over.
     #[default]
     Calm,
     /// Fish flee, turtles stop, lilies bloom.
@@ -42,19 +42,19 @@ pub enum CreatureKind {
     Perch,
     /// Large and slow.
     Carp,
-    /// Straight on, whatever happens.
+    /// Swims straight on.
     Turtle,
     /// Does not move.
     Lily,
 }
 
-/// What both ends agree on.
+/// The schema of both ends.
 pub fn schema() -> Schema {
     Schema::of::<Creature>().expect("the schema is sound")
 }
 
-/// What a creature takes that is sent as it is in every tick: numbers as four bytes, all others as
-/// one, and nothing for what is only told when it appears.
+/// Bytes per creature and tick without compression: four per number, one per other field, none for
+/// fields that are only sent on spawn.
 pub fn raw_bytes() -> usize {
     let schema = schema();
     let fields = schema.classes.iter().flat_map(|class| &class.fields);
@@ -66,14 +66,14 @@ pub fn raw_bytes() -> usize {
     widths.sum()
 }
 
-/// Steps in a unit, as the attributes of [`Creature`] say.
+/// Steps per unit, as in the attributes of [`Creature`].
 pub const STEPS: i32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Two places, two velocities and a mood. Fails if what is told once counts in every tick.
+    /// Two coordinates, two velocities and a mood. Fails if fields of `only_on_spawn` are counted.
     #[test]
     fn raw_state_is_what_may_change() {
         assert_eq!(raw_bytes(), 4 * 4 + 1);

@@ -1,20 +1,20 @@
-//! The links of the bots, from a cable in the same house to a phone in a tunnel.
+//! The links of the demo's clients, from a LAN to a train in tunnels.
 
 use std::time::Duration;
 
 use prescient_sim::link::{Conditions, Time};
 
-/// How a bot is connected.
+/// A simulated link.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// What people call it.
+    /// Its name on the page.
     pub name: &'static str,
-    /// What it does to packets, in each direction.
+    /// Its conditions, in each direction.
     pub conditions: Conditions,
 }
 
 impl Link {
-    /// What to expect of it, for people: there and back, and what gets lost on the way.
+    /// Its round trip and losses as text.
     pub fn description(&self) -> String {
         let Conditions {
             latency,
@@ -49,7 +49,7 @@ impl Link {
     }
 }
 
-/// A dozen, from good to bad.
+/// The demo's links, from good to bad.
 pub fn links() -> Vec<Link> {
     let preset = |(name, preset)| Link {
         name,
@@ -63,7 +63,7 @@ pub fn links() -> Vec<Link> {
     links
 }
 
-/// Of what in parts per million.
+/// Parts per million as a percentage.
 fn percent(parts: u32) -> f64 {
     f64::from(parts) / 1e4
 }
@@ -86,7 +86,7 @@ const NAMES: [(&str, &str); 11] = [
 mod tests {
     use super::*;
 
-    /// Fails if a part is left out, or if one direction is taken for both.
+    /// Fails if a condition is left out, or if one direction is described as both.
     #[test]
     fn links_are_described_as_they_are() {
         let described: Vec<_> = links()

@@ -1,7 +1,8 @@
-//! `prescient demo`: a server, a dozen clients on links of all kinds, and a page to look at them.
+//! `prescient demo`: a server, a dozen clients on links of all kinds, and a web page that shows
+//! them.
 //!
-//! Everything is real but the distance: sockets, encryption, packets that get lost. Each client's
-//! view is compared with the truth at the tick that it shows, value by value.
+//! Sockets, encryption and packet loss are real; only the distance is simulated. Each client's view
+//! is compared with the server's state at the tick it shows, value by value.
 
 mod board;
 mod bots;
@@ -36,16 +37,16 @@ use truth::Verdict;
 /// Options of `prescient demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoOptions {
-    /// Say nothing about the page; it is served all the same.
+    /// Print only the address of the page; it is served all the same.
     #[arg(long)]
     headless: bool,
-    /// End after so many seconds instead of at Ctrl-C.
+    /// End after N seconds instead of at Ctrl-C.
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
-    /// One JSON line at the end.
+    /// Print one JSON line at the end.
     #[arg(long)]
     json: bool,
-    /// Where the page is; one of the next ports if that is taken.
+    /// Port of the page; if it is taken, one of the next.
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 }
@@ -61,13 +62,13 @@ impl Default for DemoOptions {
     }
 }
 
-/// Why there is no demo.
+/// Why the demo did not start, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// There is no server.
+    /// The server could not start.
     #[error(transparent)]
     Server(#[from] prescient::ServeError),
-    /// The world does not take what happens in it.
+    /// A change of the world was refused.
     #[error(transparent)]
     World(#[from] WorldError),
     /// A client could not be started.
@@ -76,24 +77,24 @@ pub enum DemoError {
     /// The page cannot be served.
     #[error("cannot serve the page: {0}")]
     Page(io::Error),
-    /// There is no thread for a part of it.
+    /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// The key that was just made is none.
+    /// The generated key is invalid.
     #[error(transparent)]
     Key(#[from] TextError),
     /// The system has no random numbers.
     #[error(transparent)]
     Entropy(#[from] OpenError),
-    /// Ctrl-C cannot be noticed.
+    /// Ctrl-C cannot be handled.
     #[error(transparent)]
     Interrupt(#[from] InterruptError),
-    /// A part of it panicked, and said so.
-    #[error("a part of the demo broke down; its own message is above")]
+    /// A thread panicked and printed its message.
+    #[error("a thread of the demo panicked; its message is above")]
     Broken,
 }
 
-/// Runs the demo until the time is over or somebody presses Ctrl-C.
+/// Runs the demo until the time is over or Ctrl-C is pressed.
 pub fn demo(options: &DemoOptions) -> Result<(), DemoError> {
     let interrupt = Interrupt::listen()?;
     let key = key_from_text(&new_key(&mut SystemEntropy::new()?))?;
@@ -125,7 +126,7 @@ fn introduce(options: &DemoOptions, url: &str) {
         return;
     }
     println!(
-        "A pond on a server, and twelve clients that see it through links from a cable to a train.\n\
+        "A server with a pond, and twelve clients on links from a LAN to a train.\n\
          \n    open {url}\n"
     );
     match options.seconds {
@@ -142,7 +143,7 @@ fn start<T: Send + 'static>(
     thread.spawn(work).map_err(DemoError::Thread)
 }
 
-/// Says now and then how it goes, until it is time to end.
+/// Prints the figures now and then until the demo ends.
 fn watch(
     options: &DemoOptions,
     board: &Board,
@@ -179,7 +180,7 @@ struct Totals {
     bytes: u64,
     seconds: f64,
     verdict: Verdict,
-    /// Bytes per second of sending everything as it is to one client.
+    /// Bytes per second to send the whole uncompressed state of each tick to one client.
     raw: f64,
 }
 
@@ -200,7 +201,7 @@ impl Totals {
         }
     }
 
-    /// What a client received in a second, with the headers of IP and UDP.
+    /// Bytes per second that a client received, with IP and UDP headers.
     fn rate(&self) -> f64 {
         if self.seconds > 0.0 {
             self.bytes as f64 / self.seconds
@@ -237,8 +238,8 @@ impl Totals {
             return;
         }
         println!(
-            "Goodbye. In {ticks} ticks, {} values of {} clients were compared with the truth, and {} were wrong.\n\
-             A client received {:.1} kB/s with all headers; as raw state, the same world is {:.1} kB/s without any.",
+            "Goodbye. In {ticks} ticks, {} values of {} clients were compared with the server's, and {} were wrong.\n\
+             A client received {:.1} kB/s with all headers; the raw state of the same world takes {:.1} kB/s without any.",
             self.verdict.compared,
             self.clients,
             self.verdict.wrong,
@@ -248,8 +249,8 @@ impl Totals {
     }
 }
 
-/// Where browsers find the page, unless something else is there.
+/// Default port of the page.
 const PORT: u16 = 7777;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Microseconds between two lines, where there is no terminal on which one could change.
+/// Microseconds between two lines if there is no terminal for a progress line.
 const SPEAKS_EVERY: u64 = 10_000_000;

@@ -1,8 +1,8 @@
 //! The world of the demo: a pond.
 //!
-//! Fish hold their course until something speaks against it, turtles swim straight, lilies rest.
-//! So most of what a tick brings could be foreseen, and what could not is there to be seen: fish
-//! that turn, and all that happens when somebody taps on the water.
+//! Fish hold their course most of the time, turtles swim straight, lilies rest. So most of the
+//! state is predictable, and the unpredictable part is visible: fish that turn, and reactions to
+//! taps.
 
 use std::f32::consts::{PI, TAU};
 
@@ -11,25 +11,25 @@ use prescient_sim::world::Random;
 use super::creature::{Creature, CreatureKind, Mood, STEPS};
 use super::plane::{angle, course, heading_of, length, minus, plus, scaled, units};
 
-/// The truth.
+/// The server's world.
 pub struct Pond {
     dwellers: Vec<Dweller>,
     tick: u32,
     random: Random,
 }
 
-/// A creature, and what only the server knows of it.
+/// A creature with its hidden state.
 struct Dweller {
-    /// In steps, so that nothing is ever rounded on its way to a client.
+    /// In steps, so that quantisation loses nothing.
     position: [i32; 2],
     velocity: [i32; 2],
     kind: CreatureKind,
-    /// Until when it is stirred.
+    /// The tick at which its reaction to a tap ends.
     stirred_until: u32,
 }
 
 impl Pond {
-    /// The same pond for the same seed.
+    /// A pond from a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut dwellers = Vec::new();
@@ -54,7 +54,7 @@ impl Pond {
         }
     }
 
-    /// Everything that is there, by its number.
+    /// The replicated state of all creatures, by index.
     pub fn creatures(&self) -> Vec<Creature> {
         let creature = |(number, dweller): (usize, &Dweller)| Creature {
             position: dweller.position.map(units),
@@ -69,7 +69,7 @@ impl Pond {
         self.dwellers.iter().enumerate().map(creature).collect()
     }
 
-    /// A tick passes.
+    /// Simulates one tick.
     pub fn step(&mut self) {
         self.tick += 1;
         for number in 0..self.dwellers.len() {
@@ -86,7 +86,7 @@ impl Pond {
         }
     }
 
-    /// Somebody taps on a creature. Fish nearby are startled, too.
+    /// Taps on a creature, which also startles fish nearby.
     pub fn tap(&mut self, number: usize) {
         let Some(tapped) = self.dwellers.get(number) else {
             return;
@@ -110,7 +110,7 @@ impl Pond {
         }
     }
 
-    /// The velocity that a creature has from now on.
+    /// The new velocity of a creature.
     fn decide(&mut self, number: usize) -> [i32; 2] {
         let dweller = &self.dwellers[number];
         let kind = dweller.kind;
@@ -136,8 +136,8 @@ impl Pond {
         }
     }
 
-    /// Where a fish would like to go: with its shoal, to where that is heading, not too close to
-    /// others and not ashore.
+    /// The desired heading of a fish: with its shoal, towards the shoal's goal, away from close
+    /// neighbours and from the shore.
     fn wish(&self, number: usize) -> f32 {
         let own = &self.dwellers[number];
         let position = own.position.map(units);
@@ -168,7 +168,7 @@ impl Pond {
         heading_of(wish)
     }
 
-    /// Where a shoal is heading: along a figure of eight, one behind the other.
+    /// The goal of a shoal: a point that moves along a figure of eight, at an offset per shoal.
     fn goal(&self, kind: CreatureKind) -> [f32; 2] {
         let start = match kind {
             CreatureKind::Minnow => 0.0,
@@ -184,7 +184,7 @@ impl Pond {
     }
 }
 
-/// Lilies that would lie on top of each other are moved.
+/// Moves lilies that overlap.
 fn keep_lilies_apart(dwellers: &mut [Dweller], random: &mut Random) {
     let mut taken: Vec<[f32; 2]> = Vec::new();
     for lily in (dwellers.iter_mut()).filter(|dweller| dweller.kind == CreatureKind::Lily) {
@@ -222,7 +222,7 @@ fn speed(kind: CreatureKind) -> f32 {
 pub const SIZE: [i32; 2] = [960, 600];
 /// Ticks per second.
 pub const HZ: u32 = 30;
-/// Two hundred altogether.
+/// Two hundred creatures.
 const POPULATION: [(CreatureKind, usize); 5] = [
     (CreatureKind::Lily, 28),
     (CreatureKind::Turtle, 6),
@@ -230,23 +230,23 @@ const POPULATION: [(CreatureKind, usize); 5] = [
     (CreatureKind::Perch, 50),
     (CreatureKind::Minnow, 92),
 ];
-/// Ticks in which shoals come around.
+/// Ticks in which shoals complete the figure of eight.
 const ROUND: f32 = 1400.0;
-/// Fish look around every so many ticks, taking turns.
+/// Each fish decides every so many ticks, at staggered times.
 const THINKS_EVERY: u32 = 8;
-/// They turn if they would like to by more than this angle,
+/// Minimum angle between heading and desired heading for a turn.
 const MINDS: f32 = 0.42;
-/// and by this at most.
+/// Maximum angle of a turn.
 const SHARPEST: f32 = 0.75;
-/// Fish this near to a tap flee.
+/// Maximum distance from a tap at which fish flee.
 const STARTLED: f32 = 70.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if a shore does not turn what swims against it (leave out `-` in `Pond::step`), or if
-    /// places are not exactly what velocities make of them (round one of them to a unit).
+    /// Fails if a shore does not reverse the velocity (leave out `-` in `Pond::step`), or if
+    /// positions are not exactly the sum of velocities (round one of them to a unit).
     #[test]
     fn everybody_stays_in_the_pond_and_moves_as_it_says() {
         let mut pond = Pond::new(1);
@@ -268,8 +268,8 @@ mod tests {
         }
     }
 
-    /// Most of the pond goes on as it did, or there would be nothing to foresee. Fails if fish
-    /// always do as they wish (`MINDS` of 0).
+    /// Most of the pond must be predictable. Fails if fish always turn to their desired heading
+    /// (`MINDS` of 0).
     #[test]
     fn most_hold_their_course() {
         let mut pond = Pond::new(1);
@@ -289,7 +289,8 @@ mod tests {
         assert!(turned * 100 > moved, "{turned} of {moved}");
     }
 
-    /// Fails if a tap reaches nobody else (a reach of 0), or the whole pond (one of 2000).
+    /// Fails if a tap startles no other creature (a distance of 0), or the whole pond (one of
+    /// 2000).
     #[test]
     fn a_tap_startles_those_nearby() {
         let mut pond = Pond::new(1);

@@ -13,7 +13,7 @@ use super::creature::{Creature, schema};
 use super::pond::{HZ, Pond};
 use super::truth::{Row, row_of};
 
-/// A pond that others may look at.
+/// The server with its world.
 pub struct DemoServer {
     server: Server,
     pond: Pond,
@@ -25,7 +25,7 @@ impl DemoServer {
     /// A server on a free port of this machine.
     pub fn open(key: TokenKey) -> Result<Self, prescient::ServeError> {
         let options = ServerOptions {
-            // All clients come from the same address.
+            // All clients have the same address.
             limits: Limits {
                 connections_per_address: usize::MAX,
                 handshakes_per_address: u32::MAX,
@@ -41,19 +41,19 @@ impl DemoServer {
         })
     }
 
-    /// Where clients reach it.
+    /// The address for clients.
     pub fn address(&self) -> std::net::SocketAddr {
         self.server.address().expect("it was bound to one")
     }
 
-    /// Lets time pass until the demo is over, and returns how many ticks that were.
+    /// Runs until the demo is over, and returns the number of ticks.
     pub fn run(mut self, board: &Board) -> Result<u32, WorldError> {
         let clock = Clock::start();
         let every = Duration::from_micros(1_000_000 / u64::from(HZ));
         let mut due = clock.now();
         while !board.is_over() {
             self.tick(board)?;
-            // Whoever was held up goes on from now, and does not hurry after lost ticks.
+            // After a delay the next tick is due now; missed ticks are not made up for.
             due = due.after(every).max(clock.now());
             self.server.wait(due.since(clock.now()));
         }
@@ -96,7 +96,7 @@ impl DemoServer {
             .filter_map(|&entity| rows.get(self.number_of(entity)?))
             .map(|row| [row[0], row[1]])
             .collect();
-        // Before anybody can have seen it.
+        // Before any client can have received it.
         board.write(|notes| {
             notes.truth.push(Tick(self.ticks), rows);
             positions
@@ -113,6 +113,6 @@ impl DemoServer {
     }
 }
 
-/// What is said when somebody taps on something, by clients and then to all of them.
+/// Payload of a tap's event, from a client to the server and from there to all clients.
 pub const TAPPED: &[u8] = b"tapped";
 const SEED: u64 = 7;

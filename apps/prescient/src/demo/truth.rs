@@ -1,4 +1,4 @@
-//! What was true in recent ticks, to compare with what clients show.
+//! The server's state of recent ticks, to compare with the clients' views.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use prescient::{State, Tick};
 
 use super::creature::Creature;
 
-/// The cells of a creature as both ends count them, the number last.
+/// The cells of a creature; the index is the last.
 pub type Row = Vec<i64>;
 
-/// The recent truth.
+/// The server's state of recent ticks.
 #[derive(Debug, Default)]
 pub struct Truth {
     ticks: VecDeque<TickTruth>,
@@ -18,34 +18,34 @@ pub struct Truth {
 /// A creature as a client shows it.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// What it is like.
+    /// Its state.
     pub row: Row,
-    /// The tick that it was like this.
+    /// The tick it is shown as of.
     pub tick: Tick,
 }
 
-/// The truth of a tick.
+/// The server's state of one tick.
 #[derive(Debug)]
 struct TickTruth {
     tick: Tick,
-    /// By number.
+    /// By index.
     rows: Vec<Row>,
 }
 
-/// What became of a comparison, in values: one for each field of each creature.
+/// Result of a comparison, in values: one per field and creature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Values that were compared.
     pub compared: u64,
-    /// Values that have changed between the tick that they are shown as of and the newest one that
-    /// is shown. Where a packet has no room for all, some have to wait for the next.
+    /// Values that have changed between the tick they are shown as of and the newest tick of the
+    /// view. If a packet has no room for everything, some entities wait for the next.
     pub late: u64,
-    /// Values that were not like this at the tick that they are shown as of.
+    /// Values that the server did not have at the tick they are shown as of.
     pub wrong: u64,
 }
 
 impl Truth {
-    /// This is true now.
+    /// Adds the state of a new tick.
     pub fn push(&mut self, tick: Tick, rows: Vec<Row>) {
         if self.ticks.len() == DEPTH {
             self.ticks.pop_front();
@@ -58,13 +58,13 @@ impl Truth {
         self.ticks.back().map(|tick_truth| tick_truth.tick)
     }
 
-    /// What is true now.
+    /// The newest state.
     pub fn rows(&self) -> &[Row] {
         self.ticks.back().map_or(&[], |tick_truth| &tick_truth.rows)
     }
 
-    /// Compares what a client shows up to a tick with what was. Nothing is compared with a tick
-    /// that is forgotten.
+    /// Compares a client's view with the server's state. Values as of ticks that are no longer
+    /// stored are not compared.
     pub fn judge(&self, newest: Tick, shown: &[Shown]) -> Verdict {
         let mut verdict = Verdict::default();
         let Some(newest) = self.at(newest) else {
@@ -94,7 +94,7 @@ impl Truth {
 }
 
 impl TickTruth {
-    /// How many values of a creature were something else.
+    /// Number of values of a creature that differ.
     fn differing(&self, row: &Row) -> u64 {
         let differing = match self.rows.get(number_of(row)) {
             Some(truth) => truth.iter().zip(row).filter(|(a, b)| a != b).count(),
@@ -112,7 +112,7 @@ impl std::ops::AddAssign for Verdict {
     }
 }
 
-/// A creature as both ends count it.
+/// The cells of a creature.
 pub fn row_of(creature: &Creature) -> Row {
     creature.to_row(Creature::TABLES[0])
 }
@@ -121,7 +121,7 @@ fn number_of(row: &Row) -> usize {
     row.last().map_or(usize::MAX, |&number| number as usize)
 }
 
-/// Ticks that are remembered: longer than any of the links takes.
+/// Number of stored ticks: longer than the delay of any link.
 const DEPTH: usize = 300;
 
 #[cfg(test)]
@@ -129,8 +129,8 @@ mod tests {
     use super::super::pond::Pond;
     use super::*;
 
-    /// Fails if what is shown is compared with another tick than its own, or not at all, or if
-    /// something that was true only earlier passes for late.
+    /// Fails if a value is compared with a tick other than its own, or not at all, or if a value
+    /// that was true only at an earlier tick is counted as late.
     #[test]
     fn only_what_was_true_at_its_tick_agrees() {
         let mut pond = Pond::new(3);

@@ -1,4 +1,5 @@
-//! Tables 6.1 and 6.2: what it costs to know only which bucket is how frequent.
+//! Tables 6.1 and 6.2: the cost of coding a value by its bucket's frequency and uniform bits within
+//! the bucket.
 
 use std::io::{self, Write};
 
@@ -46,7 +47,7 @@ pub fn print(output: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Probabilities of the integers from 0 upwards; both sides of zero alike if `mirrored`.
+/// Probabilities of the integers from 0 upwards; the negative side is the same if `mirrored`.
 struct Masses {
     masses: Vec<f64>,
     mirrored: bool,
@@ -82,7 +83,7 @@ impl Masses {
     }
 }
 
-/// The integer below a normally distributed number.
+/// The floor of a normally distributed number.
 fn normal(deviation: f64) -> Masses {
     let density = |x: f64| {
         (-0.5 * (x / deviation).powi(2)).exp() / (deviation * std::f64::consts::TAU.sqrt())
@@ -109,7 +110,7 @@ fn normal(deviation: f64) -> Masses {
     }
 }
 
-/// The integer below an exponentially distributed number.
+/// The floor of an exponentially distributed number.
 fn exponential(mean: f64) -> Masses {
     let reach = (40.0 * mean).ceil() as usize + 1;
     let share = -(-1.0 / mean).exp_m1();

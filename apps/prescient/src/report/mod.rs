@@ -8,10 +8,11 @@ use clap::Subcommand;
 
 use crate::CommandError;
 
-/// What to reproduce.
+/// Reports that can be reproduced.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Report {
-    /// The learned protocol's bucket schemes, particle table and learning curve.
+    /// Bucket schemes, particle table and learning curve of the document about the learned
+    /// protocol.
     Codec,
 }
 

@@ -14,10 +14,10 @@ use crate::{
     table::{Table, number},
 };
 
-/// The table leaves out these many frames, which the learning curve shows.
+/// The table leaves out this many frames; the learning curve shows them.
 const FIRST_FRAMES: usize = 10;
 
-/// Prints both.
+/// Prints the table and the curve.
 pub fn print(output: &mut impl Write) -> Result<(), CommandError> {
     let mut runs = Vec::new();
     let ours = METHODS

@@ -1,29 +1,29 @@
-//! `prescient scenario`: worlds, networks and faults that are made up from a seed, and checked.
+//! `prescient scenario`: random worlds, networks and faults from a seed, verified.
 
 pub mod storm;
 
 use clap::Subcommand;
 
-/// What is played.
+/// Available scenarios.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Scenario {
-    /// Random schemas, worlds, views, links and faults: nobody may see what was never true, miss an
-    /// event, or learn of what is hidden.
+    /// Random schemas, worlds, visibility, links and faults. Fails if a client shows a value that
+    /// the server never had, misses an event, or receives hidden state.
     Storm(storm::StormOptions),
 }
 
 /// Why a scenario did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Nobody was sent anything, which shows nothing.
+    /// No packet was sent, so nothing was verified.
     #[error("nothing was played: ask for at least one seed")]
     Nothing,
-    /// What went wrong is printed above.
+    /// The failures are printed above.
     #[error("{failures} of {seeds} seeds failed")]
     Failed {
-        /// Seeds with anything wrong.
+        /// Seeds that failed.
         failures: u64,
-        /// All of them.
+        /// Seeds played.
         seeds: u64,
     },
 }

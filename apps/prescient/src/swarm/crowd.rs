@@ -15,33 +15,33 @@ use super::ready::Ready;
 use super::{SwarmError, SwarmOptions};
 use crate::walkers::{is_true, schema};
 
-/// What the clients saw, all together.
+/// What the clients received, in total.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Values that were compared with the truth.
+    /// Values that were verified.
     pub checked: u64,
-    /// Values that were not.
+    /// Values that were wrong.
     pub desyncs: u64,
     /// Connections that ended early.
     pub disconnects: u64,
-    /// Events that arrived at those who stayed.
+    /// Events that arrived at clients that remained connected.
     pub events: u64,
-    /// Entities that a client saw in the end, on average.
+    /// Entities visible to a client at the end, on average.
     pub visible: f64,
 }
 
-/// Clients that joined, or are about to.
+/// Clients that joined, or are joining.
 pub struct Crowd {
     members: Vec<Member>,
     ready: Ready,
-    /// What those saw who left when it was their turn.
+    /// Totals of the clients that left on schedule.
     former: Seen,
-    /// How many clients there ever were.
+    /// Number of clients created so far.
     count: u64,
     entities: u32,
     key: TokenKey,
     servers: Vec<SocketAddr>,
-    /// Between them and the server, if the link is not to be perfect.
+    /// Relay to the server, unless the link is perfect.
     relay: Option<UdpConditioner>,
 }
 
@@ -53,7 +53,7 @@ struct Member {
 }
 
 impl Crowd {
-    /// Starts everybody, one after the other, and returns when all have joined.
+    /// Starts the clients one after the other, and returns when all have joined.
     pub fn gather(options: &SwarmOptions, key: &str, server: &str) -> Result<Self, SwarmError> {
         let key = key_from_text(key).map_err(|_| SwarmError::EndedEarly)?;
         let servers = resolve(server)?;
@@ -72,10 +72,10 @@ impl Crowd {
             relay,
         };
         let clock = Clock::start();
-        let everybody = options.clients as usize;
-        while crowd.members.len() < everybody || !crowd.members.iter().all(|member| member.joined) {
+        let total = options.clients as usize;
+        while crowd.members.len() < total || !crowd.members.iter().all(|member| member.joined) {
             let due = clock.now().as_micros() * ARRIVALS_PER_SECOND / 1_000_000;
-            while crowd.members.len() < everybody && (crowd.members.len() as u64) <= due {
+            while crowd.members.len() < total && (crowd.members.len() as u64) <= due {
                 let member = crowd.newcomer(crowd.members.len())?;
                 crowd.members.push(member);
             }
@@ -86,23 +86,23 @@ impl Crowd {
                 .iter()
                 .any(|member| member.left && !member.joined);
             if failed || clock.now().as_micros() > PATIENCE {
-                let missing = everybody - joined;
+                let missing = total - joined;
                 let clients = options.clients;
                 return Err(SwarmError::NotJoined { missing, clients });
             }
         }
-        // Tokens name the server as well, or it would not take them, and a client that does not get
-        // through to the first address tries the next.
+        // Tokens have to name the server as well, or it would refuse them. A client that does not
+        // reach the relay, which is the first address, tries the next and bypasses the relay.
         let relayed = crowd.relay.as_ref().map(UdpConditioner::clients);
-        match relayed.filter(|relayed| *relayed < everybody) {
+        match relayed.filter(|relayed| *relayed < total) {
             Some(relayed) => Err(SwarmError::Bypassed {
-                around: everybody - relayed,
+                around: total - relayed,
             }),
             None => Ok(crowd),
         }
     }
 
-    /// Listens until told to stop, while some come and go.
+    /// Polls the clients until `stop` is set, while some of them leave and are replaced.
     pub fn watch(mut self, options: &SwarmOptions, stop: &AtomicBool) -> Result<Seen, SwarmError> {
         let clock = Clock::start();
         let staying = options.staying() as usize;
@@ -111,7 +111,7 @@ impl Crowd {
         while !stop.load(Ordering::Relaxed) {
             self.listen();
             let due = clock.now().as_micros() * u64::from(options.churn) / 1_000_000;
-            // One at a time, so that the others are listened to in between.
+            // One at a time, so that the others are polled in between.
             if gone < due && turns > 0 {
                 self.replace(staying + gone as usize % turns)?;
                 gone += 1;
@@ -128,17 +128,17 @@ impl Crowd {
         Ok(all)
     }
 
-    /// A client leaves, and another comes in its place.
+    /// A client leaves, and a new one takes its index.
     fn replace(&mut self, member: usize) -> Result<(), SwarmError> {
         let newcomer = self.newcomer(member)?;
         let former = std::mem::replace(&mut self.members[member], newcomer);
         self.former.add(&former, false);
-        // To say goodbye takes a while, for which the others cannot wait.
+        // `leave` blocks for a while; the other clients must be polled meanwhile.
         std::thread::spawn(|| former.client.leave());
         Ok(())
     }
 
-    /// A client that begins to join, and takes this seat.
+    /// A new client that starts to join, for this index.
     fn newcomer(&mut self, member: usize) -> Result<Member, SwarmError> {
         let (number, key, servers) = (self.count, self.key.clone(), self.servers.clone());
         let token = token(number, &key, &servers)?;
@@ -166,7 +166,7 @@ impl Crowd {
             };
             while let Some(event) = member.client.poll() {
                 if event == ClientEvent::Reconnected {
-                    // It is looked at now and then without it, too.
+                    // Without it the client is still polled at regular intervals.
                     let _ = self.ready.watch(number, &member.client);
                 }
                 member.handle(event, self.entities);
@@ -199,7 +199,7 @@ impl Member {
         }
     }
 
-    /// Whether what is shown was true at the tick that it is shown as of.
+    /// Whether the client's state equals the server's at the tick it is shown as of.
     fn check(&mut self, entity: EntityHandle, entities: u32) {
         let is_true = is_true(&self.client, entity, entities);
         self.seen.checked += u64::from(is_true.is_some());
@@ -207,7 +207,7 @@ impl Member {
     }
 }
 
-/// What stands between the clients and the server.
+/// The relay that simulates the link.
 fn relay(options: &SwarmOptions, server: SocketAddr) -> Result<Option<UdpConditioner>, SwarmError> {
     let both = Conditions {
         latency: Duration::from_millis(options.latency),
@@ -225,7 +225,7 @@ fn relay(options: &SwarmOptions, server: SocketAddr) -> Result<Option<UdpConditi
     relay.map(Some).map_err(SwarmError::Relay)
 }
 
-/// A token for the client of this number.
+/// A token for client `number`.
 pub fn token(
     number: u64,
     key: &TokenKey,
@@ -242,8 +242,8 @@ pub fn token(
 }
 
 const SEED: u64 = 1;
-/// Who has just joined is told of everything that it sees until it is known to have heard of it, which
-/// costs many times what follows. Players do not all come in the same tick.
+/// A new client is sent everything it sees until it acknowledges it, which costs many times a
+/// later packet. Real players do not all join in the same tick.
 const ARRIVALS_PER_SECOND: u64 = 50;
-/// Until everybody has joined, in microseconds.
+/// Time limit for all clients to join, in microseconds.
 const PATIENCE: u64 = 60_000_000;

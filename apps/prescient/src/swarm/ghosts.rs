@@ -1,7 +1,7 @@
-//! Clients that join and never apply what they are sent.
+//! Clients that join and never apply the state they receive.
 //!
-//! They speak the transport honestly, so that the server has no other reason to close them, and
-//! come back as often as it does: as many are there all the time as were asked for.
+//! They follow the transport protocol, so that the server has no other reason to close them, and
+//! reconnect whenever it does: the requested number is connected all the time.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,38 +18,38 @@ use crate::walkers::schema;
 /// What a ghost does once it has joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum GhostKind {
-    /// Acknowledges packets, but never that state was applied.
+    /// Acknowledge packets, but never that state was applied.
     Deaf,
-    /// Answers nothing at all.
+    /// Answer nothing at all.
     Vanished,
-    /// Says of all state that it cannot be decoded, and asks for everything anew.
+    /// Report all state as undecodable and request a resync.
     Refusing,
 }
 
-/// What became of the ghosts.
+/// How the ghosts' connections ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Haunted {
-    /// Connections that the server closed because nothing was applied.
+    /// Connections that the server closed because the client applied no state.
     pub not_applying: u64,
-    /// Connections that ended for another reason, before the ghosts were told to go.
+    /// Connections that ended for another reason, before the ghosts were to leave.
     pub otherwise: u64,
 }
 
-/// When ghosts are there.
+/// Whether ghosts are to be connected.
 pub struct Hours(AtomicU8);
 
 impl Hours {
-    /// Not yet.
+    /// Ghosts are not to join yet.
     pub const fn new() -> Self {
         Self(AtomicU8::new(EARLY))
     }
 
-    /// Ghosts come.
+    /// Ghosts join.
     pub fn begin(&self) {
         self.0.store(NOW, Ordering::Relaxed);
     }
 
-    /// Ghosts go.
+    /// Ghosts leave.
     pub fn end(&self) {
         self.0.store(OVER, Ordering::Relaxed);
     }
@@ -59,10 +59,10 @@ impl Hours {
     }
 }
 
-/// The number of the first ghost: players have lower ones.
+/// Client id of the first ghost; players have lower ones.
 pub const FIRST_GHOST: u64 = 1 << 32;
 
-/// Keeps ghosts at a server from when they shall come until they shall go.
+/// Keeps ghosts connected to a server between `Hours::begin` and `Hours::end`.
 pub fn haunt(
     count: usize,
     kind: GhostKind,
@@ -101,7 +101,7 @@ pub fn haunt(
         let net = &mut ghost.net;
         net.with(|client, now| client.close(CloseReason::Finished, now));
     }
-    // Goodbyes are said a few times, in case that one gets lost.
+    // Close packets are sent a few times, in case one is lost.
     let gone = clock.now().after(GOODBYES);
     while clock.now() < gone {
         for ghost in &mut ghosts {
@@ -131,7 +131,7 @@ impl Ghost {
         })
     }
 
-    /// Takes in what came; why the connection ended, if it has.
+    /// Handles received messages; returns the reason if the connection ended.
     fn poll(&mut self) -> Option<CloseReason> {
         if self.greeted && self.kind == GhostKind::Vanished {
             return None;
@@ -155,14 +155,14 @@ impl Ghost {
             let sent = |client: &mut prescient_transport::Client, now| {
                 client.send(ChannelId::ORDERED, &message, now)
             };
-            // A connection that has just been made has room.
+            // A new connection has room in its send queue.
             let _ = self.net.with(sent);
         }
     }
 
     fn receive(&mut self, channel: ChannelId, mut message: Vec<u8>) {
         if channel == ChannelId::ORDERED {
-            // That it is welcome comes first.
+            // The welcome message is the first.
             let _ = self.view.handle(&message);
             self.greeted |= self.view.is_welcome();
         } else if self.kind == GhostKind::Refusing {
@@ -179,9 +179,9 @@ impl Ghost {
     }
 }
 
-/// Who has no machine of his own leaves the server its time.
+/// Sleeps, to leave the server its CPU time.
 fn rest() {
-    #[expect(clippy::disallowed_methods, reason = "ghosts have all the time")]
+    #[expect(clippy::disallowed_methods, reason = "ghosts have no deadlines")]
     std::thread::sleep(PAUSE);
 }
 
@@ -189,7 +189,7 @@ const EARLY: u8 = 0;
 const NOW: u8 = 1;
 const OVER: u8 = 2;
 const PAUSE: Duration = Duration::from_millis(20);
-/// As long as a client takes to say goodbye, and then some.
+/// Longer than it takes to send all close packets.
 const GOODBYES: Duration = Duration::from_secs(1);
-/// A flood of them would be stopped by other means.
+/// Below the rate at which the server limits handshakes.
 const ARRIVALS_PER_SECOND: usize = 200;

@@ -1,7 +1,7 @@
 //! `prescient swarm`: a real server process and many real, encrypted clients on loopback.
 //!
-//! Clients know what the world does at every tick, so each of them checks every value that it is
-//! shown; whatever was never true is a desync.
+//! Clients can compute the world's state at every tick, so each of them verifies every value it
+//! receives; a value that the server never had is a desync.
 
 mod crowd;
 mod ghosts;
@@ -24,48 +24,49 @@ pub use server::{ServeError, ServeOptions, serve};
 /// Options of `prescient swarm`.
 #[derive(Args, Clone, Debug)]
 pub struct SwarmOptions {
-    /// Clients.
+    /// Number of clients.
     #[arg(long, default_value_t = 50)]
     pub clients: u32,
-    /// Entities in the world.
+    /// Number of entities in the world.
     #[arg(long, default_value_t = 1000)]
     pub entities: u32,
-    /// Entities that each client sees, about.
+    /// Approximate number of entities that each client sees.
     #[arg(long, default_value_t = 100)]
     pub visible: u32,
-    /// Ticks a second.
+    /// Ticks per second.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub hz: u32,
-    /// Seconds, from when everybody has joined.
+    /// Seconds to measure, once all clients have joined.
     #[arg(long, default_value_t = 10)]
     pub seconds: u32,
-    /// Of 100 packets, how many are lost, in each direction.
+    /// Percentage of packets lost, in each direction.
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     pub loss: f64,
-    /// Milliseconds that a packet takes, in each direction.
+    /// Latency of a packet in milliseconds, in each direction.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     pub latency: u64,
-    /// A recorded link that packets to the clients take instead.
+    /// File of a recorded link that carries the packets to the clients instead.
     #[arg(long, value_name = "FILE")]
     pub link: Option<std::path::PathBuf>,
-    /// Clients that leave in a second, each with another that joins. Half of all take turns in this,
-    /// the others stay, and only their events are counted.
+    /// Clients per second that leave and are replaced. Half of all clients take turns; the others
+    /// remain, and only their events are counted.
     #[arg(long, default_value_t = 0)]
     pub churn: u32,
-    /// Clients that join after the others and never apply what they are sent. They come after the
-    /// seconds that were asked for, stay for as many, and go again; each of these spans is measured.
+    /// Ghosts: clients that join after the others and never apply the state they receive. They join
+    /// after the measured seconds, remain for as many, and leave again; each of these spans is
+    /// measured.
     #[arg(long, default_value_t = 0)]
     pub ghosts: u32,
-    /// What these clients do instead.
+    /// What ghosts do instead of applying state.
     #[arg(long, value_enum, default_value_t = GhostKind::Deaf)]
     pub ghost: GhostKind,
-    /// One JSON line at the end.
+    /// Print one JSON line at the end.
     #[arg(long)]
     pub json: bool,
 }
 
 impl SwarmOptions {
-    /// How many clients stay from the beginning to the end.
+    /// Number of clients that remain connected from start to end.
     fn staying(&self) -> u32 {
         match self.churn {
             0 => self.clients,
@@ -74,55 +75,53 @@ impl SwarmOptions {
     }
 }
 
-/// Why there is no swarm.
+/// Why a swarm failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SwarmError {
     /// The server process did not start, or ended early.
     #[error("the server process: {0}")]
     Process(io::Error),
-    /// The server process said something else than its part.
-    #[error("the server process ended early; its own message is above")]
+    /// The server process did not follow the protocol on its standard output.
+    #[error("the server process ended early; its message is above")]
     EndedEarly,
-    /// The clients' sockets cannot be watched.
-    #[error("cannot watch sockets: {0}")]
+    /// The clients' sockets cannot be polled.
+    #[error("cannot poll sockets: {0}")]
     Sockets(io::Error),
-    /// There is no relay to the server.
+    /// The relay to the server cannot be started.
     #[error("cannot start the relay: {0}")]
     Relay(io::Error),
     /// The recorded link cannot be used.
     #[error(transparent)]
     Link(#[from] prescient_sim::link::RecordedLinkError),
-    /// A client could not be made.
+    /// A client could not be created.
     #[error(transparent)]
     Client(#[from] prescient::JoinError),
-    /// No client could be given a token.
+    /// A token could not be issued.
     #[error(transparent)]
     Token(#[from] prescient_transport::TokenError),
-    /// The server's address makes no sense.
+    /// The server's address cannot be resolved.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The system has no random numbers.
     #[error(transparent)]
     Entropy(#[from] OpenError),
-    /// Some clients are not behind the link that was asked for.
-    #[error(
-        "{around} clients found a way around the relay; what they see says nothing about the link"
-    )]
+    /// Some clients bypass the simulated link.
+    #[error("{around} clients bypassed the relay, so their results say nothing about the link")]
     Bypassed {
-        /// How many.
+        /// Number of clients.
         around: usize,
     },
-    /// Not everybody got in.
-    #[error("{missing} of {clients} clients did not get in")]
+    /// Some clients could not join.
+    #[error("{missing} of {clients} clients could not join")]
     NotJoined {
-        /// How many did not.
+        /// Clients that could not join.
         missing: usize,
-        /// Of how many.
+        /// All clients.
         clients: u32,
     },
 }
 
-/// Runs a swarm and prints what it took.
+/// Runs a swarm and prints its figures.
 pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
     let key = new_key(&mut SystemEntropy::new()?);
     let program = std::env::current_exe().map_err(SwarmError::Process)?;
@@ -177,7 +176,7 @@ pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
             Ok((report?, seen?, haunted?))
         })
     });
-    // The end of standard input tells the server that nobody is left.
+    // The server ends when its standard input is closed.
     drop(input);
     process.wait().map_err(SwarmError::Process)?;
     let (report, seen, haunted) = done?;
@@ -186,8 +185,8 @@ pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
     Ok(())
 }
 
-/// Clients of a real server have machines of their own. So those here get what the server leaves of
-/// this one, where the system lets a program say so.
+/// Lowers the priority of the clients, where the system allows it: clients of a real server have
+/// machines of their own.
 fn yield_to_the_server() {
     let own = std::process::id().to_string();
     let run = |program: &str, arguments: &[&str]| {
@@ -196,7 +195,7 @@ fn yield_to_the_server() {
         let ended = quiet.args(arguments).arg(&own).status();
         ended.is_ok_and(|status| status.success())
     };
-    // Linux can let a thread run only where nobody else wants to; others can at least be nice.
+    // On Linux a process can be limited to idle time; elsewhere it can at least be nice.
     let _ = run("chrt", &["--idle", "--pid", "0"]) || run("renice", &["-n", "10", "-p"]);
 }
 
@@ -237,9 +236,9 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
     }
 }
 
-/// What the server process says when it is time for ghosts.
+/// Lines by which the server process requests that ghosts join and leave.
 const GHOSTS_COME: &str = "ghosts come";
 const GHOSTS_GO: &str = "ghosts go";
 
-/// So many clients take a core's time from the server; fewer need not care.
+/// From this many clients on, their CPU time would slow down the server.
 const MANY: u32 = 50;

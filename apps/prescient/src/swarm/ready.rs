@@ -1,9 +1,8 @@
-//! Which clients of a crowd are to be polled.
+//! Selects the clients of a crowd that have to be polled.
 //!
-//! To ask hundreds of sockets again and again whether there is something would take more of the
-//! machine than what the clients do with it. So the system is asked for all of them at once, and it
-//! is not asked to wake anybody: that would be paid for by whoever sends, which is the server whose
-//! time is measured.
+//! Polling hundreds of sockets one by one would take more CPU time than the clients do. So one
+//! system call asks for all readable sockets, and it does not block: waking a blocked thread costs
+//! time of the sender, which is the server whose time is measured.
 
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use prescient_net::Clock;
 
 use prescient_transport::Time;
 
-/// Clients by their seats.
+/// Clients by their index.
 pub struct Ready {
     #[cfg(unix)]
     sockets: sockets::Sockets,
     clock: Clock,
-    /// When to poll all of them.
+    /// Time of the next poll of all clients.
     all: Time,
 }
 
@@ -32,7 +31,7 @@ impl Ready {
         })
     }
 
-    /// Watches a client, which takes a seat.
+    /// Registers the socket of a client.
     #[cfg_attr(
         not(unix),
         expect(unused_variables, clippy::unused_self, reason = "all are polled")
@@ -43,11 +42,11 @@ impl Ready {
         Ok(())
     }
 
-    /// Pauses for a moment, and says which of so many seats are to be polled.
+    /// Pauses briefly; returns which of `members` clients have to be polled.
     pub fn next(&mut self, members: usize) -> Vec<usize> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "whoever sleeps in a socket is woken by the server"
+            reason = "waking a thread that blocks on a socket costs the server time"
         )]
         std::thread::sleep(PAUSE);
         let now = self.clock.now();
@@ -85,7 +84,7 @@ mod sockets {
             })
         }
 
-        /// A socket that is closed is no longer watched.
+        /// A closed socket is deregistered by the system.
         pub fn watch(&mut self, member: usize, client: &Client) -> io::Result<()> {
             match client.socket() {
                 Some(socket) => self.poll.registry().register(
@@ -97,10 +96,10 @@ mod sockets {
             }
         }
 
-        /// Those to which something came since they were last asked for. If there are too many, the
-        /// others come next.
+        /// Clients whose sockets became readable since the last call. If there are too many, the
+        /// next call returns the rest.
         pub fn readable(&mut self) -> Vec<usize> {
-            // A signal ends it early, and then everything waits until the next time.
+            // A signal may end it early; the events are then returned by the next call.
             let _ = self.poll.poll(&mut self.events, Some(Duration::ZERO));
             let tokens = self.events.iter().map(mio::event::Event::token);
             tokens.map(|Token(member)| member).collect()
@@ -109,5 +108,5 @@ mod sockets {
 }
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// What clients say of their own accord can wait that long.
+/// What clients send on their own timers can wait that long.
 const ALL_EVERY: Duration = Duration::from_millis(20);

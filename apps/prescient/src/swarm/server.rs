@@ -34,28 +34,28 @@ pub struct ServeOptions {
     hz: u32,
     #[arg(long)]
     seconds: u32,
-    /// Clients with lower numbers stay to the end.
+    /// Clients with lower numbers remain to the end.
     #[arg(long)]
     staying: u32,
     #[arg(long, default_value_t = 0)]
     ghosts: u32,
 }
 
-/// Why there is no server.
+/// Why the server did not start, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The key on standard input is none.
+    /// Standard input contains no key.
     #[error("standard input has no key: {0}")]
     Key(String),
-    /// There is no server.
+    /// The server could not start.
     #[error(transparent)]
     Server(#[from] prescient::ServeError),
-    /// The world does not take what happens in it.
+    /// A change of the world was refused.
     #[error(transparent)]
     World(#[from] WorldError),
 }
 
-/// Serves until the time is over or standard input ends, and prints what it took.
+/// Runs until the time is over or standard input ends, and prints its figures.
 pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let mut key = String::new();
     let read = io::stdin().lock().read_line(&mut key);
@@ -102,15 +102,15 @@ struct SwarmServer {
     server: Server,
     options: ServeOptions,
     walkers: Vec<Ref<Walker>>,
-    /// Peers that stay to the end.
+    /// Peers that remain to the end.
     staying: Vec<PeerId>,
     joined: u32,
-    /// Ghosts that are there.
+    /// Connected ghosts.
     ghosts: BTreeSet<PeerId>,
-    /// Players that the server closed, or no longer heard of.
+    /// Players whose connection was closed or timed out.
     lost: u32,
     tick: u32,
-    /// How long ticks took.
+    /// Durations of ticks.
     spans: Delays,
 }
 
@@ -133,7 +133,7 @@ impl SwarmServer {
         Ok(())
     }
 
-    /// Goes on to the next part when this one is over.
+    /// Enters the next phase when the current one is over.
     fn advance(&mut self, phase: Phase, now: Time, report: &mut Value) -> Phase {
         let span = Duration::from_secs(u64::from(self.options.seconds));
         let haunted = self.options.ghosts > 0;
@@ -149,7 +149,7 @@ impl SwarmServer {
                 println!("{GHOSTS_COME}");
                 Phase::Arriving(now)
             }
-            // Those that are closed come again, so that they need not all be there at once.
+            // Ghosts that were closed reconnect, so 90 % of them at once are enough.
             Phase::Arriving(since)
                 if self.ghosts.len() * 10 >= self.options.ghosts as usize * 9
                     || now.since(since) >= PATIENCE =>
@@ -159,7 +159,7 @@ impl SwarmServer {
             Phase::Measured(mut mark) => {
                 let spent = now.since(mark.since);
                 if mark.early_rss.is_none() && spent >= span / 10 {
-                    // What it takes to join was taken by then.
+                    // The cost of joining is not part of the measurement.
                     mark.early_rss = rss_mb();
                 }
                 if spent < span {
@@ -183,7 +183,7 @@ impl SwarmServer {
                 report["after"] = self.report(&mark, now);
                 Phase::Quiet(now)
             }
-            // Nobody shouts any more, so what was shouted can arrive.
+            // No new events are sent, so that those under way can arrive.
             Phase::Quiet(since) if now.since(since) >= QUIET => {
                 report["events_sent"] = json!(self.events());
                 report["players_lost"] = json!(self.lost);
@@ -194,7 +194,7 @@ impl SwarmServer {
         }
     }
 
-    /// Where a span that is measured begins.
+    /// Starts a measured span.
     fn mark(&mut self, now: Time) -> Mark {
         self.spans = Delays::default();
         Mark {
@@ -205,7 +205,7 @@ impl SwarmServer {
         }
     }
 
-    /// Events that those who stay were told, once for each who heard of it.
+    /// Events sent to the peers that remain, counted per peer.
     fn events(&mut self) -> u64 {
         let peers = self.staying.iter();
         let told = peers.filter_map(|&peer| self.server.statistics(peer));
@@ -234,7 +234,7 @@ impl SwarmServer {
                 let [x, y] = home(first as u32, self.options.entities);
                 let view_position = Position([f64::from(x), f64::from(y), 0.0]);
                 let looks = self.server.set_view_position(peer, view_position);
-                debug_assert!(looks.is_ok(), "it has just joined");
+                debug_assert!(looks.is_ok(), "the peer has just joined");
             }
         }
         self.tick += 1;
@@ -250,7 +250,7 @@ impl SwarmServer {
         Ok(())
     }
 
-    /// What was spent since then.
+    /// The figures since a mark.
     fn report(&mut self, mark: &Mark, now: Time) -> Value {
         let (over, before) = (now.since(mark.since), &mark.cost);
         let spent = Cost::now(&self.server);
@@ -271,33 +271,33 @@ impl SwarmServer {
     }
 }
 
-/// What a server is doing.
+/// Phases of the server.
 enum Phase {
     Gathering,
-    /// Without ghosts, if there are to be any.
+    /// Measured before the ghosts join, if there are any.
     Before(Mark),
     Arriving(Time),
     Measured(Mark),
     Leaving(Time),
-    /// Without ghosts again.
+    /// Measured after the ghosts left.
     After(Mark),
     Quiet(Time),
     Over,
 }
 
-/// Where a span that is measured began.
+/// The start of a measured span.
 struct Mark {
     since: Time,
     tick: u32,
     cost: Cost,
-    /// Memory when a tenth of it was over.
+    /// Memory after a tenth of the span.
     early_rss: Option<f64>,
 }
 
-/// What a server has spent so far.
+/// Totals of the server so far.
 #[derive(Clone, Copy)]
 struct Cost {
-    /// Where the system tells.
+    /// `None` where the system does not provide it.
     cpu_nanos: Option<u64>,
     bytes: u64,
     packets: u64,
@@ -314,7 +314,7 @@ impl Cost {
     }
 }
 
-/// Time on a processor of all threads, on Linux.
+/// CPU time of all threads, on Linux.
 fn cpu_nanos() -> Option<u64> {
     let tasks = fs::read_dir("/proc/self/task").ok()?;
     let spent = tasks.filter_map(|task| {
@@ -324,7 +324,7 @@ fn cpu_nanos() -> Option<u64> {
     Some(spent.sum())
 }
 
-/// Memory that is in use, on Linux.
+/// Resident memory, on Linux.
 fn rss_mb() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -332,7 +332,7 @@ fn rss_mb() -> Option<f64> {
     Some(kilobytes / 1024.0)
 }
 
-/// How long what was told may take to arrive.
+/// Time for the last events to arrive.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long ghosts may take to come or to go.
+/// Time limit for ghosts to join or to leave.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -17,7 +17,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser that has never been used; `None` where there is none.
+    /// Starts a browser with a new profile; `None` if there is no chromedriver.
     pub fn start(name: &str) -> Option<Self> {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
@@ -33,12 +33,12 @@ impl Browser {
             let (_, port) = line.split_once("successfully on port ")?;
             port.trim_end_matches('.').parse::<u16>().ok()
         });
-        // What it says later has to go somewhere.
+        // The driver's later output has to be read.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = format!("prescient-{name}-{}", std::process::id());
         let mut browser = Self {
             driver,
-            host: format!("127.0.0.1:{}", port.expect("chromedriver says its port")),
+            host: format!("127.0.0.1:{}", port.expect("chromedriver prints its port")),
             session: String::new(),
             profile: std::env::temp_dir().join(profile),
         };
@@ -55,7 +55,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Goes to a page, and returns when it is loaded.
+    /// Opens a page, and returns when it is loaded.
     pub fn open(&self, url: &str) {
         self.command("url", &json!({"url": url}));
     }
@@ -65,7 +65,7 @@ impl Browser {
         self.command("refresh", &json!({}));
     }
 
-    /// What an expression is.
+    /// The value of an expression.
     pub fn value(&self, expression: &str) -> Value {
         let script = format!("return {expression};");
         self.command("execute/sync", &json!({"script": script, "args": []}))
@@ -82,7 +82,7 @@ impl Browser {
         assert_eq!(done, true, "{expression}");
     }
 
-    /// As if the window had this size.
+    /// Emulates a window of this size.
     pub fn resize(&self, width: u32, height: u32) {
         let size = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
@@ -90,13 +90,13 @@ impl Browser {
         self.develop("Emulation.setDeviceMetricsOverride", &size);
     }
 
-    /// As if the user preferred this: `light` or `dark`.
+    /// Emulates the user's preference for a scheme: `light` or `dark`.
     pub fn prefer(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.develop("Emulation.setEmulatedMedia", &json!({"features": features}));
     }
 
-    /// What the console shows since this was last asked.
+    /// The console's output since the last call.
     pub fn console(&self) -> Vec<Value> {
         let log = self.command("se/log", &json!({"type": "browser"}));
         log.as_array().cloned().unwrap_or_default()
@@ -133,8 +133,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends the browser with its session. Whatever goes wrong here, the test has
-        // said what it had to say.
+        // The driver ends the browser with its session. Errors are ignored: the test is over.
         if !self.session.is_empty() {
             let _ = self.try_call("DELETE", &self.session, &json!({}));
         }
@@ -146,7 +145,7 @@ impl Drop for Browser {
 
 const FLAGS: [&str; 10] = [
     "--headless",
-    // Chromium refuses to run as root otherwise; it only ever sees our own page.
+    // Chromium refuses to run as root otherwise; it opens only our own page.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",

@@ -10,12 +10,12 @@ use serde_json::Value;
 /// A demo that runs until it is interrupted or dropped.
 pub struct Demo {
     process: Child,
-    /// Where its page is, without what a browser writes before it: `127.0.0.1:7777`.
+    /// Host and port of its page: `127.0.0.1:7777`.
     pub host: String,
 }
 
 impl Demo {
-    /// Starts one, and returns when its page can be asked for.
+    /// Starts a demo, and returns when its page is served.
     pub fn start(port: u16) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_prescient"))
             .args(["demo", "--headless", "--json", "--port", &port.to_string()])
@@ -26,14 +26,14 @@ impl Demo {
         let mut line = String::new();
         let errors = process.stderr.as_mut().expect("piped");
         let read = BufReader::new(errors).read_line(&mut line);
-        read.expect("it says where the page is");
+        read.expect("it prints the page's address");
         let host = line.trim().strip_prefix("the page is at http://");
         let host = host.and_then(|host| host.strip_suffix('/'));
         let host = host.unwrap_or_else(|| panic!("{line}")).to_owned();
         Self { process, host }
     }
 
-    /// What Ctrl-C does; returns how it ended and the last line that it said.
+    /// Sends the signal of Ctrl-C; returns the exit status and the last line of output.
     #[cfg(unix)]
     pub fn interrupt(mut self) -> (ExitStatus, Value) {
         let number = self.process.id().to_string();
@@ -42,7 +42,7 @@ impl Demo {
         let mut output = String::new();
         let standard = self.process.stdout.as_mut().expect("piped");
         standard.read_to_string(&mut output).expect("text");
-        let status = self.process.wait().expect("it is ours");
+        let status = self.process.wait().expect("it is a child process");
         let last = output.lines().last().expect("a line");
         (status, serde_json::from_str(last).expect("an object"))
     }
@@ -50,7 +50,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // After an interrupt there is nothing left to end.
+        // After an interrupt the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -64,11 +64,11 @@ pub fn ask(host: &str, head: &str, body: &str) -> io::Result<BufReader<TcpStream
     Ok(BufReader::new(stream))
 }
 
-/// The head and the body of the answer to a request that is answered once.
+/// The head and the body of a response with a length.
 pub fn answer(host: &str, head: &str, body: &str) -> io::Result<(String, String)> {
     let mut stream = ask(host, head, body)?;
     let (mut head, mut length) = (String::new(), 0);
-    // Up to the empty line that ends it.
+    // Up to the empty line after the head.
     while stream.read_line(&mut head)? > 2 {
         let line = head.lines().last().unwrap_or_default().to_lowercase();
         if let Some(value) = line.strip_prefix("content-length:") {

@@ -1,4 +1,4 @@
-//! Arrays and options: as many columns as their parts need.
+//! Arrays and options: the columns of their parts.
 
 use alloc::format;
 
@@ -36,9 +36,9 @@ impl<T: Numeric, const N: usize> Numeric for [T; N] {}
 impl<T: Gradual, const N: usize> Gradual for [T; N] {}
 impl<T: Real, const N: usize> Real for [T; N] {}
 
-/// A boolean `name.some`, then the value's own columns, which are 0 when there is none: columns
-/// that do not move cost nothing. The value keeps the option's name, so an optional velocity finds
-/// its position; an option directly in an option is refused when its class is built.
+/// A boolean `name.some`, then the value's own columns, which are 0 if it is absent: columns that
+/// do not change cost nothing. The value keeps the option's name, so an optional velocity is
+/// matched with its position; an option directly in an option is refused when its class is built.
 impl<T: Value> Value for Option<T> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         class.field(how.column(join(name, "some"), FieldKind::Bool));

@@ -1,8 +1,8 @@
 //! Vectors component by component; rotations by their three smallest components.
 //!
 //! A unit quaternion and its negative are the same rotation, so the largest component can be made
-//! positive and computed from the others. Which one is largest is a symbol of its own
-//! (`largest`), because the other three mean something else whenever it changes.
+//! positive and computed from the others. The index of the largest is a symbol of its own
+//! (`largest`), because the other three change their meaning with it.
 
 use glam::{
     DQuat, DVec2, DVec3, DVec4, IVec2, IVec3, IVec4, Quat, UVec2, UVec3, UVec4, Vec2, Vec3, Vec3A,
@@ -68,8 +68,8 @@ impl Real for DVec4 {}
 
 macro_rules! rotations {
     ($($quaternion:ty, $scalar:ty;)*) => {$(
-        /// With a `step` the three smallest components (`largest`, `a`, `b`, `c`), else `x`, `y`,
-        /// `z` and `w` as they are.
+        /// With a `step`, the three smallest components (`largest`, `a`, `b`, `c`); otherwise `x`,
+        /// `y`, `z` and `w` unchanged.
         impl Value for $quaternion {
             fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
                 if let Form::Step(_) = how.form {
@@ -128,7 +128,7 @@ rotations! {
     DQuat, f64;
 }
 
-/// The width of a scalar's count unless declared otherwise.
+/// The default width of a scalar's count.
 trait Width {
     const WIDTH: u8;
 }
@@ -141,8 +141,8 @@ impl Width for f64 {
     const WIDTH: u8 = 64;
 }
 
-/// Which component is largest (the first of equals), and the others of the normalised rotation
-/// in which it is positive. What is no rotation at all (zero, infinite, NaN) is the identity.
+/// The index of the largest component (the first of equals), and the others of the normalised
+/// rotation in which it is positive. Zero, infinite and NaN quaternions become the identity.
 fn smallest_three(parts: [f64; 4]) -> (usize, [f64; 3]) {
     let mut largest = 0;
     for at in 1..4 {

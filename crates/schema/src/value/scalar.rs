@@ -19,7 +19,7 @@ macro_rules! integers {
             fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
                 row.put(match how.bits {
                     Some(bits) if u32::from(bits) < <$integer>::BITS => {
-                        // Bits may be 0 only in a class that never passed its checks.
+                        // `bits` is 0 only in a class that has not been validated.
                         let spare = <$integer>::BITS - u32::from(bits.max(1));
                         let (min, max) = (<$integer>::MIN >> spare, <$integer>::MAX >> spare);
                         (*self).clamp(min, max) as i64

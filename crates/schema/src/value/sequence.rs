@@ -1,7 +1,7 @@
-//! Texts, byte buffers, lists, maps and sets: one column, which names what they hold.
+//! Texts, byte buffers, lists, maps and sets: one column with the cell of their content.
 //!
-//! Items are flattened like anything else, but into the content and not into the row. Precision
-//! levels do not reach into containers, and neither do relations between fields.
+//! Items are flattened like any value, but into the content instead of the row. Precision levels
+//! and rates of change do not apply inside containers.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use alloc::{
 use super::{Buffer, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::{ClassBuilder, Content, Declaration, Field, FieldKind, Priority};
 
-/// UTF-8; what is longer than declared is cut at the end of a character.
+/// UTF-8; a longer text is cut at the end of a character.
 impl Value for String {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
         class.field(how.column(
@@ -44,7 +44,7 @@ impl Value for String {
     }
 }
 
-/// A list, or with `bytes` declared a byte buffer; what is longer than declared is cut.
+/// A list, or with `bytes` a byte buffer; the rest beyond the declared length is cut.
 impl<T: Value> Value for Vec<T> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         let kind = if how.bytes {
@@ -94,8 +94,8 @@ impl Buffer for Vec<u8> {}
 impl<T: Numeric> Numeric for Vec<T> {}
 impl<T: Real> Real for Vec<T> {}
 
-/// Items sorted by the columns of their keys; those beyond what is declared are left out. What is
-/// declared about numbers is about the values.
+/// Items sorted by the columns of their keys; items beyond the declared length are left out.
+/// Attributes about numbers apply to the values.
 impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         let mut item = columns::<K>("key", &Declaration::PLAIN, table);
@@ -137,7 +137,7 @@ impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
 impl<K: Value + Ord, V: Numeric> Numeric for BTreeMap<K, V> {}
 impl<K: Value + Ord, V: Real> Real for BTreeMap<K, V> {}
 
-/// A map of keys alone.
+/// A map without values.
 impl<K: Value + Ord> Value for BTreeSet<K> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         let item = columns::<K>("key", &Declaration::PLAIN, table);
@@ -168,7 +168,8 @@ impl<K: Value + Ord> Value for BTreeSet<K> {
     }
 }
 
-/// A key of unsigned 64 bits sorts by its column, which is signed: only the columns count here.
+/// Sorts items by their key columns. They are signed, so unsigned 64-bit keys sort differently from
+/// Rust's order.
 fn put_sorted(mut items: Vec<Vec<i64>>, key: usize, max_len: usize, row: &mut impl Sink) {
     items.sort_by(|a, b| a[..key].cmp(&b[..key]));
     items.dedup_by(|a, b| a[..key] == b[..key]);
@@ -198,16 +199,16 @@ fn columns<T: Value>(name: &str, how: &Declaration, table: &str) -> Vec<Field> {
     fields
 }
 
-/// Most items of a container whose items have this many columns.
+/// Maximum number of items of a container whose items have `width` columns.
 fn max_len(how: &Declaration, width: usize) -> u32 {
     let room = (Content::MAX_CELLS / width.max(1)) as u32;
     how.max_len.unwrap_or(USUAL.min(room))
 }
 
-/// Most items where nothing is declared.
+/// Default maximum number of items.
 const USUAL: u32 = 4096;
 
-/// All items of a content; `None` if one of them is not what it should be.
+/// All items of a content; `None` if one of them is invalid.
 fn items<T>(
     cells: &[i64],
     mut read: impl FnMut(&mut Source<'_>) -> Result<T, ReadError>,
@@ -217,7 +218,7 @@ fn items<T>(
     while !source.is_done() {
         let before = source.clone();
         items.push(read(&mut source).ok()?);
-        // An item without columns would go on for ever.
+        // An item without columns would loop for ever.
         if source.is_at(&before) {
             return None;
         }

@@ -1,6 +1,7 @@
-//! What a snapshot receiver tells its sender.
+//! Acknowledgements of snapshots.
 //!
-//! Every acknowledgement repeats the last 64, so losing one costs a tick of knowledge and no more.
+//! Every acknowledgement repeats the last 64, so losing one delays the sender's knowledge by a tick
+//! at most.
 
 use super::bytes::{Input, write_varint};
 use crate::harness::ReceiveError;

@@ -1,7 +1,7 @@
-//! What both halves of a snapshot method share: numbered past snapshots and acknowledgements.
+//! Shared by all snapshot methods: past snapshots by tick, and their acknowledgements.
 //!
-//! The sender builds on snapshots that it knows the receiver has; the receiver keeps whatever the
-//! sender may still name. A method itself is then only an [`Encode`] and a [`Decode`].
+//! The sender encodes against snapshots that were acknowledged; the receiver keeps those that the
+//! sender may still refer to. A method itself is then only an [`Encode`] and a [`Decode`].
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,9 +14,9 @@ use crate::{
     world::{TickChanges, World},
 };
 
-/// How many known snapshots a method may build on.
+/// Number of acknowledged snapshots that a method may use.
 pub(super) const SAMPLES: usize = 4;
-/// How many packets may be under way before the oldest is forgotten.
+/// Packets under way before the oldest is dropped.
 const UNDER_WAY: usize = 512;
 
 /// One past tick.
@@ -29,14 +29,14 @@ pub(super) struct Past<M> {
 
 /// The sending half of a method.
 pub(super) trait Encode {
-    /// What was learned up to a tick and is archived with its snapshot.
+    /// The model learned up to a tick, archived with its snapshot.
     type Model;
 
     /// Whether the method needs every packet to arrive, in order.
     const RELIABLE: bool;
 
-    /// Encodes a tick given what the receiver is known to have, newest first, at most
-    /// [`SAMPLES`] of it.
+    /// Encodes a tick against the acknowledged snapshots, newest first, at most [`SAMPLES`] of
+    /// them.
     fn encode(
         &mut self,
         tick: u64,
@@ -44,17 +44,17 @@ pub(super) trait Encode {
         known: &[&Past<Self::Model>],
     ) -> (Vec<u8>, Self::Model);
 
-    /// Memory of one model in bytes.
+    /// Memory of a model in bytes.
     fn model_bytes(&self, _model: &Self::Model) -> usize {
         0
     }
 
-    /// How many packets have taught this model; `None` if the method does not learn.
+    /// Number of packets that this model has learned from; `None` if the method does not learn.
     fn taught(&self, _model: &Self::Model) -> Option<u64> {
         None
     }
 
-    /// Where the bits went.
+    /// Bits spent, by class and field.
     fn ledger(&self) -> Option<Vec<LedgerRow>> {
         None
     }
@@ -65,7 +65,7 @@ pub(super) trait Decode {
     /// As in [`Encode`].
     type Model;
 
-    /// Decodes a packet; `past` finds applied ticks.
+    /// Decodes a packet; `past` has the applied ticks.
     fn decode(
         &mut self,
         packet: &[u8],
@@ -73,7 +73,7 @@ pub(super) trait Decode {
     ) -> Result<Decoded<Self::Model>, ReceiveError>;
 }
 
-/// A decoded tick, and the oldest tick that its packet built on.
+/// A decoded tick, and the oldest tick that its packet refers to.
 pub(super) struct Decoded<M> {
     pub(super) past: Past<M>,
     pub(super) oldest_named: Option<u64>,
@@ -94,9 +94,9 @@ impl Decoded<()> {
 /// A [`Sender`] around an [`Encode`].
 pub(super) struct SnapshotSender<E: Encode> {
     encode: E,
-    /// Sent and not known to be applied, oldest first.
+    /// Sent and not acknowledged, oldest first.
     under_way: VecDeque<Past<E::Model>>,
-    /// Known to be applied, newest first.
+    /// Acknowledged, newest first.
     known: VecDeque<Past<E::Model>>,
 }
 
@@ -146,7 +146,7 @@ impl<E: Encode> Sender for SnapshotSender<E> {
                 self.under_way.push_back(past);
             }
         }
-        // A late bit of the map can name a tick older than what is already known.
+        // A late acknowledgement may add a tick that is older than others already known.
         self.known
             .make_contiguous()
             .sort_unstable_by_key(|past| std::cmp::Reverse(past.tick));
@@ -175,11 +175,11 @@ impl<E: Encode> Sender for SnapshotSender<E> {
     }
 }
 
-/// The ticks that a receiver has applied and still holds, oldest first.
+/// The applied ticks that a receiver still holds, oldest first.
 pub(super) struct Applications<M>(VecDeque<Past<M>>);
 
 impl<M> Applications<M> {
-    /// The snapshot of a tick that the packet of `of` names.
+    /// The snapshot of `tick`, to which the packet of tick `of` refers.
     pub(super) fn find(&self, tick: u64, of: u64) -> Result<&Past<M>, ReceiveError> {
         let index = self.0.binary_search_by_key(&tick, |past| past.tick);
         index
@@ -187,7 +187,7 @@ impl<M> Applications<M> {
             .map_err(|_| ReceiveError::MissingBaseline { tick: of })
     }
 
-    /// The tick that was applied last.
+    /// The last applied tick.
     pub(super) fn newest(&self) -> Option<&Past<M>> {
         self.0.back()
     }
@@ -227,7 +227,7 @@ impl<D: Decode> Receiver for SnapshotReceiver<D> {
                 past.pop_front();
             }
         }
-        // Beyond what the sender keeps nothing can be named any more, except the oldest ones.
+        // The sender has dropped older snapshots and cannot refer to them, except for the oldest.
         if past.len() > UNDER_WAY + SAMPLES {
             past.remove(SAMPLES);
         }

@@ -1,8 +1,8 @@
-//! Byte differences to the last acknowledged tick through one compressed stream.
+//! Byte differences from the last acknowledged tick through one compressed stream.
 //!
 //! The learned protocol's stand-in for Quake 3: every byte of every field minus the same byte in
-//! the last acknowledged snapshot, entity by entity in order of id, so that the compressor sees
-//! long runs of zeros with a little in between. New entities differ from zeros.
+//! the last acknowledged snapshot, entity by entity in order of id, so that the compressor gets
+//! long runs of zeros. New entities are differences from zeros.
 
 use std::sync::Arc;
 

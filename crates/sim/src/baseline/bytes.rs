@@ -1,8 +1,8 @@
-//! Variable-length integers and a reader that cannot run off its end.
+//! Variable-length integers and a bounds-checked reader.
 
 use crate::harness::ReceiveError;
 
-/// Seven bits a byte, low bits first.
+/// Seven bits per byte, low bits first.
 pub(super) fn write_varint(output: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         output.push(value as u8 | 0x80);
@@ -11,7 +11,7 @@ pub(super) fn write_varint(output: &mut Vec<u8>, mut value: u64) {
     output.push(value as u8);
 }
 
-/// Small magnitudes of either sign become small numbers.
+/// Maps small magnitudes of either sign to small numbers.
 pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
@@ -21,7 +21,7 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// What is left of a packet.
+/// The rest of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input<'a>(pub(super) &'a [u8]);
 
@@ -50,8 +50,8 @@ impl<'a> Input<'a> {
         ))
     }
 
-    /// A number of things of which each takes at least one byte, so that no packet can make its
-    /// reader reserve more memory than the packet is long.
+    /// A count of items that take at least one byte each, so that the reader never reserves more
+    /// memory than the packet is long.
     pub(super) fn count(&mut self) -> Result<usize, ReceiveError> {
         let count = self.varint()?;
         let possible = usize::try_from(count)

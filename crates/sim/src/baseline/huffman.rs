@@ -1,7 +1,7 @@
-//! Bits, and bytes through a Huffman code that never changes.
+//! Bit streams, and a fixed Huffman code for bytes.
 //!
-//! Quake 3 shipped a table made from recorded traffic. This one is made from a formula of the
-//! same shape: small bytes are frequent, and no byte is rare enough for an absurd length.
+//! Quake 3 shipped a table made from recorded traffic. This one is computed from a formula of the
+//! same shape: small bytes are frequent, and no byte is rare enough for a very long code.
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::OnceLock};
 

@@ -1,8 +1,8 @@
-//! The established ways to replicate a world, each as strong as its description.
+//! The established methods to replicate a world, each as strong as its description.
 //!
-//! They are here to be beaten honestly: every one is a complete sender and receiver, verified by
-//! the same harness and the same cases as our own method. [`build`] is the only place that knows
-//! their names.
+//! The comparison is honest: every method is a complete sender and receiver, verified by the same
+//! harness and the same cases as our own. [`build`] is the only function that maps names to
+//! methods.
 
 mod acknowledgement;
 mod archive;
@@ -39,7 +39,7 @@ use crate::harness::{Receiver, Sender};
 /// The two halves of a method.
 pub type Method = (Box<dyn Sender>, Box<dyn Receiver>);
 
-/// The methods that are compared unless others are asked for, in the order of tables.
+/// The methods that are compared by default, in the order of tables.
 pub const METHODS: &[&str] = &[
     "raw",
     "bd-z6",
@@ -55,16 +55,16 @@ pub const METHODS: &[&str] = &[
 /// Further methods, for reproducing published tables.
 pub const FURTHER_METHODS: &[&str] = &["pd-z9"];
 
-/// What some methods can be told.
+/// Options that some methods support.
 #[derive(Clone, Debug)]
 pub struct MethodOptions {
     /// Whether models learn; `false` freezes them for comparison.
     pub learning: bool,
-    /// A trained starting point.
+    /// A trained prior to start from.
     pub prior: Option<Arc<Prior>>,
-    /// How much time to spend on better predictions.
+    /// Speed against size.
     pub profile: Profile,
-    /// Whether to keep an account of bits, which takes a little time.
+    /// Whether to count bits by field, which takes a little time.
     pub ledger: bool,
 }
 
@@ -79,13 +79,13 @@ impl Default for MethodOptions {
     }
 }
 
-/// There is no method of this name, or not with these options.
+/// No method has this name, or not with these options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMethod {
-    /// Nothing is called so.
+    /// The name is unknown.
     #[error("unknown method {0:?}; there are {list}", list = [METHODS, FURTHER_METHODS].concat().join(", "))]
     Name(String),
-    /// The prior does not fit the options.
+    /// The prior does not match the options.
     #[error(transparent)]
     Prior(#[from] PriorMismatch),
 }

@@ -1,4 +1,4 @@
-//! Our own method behind the same interface as those it is compared with.
+//! Our own method behind the common interface.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,7 +23,7 @@ pub struct OurSender {
 }
 
 impl OurSender {
-    /// A sender with an encoder that has sent nothing yet.
+    /// A sender with a new encoder.
     pub fn new(schema: Arc<Schema>, encoder: Encoder) -> Self {
         Self {
             archive: Archive::new(schema.clone(), HISTORY),
@@ -35,7 +35,7 @@ impl OurSender {
         }
     }
 
-    /// What it encodes with.
+    /// Its encoder.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
@@ -49,7 +49,7 @@ impl Sender for OurSender {
         changes: &TickChanges,
         budget: Option<usize>,
     ) -> Vec<u8> {
-        // The harness checks every value that arrives, so a refused capture cannot go unnoticed.
+        // The harness verifies every value, so it would detect a refused capture.
         let Ok(mut capture) = self.archive.begin(Tick(tick as u32)) else {
             return Vec::new();
         };
@@ -138,13 +138,13 @@ impl Sender for OurSender {
     }
 }
 
-/// Decodes packets; knows nothing but the schema, and the prior if there is one.
+/// Decodes packets; has nothing but the schema and the optional prior.
 pub struct OurReceiver {
     decoder: Decoder,
 }
 
 impl OurReceiver {
-    /// A receiver of what an [`OurSender`] with an encoder of the same configuration sends.
+    /// A receiver for an [`OurSender`] whose encoder has the same configuration.
     pub fn new(decoder: Decoder) -> Self {
         Self { decoder }
     }

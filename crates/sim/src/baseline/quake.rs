@@ -1,9 +1,9 @@
-//! Changed fields against the last acknowledged tick, through a fixed Huffman code.
+//! Changed fields relative to the last acknowledged tick, through a fixed Huffman code.
 //!
-//! As Quake 3 does it: entities that did not change are not mentioned; of those that did, a bit
-//! per field up to the last changed one, and the new value. Nothing is kept between packets but
-//! the acknowledged snapshots, so any packet may be lost. Unlike Quake, numbers are sent as
-//! differences with as many bytes as they need, since nobody has told us their ranges.
+//! As in Quake 3: unchanged entities are not sent; changed ones have a bit per field up to the last
+//! changed one, and the new values. Only the acknowledged snapshots are kept between packets, so
+//! any packet may be lost. Unlike Quake, numbers are sent as differences with as many bytes as they
+//! need, since their ranges are unknown.
 
 use std::sync::Arc;
 

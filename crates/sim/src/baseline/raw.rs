@@ -1,7 +1,7 @@
 //! All fields of all entities, every tick, at natural width.
 //!
-//! Only who is there is sent as a change to the last acknowledged tick; this is the document's
-//! "binary contents" and shows how much is being synchronised.
+//! Only the visible set is sent as a change from the last acknowledged tick. This is the document's
+//! "binary contents" and shows the amount of state.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl Decode for RawDecoder {
     }
 }
 
-/// Reads how many ticks back the base lies (0: there is none) and finds it.
+/// Reads the distance in ticks of the baseline (0: none) and finds it.
 pub(super) fn read_base<'a, M>(
     tick: u64,
     input: &mut Input,

@@ -1,4 +1,4 @@
-//! A world at one tick, and which entities came and went between two of them.
+//! Snapshots of a world, and the changes of the visible set between two of them.
 
 use std::sync::Arc;
 
@@ -27,16 +27,16 @@ pub(super) fn snapshot(world: &World) -> Snapshot {
     Arc::new(items.collect())
 }
 
-/// Who left and who came since a base snapshot.
+/// The entities that left and entered the visible set since a baseline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetChange {
-    /// Ranks in the base of those who left, ascending.
+    /// Ranks in the baseline of those that left, ascending.
     pub(super) left: Vec<usize>,
-    /// Ids and classes of those who came, by ascending id.
+    /// Ids and classes of those that entered, by ascending id.
     pub(super) came: Vec<(u64, u16)>,
 }
 
-/// One entity of the new snapshot and where to find it in the base, if it was there.
+/// One entity of the new snapshot and its rank in the baseline, if it was there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) id: u64,
@@ -67,7 +67,7 @@ impl SetChange {
         change
     }
 
-    /// The new snapshot's entities by ascending id.
+    /// The entities of the new snapshot by ascending id.
     pub(super) fn members(&self, base: &[Item]) -> Vec<Member> {
         let mut members = Vec::with_capacity(base.len() + self.came.len() - self.left.len());
         let mut left = self.left.iter().copied().peekable();
@@ -132,7 +132,7 @@ impl SetChange {
         Ok(change)
     }
 
-    /// Notes that the entity `gap` ranks behind `next` left, and returns the rank behind it.
+    /// Records that the entity `gap` ranks after `next` left, and returns the rank after it.
     pub(super) fn leave(
         &mut self,
         next: usize,
@@ -145,7 +145,7 @@ impl SetChange {
         Ok(rank + 1)
     }
 
-    /// Notes that an entity came.
+    /// Records that an entity entered.
     pub(super) fn come(
         &mut self,
         id: u64,
@@ -162,16 +162,14 @@ impl SetChange {
         Ok(())
     }
 
-    /// Refuses an entity that comes although it is there.
+    /// Refuses an entity that enters although it is in the baseline.
     pub(super) fn check(&self, base: &[Item]) -> Result<(), ReceiveError> {
         let stays = |&(id, _): &(u64, u16)| {
             base.binary_search_by_key(&id, |item| item.id)
                 .is_ok_and(|rank| self.left.binary_search(&rank).is_err())
         };
         if self.came.iter().any(stays) {
-            return Err(ReceiveError::Malformed(
-                "an entity that is there comes again",
-            ));
+            return Err(ReceiveError::Malformed("a known entity enters again"));
         }
         Ok(())
     }

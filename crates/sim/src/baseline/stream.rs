@@ -1,8 +1,8 @@
-//! Compressors that keep their state from packet to packet.
+//! Compressors that keep their state between packets.
 //!
-//! Flushing after every packet makes it decodable at once and keeps what was learned; it also
-//! means that every packet must arrive, in order. zlib is the `zlib-rs` implementation, used
-//! plainly: the four bytes that end a sync flush are sent and counted.
+//! A flush after every packet makes it decodable at once and keeps the compressor's history; every
+//! packet must then arrive, in order. zlib is the `zlib-rs` implementation with default settings:
+//! the four bytes at the end of a sync flush are sent and counted.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use zstd::stream::raw::{Decoder, Encoder, InBuffer, Operation, OutBuffer};
@@ -14,12 +14,12 @@ pub(super) trait Pack {
     fn pack(&mut self, plain: &[u8]) -> Vec<u8>;
 }
 
-/// The other end of a [`Pack`].
+/// Decompresses the packets of a [`Pack`].
 pub(super) trait Unpack {
     fn unpack(&mut self, packed: &[u8]) -> Result<Vec<u8>, ReceiveError>;
 }
 
-/// No tick is larger; protects the receiver's memory.
+/// Maximum size of a tick; protects the receiver's memory.
 const LARGEST: usize = 1 << 28;
 /// One zlib stream, sync-flushed after every packet.
 pub(super) struct Zlib(Compress);
@@ -39,7 +39,7 @@ impl Pack for Zlib {
             self.0
                 .compress_vec(&plain[taken..], &mut packed, FlushCompress::Sync)
                 .expect("deflate accepts any input");
-            // Everything is flushed when all was taken and there is room left.
+            // Everything is flushed when all input was taken and there is room left.
             let taken = (self.0.total_in() - start) as usize;
             if taken == plain.len() && packed.len() < packed.capacity() {
                 return packed;
@@ -74,7 +74,7 @@ impl Unpack for Unzlib {
                 return Ok(plain);
             }
             if plain.len() > LARGEST || (room && now == taken) {
-                return Err(ReceiveError::Malformed("the zlib stream does not go on"));
+                return Err(ReceiveError::Malformed("the zlib stream is incomplete"));
             }
             plain.reserve(plain.capacity());
         }
@@ -128,7 +128,9 @@ impl Unpack for Unzstd {
             let length = output.pos();
             plain.extend(&chunk[..length]);
             if plain.len() > LARGEST {
-                return Err(ReceiveError::Malformed("it inflates beyond all bounds"));
+                return Err(ReceiveError::Malformed(
+                    "the decompressed packet is too large",
+                ));
             }
             if input.pos() == packed.len() && length < chunk.len() {
                 return Ok(plain);

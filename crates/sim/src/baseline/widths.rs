@@ -1,8 +1,8 @@
-//! Fields at natural width: how `raw` and the byte-difference methods see a row.
+//! Fields at natural width, for `raw` and the byte-difference methods.
 //!
 //! Numbers take four bytes, enumerations what their states need, booleans one. A numeric field
-//! takes eight from the first value on that does not fit; the packet says so, because the schema
-//! cannot know.
+//! takes eight bytes from the first value on that does not fit into four; the packet announces it,
+//! because the schema does not bound values.
 
 use prescient_schema::{FieldKind, Schema};
 
@@ -74,7 +74,7 @@ impl Widths {
             .sum()
     }
 
-    /// Widens what this row needs.
+    /// Widens the fields that this row requires.
     pub(super) fn fit(&mut self, item: &Item) {
         for (field, &value) in item.row.iter().enumerate() {
             let width = &mut self.bytes[usize::from(item.class)][field];
@@ -85,7 +85,7 @@ impl Widths {
         }
     }
 
-    /// Writes the wide fields from number `known` on.
+    /// Writes the wide fields from index `known` on.
     pub(super) fn write(&self, known: usize, output: &mut Vec<u8>) {
         write_varint(output, (self.wide.len() - known) as u64);
         for &(class, field) in &self.wide[known..] {
@@ -146,7 +146,7 @@ impl Widths {
         members.into_iter().map(read).collect()
     }
 
-    /// Reads what [`Widths::write_row`] wrote; `combine` is the inverse of its.
+    /// Reads the output of [`Widths::write_row`]; `combine` is the inverse of its.
     pub(super) fn read_row(
         &self,
         class: u16,

@@ -1,7 +1,7 @@
-//! XOR with the last update, deflated packet by packet, every so often a whole update.
+//! XOR with the last update, deflated packet by packet, with a full update at intervals.
 //!
-//! The sender does not listen: it assumes that the last update arrived. After a loss the receiver
-//! waits for the next whole update, which is why there are whole ones.
+//! The sender ignores acknowledgements and assumes that the last update arrived. After a loss the
+//! receiver waits for the next full update.
 
 use std::{ops::BitXor, sync::Arc};
 
@@ -17,9 +17,9 @@ use super::{
 };
 use crate::harness::ReceiveError;
 
-/// Every how many updates one is whole: once a second or two at common tick rates.
+/// Interval of full updates: once every second or two at common tick rates.
 const WHOLE_EVERY: u64 = 60;
-/// No tick is larger; protects the receiver's memory.
+/// Maximum size of a tick; protects the receiver's memory.
 const LARGEST: usize = 1 << 28;
 
 pub(super) struct XorEncoder {

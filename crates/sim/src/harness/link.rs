@@ -1,4 +1,4 @@
-//! A link that delays acknowledgements by a fixed number of ticks and loses what it is told to.
+//! A link with random loss that delays acknowledgements by a fixed number of ticks.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use crate::world::Random;
 
 /// Both directions of one connection.
 ///
-/// Only the round trip matters to what a sender can know, so packets arrive at once and
-/// acknowledgements carry the whole delay.
+/// Only the round trip matters to a sender, so packets arrive at once and acknowledgements carry
+/// the whole delay.
 #[derive(Debug)]
 pub struct Link {
     random: Random,
     loss: u32,
     round_trip: u64,
-    /// When each acknowledgement is due, in ticks since the start.
+    /// Acknowledgements with the tick at which they are due, counted from the start.
     returning: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl Link {
-    /// Loses `loss` parts in a million; acknowledgements take `round_trip` ticks, at least one.
+    /// Loses `loss` parts per million; acknowledgements take `round_trip` ticks, at least one.
     pub fn new(seed: u64, loss: u32, round_trip: u32) -> Self {
         let round_trip = u64::from(round_trip.max(1));
         Self {
@@ -29,12 +29,12 @@ impl Link {
         }
     }
 
-    /// Whether the packet that is sent now arrives.
+    /// Whether the packet sent now arrives.
     pub fn delivers_packet(&mut self) -> bool {
         !self.random.chance(self.loss)
     }
 
-    /// Sends an acknowledgement back in the tick with this number.
+    /// Sends an acknowledgement at tick `now`.
     pub fn send_back(&mut self, now: u64, acknowledgement: Vec<u8>) {
         if !self.random.chance(self.loss) {
             self.returning
@@ -42,7 +42,7 @@ impl Link {
         }
     }
 
-    /// The next acknowledgement that is known before the tick with this number is encoded.
+    /// The next acknowledgement that arrives before tick `now` is encoded.
     pub fn arrived_back(&mut self, now: u64) -> Option<Vec<u8>> {
         let &(due, _) = self.returning.front()?;
         if due > now {

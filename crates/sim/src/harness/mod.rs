@@ -1,9 +1,9 @@
-//! Runs a method over a world, checks what arrives, and counts what it cost.
+//! Runs a method over a world, verifies the received state, and measures cost.
 //!
-//! A method is two halves that share nothing but bytes: a [`Sender`] that sees the world and a
+//! A method is two halves that share nothing but bytes: a [`Sender`] that has the world and a
 //! [`Receiver`] that is built from the schema alone. [`run`] carries packets one way and
 //! acknowledgements the other, loses some of both if asked to, and compares every covered entity
-//! with the truth after every applied packet.
+//! with the world after every applied packet.
 
 mod link;
 mod process;
@@ -19,10 +19,10 @@ pub use verify::{Difference, Mismatch};
 
 use crate::world::{TickChanges, World};
 
-/// The half of a method that knows the truth.
+/// The half of a method that has the world.
 pub trait Sender {
-    /// Encodes one tick; called exactly once for every tick, in order. With a budget the packet
-    /// must not be longer than that, if the method [obeys budgets](Self::obeys_budget).
+    /// Encodes one tick; called exactly once for every tick, in order. If the method [obeys
+    /// budgets](Self::obeys_budget), the packet must not be longer than `budget`.
     fn send(
         &mut self,
         tick: u64,
@@ -31,25 +31,25 @@ pub trait Sender {
         budget: Option<usize>,
     ) -> Vec<u8>;
 
-    /// Takes what the receiver's [`Receiver::acknowledgement`] returned some ticks ago.
+    /// Handles an acknowledgement that [`Receiver::acknowledgement`] returned some ticks ago.
     fn acknowledge(&mut self, acknowledgement: &[u8]);
 
-    /// Which entity of the world the receiver's key stands for; the same number by default.
+    /// The id in the world of an entity that the receiver names by `key`; the same by default.
     fn truth_id(&self, key: u64) -> Option<u64> {
         Some(key)
     }
 
-    /// Memory held by what was learned, in bytes; 0 for methods that do not learn.
+    /// Memory of the learned model, in bytes; 0 for methods that do not learn.
     fn model_bytes(&self) -> usize {
         0
     }
 
-    /// How many packets have taught the model; `None` if the method does not learn.
+    /// Number of packets that the model has learned from; `None` if the method does not learn.
     fn folded(&self) -> Option<u64> {
         None
     }
 
-    /// Where the bits went so far; `None` if the method keeps no account.
+    /// Bits spent so far, by class and field; `None` if the method does not count them.
     fn ledger(&self) -> Option<Vec<LedgerRow>> {
         None
     }
@@ -59,24 +59,24 @@ pub trait Sender {
         false
     }
 
-    /// Whether the last packet is longer than the budget because a single entity needs more.
+    /// Whether the last packet exceeds the budget because a single entity needs more.
     fn is_oversize(&self) -> bool {
         false
     }
 
-    /// Whether the method can cut its packets at a byte limit.
+    /// Whether the method can limit its packets to a number of bytes.
     fn obeys_budget(&self) -> bool {
         false
     }
 }
 
-/// The half of a method that knows nothing but the schema and the packets.
+/// The half of a method that has only the schema and the packets.
 pub trait Receiver {
     /// Applies one packet, entirely or not at all.
     fn receive(&mut self, packet: &[u8]) -> Result<Applied, ReceiveError>;
 
-    /// What to tell the sender now. Called every tick, also when no packet arrived, so that a
-    /// lost acknowledgement is repeated by the next one.
+    /// The acknowledgement to send now. Called every tick, also when no packet arrived, so that the
+    /// next acknowledgement makes up for a lost one.
     fn acknowledgement(&mut self) -> Option<Vec<u8>>;
 
     /// The entities that the last applied packet covered: key, class, values.
@@ -86,38 +86,38 @@ pub trait Receiver {
     fn visit_all(&self, visit: &mut dyn FnMut(u64, u16, &[i64]));
 }
 
-/// What a packet did.
+/// The effect of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// The tick whose truth the covered entities now hold.
+    /// The tick whose state the covered entities now have.
     pub tick: u64,
-    /// Whether the packet covered everything that is visible.
+    /// Whether the packet covered all visible entities.
     pub full: bool,
 }
 
 /// Why a packet was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
-    /// It builds on a packet that never arrived: wait for another one.
-    #[error("the packet of tick {tick} builds on one that did not arrive")]
+    /// It refers to a packet that never arrived: wait for another one.
+    #[error("the packet of tick {tick} refers to one that did not arrive")]
     MissingBaseline {
         /// The packet's tick.
         tick: u64,
     },
-    /// Its bytes make no sense: drop it.
+    /// Its bytes are invalid: drop it.
     #[error("the packet is malformed: {0}")]
     Malformed(&'static str),
 }
 
-/// One line of the account of bits.
+/// One row of the ledger of bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerRow {
-    /// Class name; empty for what belongs to no class.
+    /// Class name; empty for bits that belong to no class.
     pub class: String,
-    /// Field name; empty for what belongs to no field.
+    /// Field name; empty for bits that belong to no field.
     pub field: String,
-    /// Why the bits were spent: `spawn`, `surprise`, `resend`, `header` and the like.
+    /// The cause: `spawn`, `surprise`, `resend`, `header` and so on.
     pub cause: String,
-    /// How many, as the entropy coder counts them.
+    /// Number of bits, as the entropy coder counts them.
     pub bits: f64,
 }

@@ -1,41 +1,41 @@
 //! A receiver in another process.
 //!
-//! The strongest proof that a receiver needs nothing but schema and bytes: give it an address
-//! space of its own. Packets go in with a length prefix; what comes back is the acknowledgement
-//! and a digest of everything the receiver knows.
+//! The strongest proof that a receiver needs nothing but schema and bytes: it runs in an address
+//! space of its own. It reads length-prefixed packets, and replies with an acknowledgement and a
+//! digest of its whole state.
 
 use std::io::{self, Read, Write};
 
 use super::{ReceiveError, Receiver};
 
-/// What the other process says after each packet.
+/// The receiver's reply to a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The tick that was applied, if one was.
+    /// The applied tick, if any.
     pub applied: Option<u64>,
-    /// [`digest`] of all known entities.
+    /// [`digest`] of all entities.
     pub digest: u64,
-    /// What to tell the sender.
+    /// The acknowledgement for the sender.
     pub acknowledgement: Option<Vec<u8>>,
 }
 
-/// Why the conversation ended.
+/// Why the exchange ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// A pipe broke or ended in the middle.
     #[error("the pipe broke: {0}")]
     Io(#[from] io::Error),
-    /// A packet made no sense.
+    /// A packet is invalid.
     #[error(transparent)]
     Receive(#[from] ReceiveError),
-    /// A length prefix is absurd.
+    /// A length prefix is too large.
     #[error("a message of {0} bytes is longer than any packet may be")]
     Length(u32),
 }
 
 const MAX_BLOCK: u32 = 1 << 28;
 
-/// A digest of entities that does not depend on their order or keys.
+/// A digest of entities that is independent of their order and keys.
 pub fn digest<'a>(entities: impl Iterator<Item = (u16, &'a [i64])>) -> u64 {
     entities.fold(0, |sum: u64, (class, row)| {
         sum.wrapping_add(entity_digest(class, row))
@@ -52,13 +52,13 @@ fn entity_digest(class: u16, row: &[i64]) -> u64 {
     hash.wrapping_mul(0xff51_afd7_ed55_8ccd)
 }
 
-/// Writes a packet for [`serve_receiver`] to read.
+/// Writes a packet for [`serve_receiver`].
 pub fn write_packet(output: &mut impl Write, packet: &[u8]) -> io::Result<()> {
     write_block(output, packet)?;
     output.flush()
 }
 
-/// Applies packets from `input` and answers each on `output` until the input ends.
+/// Applies packets from `input` and replies to each on `output` until the input ends.
 pub fn serve_receiver(
     receiver: &mut dyn Receiver,
     input: &mut impl Read,
@@ -94,7 +94,7 @@ fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
     output.flush()
 }
 
-/// Reads what [`serve_receiver`] answered.
+/// Reads a reply of [`serve_receiver`].
 pub fn read_reply(input: &mut impl Read) -> Result<Reply, ProcessError> {
     let mut word = [0; 8];
     let mut flag = [0];

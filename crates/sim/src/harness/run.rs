@@ -1,4 +1,4 @@
-//! The loop: world, sender, link, receiver, check, count.
+//! The loop of a run: world, sender, link, receiver, verification, statistics.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -7,20 +7,20 @@ use prescient_schema::Schema;
 use super::{LedgerRow, Link, Mismatch, ReceiveError, Receiver, Sender, Series, verify::verify};
 use crate::world::{Source, SourceError, TickChanges, View, World};
 
-/// How a method is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// The acknowledgement of a tick is known when this many ticks later is encoded; at least 1.
+    /// Round trip: the acknowledgement of a tick is known this many ticks later; at least 1.
     pub rtt_ticks: u32,
-    /// Parts in a million of packets, and of acknowledgements, that are lost.
+    /// Parts per million of packets, and of acknowledgements, that are lost.
     pub loss: u32,
-    /// Shows only what this owner may see.
+    /// Replicates only what this owner may see.
     pub viewer: Option<i64>,
-    /// Counts only these ticks, from the first one of the recording, and stops behind them.
+    /// Counts only these ticks; the run starts with the recording's first tick and ends after them.
     pub ticks: Option<TickRange>,
-    /// No packet may be longer.
+    /// Maximum size of a packet.
     pub budget: Option<usize>,
-    /// Decides which packets are lost.
+    /// Seed of the packet loss.
     pub seed: u64,
 }
 
@@ -42,16 +42,16 @@ impl Default for RunOptions {
 pub struct TickRange {
     /// First counted tick.
     pub start: u64,
-    /// First tick behind the counted ones.
+    /// First tick after the counted ones.
     pub end: u64,
 }
 
-/// What a run cost.
+/// Results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
     /// Packet bytes of every counted tick.
     pub bytes: Series,
-    /// Microseconds of encoding, and of taking the acknowledgements before it.
+    /// Microseconds of encoding, and of handling the acknowledgements before it.
     pub encode_us: Series,
     /// Microseconds of decoding, of packets that arrived.
     pub decode_us: Series,
@@ -59,35 +59,35 @@ pub struct Measurement {
     pub applied: u64,
     /// Packets that the link lost.
     pub lost: u64,
-    /// Packets that arrived but could not be used, because what they build on had been lost.
+    /// Packets that arrived but could not be applied, because they refer to a lost one.
     pub unusable: u64,
-    /// Packets longer than the budget because a single entity needs more.
+    /// Packets that exceed the budget because a single entity needs more.
     pub oversize: u64,
-    /// Longest time for which a visible entity was out of date, in ticks; only under a budget.
+    /// Longest time for which a visible entity was out of date, in ticks; only with a budget.
     pub stalest_ticks: Option<u64>,
     /// See [`Sender::model_bytes`].
     pub model_bytes: usize,
-    /// Which share of the applied packets has taught the model, as the receiver counts them: what
-    /// is still under way at the end, or was never heard of, counts as not folded.
+    /// Share of the applied packets that the model has learned from, as the receiver counts them:
+    /// packets whose acknowledgement is under way or was lost count as not folded.
     pub folded_share: Option<f64>,
     /// See [`Sender::ledger`].
     pub ledger: Option<Vec<LedgerRow>>,
-    /// The method needs a reliable stream, so nothing was lost.
+    /// The method needs a reliable stream, so no packet was lost.
     pub reliable_stream_assumed: bool,
-    /// The method cannot cut its packets, so the budget was not applied.
+    /// The method cannot limit its packets, so the budget was not applied.
     pub budget_ignored: bool,
 }
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The source broke off.
+    /// The source failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The receiver holds something else than the truth.
-    #[error("the receiver differs from the truth: {0}")]
+    /// The receiver's state differs from the world.
+    #[error("the receiver differs from the world: {0}")]
     Mismatch(#[from] Mismatch),
-    /// The receiver refused a packet that its own sender made.
+    /// The receiver refused a packet of its own sender.
     #[error(
         "tick {tick}: the receiver refused its sender's packet: {error} (replay with --seed {seed})"
     )]
@@ -96,7 +96,7 @@ pub enum RunError {
         tick: u64,
         /// The seed of the run.
         seed: u64,
-        /// Why.
+        /// The cause.
         error: ReceiveError,
     },
     /// A packet is longer than the budget.
@@ -104,14 +104,14 @@ pub enum RunError {
     OverBudget {
         /// The tick.
         tick: u64,
-        /// The packet.
+        /// Size of the packet.
         length: usize,
         /// The limit.
         budget: usize,
     },
 }
 
-/// Runs one method over one source; `progress` is told every tick.
+/// Runs one method over one source; `progress` is called every tick.
 pub fn run(
     source: &mut dyn Source,
     sender: &mut dyn Sender,
@@ -147,7 +147,7 @@ pub fn run(
             None => update,
         };
         let changes = world.apply(update);
-        // A receiver learns as it decodes; a sender when it takes an acknowledgement.
+        // A receiver learns when it decodes, a sender when it handles an acknowledgement.
         let (_, acknowledge_us) = timed(|| {
             while let Some(acknowledgement) = link.arrived_back(now) {
                 sender.acknowledge(&acknowledgement);
@@ -219,10 +219,10 @@ pub fn run(
     Ok(result)
 }
 
-/// What `work` returns, and the microseconds it took.
+/// Runs `work` and measures its microseconds.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a harness measures time; nothing that is sent depends on it"
+    reason = "the harness measures time; no packet depends on it"
 )]
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let started = Instant::now();
@@ -230,20 +230,20 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, started.elapsed().as_secs_f64() * 1e6)
 }
 
-/// Since when each visible entity differs from what the receiver was last told.
+/// Per entity: the tick since which the receiver's copy has been out of date.
 ///
-/// What has not changed since it was last covered is not stale, however long ago that was: it is
-/// still the truth.
+/// An entity that has not changed since it was last covered is not stale, however long ago that
+/// was.
 #[derive(Default)]
 struct Freshness {
-    /// The first tick that the receiver has not been told about.
+    /// The first tick whose state the receiver does not have.
     unseen_since: BTreeMap<u64, u64>,
-    /// What the receiver was last told.
+    /// The last row that the receiver was sent.
     told: BTreeMap<u64, Arc<[i64]>>,
 }
 
 impl Freshness {
-    /// An entity that is again what the receiver was told is not out of date.
+    /// An entity that has returned to the receiver's last row is not out of date.
     fn note(&mut self, changes: &TickChanges, world: &World) {
         for id in changes.despawned.iter().chain(&changes.spawned) {
             self.unseen_since.remove(id);
@@ -268,7 +268,7 @@ impl Freshness {
         }
     }
 
-    /// An entity that is told in the tick in which it changes was never stale.
+    /// An entity that is sent in the tick in which it changes was never stale.
     fn stalest(&self, tick: u64) -> u64 {
         self.unseen_since
             .values()

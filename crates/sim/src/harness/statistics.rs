@@ -1,4 +1,4 @@
-//! One number per tick, and what a table says about them.
+//! One number per tick, and its statistics.
 
 /// The values of all counted ticks.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,7 @@ impl Series {
         self.0.push(value);
     }
 
-    /// How many ticks were counted.
+    /// Number of counted ticks.
     pub fn len(&self) -> usize {
         self.0.len()
     }

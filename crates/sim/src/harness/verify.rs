@@ -1,25 +1,25 @@
-//! Compares what the receiver holds with what is true.
+//! Compares the receiver's state with the world.
 
 use prescient_schema::Schema;
 
 use super::{Applied, Receiver, Sender};
 use crate::world::World;
 
-/// A difference between receiver and truth, with everything needed to look at it again.
+/// A difference between receiver and world, with everything needed to reproduce it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tick {tick}, entity {entity}: {what} (replay with --seed {seed})")]
 pub struct Mismatch {
     /// The first tick that differs.
     pub tick: u64,
-    /// The entity's id in the world, or the receiver's key if it stands for none.
+    /// The entity's id in the world, or the receiver's key if it has none.
     pub entity: u64,
     /// The seed of the run.
     pub seed: u64,
-    /// What differs.
+    /// The difference.
     pub what: Difference,
 }
 
-/// What differs.
+/// Kinds of differences.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Difference {
     /// A value.
@@ -29,33 +29,33 @@ pub enum Difference {
         class: String,
         /// The field name.
         field: String,
-        /// The truth.
+        /// The world's value.
         expected: i64,
-        /// What the receiver holds.
+        /// The receiver's value.
         got: i64,
     },
     /// The class or the row's length.
     #[error("expected class {expected}, got class number {got} with {length} values")]
     Class {
-        /// The true class name.
+        /// The class name in the world.
         expected: String,
-        /// The number that the receiver holds.
+        /// The receiver's class number.
         got: u16,
-        /// How many values it holds.
+        /// The receiver's number of values.
         length: usize,
     },
-    /// The receiver shows something that is not there.
-    #[error("the receiver shows it, but it is not visible")]
+    /// The receiver has an entity that is not visible.
+    #[error("the receiver has it, but it is not visible")]
     Ghost,
-    /// The receiver lacks something after a packet that covers everything.
-    #[error("it is visible, but the receiver does not know it")]
+    /// The receiver lacks an entity after a packet that covers all of them.
+    #[error("it is visible, but the receiver does not have it")]
     Missing,
-    /// The packet says that it is of another tick.
+    /// The receiver assigned the packet to another tick.
     #[error("the receiver applied it as the packet of tick {0}")]
     Tick(u64),
 }
 
-/// Checks everything that the last packet covered and returns the ids of it, ascending.
+/// Verifies all entities that the last packet covered, and returns their ids, ascending.
 pub(super) fn verify(
     schema: &Schema,
     world: &World,

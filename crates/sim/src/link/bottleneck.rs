@@ -1,28 +1,28 @@
-//! The slowest place of a link: a queue that empties at a rate.
+//! The bottleneck of a link: a queue that drains at a rate.
 //!
-//! Work is counted in millionths of a bit, which are what a bit per second does in a microsecond,
-//! so a constant rate is exact; only the times of departures are rounded, up, and what rounding
-//! took from one datagram the next one gets back.
+//! Work is counted in millionths of a bit (one bit per second times one microsecond), so a constant
+//! rate is exact. Only departure times are rounded, up, and the next datagram gets the rounded part
+//! back.
 
 use std::collections::VecDeque;
 
 use super::{OPPORTUNITY_BYTES, Rate, Time};
 
-/// First in, first out.
+/// A FIFO queue.
 #[derive(Clone, Debug)]
 pub(super) struct Bottleneck<T> {
     queue: VecDeque<Waiting<T>>,
-    /// Bytes of all but the first.
+    /// Bytes of all entries but the first.
     waiting: usize,
-    /// Work left for the first one at `since`; less than none if the last departure was rounded
-    /// up or did not use up its opportunity.
+    /// Work left for the first entry at `since`; negative if the last departure was rounded up or
+    /// did not use its whole opportunity.
     left: i128,
     since: Time,
-    /// The number of the first opportunity of a recorded link that is not used yet.
+    /// Number of the first unused opportunity of a recorded link.
     opportunity: u64,
 }
 
-/// Something in the queue.
+/// An entry of the queue.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting<T> {
     pub sent: Time,
@@ -45,13 +45,13 @@ impl<T> Bottleneck<T> {
         self.queue.len()
     }
 
-    /// Bytes that wait behind the one that is being sent.
+    /// Bytes waiting behind the entry being sent.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting
     }
 
-    /// Puts something at the end, or gives it back if that makes more than `limit` bytes wait.
-    /// Everything that departs by now must have departed.
+    /// Appends an entry, or returns it if more than `limit` bytes would wait. All departures up to
+    /// now must have been handled.
     pub fn push(
         &mut self,
         entry: Waiting<T>,
@@ -72,7 +72,7 @@ impl<T> Bottleneck<T> {
         Ok(())
     }
 
-    /// When the first one departs; `None` if there is none or it never does.
+    /// Departure time of the first entry; `None` if there is none or it never departs.
     pub fn next_departure(&self, rate: &Rate) -> Option<Time> {
         self.queue.front()?;
         if self.left <= 0 {
@@ -96,7 +96,7 @@ impl<T> Bottleneck<T> {
         }
     }
 
-    /// Takes the first one out at the time of [`next_departure`](Self::next_departure).
+    /// Removes the first entry at the time of [`next_departure`](Self::next_departure).
     pub fn depart(&mut self, at: Time, rate: &Rate) -> Option<Waiting<T>> {
         let departed = self.queue.pop_front()?;
         match rate {
@@ -119,7 +119,7 @@ impl<T> Bottleneck<T> {
         Some(departed)
     }
 
-    /// Ends what `old` does for the first one at `now`, from where `new` goes on.
+    /// Replaces the rate at `now`; the work done for the first entry is kept.
     pub fn change_rate(&mut self, now: Time, old: &Rate, new: &Rate) {
         match old {
             _ if self.queue.is_empty() => {}
@@ -144,7 +144,7 @@ impl<T> Bottleneck<T> {
         }
     }
 
-    /// For what is left of the first one, which is something.
+    /// Opportunities needed for the rest of the first entry, which must not be empty.
     fn opportunities_needed(&self) -> u64 {
         let each = work(OPPORTUNITY_BYTES);
         u64::try_from((self.left + each - 1) / each).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Where a link stands between its good and its bad times.
+//! The state of a link between good and bad periods.
 
 use super::Bursts;
 use crate::world::Random;
@@ -6,16 +6,18 @@ use crate::world::Random;
 /// The state of the Gilbert-Elliott model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BurstState {
-    /// `None` before the first datagram, which finds the link as one at any later time would.
+    /// `None` before the first datagram, for which the state is drawn from the stationary
+    /// distribution.
     bad: Option<bool>,
 }
 
 impl BurstState {
     /// Whether the next datagram is lost.
     ///
-    /// With loss p and length L, a bad link turns good with probability 1/L and a good one bad
-    /// with p/(1 − p) of that, which makes p of all datagrams meet a bad link. The second cannot
-    /// exceed 1, which bounds the first. Both are fractions, so no rounding shifts the averages.
+    /// With loss p and burst length L, a bad link turns good with probability 1/L, and a good one
+    /// bad with p/(1 − p) of that, so that p of all datagrams meet a bad link. The second
+    /// probability cannot exceed 1, which limits the first. Both are exact fractions, so no
+    /// rounding shifts the averages.
     pub fn loses(&mut self, bursts: &Bursts, random: &mut Random) -> bool {
         let lost = u64::from(bursts.loss.min(MILLION));
         let kept = u64::from(MILLION) - lost;
@@ -31,7 +33,7 @@ impl BurstState {
     }
 }
 
-/// True `part` times out of `whole`, always if it is the larger.
+/// True with probability `part / whole`, at most 1.
 fn odds(random: &mut Random, part: u64, whole: u64) -> bool {
     random.range(0, whole as i64) < part as i64
 }

@@ -1,11 +1,11 @@
-//! Where a link's chances come from.
+//! The random generators of a link.
 
 use std::time::Duration;
 
 use super::time::micros;
 use crate::world::Random;
 
-/// A generator for every condition, so that none depends on how often another one was asked.
+/// One generator per condition, so that conditions do not affect each other's random numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Chances {
     pub loss: Random,
@@ -31,13 +31,13 @@ impl Chances {
     }
 }
 
-/// A random time between nothing and `max`, both possible.
+/// A random duration from zero to `max`, inclusive.
 pub(super) fn up_to(random: &mut Random, max: Duration) -> Duration {
     let max = micros(max).min(i64::MAX as u64 - 1);
     Duration::from_micros(random.range(0, max as i64 + 1) as u64)
 }
 
-/// Flips one to eight bits, each at most once, so that they cannot undo each other.
+/// Flips one to eight different bits.
 pub(super) fn flip_bits(bytes: &mut [u8], random: &mut Random) {
     let bits = bytes.len() as i64 * 8;
     let mut flipped = Vec::new();

@@ -1,15 +1,14 @@
-//! What an endpoint takes for the time.
+//! The clock of an endpoint.
 //!
-//! Two machines agree neither on what time it is nor on how fast it passes, and either may be
-//! told another time while it runs. A protocol has to live with that, so a simulation has to be
-//! able to do it.
+//! The clocks of two machines differ in time and in speed, and either may be set while it runs.
+//! Protocols must tolerate that, so simulated endpoints have such clocks.
 
 use super::Time;
 
-/// Maps true time to what one endpoint's clock shows: offset, skew, jumps.
+/// Maps true time to the reading of an endpoint's clock: offset, skew, jumps.
 ///
-/// Nothing is rounded before it is read, so a clock whose skew changes a thousand times still
-/// shows what it should. Changes must come in order of true time.
+/// Only readings are rounded, so a clock whose skew changes a thousand times is still exact.
+/// Changes must be made in order of true time.
 ///
 /// ```
 /// use prescient_sim::link::{Clock, Time};
@@ -24,14 +23,14 @@ use super::Time;
 pub struct Clock {
     /// True time of the last change.
     since: Time,
-    /// What it showed then, in millionths of a microsecond; may be before its zero.
+    /// Its reading then, in millionths of a microsecond; may be negative.
     shown: i128,
     /// Millionths of a microsecond that it advances per microsecond.
     pace: i128,
 }
 
 impl Clock {
-    /// A clock that is right.
+    /// A clock that shows true time.
     pub fn new() -> Self {
         Self::with_offset(0)
     }
@@ -46,7 +45,7 @@ impl Clock {
     }
 
     /// From `now` on it gains this many microseconds per second of true time, or loses them if
-    /// negative. At minus a million it stands still, as a suspended machine's does; it never runs
+    /// negative. At minus a million it stops, like the clock of a suspended machine; it never runs
     /// backwards.
     pub fn set_skew(&mut self, now: Time, parts_per_million: i32) {
         self.shown = self.exact(now);
@@ -54,20 +53,20 @@ impl Clock {
         self.pace = (UNIT + i128::from(parts_per_million)).max(0);
     }
 
-    /// It is set forward by this many microseconds at `now`, or back if negative.
+    /// Sets it forward by this many microseconds at `now`, or back if negative.
     pub fn jump(&mut self, now: Time, micros: i64) {
         self.shown = self.exact(now) + i128::from(micros) * UNIT;
         self.since = self.since.max(now);
     }
 
-    /// What it shows at `now`, rounded down; its zero if it is set to before that.
+    /// Its reading at `now`, rounded down; zero if it would be negative.
     pub fn read(&self, now: Time) -> Time {
         let micros = self.exact(now).div_euclid(UNIT).max(0);
         Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// The first true time, not before its last change, at which it shows `reading` or more;
-    /// `None` if it stands still before that. A timer of the endpoint fires then.
+    /// The first true time, not before its last change, at which it shows `reading` or more; `None`
+    /// if it never does. An endpoint's timer fires then.
     pub fn when(&self, reading: Time) -> Option<Time> {
         let missing = i128::from(reading.as_micros()) * UNIT - self.shown;
         if missing <= 0 || reading == Time::ZERO {

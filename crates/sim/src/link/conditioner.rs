@@ -1,9 +1,8 @@
 //! One direction of a link.
 //!
-//! A conditioner is a small simulation: datagrams depart from its queue, arrive at its far end and
-//! have their conditions changed, each at a time of its own and in the order of these times,
-//! however late somebody comes to look. So what happens to a datagram depends on what was sent
-//! when, never on who polled when.
+//! A conditioner is a small simulation: departures from the queue, arrivals and changes of
+//! conditions are events, handled in the order of their times whenever the conditioner is called.
+//! So the result depends on what was sent when, never on when it was polled.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,28 +13,27 @@ use super::{
     chances::{Chances, flip_bits, up_to},
 };
 
-/// One direction of a link, as bad as its [`Conditions`] say.
+/// One direction of a link with given [`Conditions`].
 ///
-/// The same seed and the same calls give the same result. Every condition draws from a sequence of
-/// its own, so asking for another one does not change what becomes of which datagram otherwise.
+/// The same seed and the same calls give the same result. Every condition has a random generator of
+/// its own, so adding one does not change which datagrams another affects.
 ///
-/// A datagram may carry a `Label` that the link neither reads nor harms: the addresses that a
-/// [`Network`](super::Network) has to keep, or which of several senders it is from that share the
-/// link and its queue. Most need none.
+/// A datagram may carry a `Label` that the link passes through: the addresses of a
+/// [`Network`](super::Network), or the sender where several share the link and its queue.
 ///
-/// Times must not decrease; one that does counts as the latest one seen.
+/// Times must not decrease; an earlier time counts as the latest one so far.
 #[derive(Clone, Debug)]
 pub struct LinkConditioner<Label = ()> {
     conditions: Conditions,
-    /// Later conditions, by when they begin.
+    /// Scheduled conditions, by start time.
     changes: BTreeMap<Time, Conditions>,
     forced_blackout: bool,
     now: Time,
     bottleneck: Bottleneck<Carried<Label>>,
-    /// What has left the queue, by when it is due; the number keeps the order of equal times.
+    /// Datagrams that have left the queue, by arrival time; the number orders equal times.
     travelling: BTreeMap<(Time, u64), Carried<Label>>,
     number: u64,
-    /// When the last one is due that keeps the order.
+    /// Arrival time of the last datagram that keeps the order.
     last_due: Time,
     arrived: VecDeque<(Time, Carried<Label>)>,
     chances: Chances,
@@ -60,7 +58,7 @@ impl LinkConditioner {
         self.send_labelled(now, (), bytes);
     }
 
-    /// The next datagram that has arrived by now. Call it until there is none.
+    /// The next datagram that has arrived by now. Call it until it returns `None`.
     pub fn poll(&mut self, now: Time) -> Option<Vec<u8>> {
         self.poll_labelled(now).map(|((), bytes)| bytes)
     }
@@ -116,7 +114,7 @@ impl<Label: Clone> LinkConditioner<Label> {
         self.advance(self.now);
     }
 
-    /// The next datagram that has arrived by now, with its label. Call it until there is none.
+    /// The next datagram that has arrived by now, with its label. Call it until it returns `None`.
     pub fn poll_labelled(&mut self, now: Time) -> Option<(Label, Vec<u8>)> {
         self.advance(now);
         let (_, Carried { label, bytes }) = self.arrived.pop_front()?;
@@ -125,10 +123,10 @@ impl<Label: Clone> LinkConditioner<Label> {
         Some((label, bytes))
     }
 
-    /// When to poll next; `None` if nothing is on its way that could arrive.
+    /// When to poll next; `None` if no datagram is under way that could arrive.
     ///
-    /// Nothing arrives before that. Nothing may arrive then either, if what was on its way is lost
-    /// or has to wait; after a poll at that time that finds nothing, this is later.
+    /// No datagram arrives before that time. Possibly none arrives then either, if the datagram is
+    /// lost or delayed; after a poll at that time, the next time is later.
     pub fn next_delivery(&self) -> Option<Time> {
         if let Some((due, _)) = self.arrived.front() {
             return Some(*due);
@@ -141,53 +139,53 @@ impl<Label: Clone> LinkConditioner<Label> {
         [travelling, departing, change].into_iter().flatten().min()
     }
 
-    /// When the next datagram that has arrived by now did so.
+    /// Arrival time of the next datagram that has arrived by now.
     pub(super) fn arrival(&mut self, now: Time) -> Option<Time> {
         self.advance(now);
         self.arrived.front().map(|(due, _)| *due)
     }
 
-    /// Other conditions from now on, also for what is still in the queue; what has left it is not
-    /// touched. Takes back all changes that were planned.
+    /// Replaces the conditions from now on, also for datagrams in the queue; those that have left
+    /// it are not affected. Cancels all scheduled changes.
     pub fn change(&mut self, now: Time, conditions: Conditions) {
         self.advance(now);
         self.changes.clear();
         self.apply(self.now, conditions);
     }
 
-    /// Other conditions from a later time on, beside those planned for other times; at once if that
+    /// Schedules conditions for a later time, in addition to those for other times; at once if that
     /// time is over.
     pub fn change_at(&mut self, at: Time, conditions: Conditions) {
         self.changes.insert(at.max(self.now), conditions);
     }
 
-    /// Begins or ends a blackout by hand, beside those of the conditions.
+    /// Starts or ends a manual blackout, in addition to those of the conditions.
     pub fn set_blackout(&mut self, now: Time, on: bool) {
         self.advance(now);
         self.forced_blackout = on;
     }
 
-    /// The present conditions.
+    /// The current conditions.
     pub fn conditions(&self) -> &Conditions {
         &self.conditions
     }
 
-    /// What became of everything so far.
+    /// Statistics so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Datagrams that are in the queue, under way, or arrived and not polled.
+    /// Datagrams in the queue, under way, or arrived and not polled.
     pub fn in_transit(&self) -> usize {
         self.bottleneck.len() + self.travelling.len() + self.arrived.len()
     }
 
-    /// Bytes in the queue with their overhead, without the datagram that is being sent.
+    /// Bytes in the queue with their overhead, without the datagram being sent.
     pub fn queued_bytes(&self) -> usize {
         self.bottleneck.waiting_bytes()
     }
 
-    /// Lets everything happen that happens by now, in its order.
+    /// Handles all events up to now, in order.
     fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= self.now) {
@@ -226,14 +224,14 @@ impl<Label: Clone> LinkConditioner<Label> {
         }
     }
 
-    /// Decides what becomes of the datagram that leaves the queue.
+    /// Decides the outcome of the datagram that leaves the queue.
     fn depart(&mut self, at: Time) {
         let Some(departed) = self.bottleneck.depart(at, &self.conditions.rate) else {
             return;
         };
         let (conditions, chances) = (&self.conditions, &mut self.chances);
         self.statistics.queue_delay.push(at.since(departed.sent));
-        // Both are asked, so that the bursts are the same with and without other losses.
+        // Both are always drawn, so that the bursts are the same with and without other losses.
         let by_chance = chances.loss.chance(conditions.loss);
         let bursts = conditions.bursts.as_ref();
         if bursts.is_some_and(|bursts| self.bursts.loses(bursts, &mut chances.bursts)) {
@@ -292,8 +290,8 @@ impl<Label: Clone> LinkConditioner<Label> {
     }
 }
 
-/// In the order in which they happen if they happen at once: what is due at a time is not touched
-/// by a change at that time.
+/// In the order in which simultaneous events are handled: a change does not affect what is due at
+/// the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrival,

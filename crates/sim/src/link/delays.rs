@@ -1,20 +1,20 @@
-//! How long datagrams waited, in memory that does not grow with their number.
+//! A histogram of queue delays, in constant memory.
 
 use std::time::Duration;
 
 use super::time::micros;
 
-/// A histogram of durations: percentiles are at most a thirty-second too high.
+/// A histogram of durations: percentiles are at most 1/32 too high.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
     count: u64,
     max: u64,
-    /// How many fell into each range. There are 32 ranges between a power of two and the next.
+    /// Counts per range. There are 32 ranges between a power of two and the next.
     counts: Vec<u64>,
 }
 
 impl Delays {
-    /// Adds one.
+    /// Adds a duration.
     pub fn push(&mut self, delay: Duration) {
         let value = micros(delay);
         let range = range_of(value);
@@ -26,7 +26,7 @@ impl Delays {
         self.max = self.max.max(value);
     }
 
-    /// Adds all of another.
+    /// Adds all durations of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -38,17 +38,17 @@ impl Delays {
         self.max = self.max.max(other.max);
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// A duration that at least `percent` of all do not exceed; `None` without any.
+    /// A duration that at least `percent` of all do not exceed; `None` if empty.
     pub fn percentile(&self, percent: u32) -> Option<Duration> {
         let rank = (u128::from(self.count) * u128::from(percent.min(100))).div_ceil(100);
         let mut seen = 0;
@@ -61,23 +61,23 @@ impl Delays {
         None
     }
 
-    /// Half of all took no longer; `None` without any.
+    /// The median; `None` if empty.
     pub fn p50(&self) -> Option<Duration> {
         self.percentile(50)
     }
 
-    /// Nineteen of twenty took no longer; `None` without any.
+    /// The 95th percentile; `None` if empty.
     pub fn p95(&self) -> Option<Duration> {
         self.percentile(95)
     }
 
-    /// The longest, exactly; `None` without any.
+    /// The maximum, exact; `None` if empty.
     pub fn max(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_micros(self.max))
     }
 }
 
-/// Values below 64 have a range each; above, the five bits behind the first one tell the range.
+/// Values below 64 have a range each; above, the five bits after the leading one select the range.
 fn range_of(value: u64) -> usize {
     let doublings = (u64::BITS - value.leading_zeros()).saturating_sub(6);
     ((u64::from(doublings) << 5) + (value >> doublings)) as usize

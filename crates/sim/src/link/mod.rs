@@ -1,11 +1,10 @@
-//! A network that is as bad as asked for, and the same again for the same seed.
+//! Simulated networks of any quality, reproducible by seed.
 //!
-//! What a protocol does about loss, jitter or a full queue can only be tested where these can be
-//! had at will and a failure can be played again. So a [`LinkConditioner`] does no IO and knows no
-//! clock: datagrams go in with the time at which they are sent and come out when they are due.
-//! [`Conditions`] say what happens on the way, a seed says to which of them. A [`Network`] joins
-//! endpoints that have addresses and clocks of their own; a [`UdpConditioner`] puts the same links
-//! between real sockets.
+//! Protocols can only be tested against loss, jitter or a full queue if these can be produced at
+//! will and failures can be replayed. So a [`LinkConditioner`] does no IO and reads no clock:
+//! datagrams go in with their sending time and come out when they are due. [`Conditions`] define
+//! what happens to datagrams, the seed to which of them. A [`Network`] joins endpoints with
+//! addresses and clocks; a [`UdpConditioner`] puts the same links between real sockets.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Endpoints with addresses and clocks, and the links between them.
 //!
-//! An address is only where datagrams go: it may change while they are on their way, as it does
-//! when a phone leaves a wireless network, and anybody may claim another's. What connects two
-//! endpoints is a link in each direction, with conditions of its own.
+//! An endpoint's address may change while datagrams are under way, as it does when a phone leaves a
+//! wireless network, and senders can spoof addresses. Two endpoints are connected by a link in each
+//! direction, with its own conditions.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -38,34 +38,34 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(u32);
 
-/// From which address to which a datagram was sent.
+/// The addresses of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// What the sender said its address is.
+    /// The source address, as the sender set it.
     pub from: SocketAddr,
-    /// Where it was sent to.
+    /// The destination address.
     pub to: SocketAddr,
 }
 
-/// What arrives at an endpoint.
+/// A datagram that arrives at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Its addresses, as they were when it was sent.
+    /// Its addresses at the time it was sent.
     pub path: Path,
-    /// What it holds.
+    /// Its payload.
     pub bytes: Vec<u8>,
 }
 
-/// Why a call was refused. Nothing has changed.
+/// Why a call was refused. It had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Another endpoint has this address.
     #[error("the address {0} is taken")]
     AddressTaken(SocketAddr),
-    /// The id is of another network.
+    /// The id belongs to another network.
     #[error("there is no endpoint {0:?}")]
     NoSuchEndpoint(EndpointId),
-    /// An endpoint needs no link to itself.
+    /// An endpoint cannot be joined with itself.
     #[error("{0:?} cannot be joined with itself")]
     SameEndpoint(EndpointId),
 }
@@ -77,7 +77,7 @@ struct Endpoint {
 }
 
 impl Network {
-    /// Nobody yet.
+    /// A network without endpoints.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -88,7 +88,7 @@ impl Network {
         }
     }
 
-    /// One more endpoint, with a clock that is right.
+    /// Adds an endpoint, with a clock that shows true time.
     pub fn add(&mut self, address: SocketAddr) -> Result<EndpointId, NetworkError> {
         if self.owners.contains_key(&address) {
             return Err(NetworkError::AddressTaken(address));
@@ -102,7 +102,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Joins two endpoints with a link each way, in place of those that were there.
+    /// Joins two endpoints with a link in each direction; replaces existing links.
     pub fn join(
         &mut self,
         one: EndpointId,
@@ -123,8 +123,8 @@ impl Network {
         Ok(())
     }
 
-    /// Gives an endpoint another address. What is on its way to the old one gets lost, what it
-    /// sends from now on comes from the new one.
+    /// Changes the address of an endpoint. Datagrams under way to the old address are lost; new
+    /// ones have the new source address.
     pub fn rebind(&mut self, id: EndpointId, address: SocketAddr) -> Result<(), NetworkError> {
         let old = self.endpoint(id)?.address;
         match self.owners.get(&address) {
@@ -137,7 +137,7 @@ impl Network {
         Ok(())
     }
 
-    /// An endpoint's present address.
+    /// An endpoint's current address.
     pub fn address(&self, id: EndpointId) -> Result<SocketAddr, NetworkError> {
         Ok(self.endpoint(id)?.address)
     }
@@ -147,12 +147,12 @@ impl Network {
         Ok(&self.endpoint(id)?.clock)
     }
 
-    /// An endpoint's clock, to set it wrong.
+    /// An endpoint's clock, for changes.
     pub fn clock_mut(&mut self, id: EndpointId) -> Result<&mut Clock, NetworkError> {
         Ok(&mut self.endpoint_mut(id)?.clock)
     }
 
-    /// Sends a datagram. As on a real network it is no error if nobody is there; see
+    /// Sends a datagram. As on a real network, an unused destination is no error; see
     /// [`unreachable`](Self::unreachable).
     pub fn send(
         &mut self,
@@ -165,7 +165,7 @@ impl Network {
         self.send_as(now, from, Path { from: source, to }, bytes)
     }
 
-    /// Sends a datagram that claims to come from any address. It travels like the sender's own.
+    /// Sends a datagram with any source address. It travels over the sender's own link.
     pub fn send_as(
         &mut self,
         now: Time,
@@ -182,8 +182,8 @@ impl Network {
         Ok(())
     }
 
-    /// The next datagram that has arrived at an endpoint by now, of all links the one that came
-    /// first.
+    /// The next datagram that has arrived at an endpoint by now, over any link, in order of
+    /// arrival.
     pub fn poll(&mut self, now: Time, at: EndpointId) -> Result<Option<Datagram>, NetworkError> {
         let address = self.endpoint(at)?.address;
         loop {
@@ -211,7 +211,7 @@ impl Network {
         self.links.get(&(from, to))
     }
 
-    /// The link from one endpoint to another, to change its conditions.
+    /// The link from one endpoint to another, for changes of its conditions.
     pub fn link_mut(
         &mut self,
         from: EndpointId,
@@ -220,13 +220,13 @@ impl Network {
         self.links.get_mut(&(from, to))
     }
 
-    /// Datagrams to an address that nobody had, that no link leads to, or that was given up while
-    /// they were on their way.
+    /// Datagrams to an address that no endpoint had, that no link leads to, or that changed while
+    /// they were under way.
     pub fn unreachable(&self) -> u64 {
         self.unreachable
     }
 
-    /// Every link has a seed of its own that does not depend on which others there are.
+    /// The seed of a link, which does not depend on other links.
     fn seed_of(&self, from: EndpointId, to: EndpointId) -> u64 {
         let pair = u64::from(from.0) << 32 | u64::from(to.0);
         self.seed ^ Random::new(pair).bits()

@@ -1,7 +1,7 @@
-//! Links that people have, by name.
+//! Typical links, by name.
 //!
-//! Round figures for one direction, of the size that published measurements of such links have,
-//! to try a game with. They are not measurements; a [`RecordedLink`](super::RecordedLink) is.
+//! Round figures for one direction, of the size of published measurements, for trying out a game.
+//! They are not measurements; a [`RecordedLink`](super::RecordedLink) is.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::Conditions;
 /// A kind of link.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// What [`Conditions::named`] knows it by.
+    /// Its name for [`Conditions::named`].
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub description: &'static str,
     /// Its conditions, for each direction.
     conditions: fn() -> Conditions,
@@ -25,11 +25,11 @@ impl Preset {
     }
 }
 
-/// There is no preset of this name; the message lists those that there are.
+/// No preset has this name; the message lists all names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no link is called {name:?}; there are {}", names())]
+#[error("unknown link {name:?}; there are {}", names())]
 pub struct UnknownPreset {
-    /// The name that was asked for.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -127,7 +127,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "satellite",
-        description: "a satellite that stands still: 3 Mbit/s, 300 ms, 1 % loss in bursts of 4",
+        description: "a geostationary satellite: 3 Mbit/s, 300 ms, 1 % loss in bursts of 4",
         conditions: || {
             let satellite = line(300_000, 3_000_000, 300_000);
             satellite.with_jitter(micros(20_000)).with_bursts(10_000, 4)
@@ -135,7 +135,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "bad_mobile",
-        description: "a phone on a train: 0.5 Mbit/s, 80 ms, jitter to 150 ms, 8 % loss in bursts of 10, some order lost",
+        description: "a phone on a train: 0.5 Mbit/s, 80 ms, jitter to 150 ms, 8 % loss in bursts of 10, some reordering",
         conditions: || {
             line(80_000, 500_000, 200_000)
                 .with_jitter(micros(150_000))
@@ -146,7 +146,7 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-/// A link with a delay, a rate and a queue, that carries UDP over IPv4.
+/// A link with a latency, a rate and a queue, for UDP over IPv4.
 fn line(latency: u64, bits_per_second: u64, queue: usize) -> Conditions {
     Conditions::default()
         .with_latency(micros(latency))

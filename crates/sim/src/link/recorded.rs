@@ -1,21 +1,20 @@
-//! When a real link would have carried something.
+//! Recorded links: the times at which a real link could deliver packets.
 //!
-//! The format is that of Mahimahi's link shell: a line per opportunity to deliver 1500 bytes, and
-//! on it the millisecond since the start of the recording. Several opportunities in a millisecond
-//! are several lines. The time of the last one is the length of the recording, which then starts
-//! over.
+//! The format is that of Mahimahi's link shell: one line per opportunity to deliver 1500 bytes,
+//! with the milliseconds since the start of the recording. Several opportunities in a millisecond
+//! are several lines. The recording repeats after its last opportunity.
 
 use std::{fmt, fs, io, path::Path, sync::Arc};
 
 use super::Time;
 
-/// Bytes that one opportunity can carry: parts of a datagram, one, or several.
+/// Bytes that one opportunity can carry: a part of a datagram, one, or several.
 pub const OPPORTUNITY_BYTES: usize = 1500;
 
 /// A recorded link. Clones share the recording.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedLink {
-    /// In microseconds, never decreasing; there is at least one, and the last one is not 0.
+    /// In microseconds, not decreasing; there is at least one, and the last one is not 0.
     opportunities: Arc<[u64]>,
 }
 
@@ -36,12 +35,12 @@ pub enum RecordedLinkError {
     Order {
         /// Counted from 1.
         line: usize,
-        /// What it says.
+        /// Its time.
         millisecond: u64,
-        /// What the line before it says.
+        /// The time of the line before.
         previous: u64,
     },
-    /// There is no opportunity after the first millisecond, so no length to start over after.
+    /// There is no opportunity after 0 ms, so the recording has no length.
     #[error("a recording needs an opportunity later than 0 ms")]
     Empty,
 }
@@ -52,7 +51,7 @@ impl RecordedLink {
         Self::parse(&fs::read(path)?)
     }
 
-    /// Reads a recording from its text; empty lines are passed over.
+    /// Parses a recording; empty lines are skipped.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Self, RecordedLinkError> {
         let mut opportunities = Vec::new();
         let mut previous = 0;
@@ -82,17 +81,17 @@ impl RecordedLink {
         })
     }
 
-    /// Opportunities before the recording starts over.
+    /// Number of opportunities before the recording repeats.
     pub fn len(&self) -> usize {
         self.opportunities.len()
     }
 
-    /// Never: a recording has opportunities.
+    /// Always false: a recording has opportunities.
     pub fn is_empty(&self) -> bool {
         self.opportunities.is_empty()
     }
 
-    /// When the recording starts over.
+    /// The time after which the recording repeats.
     pub fn length(&self) -> Time {
         Time::from_micros(self.period())
     }
@@ -103,8 +102,8 @@ impl RecordedLink {
         u64::try_from(bits * 1_000_000 / u128::from(self.period())).unwrap_or(u64::MAX)
     }
 
-    /// How many opportunities there are up to and at `now`, of all rounds. The one with this
-    /// number is the first one after it.
+    /// Number of opportunities up to and including `now`, over all repetitions. This is also the
+    /// number of the first one after `now`.
     pub fn opportunities_until(&self, now: Time) -> u64 {
         let (round, rest) = (
             now.as_micros() / self.period(),
@@ -116,7 +115,7 @@ impl RecordedLink {
             .saturating_add(here)
     }
 
-    /// When the opportunity with this number comes, counted from 0 through all rounds.
+    /// Time of the opportunity with this number, counted from 0 over all repetitions.
     pub fn opportunity(&self, number: u64) -> Time {
         let count = self.opportunities.len() as u64;
         let within = self.opportunities[(number % count) as usize];

@@ -1,9 +1,9 @@
-//! Bad links between real sockets.
+//! Simulated links between real sockets.
 //!
-//! To feel what a player on a train feels, start a relay in front of a server and connect to the
-//! relay instead. One thread holds all links and sockets and waits for whatever is next, a datagram
-//! or the time of a delivery. It looks a thousand times a second at most: hundreds of clients behind
-//! one relay shall not cost the machine a wake-up for each of their datagrams.
+//! To play a game over a bad link, start a relay in front of the server and connect to the relay.
+//! One thread holds all links and sockets and waits for the next datagram or delivery. It wakes at
+//! most a thousand times a second, so that hundreds of clients behind one relay do not cost a
+//! wake-up per datagram.
 
 use std::{
     collections::BTreeSet,
@@ -23,12 +23,11 @@ use super::{
     time::micros,
 };
 
-/// A relay for UDP on this machine that treats datagrams as two [`LinkConditioner`](super::LinkConditioner)s per client
-/// say. It runs until it is shut down or dropped.
+/// A UDP relay on this machine with two [`LinkConditioner`](super::LinkConditioner)s per client. It
+/// runs until it is shut down or dropped.
 ///
-/// What happens to which datagram follows from the seed and the order in which clients first
-/// appear; when, from the clock of this machine, to a millisecond or two. Times in conditions count
-/// from its start.
+/// The seed and the order in which clients appear decide what happens to each datagram; delivery
+/// times are accurate to a millisecond or two. Times in conditions count from the relay's start.
 ///
 /// ```
 /// use std::net::UdpSocket;
@@ -90,49 +89,48 @@ impl UdpConditioner {
         })
     }
 
-    /// Where clients have to connect to.
+    /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Other conditions from now on, for all clients.
+    /// Replaces the conditions from now on, for all clients.
     pub fn change(&self, to_server: Conditions, to_client: Conditions) {
         self.tell(Message::Change(Box::new([to_server, to_client])));
     }
 
-    /// Begins or ends a blackout of both directions.
+    /// Starts or ends a blackout of both directions.
     pub fn set_blackout(&self, on: bool) {
         self.tell(Message::Blackout(on));
     }
 
-    /// From now on the server sees every client at another address, as it does when a router
-    /// forgets who they are. What it sends to the old ones is lost.
+    /// Gives every client another source address at the server, as after a NAT rebinding. Packets
+    /// to the old addresses are lost.
     pub fn rebind(&self) {
         self.tell(Message::Rebind);
     }
 
-    /// What became of everything so far: to the server, and to clients.
+    /// Statistics so far: to the server, and to clients.
     pub fn statistics(&self) -> [Statistics; 2] {
         let (reply, answer) = mpsc::sync_channel(1);
         self.tell(Message::Statistics(reply));
         answer.recv().unwrap_or_default()
     }
 
-    /// How many clients it passes datagrams for. One of which nothing was heard for a minute is
-    /// forgotten.
+    /// Number of clients. A client that sends nothing for a minute is removed.
     pub fn clients(&self) -> usize {
         let (reply, answer) = mpsc::sync_channel(1);
         self.tell(Message::Clients(reply));
         answer.recv().unwrap_or_default()
     }
 
-    /// Stops it and waits until its thread has ended and its sockets are closed. What is on its
-    /// way is lost.
+    /// Stops the relay and waits until its thread has ended and its sockets are closed. Datagrams
+    /// under way are lost.
     pub fn shutdown(self) {
         drop(self);
     }
 
-    /// The relay ends only when it is told to, so somebody listens.
+    /// The thread runs until it gets a stop message, so it receives all messages.
     fn tell(&self, message: Message) {
         let _ = self.messages.send(message);
         let _ = self.waker.wake();
@@ -148,7 +146,7 @@ impl Drop for UdpConditioner {
     }
 }
 
-/// What a relay is told.
+/// Messages to the relay's thread.
 enum Message {
     Change(Box<[Conditions; 2]>),
     Blackout(bool),
@@ -163,11 +161,11 @@ struct Relay {
     started: Instant,
     server: SocketAddr,
     poll: Poll,
-    /// Where clients are.
+    /// The socket for clients.
     socket: UdpSocket,
-    /// Each with the socket that the server takes for it.
+    /// Each with its own socket to the server.
     relay_clients: RelayClients<UdpSocket>,
-    /// Sockets that may have more to read: systems tell of each arrival only once.
+    /// Sockets that may have more to read: readiness is edge-triggered.
     readable: BTreeSet<Token>,
     buffer: Vec<u8>,
     inbox: Receiver<Message>,
@@ -177,7 +175,7 @@ impl Relay {
     fn run(mut self) {
         let mut events = Events::with_capacity(1024);
         loop {
-            // A signal ends it early, and then everything is looked at once more.
+            // A signal may end it early; then all sockets are checked once more.
             let _ = self.poll.poll(&mut events, self.pause());
             self.readable
                 .extend(events.iter().map(mio::event::Event::token));
@@ -195,13 +193,13 @@ impl Relay {
             }
             #[expect(
                 clippy::disallowed_methods,
-                reason = "meanwhile nobody has to wake this thread, and datagrams gather"
+                reason = "datagrams accumulate, and one wake-up handles them all"
             )]
             thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// How long to wait for datagrams; `None` for as long as it takes.
+    /// How long to wait for datagrams; `None` for no limit.
     fn pause(&self) -> Option<Duration> {
         if !self.readable.is_empty() {
             return Some(Duration::ZERO);
@@ -225,7 +223,7 @@ impl Relay {
         }
     }
 
-    /// Reads what there is, but not so long that others have to wait for it.
+    /// Reads available datagrams, with a limit per socket for fairness.
     fn read(&mut self) {
         for token in std::mem::take(&mut self.readable) {
             for datagram in 0.. {
@@ -240,7 +238,7 @@ impl Relay {
                 match read {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // Nobody was there for what was sent, which is no reason to stop.
+                    // An ICMP error for an earlier datagram; the relay continues.
                     Err(_) => {}
                 }
             }
@@ -254,7 +252,8 @@ impl Relay {
             Some(number) => number,
             None => {
                 let number = self.relay_clients.next_number();
-                // Without a socket for it the client is not heard, and tries again.
+                // Without a socket for it, the client's datagram is dropped, and the client
+                // retries.
                 if self.relay_clients.len() >= MAX_CLIENTS {
                     return Ok(());
                 }
@@ -280,7 +279,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Hands out everything that is due. What a socket refuses is lost, as on any network.
+    /// Sends all datagrams that are due. Those that a socket refuses are lost, as on any network.
     fn deliver(&mut self) {
         let now = self.now();
         self.relay_clients.deliver(now, |delivery| {
@@ -303,7 +302,7 @@ impl Relay {
             .map(|number| self.upstream(number))
             .collect();
         for ((_, relay_client), fresh) in self.relay_clients.iter_mut().zip(fresh) {
-            // A client for which there is no other socket keeps the one it has.
+            // If no new socket can be opened, the client keeps its old one.
             if let Ok(upstream) = fresh {
                 let mut old = std::mem::replace(&mut relay_client.upstream, upstream);
                 let _ = self.poll.registry().deregister(&mut old);
@@ -311,7 +310,7 @@ impl Relay {
         }
     }
 
-    /// A socket that the server takes for a client.
+    /// A socket to the server for one client.
     fn upstream(&self, number: usize) -> io::Result<UdpSocket> {
         let mut socket = open(near(self.server))?;
         socket.connect(self.server)?;
@@ -330,12 +329,12 @@ impl Relay {
     }
 }
 
-/// A socket at a free port, with room for what many clients say at once.
+/// A socket on a free port, with a receive buffer for many clients.
 fn open(address: IpAddr) -> io::Result<UdpSocket> {
     let address = SocketAddr::new(address, 0);
     let domain = Domain::for_address(address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-    // Systems have limits of their own here, and what they allow has to do.
+    // The system may limit the size; then its limit applies.
     let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -350,7 +349,7 @@ fn started() -> Instant {
     Instant::now()
 }
 
-/// The loopback address of the server's kind.
+/// The loopback address of the server's address family.
 fn loopback(server: SocketAddr) -> IpAddr {
     match server {
         SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -358,7 +357,7 @@ fn loopback(server: SocketAddr) -> IpAddr {
     }
 }
 
-/// An address from which the server can be reached.
+/// A local address from which the server can be reached.
 fn near(server: SocketAddr) -> IpAddr {
     match server {
         _ if server.ip().is_loopback() => loopback(server),
@@ -367,19 +366,19 @@ fn near(server: SocketAddr) -> IpAddr {
     }
 }
 
-/// Clients have the numbers below these.
+/// Tokens of clients are below these.
 const CLIENTS: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Each has a socket.
+/// Each client has a socket.
 const MAX_CLIENTS: usize = 4096;
 
-/// Beyond that whoever has something to say to the relay waits.
+/// Senders of further messages block.
 const WAITING_MESSAGES: usize = 16;
 
-/// Datagrams of one socket before others have their turn.
+/// Datagrams read from one socket before the next one.
 const MAX_READ: usize = 256;
 
 const LARGEST_DATAGRAM: usize = 65_536;

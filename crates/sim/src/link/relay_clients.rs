@@ -1,6 +1,6 @@
-//! The clients of a relay: the links of each, and when something is due on them.
+//! The clients of a relay: their links, and when datagrams are due.
 //!
-//! It knows no sockets and no clock, so that whom it forgets can be tested.
+//! It uses no sockets and no clock, so that the removal of clients can be tested.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,21 +10,21 @@ use std::{
 
 use super::{Conditions, LinkConditioner, Statistics, Time};
 
-/// Clients of a relay, each with what the server takes for it.
+/// The clients of a relay, each with its socket to the server (`Upstream`).
 pub(super) struct RelayClients<Upstream> {
     seed: u64,
     conditions: [Conditions; 2],
     is_blacked_out: bool,
-    /// By number. Numbers are not used again.
+    /// By number. Numbers are not reused.
     relay_clients: BTreeMap<usize, RelayClient<Upstream>>,
     numbers: BTreeMap<SocketAddr, usize>,
-    /// How many there ever were.
+    /// Number of clients so far.
     count: usize,
-    /// When to look at which of them.
+    /// Times at which datagrams of clients are due.
     due: BTreeSet<(Time, usize)>,
-    /// When to look for clients that are gone.
+    /// Time of the next search for inactive clients.
     sweep: Time,
-    /// What became of the datagrams of those who were forgotten.
+    /// Statistics of removed clients.
     former: [Statistics; 2],
 }
 
@@ -32,7 +32,7 @@ pub(super) struct RelayClient<Upstream> {
     pub client: SocketAddr,
     pub upstream: Upstream,
     links: [LinkConditioner; 2],
-    /// When something last came from the client.
+    /// When a datagram from the client last arrived.
     heard: Time,
     due: Option<Time>,
 }
@@ -59,7 +59,7 @@ impl<Upstream> RelayClients<Upstream> {
         }
     }
 
-    /// The number that the next client will have.
+    /// The number of the next client.
     pub fn next_number(&self) -> usize {
         self.count
     }
@@ -72,7 +72,7 @@ impl<Upstream> RelayClients<Upstream> {
         self.relay_clients.get(&number)
     }
 
-    /// A client appears.
+    /// Adds a client.
     pub fn insert(&mut self, now: Time, client: SocketAddr, upstream: Upstream) {
         let number = self.count;
         self.count += 1;
@@ -94,7 +94,7 @@ impl<Upstream> RelayClients<Upstream> {
         self.numbers.insert(client, number);
     }
 
-    /// A datagram sets out.
+    /// Sends a datagram over a client's link.
     pub fn send(&mut self, now: Time, number: usize, direction: usize, bytes: &[u8]) {
         if let Some(relay_client) = self.relay_clients.get_mut(&number) {
             if direction == TO_SERVER {
@@ -105,13 +105,13 @@ impl<Upstream> RelayClients<Upstream> {
         }
     }
 
-    /// When something is to be done next.
+    /// Time of the next delivery.
     pub fn next_due(&self) -> Option<Time> {
         let (due, _) = self.due.first()?;
         Some(*due)
     }
 
-    /// Hands out everything that is due.
+    /// Delivers all datagrams that are due.
     pub fn deliver(&mut self, now: Time, mut take: impl FnMut(Delivery<'_, Upstream>)) {
         while let Some(&(due, number)) = self.due.first()
             && due <= now
@@ -133,8 +133,8 @@ impl<Upstream> RelayClients<Upstream> {
         }
     }
 
-    /// Hands out clients of whom nothing was heard for so long that they are gone. One that comes
-    /// back has other links, and is another to the server.
+    /// Removes and returns clients that have sent nothing for a long time. If one sends again, it
+    /// gets new links and appears at the server as a new client.
     pub fn forget(&mut self, now: Time) -> Vec<Upstream> {
         if now < self.sweep {
             return Vec::new();
@@ -155,7 +155,7 @@ impl<Upstream> RelayClients<Upstream> {
         upstreams
     }
 
-    /// Other conditions from now on, for all.
+    /// Replaces the conditions of all clients from now on.
     pub fn change(&mut self, now: Time, conditions: [Conditions; 2]) {
         self.conditions = conditions;
         for (&number, relay_client) in &mut self.relay_clients {
@@ -185,7 +185,7 @@ impl<Upstream> RelayClients<Upstream> {
         self.relay_clients.len()
     }
 
-    /// What became of everything so far.
+    /// Statistics so far.
     pub fn statistics(&self) -> [Statistics; 2] {
         let mut sums = self.former.clone();
         for relay_client in self.relay_clients.values() {
@@ -196,7 +196,7 @@ impl<Upstream> RelayClients<Upstream> {
 }
 
 impl<Upstream> RelayClient<Upstream> {
-    /// Enters when to look at it next.
+    /// Schedules its next delivery.
     fn plan(&mut self, number: usize, times: &mut BTreeSet<(Time, usize)>) {
         let links = self.links.iter();
         let due = links.filter_map(LinkConditioner::next_delivery).min();
@@ -220,7 +220,7 @@ fn add(sums: &mut [Statistics; 2], links: &[LinkConditioner; 2]) {
 pub(super) const TO_SERVER: usize = 0;
 pub(super) const TO_CLIENT: usize = 1;
 
-/// A client that is there says so every few seconds, also in a blackout.
+/// Connected clients send something every few seconds, also in a blackout.
 const GONE: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(5);
 
@@ -232,9 +232,9 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    /// Fails if nobody is forgotten (`is_gone` always false), if who talks is (`relay_client.heard = now`
-    /// left out of `send`), or if what became of a former client's datagrams is (`add` left out of
-    /// `forget`).
+    /// Fails if no client is removed (`is_gone` always false), if active ones are
+    /// (`relay_client.heard = now` left out of `send`), or if the statistics of removed clients are
+    /// lost (`add` left out of `forget`).
     #[test]
     fn clients_that_are_gone_are_forgotten() {
         let mut relay_clients = RelayClients::new(1, Default::default());
@@ -244,7 +244,7 @@ mod tests {
         let mut gone = Vec::new();
         for second in 0..200 {
             let now = Time::from_secs(second);
-            // The server does not know that the others have left.
+            // The server still sends to the clients that left.
             for number in 0..3 {
                 relay_clients.send(now, number, TO_CLIENT, b"down");
             }
@@ -262,8 +262,8 @@ mod tests {
         assert!((200 + 2 * 60..200 + 2 * 70).contains(&down.delivered));
     }
 
-    /// Fails if `deliver` does not plan anew: it would never return, or a second datagram would
-    /// never arrive.
+    /// Fails if `deliver` does not schedule the next delivery: it would never return, or a second
+    /// datagram would never arrive.
     #[test]
     fn each_datagram_is_handed_out_when_it_is_due() {
         let slow = Conditions::default().with_latency(Duration::from_millis(10));

@@ -1,16 +1,16 @@
-//! What became of everything that was sent.
+//! Statistics of a link.
 
 use super::Delays;
 
-/// Counts of one direction of a link. Nothing goes missing: `sent + duplicated` is
-/// `delivered + lost.total()` and what is [in transit](super::LinkConditioner::in_transit).
+/// Counters of one direction of a link. They are complete: `sent + duplicated` equals `delivered +
+/// lost.total()` plus the datagrams [in transit](super::LinkConditioner::in_transit).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Datagrams sent.
     pub sent: u64,
     /// Their bytes, without overhead.
     pub sent_bytes: u64,
-    /// Datagrams handed out, copies included.
+    /// Datagrams delivered, copies included.
     pub delivered: u64,
     /// Their bytes, without overhead.
     pub delivered_bytes: u64,
@@ -18,25 +18,25 @@ pub struct Statistics {
     pub duplicated: u64,
     /// Datagrams and copies that had bits flipped.
     pub corrupted: u64,
-    /// Datagrams that were held back so that others could overtake them.
+    /// Datagrams delayed by reordering.
     pub held_back: u64,
     /// Datagrams that were lost, by cause.
     pub lost: Losses,
-    /// From being sent to having left the queue, being transmitted included. Also of datagrams
-    /// that were lost afterwards.
+    /// Time from being sent to leaving the queue, transmission included. Also of datagrams that
+    /// were lost afterwards.
     pub queue_delay: Delays,
 }
 
-/// Lost datagrams by what lost them.
+/// Lost datagrams by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// By chance, each for itself.
+    /// By independent random loss.
     pub uniform: u64,
-    /// By chance, several in a row.
+    /// By loss in bursts.
     pub bursts: u64,
     /// By a full queue.
     pub queue: u64,
-    /// By being too large.
+    /// By exceeding the MTU.
     pub mtu: u64,
     /// By a blackout.
     pub blackout: u64,
@@ -50,7 +50,7 @@ impl Losses {
 }
 
 impl Statistics {
-    /// Adds those of another link.
+    /// Adds the statistics of another link.
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.sent_bytes += other.sent_bytes;

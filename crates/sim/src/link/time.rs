@@ -1,10 +1,10 @@
-//! Time as links know it: an argument.
+//! Simulated time; links get it as an argument.
 
 use std::{fmt, ops::Add, time::Duration};
 
 /// Microseconds since the start of a simulation.
 ///
-/// Sums stop at the largest value instead of wrapping around: for a simulation that is never.
+/// Sums saturate at the maximum, which a simulation never reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -32,7 +32,7 @@ impl Time {
         self.0
     }
 
-    /// How much later this is than `earlier`; zero if it is not.
+    /// The duration since `earlier`; zero if that is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Whole microseconds of a duration; what is longer than 580,000 years counts as that.
+/// Whole microseconds of a duration, saturating (at 580,000 years).
 pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

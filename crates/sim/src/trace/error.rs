@@ -1,19 +1,19 @@
-//! Why a trace was refused, with the line, so that whoever wrote it can find the place.
+//! Errors of traces, with the line.
 
 use super::{HeaderError, ID_REST_TICKS};
 
-/// A trace that cannot be read on.
+/// A trace that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file could not be read or decompressed.
     #[error("line {line}: cannot read: {error}")]
     Io {
-        /// The line that was being read.
+        /// The line being read.
         line: u64,
-        /// What the system said.
+        /// The cause.
         error: std::io::Error,
     },
-    /// Line 1 is unusable.
+    /// Line 1 is invalid.
     #[error("line 1: {0}")]
     Header(#[from] HeaderError),
     /// A later line breaks the format.
@@ -21,35 +21,35 @@ pub enum TraceError {
     Line {
         /// Counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error.
         reason: LineError,
     },
 }
 
-/// What is wrong with a line.
+/// Errors of a line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// The line does not end where any sensible one would have.
+    /// The line exceeds the maximum length.
     #[error("the line is too long")]
     TooLong,
     /// The line starts with none of `T`, `+`, `=`, `-`.
     #[error("expected a line that starts with T, +, = or -")]
     Unknown,
-    /// Something stands before the first `T` line.
+    /// An entity line precedes the first `T` line.
     #[error("an entity line before the first T line")]
     BeforeFirstTick,
-    /// A part is missing.
+    /// A word is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A part is not the number it should be.
+    /// A word is not a number.
     #[error("{what} is not a number: {text:?}")]
     Number {
-        /// Which part.
+        /// The meaning of the word.
         what: &'static str,
-        /// What stands there.
+        /// The word.
         text: String,
     },
-    /// There is more than there should be.
+    /// There are too many words.
     #[error("unexpected {0:?} at the end")]
     Trailing(String),
     /// Ticks must strictly increase.
@@ -95,12 +95,12 @@ pub enum LineError {
     /// The id is not alive.
     #[error("entity {0} is not alive")]
     NotAlive(u64),
-    /// The id left too recently.
+    /// The id was despawned too recently.
     #[error("entity {id} left at tick {left} and its id is reused within {ID_REST_TICKS} ticks")]
     ReusedTooSoon {
         /// The id.
         id: u64,
-        /// When it left.
+        /// The tick of its despawn.
         left: u64,
     },
 }

@@ -1,21 +1,20 @@
 //! The first line of a trace: the classes and their fields.
 //!
-//! It is also how a schema travels to a receiver in another process, so synthetic worlds have one
-//! too.
+//! It also transmits the schema to a receiver in another process, so synthetic worlds have one too.
 
 use std::collections::BTreeSet;
 
 use prescient_schema::{Class, Field, FieldKind, Schema};
 use serde::{Deserialize, Serialize};
 
-/// Line 1 of a trace; keys that are not named here are ignored.
+/// Line 1 of a trace; unknown keys are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Always `trace/1`.
     pub format: String,
     /// Short name.
     pub name: String,
-    /// Where the recording came from.
+    /// Origin of the recording.
     #[serde(default)]
     pub source: String,
     /// Ticks per second.
@@ -30,10 +29,10 @@ pub struct Header {
 pub struct ClassHeader {
     /// Unique name without white space.
     pub name: String,
-    /// Name of the field that says whose entity it is.
+    /// Name of the field that holds the entity's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Names of the fields that say where it is.
+    /// Names of the fields that hold its position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub position: Vec<String>,
     /// The fields in row order.
@@ -45,13 +44,13 @@ pub struct ClassHeader {
 pub struct FieldHeader {
     /// Unique within the class.
     pub name: String,
-    /// What the integers are.
+    /// Type of the integers.
     #[serde(rename = "type")]
     pub kind: FieldType,
     /// Number of states of an `enum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<u32>,
-    /// What turns the integer into the source's unit.
+    /// Factor that converts the integer into the source's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }
@@ -88,7 +87,7 @@ impl FieldHeader {
     }
 }
 
-/// What the integers of a field are.
+/// Type of a field's integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldType {
@@ -100,7 +99,7 @@ pub enum FieldType {
     Bool,
 }
 
-/// Why a header describes no usable schema.
+/// Why a header is not a valid schema.
 #[derive(Debug, thiserror::Error)]
 pub enum HeaderError {
     /// Not JSON, or a key is missing or of the wrong type.
@@ -109,10 +108,10 @@ pub enum HeaderError {
     /// Another format or version.
     #[error("the format is {0:?}, expected \"trace/1\"")]
     Format(String),
-    /// Names are how lines refer to classes.
+    /// Class names identify classes in lines, so they must be unique words.
     #[error("class name {0:?} is empty, contains white space or appears twice")]
     ClassName(String),
-    /// Field names must tell fields apart.
+    /// Field names must be unique.
     #[error("class {class:?} has two fields named {field:?}")]
     FieldName {
         /// The class.
@@ -142,7 +141,7 @@ pub enum HeaderError {
 }
 
 impl Header {
-    /// Reads the JSON line.
+    /// Parses the JSON line.
     pub fn parse(line: &str) -> Result<Self, HeaderError> {
         let header: Self = serde_json::from_str(line)?;
         if header.format != "trace/1" {
@@ -152,12 +151,12 @@ impl Header {
         Ok(header)
     }
 
-    /// The JSON line, without line end.
+    /// The JSON line, without the end of line.
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("a header holds nothing that JSON cannot express")
     }
 
-    /// The schema that both ends are built from.
+    /// The schema of both ends.
     pub fn schema(&self) -> Result<Schema, HeaderError> {
         if self.classes.len() > usize::from(u16::MAX) {
             return Err(HeaderError::TooMany);

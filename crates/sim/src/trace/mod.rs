@@ -1,8 +1,8 @@
-//! The trace format: what a real simulation's world looked like at every tick, as integers.
+//! The trace format: the state of a real simulation at every tick, as integers.
 //!
-//! A trace is compressed text, so that it can be looked at with ordinary tools and written by a
-//! ten-line script in any language. Because anybody may have written it, the [`Reader`] trusts
-//! nothing and names the line of whatever it refuses.
+//! A trace is compressed text, so that ordinary tools can show it and a ten-line script in any
+//! language can write it. Traces are untrusted: the [`Reader`] validates everything and its errors
+//! name the line.
 
 mod error;
 mod header;
@@ -14,5 +14,5 @@ pub use header::{ClassHeader, FieldHeader, FieldType, Header, HeaderError};
 pub use reader::Reader;
 pub use writer::Writer;
 
-/// A despawned id stays unused for this many ticks.
+/// A despawned id may not be reused for this many ticks.
 pub const ID_REST_TICKS: u64 = 1000;

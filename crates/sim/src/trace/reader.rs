@@ -1,4 +1,4 @@
-//! Reads a trace tick by tick, never holding more than one tick and the set of living ids.
+//! Reads a trace tick by tick, holding only one tick and the set of living ids.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,7 +11,7 @@ use prescient_schema::{FieldKind, Schema};
 use super::{Header, ID_REST_TICKS, LineError, TraceError};
 use crate::world::{Change, Spawn, TickUpdate};
 
-/// A stream of ticks out of a compressed trace.
+/// A stream of ticks from a compressed trace.
 pub struct Reader<R: Read> {
     lines: BufReader<zstd::Decoder<'static, BufReader<R>>>,
     line: String,
@@ -20,7 +20,7 @@ pub struct Reader<R: Read> {
     schema: Arc<Schema>,
     classes: BTreeMap<String, u16>,
     alive: BTreeMap<u64, u16>,
-    /// Ids that left lately, oldest first, and when.
+    /// Recently despawned ids with their ticks, oldest first.
     resting: VecDeque<(u64, u64)>,
     rests: BTreeMap<u64, u64>,
     next_tick: Option<u64>,
@@ -59,7 +59,7 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// What line 1 describes.
+    /// The schema of line 1.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
@@ -108,7 +108,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Takes one line into `update`; a `T` line returns its tick instead.
+    /// Adds one line to `update`; for a `T` line returns its tick instead.
     fn parse(
         &mut self,
         line: &str,
@@ -209,7 +209,8 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Reads a line and returns its length. A few bytes may unfold into a line without an end.
+/// Reads a line and returns its length. The length is limited, because a few compressed bytes may
+/// decompress into an endless line.
 fn read_line(
     lines: &mut impl BufRead,
     number: u64,
@@ -229,7 +230,7 @@ fn read_line(
     Ok(length)
 }
 
-/// Bytes of a line, at most.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 1 << 24;
 
 fn unsigned(what: &'static str, word: Option<&str>) -> Result<u64, LineError> {

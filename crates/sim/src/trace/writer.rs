@@ -1,11 +1,11 @@
-//! Writes a trace, so that a synthetic world or a live session can be kept and measured again.
+//! Writes a trace, so that a synthetic world or a live session can be stored and measured again.
 
 use std::io::{self, Write};
 
 use super::Header;
 use crate::world::TickUpdate;
 
-/// Writes ticks behind a header.
+/// Writes ticks after a header.
 pub struct Writer<W: Write> {
     output: zstd::Encoder<'static, W>,
     classes: Vec<String>,
@@ -24,7 +24,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { output, classes })
     }
 
-    /// Writes one tick; the caller keeps ticks increasing and ids as the format demands.
+    /// Writes one tick. The caller keeps ticks increasing and does not reuse ids too soon.
     pub fn write(&mut self, update: &TickUpdate) -> io::Result<()> {
         let output = &mut self.output;
         writeln!(output, "T {}", update.tick)?;
@@ -53,7 +53,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Completes the file and returns what it was written to.
+    /// Completes the file and returns the underlying writer.
     pub fn finish(self) -> io::Result<W> {
         self.output.finish()
     }

@@ -1,6 +1,6 @@
 //! Very many entities at rest and a few that move, with scattered ids.
 //!
-//! Asks one question of a method: does it pay for what is there, or for what happens?
+//! Measures whether a method's cost depends on the number of entities or on the number of changes.
 
 use super::{Change, Random, Source, SourceError, Spawn, TickUpdate, WorldSpec};
 use crate::trace::{ClassHeader, FieldHeader, Header};
@@ -13,12 +13,12 @@ pub struct Idle {
     tick: u64,
     idle: u64,
     moving: u64,
-    /// Id, position and velocity of what moves.
+    /// Id, position and velocity of moving entities.
     carts: Vec<(u64, [i64; 2], [i64; 2])>,
 }
 
 impl Idle {
-    /// 100,000 at rest and 100 moving unless the options say otherwise.
+    /// 100,000 at rest and 100 moving by default.
     pub fn new(spec: WorldSpec) -> Self {
         let class = ClassHeader {
             name: "thing".into(),
@@ -57,7 +57,7 @@ impl Idle {
         for index in 0..total {
             id += random.range(1, 10) as u64;
             let position = [random.range(0, 1 << 20), random.range(0, 1 << 20)];
-            // Reservoir-like: the moving ones are spread evenly over all ids.
+            // As in reservoir sampling: the moving ones are spread evenly over all ids.
             if random.range(0, (total - index) as i64) < left as i64 {
                 left -= 1;
                 let velocity = [random.range(-300, 301), random.range(-300, 301)];

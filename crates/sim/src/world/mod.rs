@@ -1,7 +1,7 @@
-//! What is true at every tick, and where it comes from.
+//! The state of every tick, and its sources.
 //!
 //! A [`Source`] yields [`TickUpdate`]s; a [`World`] applies them. Recorded traces and synthetic
-//! worlds look the same from here on, so every method and every test runs on both.
+//! worlds have the same interface, so every method and every test runs on both.
 
 mod idle;
 mod particles;
@@ -26,21 +26,21 @@ pub use steady::Steady;
 pub use view::View;
 pub use walkers::Walkers;
 
-/// What happened in one tick, as a source tells it.
+/// The changes of one tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TickUpdate {
     /// Strictly increasing.
     pub tick: u64,
-    /// Entities that left.
+    /// Despawned entities.
     pub despawns: Vec<u64>,
-    /// Entities that appeared.
+    /// Spawned entities.
     pub spawns: Vec<Spawn>,
     /// Living entities with changed fields.
     pub changes: Vec<Change>,
 }
 
 impl TickUpdate {
-    /// A tick in which nothing has happened yet.
+    /// An empty update.
     pub fn at(tick: u64) -> Self {
         Self {
             tick,
@@ -49,10 +49,10 @@ impl TickUpdate {
     }
 }
 
-/// An entity that appears, with its whole row.
+/// A spawned entity with its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
-    /// Not alive before.
+    /// Must not be alive.
     pub id: u64,
     /// Index into the schema's classes.
     pub class: u16,
@@ -63,13 +63,13 @@ pub struct Spawn {
 /// Changed fields of a living entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// A living entity.
+    /// Must be alive.
     pub id: u64,
     /// Field number and new value.
     pub values: Vec<(u16, i64)>,
 }
 
-/// An entity as it is now. The row is shared: holding on to a past tick costs only what changed.
+/// An entity's state. The row is shared: keeping a past tick costs only what changed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entity {
     /// Index into the schema's classes.
@@ -78,28 +78,28 @@ pub struct Entity {
     pub row: Arc<[i64]>,
 }
 
-/// The ids that one tick touched, ascending, so that a sender need not visit the others.
+/// The ids that one tick touched, ascending, so that a sender can skip the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TickChanges {
     /// The tick.
     pub tick: u64,
-    /// Entities that were not there before (or left and came back within this tick).
+    /// Entities that did not exist before (or despawned and respawned within this tick).
     pub spawned: Vec<u64>,
-    /// Entities that were there and have at least one new value.
+    /// Entities that existed and have at least one new value.
     pub changed: Vec<u64>,
-    /// Entities that are gone.
+    /// Despawned entities.
     pub despawned: Vec<u64>,
 }
 
-/// The current truth.
+/// The current state.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     entities: BTreeMap<u64, Entity>,
 }
 
 impl World {
-    /// Applies one tick. Changes and despawns of ids that are not alive are ignored, because a
-    /// source has already been checked where its line number was known.
+    /// Applies one tick. Changes and despawns of ids that are not alive are ignored: the source has
+    /// already validated them, where their line number was known.
     pub fn apply(&mut self, update: TickUpdate) -> TickChanges {
         let mut changes = TickChanges {
             tick: update.tick,
@@ -156,12 +156,12 @@ impl World {
         self.entities.iter().map(|(&id, entity)| (id, entity))
     }
 
-    /// How many entities are alive.
+    /// Number of living entities.
     pub fn len(&self) -> usize {
         self.entities.len()
     }
 
-    /// Whether nothing is alive.
+    /// Whether no entity is alive.
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }

@@ -1,8 +1,8 @@
 //! The particle system that the learned protocol was measured on, rebuilt from its description.
 //!
 //! A closed room, gravity, restitution one half, colours that decay to black over four seconds,
-//! sixty ticks a second. The simulation is finer than what it shows (1/65536 against 1/256), as a
-//! floating-point one would be; that rounding is what makes a perfect predictor err by one.
+//! sixty ticks a second. The simulation is finer than its output (1/65536 against 1/256), as a
+//! floating-point one would be; this rounding makes even a perfect predictor err by one.
 
 use super::{Random, Source, SourceError, Spawn, TickUpdate, WorldSpec, source_rows::Rows};
 use crate::trace::{ClassHeader, FieldHeader, Header};
@@ -35,7 +35,7 @@ const ROOM: [i64; 2] = [640 << 16, 480 << 16];
 const GRAVITY: i64 = (200 << 16) / 3600;
 
 impl Particles {
-    /// The document's world unless the options say otherwise.
+    /// The document's world by default.
     pub fn new(spec: WorldSpec) -> Self {
         let fields = ["x", "y", "r", "g", "b"].map(FieldHeader::int).to_vec();
         let class = ClassHeader {
@@ -141,7 +141,7 @@ impl Source for Particles {
             self.rows.change(particle.id, particle.row(), &mut update);
         }
         while particles.len() < self.count {
-            // The room is filled at once, so the first generation starts at every age.
+            // The room is full at the first tick, so the first generation starts at random ages.
             let age = if self.tick == 0 {
                 self.random.range(0, 240)
             } else {

@@ -1,4 +1,4 @@
-//! A small generator of our own, so that a seed means the same world for ever.
+//! A small random generator of our own, so that a seed always yields the same world.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one 64-bit word of state, passes BigCrush.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
-//! A strategy game in miniature: five hundred units, a third of them walking, a few fighting.
+//! A small strategy game: five hundred units, a third of them walking, a few fighting.
 //!
-//! Rows look as such games' rows do: a handful of numbers among many states and flags that rarely
-//! change, 35 bytes at natural width.
+//! Rows are like those of such games: a few numbers among many states and flags that rarely change,
+//! 35 bytes at natural width.
 
 use super::{Random, Source, SourceError, Spawn, TickUpdate, WorldSpec, source_rows::Rows};
 use crate::trace::{ClassHeader, FieldHeader, Header};
 
-/// Units that walk to targets, stand about and fight.
+/// Units that walk to targets, stand and fight.
 pub struct Rts {
     header: Header,
     random: Random,
@@ -40,12 +40,12 @@ struct Unit {
 
 /// Side of the map in units of 1/256 tile.
 const MAP: i64 = 256 << 8;
-/// How far a unit walks in a tick, by kind; 1/256 tile.
+/// Distance that a unit walks per tick, by kind; 1/256 tile.
 const SPEED: [i64; 4] = [18, 24, 31, 40];
 const FULL_HEALTH: i64 = 400;
 
 impl Rts {
-    /// Five hundred units for a minute unless the options say otherwise.
+    /// Five hundred units for a minute by default.
     pub fn new(spec: WorldSpec) -> Self {
         let mut fields = vec![
             FieldHeader::symbol("owner", 4),
@@ -112,9 +112,9 @@ impl Rts {
 }
 
 impl Unit {
-    /// Takes up a new task such that on average 30 % of all walk and 5 % fight.
+    /// Chooses a new task such that on average 30 % of all units walk and 5 % fight.
     fn decide(&mut self, random: &mut Random, newest_id: u64) {
-        // A walk lasts about 180 ticks, a fight 120, standing 100: hence these odds.
+        // A walk lasts about 180 ticks, a fight 120, standing 100: hence these probabilities.
         self.task = match random.range(0, 1000) {
             0..=195 => {
                 self.aim(random);
@@ -135,7 +135,7 @@ impl Unit {
         }
     }
 
-    /// Sets out towards a random place at the speed of its kind.
+    /// Starts to walk to a random target at the speed of its kind.
     fn aim(&mut self, random: &mut Random) {
         let way = self.position.map(|here| random.range(0, MAP) - here);
         let length = (way[0] * way[0] + way[1] * way[1]).isqrt().max(1);
@@ -213,7 +213,7 @@ impl Unit {
     }
 }
 
-/// Direction of a way in 1/65536 of a turn, by the diamond angle: exact in integers.
+/// Direction of a vector in 1/65536 of a turn, by the diamond angle: exact in integers.
 fn turn(way: [i64; 2]) -> i64 {
     let [x, y] = way;
     let sum = x.abs() + y.abs();

@@ -1,4 +1,4 @@
-//! A world's whole course, computed in advance: what measures time must not measure the world.
+//! All ticks of a world, computed in advance, so that benchmarks do not measure the simulation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,30 +6,29 @@ use prescient_schema::Schema;
 
 use super::{SourceError, World, open};
 
-/// A world from its first tick to its last.
+/// All ticks of a world.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What the rows mean.
+    /// The schema of the rows.
     pub schema: Arc<Schema>,
-    /// What happens, tick by tick.
+    /// The changes of each tick.
     pub scenes: Vec<Scene>,
 }
 
-/// What happens in one tick. Entities are numbered from zero in the order in which they appear,
-/// and no number is used twice.
+/// The changes of one tick. Entities are numbered from zero in the order of their spawns, and no
+/// number is reused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scene {
-    /// Entities that leave.
+    /// Despawned entities.
     pub despawned: Vec<usize>,
-    /// Class and row of the entities that appear; their numbers continue where the last scene
-    /// with any ended.
+    /// Class and row of the spawned entities; their numbers continue those of the previous spawns.
     pub spawned: Vec<(u16, Arc<[i64]>)>,
-    /// Number and new row of entities that change.
+    /// Number and new row of changed entities.
     pub changed: Vec<(usize, Arc<[i64]>)>,
 }
 
 impl Script {
-    /// Plays `world:NAME?options`, or the trace at this path, to its end.
+    /// Runs `world:NAME?options`, or the trace at this path, to its end.
     pub fn read(name: &str) -> Result<Self, SourceError> {
         let mut source = open(name)?;
         let mut script = Self {
@@ -47,7 +46,7 @@ impl Script {
             }
             for id in &changes.spawned {
                 if let Some(entity) = world.get(*id) {
-                    // It left and came back within the tick.
+                    // The entity despawned and respawned within the tick.
                     scene.despawned.extend(numbers.insert(*id, next));
                     scene.spawned.push((entity.class, entity.row.clone()));
                     next += 1;
@@ -63,7 +62,7 @@ impl Script {
         Ok(script)
     }
 
-    /// The rows that are there after the last tick, sorted.
+    /// The rows that exist after the last tick, sorted.
     pub fn last_rows(&self) -> Vec<Vec<i64>> {
         let mut rows = BTreeMap::new();
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! Where ticks come from: a recording or a synthetic world, named by one string.
+//! Sources of ticks: a recording or a synthetic world, named by one string.
 
 use std::{fs::File, path::Path, sync::Arc};
 
@@ -9,19 +9,19 @@ use crate::trace::{Header, Reader, TraceError};
 
 /// A deterministic stream of ticks.
 pub trait Source {
-    /// Name and classes, in the form in which a trace would carry them.
+    /// Name and classes, as in the header of a trace.
     fn header(&self) -> &Header;
 
     /// The next tick, or `None` at the end.
     fn next_tick(&mut self) -> Result<Option<TickUpdate>, SourceError>;
 
-    /// The schema that the header describes.
+    /// The schema of the header.
     fn schema(&self) -> Result<Arc<Schema>, SourceError> {
         let schema = self.header().schema().map_err(TraceError::from);
         Ok(Arc::new(schema.map_err(|error| self.failed(error))?))
     }
 
-    /// Says which source an error came from.
+    /// Adds the name of the source to an error.
     fn failed(&self, error: TraceError) -> SourceError {
         SourceError::Trace {
             name: self.header().name.clone(),
@@ -30,21 +30,21 @@ pub trait Source {
     }
 }
 
-/// Why a source cannot be opened or read on.
+/// Why a source cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The file cannot be opened.
     #[error("{name}: {error}")]
     Open {
-        /// The path as it was given.
+        /// The path as given.
         name: String,
-        /// What the system said.
+        /// The cause.
         error: std::io::Error,
     },
     /// The file is not a valid trace.
     #[error("{name}: {error}")]
     Trace {
-        /// The path as it was given.
+        /// The path as given.
         name: String,
         /// Line and reason.
         error: TraceError,
@@ -52,19 +52,19 @@ pub enum SourceError {
     /// No such synthetic world.
     #[error("unknown world {0:?}; there are world:particles, world:rts and world:idle")]
     UnknownWorld(String),
-    /// The part after `?` is not understood.
+    /// The part after `?` is invalid.
     #[error("cannot read {0:?}; expected name=number with one of seed, ticks, count, moving")]
     Option(String),
 }
 
-/// What may follow the name of a synthetic world: `world:rts?seed=7&ticks=500&count=100`.
+/// The options of a synthetic world: `world:rts?seed=7&ticks=500&count=100`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorldSpec {
-    /// Another seed, another course of events.
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// Length; the world's own default if absent.
+    /// Number of ticks; the world's own default if absent.
     pub ticks: Option<u64>,
-    /// Number of entities (of idle ones in `idle`); the world's own default if absent.
+    /// Number of entities (of those at rest in `idle`); the world's own default if absent.
     pub count: Option<u64>,
     /// Number of moving entities in `idle`; its own default if absent.
     pub moving: Option<u64>,

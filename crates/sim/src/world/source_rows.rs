@@ -1,4 +1,4 @@
-//! Remembers what a synthetic world last said, so that it reports only what changed.
+//! Stores the rows that a synthetic world last reported, so that it reports only changes.
 
 use std::collections::BTreeMap;
 

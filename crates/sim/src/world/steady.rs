@@ -1,7 +1,8 @@
-//! A world in which a known number of fields surprises in every tick.
+//! A world in which a known number of fields is mispredicted in every tick.
 //!
-//! What one surprising field or one quiet entity costs cannot be read off a world that does both
-//! at once. Here the parts can be varied one by one, and the differences are the prices.
+//! The cost of one mispredicted field or one predicted entity cannot be measured in a world that
+//! has both at once. Here each number can be varied alone, and the differences in cost are the
+//! prices.
 
 use std::sync::Arc;
 
@@ -9,26 +10,26 @@ use prescient_schema::{Class, Field, FieldKind, Schema};
 
 use super::{Random, Scene, Script};
 
-/// Entities that move in straight lines, each in as many fields.
+/// Entities that move in straight lines, all with the same number of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
     /// Entities that move, from the first tick to the last.
     pub entities: usize,
-    /// Fields of each.
+    /// Fields per entity.
     pub fields: usize,
-    /// How many of the fields move; the others hold.
+    /// How many of the fields move; the others are constant.
     pub moving: usize,
-    /// Fields that change their speed in every tick. With an acknowledgement known one tick later
-    /// each is a surprise once: a line through the next two values fits again.
+    /// Fields that change their speed in every tick. With an acknowledgement known one tick later,
+    /// each is mispredicted once: a line through the next two values fits again.
     pub surprises: usize,
-    /// Further entities that never change.
+    /// Additional entities that never change.
     pub resting: usize,
-    /// Length.
+    /// Number of ticks.
     pub ticks: usize,
 }
 
 impl Steady {
-    /// Computes the whole course.
+    /// Computes all ticks.
     pub fn script(&self) -> Script {
         let mut random = Random::new(1);
         let int = FieldKind::Int {
@@ -51,7 +52,7 @@ impl Steady {
         first.spawned.extend(born);
         rows.truncate(self.entities);
         let mut scenes = vec![first];
-        // No field changes its speed twice in a row, so that each change is one surprise.
+        // No field changes its speed twice in a row, so that each change is mispredicted once.
         let mut turn = 0;
         let all = self.entities * self.moving;
         while scenes.len() < self.ticks {
@@ -80,5 +81,5 @@ fn speed(random: &mut Random) -> i64 {
     random.range(1, 128)
 }
 
-/// Prime, so that the turns visit every field before they come back.
+/// Prime, so that all fields are visited before any is visited again.
 const STRIDE: usize = 7919;

@@ -1,7 +1,7 @@
-//! What one viewer sees: his own entities and everything that belongs to nobody.
+//! The part of a world that one owner sees: its own entities and those of classes without owner.
 //!
-//! An entity whose owner field changes enters or leaves the view, which is a spawn or a despawn
-//! for the client although nothing of the kind happened in the world.
+//! An entity whose owner field changes enters or leaves the view, which is a spawn or a despawn for
+//! the client although the entity lives on.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,7 +9,7 @@ use prescient_schema::Schema;
 
 use super::{Change, Spawn, TickUpdate, World};
 
-/// Filters a source's updates down to what `owner` may see.
+/// Filters a source's updates to what `owner` may see.
 pub struct View {
     schema: Arc<Schema>,
     owner: i64,
@@ -18,7 +18,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view that has seen nothing yet.
+    /// An empty view.
     pub fn new(schema: Arc<Schema>, owner: i64) -> Self {
         Self {
             schema,
@@ -28,7 +28,7 @@ impl View {
         }
     }
 
-    /// The same tick as the viewer sees it.
+    /// The part of a tick that the owner sees.
     pub fn filter(&mut self, update: TickUpdate) -> TickUpdate {
         let mut seen = TickUpdate {
             tick: update.tick,

@@ -1,7 +1,7 @@
-//! A world like the one that `prescient swarm` shows to its clients.
+//! A world like that of `prescient swarm`.
 //!
-//! Most of what a game server encodes moves as expected: two thirds of a grid of walkers go to and
-//! fro, each at a speed and a beat of its own, and the others stand.
+//! Most of what a game server encodes is predictable: two thirds of the walkers on a grid go to and
+//! fro, each with its own speed and period, and the others stand.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::{Scene, Script};
 /// Walkers on a square grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walkers {
-    /// How many there are.
+    /// Number of walkers.
     pub count: usize,
-    /// Length.
+    /// Number of ticks.
     pub ticks: usize,
 }
 
 impl Walkers {
-    /// Computes the whole course.
+    /// Computes all ticks.
     pub fn script(&self) -> Script {
         let int = |bits, signed| FieldKind::Int { bits, signed };
         let mut number = Field::new("number", int(32, false));

@@ -1,15 +1,15 @@
-//! Small random worlds with everything that can happen: classes of every kind of field, spawns,
-//! despawns, changes of owner, and numbers at the edge of what an integer holds.
+//! Small random worlds with everything that can happen: classes with every kind of field, spawns,
+//! despawns, changes of owner, and the extreme values of integers.
 
 use prescient_sim::{
     trace::{ClassHeader, FieldHeader, FieldType, Header},
     world::{Change, Random, Source, SourceError, Spawn, TickUpdate},
 };
 
-/// How wild the numbers are.
+/// How the numbers change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// They walk.
+    /// By small steps.
     Ordinary,
     /// They jump between the ends of their range.
     Extreme,
@@ -27,7 +27,7 @@ pub struct RandomWorld {
 }
 
 impl RandomWorld {
-    /// The same seed gives the same world.
+    /// A world from a seed.
     pub fn new(seed: u64, shape: Shape, ticks: u64) -> Self {
         let class = |name: &str, owner: Option<&str>, fields: Vec<FieldHeader>| ClassHeader {
             name: name.into(),

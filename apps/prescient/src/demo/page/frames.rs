@@ -1,4 +1,4 @@
-//! What the page draws, as server-sent events: once what there is, then a frame per tick.
+//! The page's data as server-sent events: one `hello` with the clients, then a frame per tick.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::demo::board::{Board, Notes, Ripples, View, ViewState};
 use crate::demo::creature::{STEPS, raw_bytes};
 use crate::demo::pond::{HZ, SIZE};
 
-/// What is sent to one browser, which looks at one client.
+/// The events for one browser, which shows one client.
 pub struct Frames<'a> {
     board: &'a Board,
     client: usize,
-    /// What it was sent last.
+    /// The last tick sent.
     tick: Option<Tick>,
-    /// How many ripples it knows of: of the truth's and of the client's.
+    /// Number of ripples sent so far: the server's and the client's.
     ripples: [u64; 2],
 }
 
 impl<'a> Frames<'a> {
-    /// Frames about a client, by its number; about the first if there are not so many.
+    /// Frames of a client by its index; of the first if there is no such client.
     pub fn new(board: &'a Board, client: usize) -> Self {
         let notes = board.read();
         let client = if client < notes.views.len() {
@@ -37,7 +37,8 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Sends frames until the demo is over or nobody wants them. Whoever is slow gets fewer.
+    /// Sends frames until the demo is over or the connection fails. A slow browser gets fewer
+    /// frames.
     pub fn send_all(&mut self, stream: &mut impl Write) -> io::Result<()> {
         let hello = self.hello(&self.board.read());
         send(stream, "hello", &hello)?;
@@ -111,7 +112,7 @@ fn figures(view: &View, now: Option<Tick>) -> Value {
     })
 }
 
-/// How many ticks something is older than something else.
+/// How many ticks `older` is before `newer`.
 fn age(newer: Option<Tick>, older: Tick) -> Option<u32> {
     newer.map(|newer| newer.0.saturating_sub(older.0))
 }

@@ -1,8 +1,8 @@
 //! The page that shows the demo, served to browsers on this machine.
 //!
-//! A few fixed files and one stream of server-sent events need no web framework: building one
-//! would add a quarter to the time that newcomers wait for their first run. What is here is only
-//! for loopback: one thread per connection, one request each, and nothing but GET.
+//! A few fixed files and one stream of server-sent events need no web framework: building one would
+//! add a quarter to the time of a newcomer's first build. This server is for loopback only: one
+//! thread per connection, one request each, and only GET.
 
 mod frames;
 mod request;
@@ -20,14 +20,14 @@ use visitors::{Visit, Visitors};
 
 use super::board::Board;
 
-/// The page, which is served until it is closed.
+/// The page's server, which runs until it is closed.
 pub struct Page {
     address: SocketAddr,
     thread: JoinHandle<()>,
 }
 
 impl Page {
-    /// Serves at this port, or at one of the next if it is taken, or at any if they all are.
+    /// Listens on this port, on one of the next if it is taken, or on any if they all are.
     pub fn open(port: u16, board: Arc<Board>) -> io::Result<Self> {
         let ports = (port..=port.saturating_add(9)).chain([0]);
         let mut listener = Err(io::ErrorKind::AddrInUse.into());
@@ -45,14 +45,14 @@ impl Page {
         Ok(Self { address, thread })
     }
 
-    /// What to open in a browser.
+    /// The address to open in a browser.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Waits until everybody who looks was told that the demo is over, as the board has to say.
+    /// Waits until all browsers were sent the end, which the board must have announced before.
     pub fn close(self) {
-        // Whoever waits for a connection notices the end with the next one.
+        // `accept` blocks, so the listener notices the end with its next connection.
         let _ = TcpStream::connect(self.address);
         let _ = self.thread.join();
     }
@@ -68,7 +68,7 @@ fn serve(listener: &TcpListener, board: &Board) {
             if let Ok(stream) = stream
                 && let Some(visit) = visitors.enter(&stream)
             {
-                // Whoever does not listen any more need not be told what went wrong.
+                // An error means that the browser is gone, so it is not reported.
                 scope.spawn(move || drop(answer(stream, &visit, board)));
             }
         }
@@ -119,12 +119,12 @@ fn head(status: &str, kind: &str, length: Option<usize>) -> String {
     )
 }
 
-/// The page and what belongs to it, by path.
+/// The page's files by path.
 const FILES: [(&str, &str, &str); 4] = [
     ("/", "text/html", include_str!("index.html")),
     ("/page.css", "text/css", include_str!("page.css")),
     ("/page.js", "text/javascript", include_str!("page.js")),
     ("/icon.svg", "image/svg+xml", include_str!("icon.svg")),
 ];
-/// How long a browser may take to take something.
+/// Time limit of a write to a browser.
 const PATIENCE: Duration = Duration::from_secs(1);

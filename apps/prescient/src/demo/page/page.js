@@ -1,14 +1,14 @@
-// Draws what `/frames` sends: once what there is, then a frame per tick.
+// Draws the events of `/frames`: one `hello`, then a frame per tick.
 
 const $ = (id) => document.getElementById(id);
 
-// Columns of a creature, as both ends count them.
+// Columns of a creature's row.
 const [X, Y, ALONG, DOWN, MOOD, KIND, NUMBER] = [0, 1, 2, 3, 4, 5, 6];
 const [MINNOW, PERCH, CARP, TURTLE, LILY] = [0, 1, 2, 3, 4];
 const LENGTH = { [MINNOW]: 17, [PERCH]: 24, [CARP]: 34 };
 const SECONDS = 60;
 const RIPPLE_LASTS = 1300;
-// What is of an earlier tick than the rest.
+// Opacity of creatures that are shown as of an earlier tick than the rest.
 const PALE = 0.45;
 
 let world = null;
@@ -20,7 +20,7 @@ let colours = {};
 let textsAt = 0;
 let hasEnded = false;
 
-// A pond that is drawn: where everything was a frame ago, where it is, and how it is turned.
+// One drawn pond, with its last two frames for interpolation.
 class Pond {
   constructor(canvas) {
     this.canvas = canvas;
@@ -53,7 +53,7 @@ class Pond {
     this.at = time;
   }
 
-  // Where a creature is between the last two frames.
+  // The interpolated position of a creature between the last two frames.
   position(row, time) {
     const last = this.before.get(row[NUMBER]) ?? row;
     const part = Math.min(1, ((time - this.at) * world.hz) / 1000);
@@ -61,7 +61,7 @@ class Pond {
     return [between(X), between(Y)];
   }
 
-  // Turns take a moment for the eye.
+  // The drawn heading, which follows the real one smoothly.
   heading(row, passed) {
     const number = row[NUMBER];
     const known = this.turned.get(number);
@@ -120,7 +120,7 @@ function depth(row) {
   return { [TURTLE]: 0, [CARP]: 1, [PERCH]: 2, [MINNOW]: 3, [LILY]: 4 }[row[KIND]] ?? 3;
 }
 
-// What floats higher throws its shadow further.
+// Shadows of objects above the water are further away.
 function drawShade(context, row) {
   context.fillStyle = colours.shade;
   if (row[KIND] === LILY) oval(context, 4, 6, lilySize(row), lilySize(row), 0);
@@ -227,7 +227,7 @@ function oval(context, x, y, width, height, turn) {
   context.fill();
 }
 
-// Bytes per second of the last minute from the bottom up, and raw state as a line above.
+// Draws the bytes per second of the last minute, and the rate of raw state as a line.
 function drawHistory() {
   const canvas = $("history");
   const scale = window.devicePixelRatio || 1;
@@ -282,7 +282,7 @@ const kilobytes = (bytes) => (bytes / 1000).toFixed(1);
 const milliseconds = (span) => (span === null ? "–" : `${span < 10 ? span.toFixed(1) : Math.round(span)} ms`);
 const percent = (share) => `${share < 10 ? share.toFixed(1) : Math.round(share)} %`;
 const ticks = (count) => (count === null ? "–" : `${count} ${count === 1 ? "tick" : "ticks"}`);
-const words = { joining: "joining", silent: "hears nothing", live: "" };
+const words = { joining: "joining", silent: "no packets", live: "" };
 
 function showTexts() {
   const client = frame.clients[chosen];
@@ -316,7 +316,7 @@ function showTexts() {
   });
 }
 
-// Only what is new, so that nothing is laid out in vain.
+// Writes only changes, to avoid needless layout.
 function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -403,12 +403,12 @@ function take(next) {
   }
 }
 
-// Says that there is nothing to see, and looks again in a while.
+// Shows a notice, and reconnects in a while.
 function wait() {
   source.close();
   say(hasEnded
-    ? "The demo has ended. Start it again with “cargo run --release”, and this page goes on."
-    : "The demo does not answer. This page looks for it every few seconds.");
+    ? "The demo has ended. Start it again with “cargo run --release”, and this page reconnects."
+    : "The demo does not answer. This page retries every few seconds.");
   setTimeout(connect, 3000);
 }
 

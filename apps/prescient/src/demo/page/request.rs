@@ -1,4 +1,4 @@
-//! What a browser asks for.
+//! Parses the requests of browsers.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use prescient_net::Clock;
 
-/// A request for something that may be asked for from this machine.
+/// A valid request from this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The path without what follows a question mark.
+    /// The path without the query.
     pub path: String,
     query: String,
 }
 
-/// Why a request is not answered with what it asks for.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It did not come, or not in time.
+    /// No request arrived in time.
     Gone,
-    /// It is none.
+    /// It is not an HTTP request.
     Malformed,
-    /// It is longer than anything that the page asks for.
+    /// It is longer than any request of the page.
     TooLong,
-    /// It wants more than to read.
+    /// Its method is not GET.
     NotAllowed,
-    /// It is for somebody else: a site that has its own name lead to this machine, so that its
-    /// scripts may read what is here.
+    /// Its host is not this machine: a site whose name resolves to loopback, so that its scripts
+    /// could read this page (DNS rebinding).
     Misdirected,
 }
 
 impl Refusal {
-    /// What to answer.
+    /// The HTTP status of the response.
     pub fn status(self) -> &'static str {
         match self {
             Self::Gone => "408 Request Timeout",
@@ -44,7 +44,7 @@ impl Refusal {
 }
 
 impl Request {
-    /// Reads a request, as long as it is not too late and not over.
+    /// Reads a request, until the time limit or the end of the demo.
     pub fn read(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> Result<Self, Refusal> {
         let clock = Clock::start();
         let timed = stream.set_read_timeout(Some(POLL_INTERVAL));
@@ -70,7 +70,7 @@ impl Request {
         }
     }
 
-    /// Which client is to be shown; the first if nothing sensible is said.
+    /// The client to show; 0 if the query names none.
     pub fn client(&self) -> usize {
         let mut parts = self.query.split('&');
         let number = parts.find_map(|part| part.strip_prefix("client=")?.parse().ok());
@@ -104,8 +104,8 @@ impl Request {
     }
 }
 
-/// Reads on after a refusal until the other end is done: closing a connection with something unread
-/// on it would take the answer back.
+/// Reads after a refusal until the browser has sent everything: closing a connection with unread
+/// data would reset it and lose the response.
 pub fn drain(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     let clock = Clock::start();
@@ -120,7 +120,7 @@ pub fn drain(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<(
     Ok(())
 }
 
-/// Whether a host, perhaps with a port, is a name that nobody else can have for this machine.
+/// Whether a host, with or without a port, is a loopback name that no remote site can have.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
@@ -129,17 +129,17 @@ fn is_loopback(host: &str) -> bool {
     ["127.0.0.1", "[::1]"].contains(&name) || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether there is only nothing to read at the moment.
+/// Whether there is nothing to read at the moment.
 fn waits(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Bytes of a request at most, about.
+/// Maximum size of a request, approximately.
 const MAX_REQUEST: usize = 8192;
-/// Microseconds that a request may take.
+/// Time limit of a request, in microseconds.
 const LATEST: u64 = 5_000_000;
-/// How long it takes to notice that all is over.
+/// Maximum delay until the end of the demo is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
         Request::parse(head.as_bytes())
     }
 
-    /// Fails if any host is let in (`is_loopback` says true), or only those without a port.
+    /// Fails if any host is accepted (`is_loopback` returns true), or only hosts without a port.
     #[test]
     fn only_names_of_this_machine_are_answered() {
         let asked = |host: &str| parse(&format!("GET / HTTP/1.1\r\nHost: {host}"));
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(parse("GET / HTTP/1.1"), Err(Refusal::Malformed));
     }
 
-    /// Fails if other methods than GET are answered.
+    /// Fails if methods other than GET are accepted.
     #[test]
     fn requests_only_read() {
         let post = parse("POST / HTTP/1.1\r\nHost: localhost");
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Fails if the path keeps what follows it, or the number is read from elsewhere.
+    /// Fails if the path includes the query, or if the client is not read from the query.
     #[test]
     fn a_client_is_named_by_its_number() {
         let asked = |target: &str| {

@@ -1,7 +1,7 @@
-//! Who is connected to the page, and who has to go when there are too many.
+//! The connections to the page, of which the number is limited.
 //!
-//! Whoever opens connections and says nothing must not keep others out. So the newest always gets
-//! in, in place of the oldest that has not asked for anything, or of the oldest of all.
+//! Idle connections must not lock out others. So a new connection always gets in; it replaces the
+//! oldest that has not sent a request, or the oldest of all.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
@@ -13,16 +13,16 @@ pub struct Visitors(Mutex<Guests>);
 
 #[derive(Default)]
 struct Guests {
-    /// How many there ever were.
+    /// Connections so far.
     count: u64,
-    /// In the order in which they came.
+    /// Open connections in the order in which they were accepted.
     present: BTreeMap<u64, Guest>,
 }
 
 struct Guest {
     stream: TcpStream,
     has_asked: bool,
-    /// It was sent away, and its thread is about to notice.
+    /// It was shut down, and its thread is about to end.
     is_leaving: bool,
 }
 
@@ -33,8 +33,8 @@ pub struct Visit<'a> {
 }
 
 impl Visitors {
-    /// Lets a connection in, and sends another away if there are too many. `None` if those that were
-    /// sent away do not go fast enough: then this one is closed without an answer.
+    /// Registers a connection, and shuts down another if there are too many. `None` if connections
+    /// that were shut down have not ended yet: then this one is closed without a response.
     pub fn enter(&self, stream: &TcpStream) -> Option<Visit<'_>> {
         let stream = stream.try_clone().ok()?;
         let mut guests = self.guests();
@@ -60,7 +60,7 @@ impl Visitors {
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
-        // Nobody panics while holding it.
+        // The lock is never held across a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,14 +71,14 @@ impl Guests {
         let oldest = staying.min_by_key(|(number, guest)| (guest.has_asked, **number));
         if let Some((_, guest)) = oldest {
             guest.is_leaving = true;
-            // Whoever reads or writes there is woken; one that is closed already is as good.
+            // This ends its thread's reads and writes; an error means that it is closed already.
             let _ = guest.stream.shutdown(Shutdown::Both);
         }
     }
 }
 
 impl Visit<'_> {
-    /// It has asked for something, and is not the first to go.
+    /// Records that it has sent a request, so that it is not replaced first.
     pub fn has_asked(&self) {
         if let Some(guest) = self.visitors.guests().present.get_mut(&self.number) {
             guest.has_asked = true;
@@ -92,5 +92,5 @@ impl Drop for Visit<'_> {
     }
 }
 
-/// Browsers hold up to six for each tab.
+/// Browsers open up to six connections per tab.
 const MAX_VISITORS: usize = 64;

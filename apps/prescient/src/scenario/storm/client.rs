@@ -1,4 +1,4 @@
-//! A client's end: transport, and what is seen through it.
+//! A client of a storm: transport and replication.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ use super::game::{Clock, SERVER};
 use super::host::{EVENTS, PROTOCOL, STATE, UNIX, link_config, token_key};
 use super::verdict::{Fault, Verdict};
 
-/// Somebody who comes, goes and comes again.
+/// A client that joins, leaves and joins again.
 pub struct StormClient {
     pub peer: PeerId,
     pub endpoint: EndpointId,
     pub dice: Dice,
-    /// What the server may send it in a packet.
+    /// The server's budget for a packet to it.
     pub budget: Option<usize>,
-    /// Nobody reads its socket until then.
+    /// It does not read its socket until then.
     pub stalled_until: Time,
-    /// When it comes back.
+    /// It joins again at this time.
     pub away_until: Time,
-    /// How often it came.
+    /// Number of connections so far.
     pub visits: u32,
     pub visit: Option<Visit>,
 }
@@ -39,15 +39,15 @@ pub struct Visit {
     net: transport::Client,
     pub view: Client,
     pub connected: bool,
-    /// State arrived, and the server does not know yet what became of it.
+    /// State arrived that has not been acknowledged.
     unanswered: bool,
-    /// What a program knows that listens to changes alone.
+    /// The entities as a program knows them that uses only the stream of changes.
     picture: BTreeMap<EntityHandle, Vec<Option<Vec<i64>>>>,
-    /// What was said, and what about.
+    /// Number of events sent.
     pub said: u32,
 }
 
-/// Something that was heard.
+/// A received event.
 pub struct ReceivedEvent {
     pub tick: Tick,
     pub about: About<EntityHandle>,
@@ -55,7 +55,7 @@ pub struct ReceivedEvent {
 }
 
 impl StormClient {
-    /// Comes, or comes back.
+    /// Connects.
     pub fn come(&mut self, schema: Schema, clock: Clock) {
         self.visits += 1;
         let grant = Grant {
@@ -79,7 +79,7 @@ impl StormClient {
         });
     }
 
-    /// Goes, with a word or without.
+    /// Disconnects, with a close packet or without.
     pub fn go(&mut self, politely: bool, network: &mut Network, clock: Clock) {
         if let Some(mut visit) = self.visit.take()
             && politely
@@ -89,8 +89,8 @@ impl StormClient {
         }
     }
 
-    /// Takes in what arrived and what time demands; `look` is called after every packet of state.
-    /// Returns whether the connection is over.
+    /// Handles received packets and timers; `look` is called after every packet of state. Returns
+    /// whether the connection ended.
     pub fn attend(
         &mut self,
         network: &mut Network,
@@ -130,11 +130,11 @@ impl StormClient {
                 }
                 ClientEvent::Closed(reason) => {
                     over = true;
-                    // A server that lost patience first says so when it hears of us again.
+                    // If the server timed out first, it resets the connection at the next packet.
                     if !matches!(reason, CloseReason::TimedOut | CloseReason::StatelessReset) {
                         let peer = self.peer;
                         verdict.note(Fault::Failure, || {
-                            format!("{peer:?} was let down: {reason}")
+                            format!("{peer:?} lost its connection: {reason}")
                         });
                     }
                 }
@@ -148,18 +148,18 @@ impl StormClient {
 }
 
 impl Visit {
-    /// Sends whatever may be sent now; returns how many datagrams that were.
+    /// Sends all pending datagrams; returns their number.
     pub fn transmit(&mut self, network: &mut Network, endpoint: EndpointId, clock: Clock) -> u64 {
         let mut count = 0;
         while let Some(datagram) = self.net.poll_transmit(clock.transport()) {
             let sent = network.send(clock.0, endpoint, datagram.to, &datagram.bytes);
-            sent.expect("every seat is part of the network");
+            sent.expect("every client is part of the network");
             count += 1;
         }
         count
     }
 
-    /// Makes the client believe that it can no longer follow, as a broken model would.
+    /// Makes the client request a resync, as a broken model would.
     pub fn confuse(&mut self) {
         for _ in 0..20 {
             // State without a packet in it: refused whatever the model is.
@@ -169,7 +169,7 @@ impl Visit {
         self.unanswered = true;
     }
 
-    /// Says something about an entity that is shown, or about nothing.
+    /// Sends an event about a visible entity, or about none.
     pub fn send_event(&mut self, about: Option<EntityHandle>, payload: &[u8], clock: Clock) {
         if let Some(message) = self.view.send_event(about, payload)
             && self.net.send(EVENTS, &message, clock.transport()).is_ok()
@@ -178,7 +178,7 @@ impl Visit {
         }
     }
 
-    /// Polls everything, as a program would, and holds its picture against what is shown.
+    /// Polls all changes, as a program would, and compares their result with the client's state.
     pub fn poll(&mut self, peer: PeerId, verdict: &mut Verdict) -> Vec<ReceivedEvent> {
         let mut heard = Vec::new();
         while let Some(change) = self.view.poll_change() {
@@ -223,7 +223,7 @@ impl Visit {
         {
             let tick = self.view.tick();
             verdict.note(Fault::Failure, || {
-                format!("{peer:?}, {tick:?}: changes were not told to the program")
+                format!("{peer:?}, {tick:?}: the stream of changes is incomplete")
             });
         }
         heard
@@ -247,12 +247,12 @@ impl Visit {
         }
     }
 
-    /// Tells the server what was applied.
+    /// Sends an acknowledgement of the applied state.
     fn answer(&mut self, clock: Clock) {
         if std::mem::take(&mut self.unanswered)
             && let Some(message) = self.view.acknowledgement()
         {
-            // The next one says the same and more.
+            // If it is lost, the next one includes it.
             let _ = self.net.send(STATE, &message, clock.transport());
         }
     }

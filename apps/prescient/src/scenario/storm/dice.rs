@@ -1,20 +1,20 @@
-//! What a seed decides.
+//! Random decisions from a seed.
 
 use prescient_sim::world::Random;
 use prescient_transport::Entropy;
 
-/// A sequence of decisions. Each part of a storm has one of its own, so that what happens in one
-/// does not change what is decided in another.
+/// A sequence of random decisions. Each part of a storm has its own, so that one part does not
+/// change the decisions of another.
 #[derive(Clone, Debug)]
 pub struct Dice(Random);
 
 impl Dice {
-    /// The decisions about one of the parts.
+    /// The decisions of one part.
     pub fn of(seed: u64, part: u64) -> Self {
         Self(Random::new(mix(seed, part)))
     }
 
-    /// Any 64 bits.
+    /// Random 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0.bits()
     }
@@ -29,12 +29,12 @@ impl Dice {
         self.0.range(low, high + 1)
     }
 
-    /// True for so many of a thousand.
+    /// True with a probability of `parts` per thousand.
     pub fn of_thousand(&mut self, parts: u32) -> bool {
         self.0.chance(parts * 1000)
     }
 
-    /// One of several.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         (!all.is_empty()).then(|| &all[self.below(all.len())])
     }
@@ -46,7 +46,7 @@ impl Entropy for Dice {
     }
 }
 
-/// A number that depends on both and looks like neither.
+/// A hash of both numbers.
 pub fn mix(one: u64, other: u64) -> u64 {
     let other = Random::new(other).bits();
     Random::new(one ^ other.rotate_left(17)).bits()

@@ -1,4 +1,4 @@
-//! One storm: a server, its clients, and everything that happens to them.
+//! One storm: a server, its clients and their network.
 
 mod agreement;
 mod events;
@@ -27,7 +27,7 @@ use super::{links, schemas};
 use events::receive;
 use faults::budget;
 
-/// Where the server is.
+/// The server's address.
 pub const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4000);
 
 /// The virtual clock.
@@ -35,13 +35,13 @@ pub const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 
 pub struct Clock(pub Time);
 
 impl Clock {
-    /// As the transport has it.
+    /// The time as the transport counts it.
     pub fn transport(self) -> transport::Time {
         transport::Time::from_micros(self.0.as_micros() + (1 << 40))
     }
 }
 
-/// What was said to a client at a tick, state or an event.
+/// A message to a peer: its tick, whether it is state (or an event), its bytes.
 pub type Sent = (Tick, bool, Vec<u8>);
 
 /// A storm.
@@ -58,18 +58,18 @@ pub struct Game {
     clock: Clock,
     pub tick: Tick,
     frozen: bool,
-    /// For how many ticks nothing has moved.
+    /// Number of ticks without any change.
     still: u32,
-    /// What every visit of every peer was promised.
+    /// What each connection of each peer must receive.
     promises: BTreeMap<(PeerId, u32), Promise>,
-    /// Where peers look from and which team they are of, whether they are here or not.
+    /// View positions and teams of all peers, connected or not.
     view_positions: BTreeMap<PeerId, ViewPosition>,
     teams: BTreeMap<PeerId, u32>,
-    /// What happened since the last packets: the event, its entity, and for whom alone.
+    /// Events since the last packets: number, entity, and the only recipient if there is one.
     announced: Vec<(u32, Key, Option<PeerId>)>,
     events: u32,
     restart_at: Option<u32>,
-    /// What clients said and the server heard, by visit.
+    /// Number of events that the server received, by connection.
     heard: BTreeMap<(PeerId, u32), u32>,
     pub said: BTreeMap<PeerId, Vec<Sent>>,
     pub verdict: Verdict,
@@ -82,7 +82,7 @@ enum ViewPosition {
 }
 
 impl Game {
-    /// The storm of a seed, with what is hidden or without.
+    /// The storm of a seed, with or without hidden entities.
     pub fn new(seed: u64, with_hidden: bool) -> Self {
         let mut dice = Dice::of(seed, 1);
         let (types, schema) = schemas::random(&mut dice);
@@ -102,14 +102,16 @@ impl Game {
         let host = Host::new(schema.clone(), config, policy.clone(), entropy, clock);
         let host = host.expect("a sound schema");
         let mut network = Network::new(seed);
-        let server = network.add(SERVER).expect("nobody else is there");
+        let server = network.add(SERVER).expect("the address is free");
         let peers = 1 + dice.below(3) as u64;
         let all = (1..=peers).map(PeerId).chain([NEIGHBOUR]);
         let clients = all.map(|peer| {
             let address = SocketAddr::from(([10, 0, peer.0 as u8, 1], 5000));
-            let endpoint = network.add(address).expect("everybody has their own");
+            let endpoint = network
+                .add(address)
+                .expect("every client has its own address");
             let joined = network.join(endpoint, server, links::good(), links::good());
-            joined.expect("both are there");
+            joined.expect("both endpoints exist");
             let mut dice = Dice::of(seed, 100 + peer.0);
             StormClient {
                 peer,
@@ -151,7 +153,7 @@ impl Game {
         }
     }
 
-    /// Plays it to the end, when links heal and everybody must agree.
+    /// Plays to the end, where the links heal and all clients must reach the server's state.
     pub fn play(mut self) -> Self {
         let length = 60 + Dice::of(self.seed, 4).below(100) as u32;
         for turn in 0..length {
@@ -173,14 +175,14 @@ impl Game {
         }
         for story in missing {
             self.verdict.note(Fault::Failure, || {
-                format!("no agreement in the end: {story}")
+                format!("the state still differs in the end: {story}")
             });
         }
         self.conclude();
         self
     }
 
-    /// A tick, and the time until the next.
+    /// Simulates a tick, and the time until the next.
     fn turn(&mut self, turn: u32) {
         let leap = match self.truth.dice().below(50) {
             0 if !self.frozen => 1 + self.truth.dice().below(40) as u32,
@@ -198,7 +200,7 @@ impl Game {
         self.publish();
         self.direct();
         self.announce();
-        // Packets need not be sent as often as the world moves.
+        // Packets are not sent every tick.
         if self.frozen || !self.truth.dice().of_thousand(100) {
             self.send();
         }
@@ -208,7 +210,7 @@ impl Game {
         }
     }
 
-    /// A new server with the same world, of which nobody knows yet.
+    /// Replaces the server by a new one with the same world and no connections.
     fn restart(&mut self) {
         let entropy = Dice::of(self.seed, 5);
         *self.policy.notes() = Default::default();
@@ -225,7 +227,7 @@ impl Game {
         self.promises.entry((peer, visit)).or_default()
     }
 
-    /// Sends everybody what is new, and notes what they were to see and hear of.
+    /// Sends state and events, and records what each peer must receive.
     fn send(&mut self) {
         let announced = std::mem::take(&mut self.announced);
         let here: Vec<(PeerId, u32)> = (self.clients.iter())
@@ -261,7 +263,7 @@ impl Game {
         }
     }
 
-    /// Lets everybody take in what arrived.
+    /// Lets the server and all clients handle received packets.
     fn attend(&mut self) {
         let Self {
             network,
@@ -316,11 +318,11 @@ impl Game {
     }
 }
 
-/// How finely time passes.
+/// Duration of a step of simulated time.
 const STEP_SPAN: Duration = Duration::from_millis(5);
-/// Moments in a tick.
+/// Steps of simulated time per tick.
 const STEPS_PER_TICK: u32 = 8;
-/// Ticks for which the world goes on when links have healed.
+/// Ticks for which the world continues after the links have healed.
 const CALM: u32 = 6;
-/// Ticks after which everybody must agree.
+/// Ticks after which all clients must have the server's state.
 const PATIENCE: u32 = 150;

@@ -1,4 +1,4 @@
-//! The server's end: replication on top of transport.
+//! The server of a storm: replication on top of transport.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,37 +19,37 @@ use super::game::{Clock, SERVER};
 use super::policy::Policy;
 use super::verdict::{Fault, Verdict};
 
-/// State, and what was applied of it.
+/// State and its acknowledgements.
 pub const STATE: ChannelId = ChannelId::SEQUENCED;
-/// Events, both ways.
+/// Events, in both directions.
 pub const EVENTS: ChannelId = ChannelId::ORDERED;
-/// What all ends of a storm speak.
+/// The protocol id of a storm.
 pub const PROTOCOL: ProtocolId = ProtocolId(*b"prescient storm!");
 
-/// The server's end.
+/// The server of a storm.
 pub struct Host {
     pub server: Server,
     net: transport::Server,
     entropy: Dice,
-    /// Whose a connection is, and which of its visits.
+    /// The peer of each connection, and the number of that connection.
     guests: BTreeMap<ConnectionId, (PeerId, u32)>,
-    /// The connection of everybody who is here, and what it had no room for.
+    /// The connection of each peer, and the messages that it had no room for.
     current: BTreeMap<PeerId, (ConnectionId, VecDeque<Vec<u8>>)>,
-    /// Those of them who greeted.
+    /// The peers whose `hello` has arrived.
     joined: BTreeSet<PeerId>,
 }
 
-/// What the storm has to know of what happened at the server.
+/// Events of the server that the storm records.
 pub enum Happened {
-    /// Somebody is here, on one of its visits.
+    /// A peer joined, with this connection.
     Joined(PeerId, u32),
-    /// Somebody is not here any more.
+    /// A peer left.
     Left(PeerId),
-    /// Somebody said something, on one of its visits.
+    /// A peer's event arrived, over this connection.
     Event(PeerId, u32, About<prescient::schema::EntityRef>, Vec<u8>),
 }
 
-/// Both ends lose patience early, so that a storm need not last.
+/// Short timeouts on both ends, so that a storm is short.
 pub fn link_config() -> LinkConfig {
     LinkConfig {
         connect_timeout: Duration::from_millis(1500),
@@ -60,7 +60,7 @@ pub fn link_config() -> LinkConfig {
     }
 }
 
-/// The key that tokens are sealed with.
+/// The key of the tokens.
 pub fn token_key() -> TokenKey {
     TokenKey::new([7; 32]).expect("not the public one")
 }
@@ -95,13 +95,13 @@ impl Host {
         })
     }
 
-    /// Whether somebody is here, and on which visit.
+    /// The number of a joined peer's connection.
     pub fn visit_of(&self, peer: PeerId) -> Option<u32> {
         let (connection, _) = self.current.get(self.joined.get(&peer)?)?;
         self.guests.get(connection).map(|&(_, visit)| visit)
     }
 
-    /// Takes in what arrived and what time demands.
+    /// Handles received packets and timers.
     pub fn attend(
         &mut self,
         network: &mut Network,
@@ -129,7 +129,7 @@ impl Host {
         happened
     }
 
-    /// Sends whatever may be sent now; returns how many datagrams that were.
+    /// Sends all pending datagrams; returns their number.
     pub fn transmit(&mut self, network: &mut Network, endpoint: EndpointId, clock: Clock) -> u64 {
         let mut count = 0;
         while let Some(datagram) = self.net.poll_transmit(clock.transport()) {
@@ -140,7 +140,7 @@ impl Host {
         count
     }
 
-    /// Says what is new of the newest tick. Returns everything that was said.
+    /// Sends the newest tick to all peers. Returns all messages.
     pub fn send_world(
         &mut self,
         budget: &(dyn Fn(PeerId) -> Option<usize> + Sync),
@@ -199,7 +199,7 @@ impl Host {
                     self.net.close(before, CloseReason::Kicked, now);
                 }
                 self.server.connect(peer);
-                // Whoever comes anew is gone until it has greeted.
+                // A peer that reconnects has left until its `hello` arrives.
                 self.joined.remove(&peer).then_some(Happened::Left(peer))
             }
             ServerEvent::Received {
@@ -248,5 +248,5 @@ impl Host {
     }
 }
 
-/// When all of this happens, to those who ask when tokens expire.
+/// The wall-clock time of a storm, for the expiry of tokens.
 pub const UNIX: UnixTime = UnixTime(1_800_000_000);

@@ -1,4 +1,4 @@
-//! Links that lose, delay, reorder, repeat and damage what passes, and change while it does.
+//! Links that lose, delay, reorder, duplicate and corrupt packets, and change over time.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use prescient_sim::link::Conditions;
 
 use super::dice::Dice;
 
-/// What a link does when it does nothing in particular.
+/// A good link.
 pub fn good() -> Conditions {
     Conditions::default().with_latency(Duration::from_millis(12))
 }
 
-/// A link of any quality.
+/// A random link.
 pub fn random(dice: &mut Dice) -> Conditions {
     let millis = |dice: &mut Dice, max| Duration::from_millis(1 + dice.below(max) as u64);
     let share = |dice: &mut Dice, percent: usize| 10_000 * dice.below(percent + 1) as u32;

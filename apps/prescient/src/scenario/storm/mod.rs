@@ -1,10 +1,11 @@
-//! `prescient scenario storm`: everything that can be decided at random is, through the public
-//! interfaces of replication and transport, on a virtual clock.
+//! `prescient scenario storm`: randomised tests of replication and transport through their public
+//! interfaces, on a virtual clock.
 //!
-//! Schemas, worlds, views, links, budgets and faults come from a seed, and a seed gives the same
-//! storm each time. Every value that a client shows is held against what was true at the tick that
-//! it is shown as of, and every event against what was promised. Each storm is played twice, with
-//! and without entities that are hidden from all but one: what the others are sent must be the same.
+//! Schemas, worlds, visibility, links, budgets and faults are derived from a seed, so a seed
+//! reproduces its storm. Every value that a client shows is compared with the server's state at the
+//! tick it is shown as of, and every event with the record of those sent. Each storm is played
+//! twice, with and without entities that are hidden from all peers but one: the messages to the
+//! other peers must be identical.
 
 mod client;
 mod dice;
@@ -34,21 +35,21 @@ use verdict::{Fault, Verdict};
 /// Options of `prescient scenario storm`.
 #[derive(Args, Clone, Debug)]
 pub struct StormOptions {
-    /// How many storms.
+    /// Number of seeds to play.
     #[arg(long, default_value_t = 100)]
     pub seeds: u64,
-    /// The first.
+    /// First seed.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// One JSON line at the end.
+    /// Print one JSON line at the end.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Plays storms and says what went wrong.
+/// Plays storms and prints the failures.
 pub fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
     let StormOptions { seeds, seed, json } = *options;
-    // After the last seed comes the first.
+    // Seeds wrap around.
     let all: Vec<u64> = (0..seeds).map(|number| seed.wrapping_add(number)).collect();
     let verdicts: Vec<(u64, Verdict)> =
         all.into_par_iter().map(|seed| (seed, play(seed))).collect();
@@ -86,13 +87,14 @@ pub fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
     }
 }
 
-/// The storm of a seed, with what is hidden and without.
+/// Plays a seed's storm with and without the hidden entities.
 fn play(seed: u64) -> Verdict {
     let played = catch_unwind(AssertUnwindSafe(|| {
         let with = Game::new(seed, true).play();
         let without = Game::new(seed, false).play();
         let mut verdict = with.verdict.and(without.verdict);
-        // The two need not end at the same tick: they end when the neighbour, too, has seen all.
+        // The two games need not end at the same tick: each ends when its peers have seen
+        // everything, including the neighbour.
         let end = with.tick.min(without.tick);
         for (peer, said) in with.said.iter().filter(|(peer, _)| **peer != NEIGHBOUR) {
             let other = without.said.get(peer).map_or(&[][..], Vec::as_slice);
@@ -115,7 +117,7 @@ fn until(end: Tick, said: &[Sent]) -> &[Sent] {
     &said[..said.partition_point(|(tick, ..)| *tick <= end)]
 }
 
-/// Where two clients were told something different first.
+/// The first difference between the messages sent to a peer in two games.
 fn difference(one: &[Sent], other: &[Sent]) -> Option<(Tick, String)> {
     let differs = one.iter().zip(other).find(|(one, other)| one != other);
     if let Some(((tick, is_state, message), (_, _, instead))) = differs {

@@ -1,4 +1,4 @@
-//! Who sees what, by every policy there is and by some of our own, with a record of every answer.
+//! Relevance policies of a storm, built-in and random ones, with a record of every answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use prescient_replication::{
 use super::dice::{Dice, mix};
 use super::truth::{Directory, Key, NEIGHBOUR, is_hidden};
 
-/// What a peer is to see of an entity.
+/// What a policy shows a peer of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Bit `k` says whether table `k` is shown.
+    /// Bit `k` is set if table `k` is visible.
     pub tables: u32,
     pub level: Level,
 }
 
-/// A policy, and what it answered last.
+/// A policy with a record of its latest answers.
 #[derive(Clone)]
 pub struct Policy {
     rule: Rule,
@@ -31,29 +31,29 @@ enum Rule {
     Everything,
     Owned,
     Near(Distance),
-    /// Anything, by who looks at what and how the two are related.
+    /// Random by peer, entity and their relation (owner, team).
     Whim {
         salt: u64,
     },
-    /// The same, and by where and when.
+    /// Random by peer, entity and phase, within a distance.
     Mood {
         salt: u64,
         reach: f64,
     },
 }
 
-/// What is known of the world, and what was answered.
+/// The policy's knowledge of the world, and its answers.
 #[derive(Default)]
 pub struct Notes {
-    /// What the server calls which entity.
+    /// Maps the server's entities to keys of the storm.
     pub directory: Directory,
     pub answers: BTreeMap<(PeerId, Key), View>,
-    /// Moods change with this.
+    /// `Mood` policies change with this.
     pub phase: u64,
 }
 
 impl Policy {
-    /// Any of them.
+    /// A random policy.
     pub fn random(dice: &mut Dice) -> Self {
         let salt = dice.bits();
         let enter = dice.between(20, 300) as f64;
@@ -70,13 +70,12 @@ impl Policy {
         }
     }
 
-    /// The notes.
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
-        // Nobody panics while holding it.
+        // The lock is never held across a panic.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is asked only when something happens to the entity or the viewer.
+    /// Whether the policy's answers change only with the entity or the observer.
     pub fn is_settled(&self) -> bool {
         matches!(
             self.rule,
@@ -84,7 +83,7 @@ impl Policy {
         )
     }
 
-    /// What it would answer now, to somebody who sees the entity or not.
+    /// What the policy would answer now, given whether the peer sees the entity.
     pub fn ask(
         &self,
         observer: &Observer,
@@ -163,7 +162,7 @@ impl Relevance for Policy {
             .directory
             .get(&candidate.entity.cell())
             .copied();
-        // Nobody shall see what the storm does not know.
+        // Entities that are not in the directory are visible to no peer.
         let key = key?;
         let answer = self.decide(observer, candidate, key, seen);
         let at = (observer.peer, key);

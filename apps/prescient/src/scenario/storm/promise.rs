@@ -1,4 +1,4 @@
-//! What a server owes to one connection: views by tick, and events.
+//! What one connection must receive: visible entities by tick, and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +7,33 @@ use prescient_replication::Tick;
 use super::policy::View;
 use super::truth::Key;
 
-/// What one connection was to see and to hear.
+/// What one connection must receive.
 #[derive(Default)]
 pub struct Promise {
-    /// What it was to see at the ticks that it was sent.
+    /// The visible entities at each tick that was sent.
     pub views_by_tick: BTreeMap<Tick, BTreeMap<Key, View>>,
-    /// Since when it was to see what it is to see now.
+    /// The tick since which each currently visible entity has been visible.
     pub since: BTreeMap<Key, Tick>,
-    /// The events that it was to hear of, and what they are about; 0 is nothing.
+    /// Its events, with the entity of each; 0 for none.
     pub events: BTreeMap<u32, Key>,
     pub heard: BTreeSet<u32>,
-    /// The last event that was heard about an entity.
+    /// The last received event of each entity.
     latest: BTreeMap<Key, u32>,
 }
 
-/// What is wrong about an event that was heard.
+/// Why a received event is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It was not meant for this one.
+    /// It is not for this peer.
     NotMeant,
-    /// It was heard before.
+    /// It was received before.
     Again,
-    /// A later one about the same entity was heard before.
+    /// A later event about the same entity was received before.
     OutOfOrder,
 }
 
 impl Promise {
-    /// What is to be seen from this tick on.
+    /// Sets the visible entities from this tick on.
     pub fn show(&mut self, tick: Tick, views: BTreeMap<Key, View>) {
         self.since.retain(|key, _| views.contains_key(key));
         for &key in views.keys() {
@@ -42,12 +42,12 @@ impl Promise {
         self.views_by_tick.insert(tick, views);
     }
 
-    /// Whether an entity is to be seen now or was until now.
+    /// Whether an entity was visible at the last tick that was sent.
     pub fn sees(&self, key: Key) -> bool {
         self.since.contains_key(&key)
     }
 
-    /// Takes note of an event that was heard.
+    /// Records a received event.
     pub fn receive(&mut self, number: u32) -> Result<Key, Wrong> {
         let Some(&about) = self.events.get(&number) else {
             return Err(Wrong::NotMeant);
@@ -61,8 +61,8 @@ impl Promise {
         }
     }
 
-    /// How many events must have got lost: those before a later one about the same entity, or all
-    /// that were not heard, if `all` must have been by now.
+    /// The events that are certainly lost: those before a later received one about the same entity,
+    /// or with `all` every event not received.
     pub fn lost(&self, all: bool) -> Vec<u32> {
         let missing = self.events.iter().filter(|(number, about)| {
             let overtaken = self.latest.get(about).is_some_and(|latest| latest > number);

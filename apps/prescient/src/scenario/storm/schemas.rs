@@ -1,4 +1,4 @@
-//! Schemas that nobody would write, and some that somebody might.
+//! Random schemas.
 
 use prescient::schema::{
     Class, Contract, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Priority, Schema,
@@ -7,17 +7,16 @@ use prescient::schema::{
 
 use super::dice::Dice;
 
-/// A type of entities as the storm knows it.
+/// A random type of entities.
 pub struct Type {
-    /// What it is called.
     pub name: String,
-    /// Its tables as their users know them.
+    /// The classes of its tables, without columns that replication adds.
     pub tables: Vec<Class>,
-    /// The column of the first table that says which entity it is.
+    /// The column of the first table that holds the entity's key.
     pub key: usize,
 }
 
-/// A few types, and the schema of all.
+/// A few random types, and their schema.
 pub fn random(dice: &mut Dice) -> (Vec<Type>, Schema) {
     let count = 1 + dice.below(4);
     let names: Vec<String> = (0..count).map(|number| format!("type{number}")).collect();
@@ -31,7 +30,7 @@ fn of(name: &str, names: &[String], dice: &mut Dice) -> Type {
     let mut tables: Vec<Class> = (0..count)
         .map(|table| class(name, table, names, dice))
         .collect();
-    // Which entity it is must be told exactly, from the start on and for ever.
+    // The key must be exact, and sent with the spawn.
     let mut which = Field::new(
         "key",
         FieldKind::Int {
@@ -103,7 +102,7 @@ fn coordinate(axis: usize, dice: &mut Dice) -> Field {
     }
 }
 
-/// Every kind there is.
+/// A random kind, out of all.
 fn kind(names: &[String], dice: &mut Dice) -> FieldKind {
     let max_len = 1 + dice.below(12) as u32;
     match dice.below(10) {
@@ -155,7 +154,7 @@ fn format(mantissa: u8, dice: &mut Dice) -> FloatFormat {
     FloatFormat::new(mantissa, 5, 15).expect("within that of f64")
 }
 
-/// The same field with whatever may be declared on it.
+/// Declares random properties on a field.
 fn declared(mut field: Field, dice: &mut Dice) -> Field {
     field.priority = priority(dice);
     field.only_on_spawn = dice.of_thousand(80);

@@ -1,8 +1,8 @@
-//! The world as it is and was: what clients are held against.
+//! The server's world and its history, to compare with the clients' views.
 //!
-//! Entities have keys of their own, which no end hands out, and references are keys. A part of the
-//! entities, the *hidden* ones, is for one peer alone; the same world can be played with and without
-//! them.
+//! Entities have keys that no end assigns, and references are stored as keys. A part of the
+//! entities, the *hidden* ones, is visible to one peer alone; the same world can be played with and
+//! without them.
 
 mod life;
 
@@ -16,13 +16,13 @@ use super::dice::Dice;
 use super::schemas::Type;
 use super::values::{ContentStore, Style};
 
-/// An entity; 0 is none.
+/// Key of an entity; 0 is none.
 pub type Key = u32;
 
 /// The first key of hidden entities.
 const HIDDEN: Key = 1 << 30;
 
-/// Whether an entity is for one peer alone.
+/// Whether an entity is visible to the neighbour alone.
 pub fn is_hidden(key: Key) -> bool {
     key >= HIDDEN
 }
@@ -30,11 +30,11 @@ pub fn is_hidden(key: Key) -> bool {
 /// An entity at a tick.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Its type, by number.
+    /// Index of its type.
     pub of: usize,
     /// The rows of its tables; references are keys.
     pub rows: Vec<Vec<i64>>,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Option<PeerId>,
 }
 
@@ -46,12 +46,12 @@ pub struct Truth {
     pub types: Vec<Type>,
     pub content_store: ContentStore,
     pub now: WorldState,
-    /// What was true at each tick that was captured.
+    /// The world at each captured tick.
     pub past: BTreeMap<Tick, WorldState>,
-    /// What the server calls those that it was told of, also when they are gone.
+    /// The server's references of entities, also of despawned ones.
     pub entities: BTreeMap<Key, EntityRef>,
     styles: BTreeMap<Key, Style>,
-    /// Whether the server is told of hidden entities.
+    /// Whether hidden entities exist at the server.
     pub with_hidden: bool,
     peers: u64,
     size: usize,
@@ -80,12 +80,12 @@ impl Truth {
         }
     }
 
-    /// Whether the server is told of an entity.
+    /// Whether an entity exists at the server.
     pub fn is_told(&self, key: Key) -> bool {
         self.with_hidden || !is_hidden(key)
     }
 
-    /// Lets a tick pass, in which nothing happens if the world is `frozen`.
+    /// Simulates a tick; nothing changes if the world is `frozen`.
     pub fn step(
         &mut self,
         tick: Tick,
@@ -105,12 +105,12 @@ impl Truth {
         Ok(())
     }
 
-    /// Tells a new server of everything, in a tick of its own.
+    /// Spawns all entities at a new server, in a tick of its own.
     pub fn begin_anew(&mut self, tick: Tick, mut step: WorldStep<'_>) -> Result<(), WorldError> {
         self.entities.clear();
         let keys: Vec<Key> = self.now.keys().copied().collect();
-        // What referred to somebody who is gone refers to nobody: no server ever knew them. Others
-        // wait until everybody is there.
+        // References to despawned entities become none: the new server never had them. Other
+        // references are set once all entities are spawned.
         for &key in &keys {
             self.edit(key, |_, field, cell| match field.kind {
                 FieldKind::Reference { .. } if !keys.contains(&(cell as Key)) => 0,
@@ -128,7 +128,7 @@ impl Truth {
         for (&key, state) in keys.iter().zip(kept) {
             let fixed = self.now[&key].clone();
             self.now.insert(key, state);
-            // What is only told when an entity appears was told without references.
+            // Fields of `only_on_spawn` were sent without references.
             let tables: Vec<Vec<Field>> = self.fields(key);
             self.edit(key, |(table, column), _, cell| {
                 match tables[table][column].only_on_spawn {
@@ -143,13 +143,13 @@ impl Truth {
         Ok(())
     }
 
-    /// Any entity that the server may be told of.
+    /// A random entity that may exist at the server.
     pub fn any(&mut self, hidden: bool) -> Option<Key> {
         let keys = self.keys(hidden);
         self.dice.pick(&keys).copied()
     }
 
-    /// A decision about the world.
+    /// The random decisions about the world.
     pub fn dice(&mut self) -> &mut Dice {
         &mut self.dice
     }
@@ -195,7 +195,7 @@ impl Truth {
         }
     }
 
-    /// The rows as the server has them.
+    /// The rows as the server stores them.
     fn parcels(&self, state: &State) -> Vec<Parcel> {
         let tables = self.types[state.of].tables.iter().zip(&state.rows);
         let parcels = tables.map(|(class, row)| {
@@ -220,8 +220,8 @@ impl Truth {
     }
 }
 
-/// The peer that hidden entities are for.
+/// The peer that sees hidden entities.
 pub const NEIGHBOUR: PeerId = PeerId(99);
 
-/// What an entity of the server is to the storm.
+/// Maps the server's references to keys.
 pub type Directory = BTreeMap<i64, Key>;

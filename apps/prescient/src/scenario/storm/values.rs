@@ -1,4 +1,4 @@
-//! What fields hold, and how that goes on.
+//! Random values of fields, and their changes.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use prescient::schema::{Container, Content, Field, Shape};
 
 use super::dice::Dice;
 
-/// Everything that any container ever held, by its cell.
+/// The contents of all containers ever, by cell.
 pub type ContentStore = BTreeMap<i64, Content>;
 
-/// How an entity's values go on.
+/// How an entity's values change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As they are.
+    /// Never.
     Rest,
     /// Numbers at a constant speed.
     Steady,
-    /// A little of everything.
+    /// Small changes of some values.
     Restless,
-    /// Anything.
+    /// Random values.
     Wild,
 }
 
-/// Any value of a field that refers to nothing.
+/// A random value of a field that is no reference.
 pub fn any(field: &Field, near: bool, dice: &mut Dice, content_store: &mut ContentStore) -> i64 {
     match field.kind.shape() {
         Shape::Number { bits, signed } if near => {
@@ -47,7 +47,7 @@ pub fn any(field: &Field, near: bool, dice: &mut Dice, content_store: &mut Conte
     }
 }
 
-/// The next value of a field that refers to nothing, with a `speed` of its own.
+/// The next value of a field that is no reference, with a `speed` per field.
 pub fn next(
     field: &Field,
     old: i64,
@@ -79,7 +79,7 @@ pub fn next(
     }
 }
 
-/// The integer of this width that has the same lowest bits.
+/// Wraps a value to this width.
 fn fit(value: i64, bits: u8, signed: bool) -> i64 {
     let spare = 64 - u32::from(bits);
     match signed {
@@ -120,7 +120,7 @@ fn taken_apart(container: &Container<'_>, content: Option<&Content>) -> Vec<Vec<
     }
 }
 
-/// Makes a content of items and returns its cell.
+/// Stores a content of items and returns its cell.
 fn keep(
     container: &Container<'_>,
     mut items: Vec<Vec<i64>>,

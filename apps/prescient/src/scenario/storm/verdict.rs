@@ -1,37 +1,38 @@
-//! What went wrong in a storm, and where.
+//! The result of a storm.
 
-/// What can go wrong.
+/// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A client shows something that was not so.
+    /// A client shows a value that the server did not have.
     Divergence,
-    /// Somebody did not hear of something.
+    /// An event was not received.
     EventLost,
-    /// Somebody heard of something twice.
+    /// An event was received twice.
     EventDoubled,
-    /// Somebody learned of what is hidden from them.
+    /// A peer received something that is hidden from it.
     Leak,
-    /// Anything else: an honest message refused, a connection lost, no agreement in the end.
+    /// Anything else: an honest message refused, a connection lost, a client that does not catch
+    /// up.
     Failure,
 }
 
-/// Everything that went wrong.
+/// All faults of a storm.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Datagrams that were sent.
+    /// Datagrams sent.
     pub packets: u64,
     pub divergences: u64,
     pub events_lost: u64,
     pub events_doubled: u64,
     pub leaks: u64,
-    /// What the others do not count.
+    /// Faults that the other counters do not include.
     pub failures: u64,
-    /// The first few, told to people.
+    /// Descriptions of the first few faults.
     pub stories: Vec<String>,
 }
 
 impl Verdict {
-    /// Notes a fault.
+    /// Records a fault.
     pub fn note(&mut self, fault: Fault, story: impl FnOnce() -> String) {
         let count = match fault {
             Fault::Divergence => &mut self.divergences,
@@ -46,7 +47,7 @@ impl Verdict {
         }
     }
 
-    /// Whether anything went wrong.
+    /// Whether there was any fault.
     pub fn is_bad(&self) -> bool {
         let counts = [
             self.divergences,
@@ -58,7 +59,7 @@ impl Verdict {
         counts.iter().any(|&count| count > 0)
     }
 
-    /// Both.
+    /// The sum of both.
     pub fn and(mut self, other: Self) -> Self {
         self.packets += other.packets;
         self.divergences += other.divergences;

@@ -1,4 +1,4 @@
-//! Whether what a client shows was so, at the tick that it shows it as of.
+//! Compares a client's view with the server's state at the tick it is shown as of.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::promise::Promise;
 use super::truth::{Key, State, Truth};
 use super::verdict::{Fault, Verdict};
 
-/// What a client is held against.
+/// What a client's view is compared with.
 pub struct Witness<'a> {
     pub truth: &'a Truth,
     pub promise: &'a Promise,
     pub peer: PeerId,
-    /// Everything came to rest and had its time: nobody is shown more precisely than asked for.
+    /// Nothing has changed for a while, so no entity may be shown more precisely than its level.
     pub settled: bool,
 }
 
 impl Witness<'_> {
-    /// Compares everything that is shown.
+    /// Compares all visible entities.
     pub fn compare(&self, client: &Client, verdict: &mut Verdict) {
         let Some(tick) = client.tick() else {
             return;
@@ -28,10 +28,10 @@ impl Witness<'_> {
         let mut shown = BTreeMap::new();
         for entity in client.entities() {
             match self.key_of(client, entity) {
-                // Who is shown anew may come before the word that it had left.
+                // An entity may become visible again before its earlier removal is complete.
                 Some(key) if shown.insert(key, entity).is_some() && self.is_complete(client) => {
                     self.complain(verdict, tick, entity, || {
-                        format!("entity {key} is shown twice")
+                        format!("entity {key} is visible twice")
                     });
                 }
                 Some(key) => self.compare_entity(client, entity, key, verdict),
@@ -45,19 +45,19 @@ impl Witness<'_> {
         }
     }
 
-    /// Whether everything that there is to see is shown as of the same tick.
+    /// Whether all visible entities are shown as of the same tick.
     fn is_complete(&self, client: &Client) -> bool {
         client.complete_tick() == client.tick()
     }
 
-    /// Which entity this is.
+    /// The key of an entity.
     pub fn key_of(&self, client: &Client, entity: EntityHandle) -> Option<Key> {
         let name = client.type_name(entity)?;
         let of = self.truth.types.iter().find(|one| one.name == name)?;
         Key::try_from(*client.row(entity, 0)?.get(of.key)?).ok()
     }
 
-    /// Where everything is shown, it is everything that is to be seen, and nothing else.
+    /// If the view is complete, it must contain all visible entities and no others.
     fn compare_views(
         &self,
         client: &Client,
@@ -70,13 +70,13 @@ impl Witness<'_> {
         };
         for key in views.keys().filter(|key| !shown.contains_key(key)) {
             verdict.note(Fault::Divergence, || {
-                format!("{:?}, {tick:?}: entity {key} is not shown", self.peer)
+                format!("{:?}, {tick:?}: entity {key} is missing", self.peer)
             });
         }
         for (&key, &entity) in shown {
             let Some(view) = views.get(&key) else {
                 self.complain(verdict, tick, entity, || {
-                    format!("entity {key} is still shown")
+                    format!("entity {key} is still visible")
                 });
                 continue;
             };
@@ -84,7 +84,7 @@ impl Witness<'_> {
             for table in (1..tables).filter(|table| view.tables >> table & 1 == 1) {
                 if client.row(entity, table).is_none() {
                     self.complain(verdict, tick, entity, || {
-                        format!("table {table} of entity {key} is not shown")
+                        format!("table {table} of entity {key} is missing")
                     });
                 }
             }
@@ -112,7 +112,7 @@ impl Witness<'_> {
             let then = self.truth.past.get(&tick);
             let Some(state) = then.and_then(|then| then.get(&key)) else {
                 self.complain(verdict, tick, entity, || {
-                    format!("entity {key} was not there, and is shown as {row:?}")
+                    format!("entity {key} did not exist, but is shown as {row:?}")
                 });
                 continue;
             };
@@ -123,7 +123,9 @@ impl Witness<'_> {
                 }
                 _ => verdict.note(Fault::Leak, || {
                     let peer = self.peer;
-                    format!("{peer:?}, {tick:?}: table {table} of entity {key} is not for it")
+                    format!(
+                        "{peer:?}, {tick:?}: table {table} of entity {key} is not visible to it"
+                    )
                 }),
             }
         }
@@ -160,7 +162,7 @@ impl Witness<'_> {
         let Some(first) = wrong(view.level) else {
             return;
         };
-        // Whoever appears is told exactly, whatever level it shall have later.
+        // A spawn is sent exactly, whatever the level afterwards.
         let exact = if self.settled {
             Some(first)
         } else {
@@ -169,7 +171,8 @@ impl Witness<'_> {
         let Some(exact) = exact else {
             return;
         };
-        // The level that fits longer is likelier to be the one it has.
+        // Reports the level whose first difference is in a later column: it is likelier to be the
+        // actual one.
         let (at, was, shown) = first.max(exact);
         self.complain(verdict, tick, entity, || {
             let (class, field) = (&class.name, &class.fields[at].name);
@@ -177,8 +180,7 @@ impl Witness<'_> {
         });
     }
 
-    /// The entity that a reference wrongly refers to, or `-1` where it refers to nobody and must
-    /// not.
+    /// The entity that a reference wrongly refers to, or `-1` if it wrongly refers to none.
     fn wrong_reference(
         &self,
         client: &Client,

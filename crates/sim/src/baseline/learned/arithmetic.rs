@@ -1,7 +1,7 @@
-//! An arithmetic coder on 64 bits with carry, byte by byte.
+//! A 64-bit arithmetic coder with carry, byte by byte.
 //!
-//! It knows intervals and nothing else. The end of a packet is the end of its number: trailing
-//! zeros are not sent and read as zeros.
+//! It codes intervals and nothing else. A packet has no end marker: trailing zeros are not sent and
+//! read as zeros.
 
 use crate::harness::ReceiveError;
 
@@ -24,7 +24,7 @@ impl Encoder {
         }
     }
 
-    /// Narrows to `start .. start + size` out of `total`.
+    /// Narrows the interval to `start .. start + size` out of `total`.
     pub(super) fn encode(&mut self, start: u32, size: u32, total: u32) {
         let unit = self.range / u64::from(total);
         self.add(u64::from(start) * unit);
@@ -36,7 +36,7 @@ impl Encoder {
         }
     }
 
-    /// Writes the lowest `count` bits of `bits` as they are.
+    /// Writes the lowest `count` bits of `bits` with equal probabilities.
     pub(super) fn encode_bits(&mut self, bits: u64, count: u32) {
         for shift in (0..count).step_by(16) {
             let width = (count - shift).min(16);
@@ -45,7 +45,7 @@ impl Encoder {
         }
     }
 
-    /// How many bits have been spent so far, fractions included.
+    /// Bits spent so far, fractions included.
     pub(super) fn spent(&self) -> f64 {
         8.0 * self.output.len() as f64 + 64.0 - (self.range as f64).log2()
     }
@@ -84,7 +84,7 @@ impl Encoder {
 
 /// Reads one number.
 pub(super) struct Decoder<'a> {
-    /// How far the number lies above the low end of the interval.
+    /// Distance of the number from the low end of the interval.
     offset: u64,
     range: u64,
     unit: u64,
@@ -107,13 +107,13 @@ impl<'a> Decoder<'a> {
         decoder
     }
 
-    /// Where in `0..total` the number lies; answer with [`Decoder::take`].
+    /// The position of the number in `0..total`; to be followed by [`Decoder::take`].
     pub(super) fn peek(&mut self, total: u32) -> u32 {
         self.unit = self.range / u64::from(total);
         (self.offset / self.unit).min(u64::from(total) - 1) as u32
     }
 
-    /// Narrows to the interval in which the peeked position lies.
+    /// Narrows to the interval of the peeked position.
     pub(super) fn take(&mut self, start: u32, size: u32) {
         self.offset -= u64::from(start) * self.unit;
         self.range = self.unit * u64::from(size);
@@ -134,7 +134,7 @@ impl<'a> Decoder<'a> {
         bits
     }
 
-    /// Fails once decoding has run further past the end than any encoder would make it.
+    /// Fails if decoding has read further past the end than any encoder's packet requires.
     pub(super) fn check(&self) -> Result<(), ReceiveError> {
         if self.beyond > 1 << 20 {
             return Err(ReceiveError::Malformed("the packet is too short"));

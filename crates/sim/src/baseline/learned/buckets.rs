@@ -1,10 +1,10 @@
 //! Integers as a bucket and a position inside it.
 //!
-//! The document's table of 64 buckets, extended to 64-bit integers: -1, 0, 1 and -2 stand alone,
-//! every further bucket is twice as wide. Buckets are numbered from zero outwards, so that the
-//! frequent ones come first when frequencies are summed.
+//! The document's table of 64 buckets, extended to 64-bit integers: -1, 0, 1 and -2 have buckets of
+//! their own, every further bucket is twice as wide. Buckets are numbered from zero outwards, so
+//! that the frequent ones are first when frequencies are summed.
 
-/// How many buckets there are.
+/// Number of buckets.
 pub(crate) const BUCKETS: usize = 128;
 
 /// The bucket of a value.
@@ -14,12 +14,12 @@ pub(crate) fn bucket(value: i64) -> usize {
     2 * (64 - magnitude.leading_zeros()) as usize + negative
 }
 
-/// How many bits say where in its bucket a value lies.
+/// Number of bits of a position in a bucket.
 pub(crate) fn position_bits(bucket: usize) -> u32 {
     (bucket as u32 / 2).saturating_sub(1)
 }
 
-/// Where in its bucket a value lies.
+/// The position of a value in its bucket.
 pub(crate) fn position(value: i64) -> u64 {
     let magnitude = if value < 0 { !value } else { value } as u64;
     match magnitude.checked_ilog2() {

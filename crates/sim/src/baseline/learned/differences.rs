@@ -1,7 +1,7 @@
 //! Prediction errors through a compressed stream: the document's "prediction difference".
 //!
-//! The distributions are learned all the same, but only to choose predictors. An error takes four
-//! bytes, low byte first, or a mark and eight; a state is the byte difference to the previous one.
+//! The distributions are learned as well, but only to choose predictors. An error takes four bytes,
+//! low byte first, or a mark and eight; a state is the byte difference from the previous one.
 
 use std::sync::Arc;
 
@@ -94,10 +94,10 @@ impl<U: Unpack> Decode for PredictionDecoder<U> {
     }
 }
 
-/// Bytes that are yet to be compressed.
+/// Bytes before compression.
 struct Plain(Vec<u8>);
 
-/// Stands for: eight bytes follow.
+/// Mark: eight bytes follow.
 const LONG: i32 = i32::MIN;
 
 impl Coder for Plain {

@@ -1,9 +1,9 @@
-//! Learned frequencies of buckets, and what a value is expected to cost under them.
+//! Learned frequencies of buckets, and the expected cost of a value.
 //!
 //! Frequencies are fixed point with eight fractional bits: one observation adds 256. When the sum
-//! reaches a limit everything is halved, which makes the past count less than the present without
-//! changing any probability at that moment. No frequency falls below the floor, so everything can
-//! always be coded.
+//! reaches a limit, all frequencies are halved, so that older observations count less; the
+//! probabilities do not change at that moment. No frequency falls below the floor, so every value
+//! can be coded.
 
 use std::sync::OnceLock;
 
@@ -11,17 +11,17 @@ use super::buckets::{BUCKETS, position_bits};
 
 /// One observation.
 pub(super) const INCREMENT: u32 = 256;
-/// Everything halves when the sum reaches this.
+/// All frequencies are halved when the sum reaches this.
 pub(super) const LIMIT: u32 = 1 << 22;
-/// What a bucket keeps however rare it is.
+/// Minimum frequency of a bucket.
 pub(super) const FLOOR: u32 = 4;
 
-/// Frequencies of the errors that one predictor makes on one field.
+/// Frequencies of the errors of one predictor on one field.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     frequencies: [u32; BUCKETS],
     total: u32,
-    /// No bucket from here on has been seen.
+    /// Buckets from this one on have not been observed.
     seen: usize,
 }
 
@@ -73,7 +73,7 @@ impl Distribution {
     }
 
     /// Expected bits of a value in units of 1/65536 (equation 6.26 of the document). A predictor
-    /// that was never tried costs nothing, so that it is tried as soon as it can be.
+    /// that was never used costs nothing, so that it is tried as soon as possible.
     pub(super) fn expected_cost(&self) -> u64 {
         if self.seen == 0 {
             return 0;
@@ -92,8 +92,8 @@ impl Distribution {
     }
 }
 
-/// Binary logarithm in units of 1/65536, from a table that is computed in integers so that it is
-/// the same everywhere.
+/// Binary logarithm in units of 1/65536, from a table that is computed in integers and is therefore
+/// the same on every platform.
 fn log2(value: u32) -> u64 {
     const INDEX_BITS: u32 = 11;
     static TABLE: OnceLock<Vec<u32>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Which ticks a packet builds on.
+//! The header of a packet: the ticks that it refers to.
 //!
 //! Usually three bytes: consecutive samples a few ticks back, and the low half of the tick.
 
@@ -8,11 +8,11 @@ use super::super::{
 };
 use crate::harness::ReceiveError;
 
-/// Older samples are not used: a polynomial through them says nothing, and the low half of a tick
-/// number must stay unambiguous.
+/// Older samples are not used: a polynomial through them predicts nothing, and the low half of a
+/// tick number must be unambiguous.
 const OLDEST: u64 = 4096;
 
-/// How many of the known ticks this packet builds on.
+/// Number of known ticks that this packet refers to.
 pub(super) fn usable<M>(tick: u64, known: &[&Past<M>]) -> usize {
     known
         .iter()
@@ -78,7 +78,7 @@ pub(super) fn read_header<'a, M>(
     let mut samples = Vec::with_capacity(distances.len());
     for distance in distances {
         let earlier = at.checked_sub(distance).filter(|_| distance > 0);
-        at = earlier.ok_or(ReceiveError::Malformed("a sample lies nowhere"))?;
+        at = earlier.ok_or(ReceiveError::Malformed("a sample is before the first tick"))?;
         samples.push(past.find(at, tick)?);
     }
     if tick - at > 8 * OLDEST {

@@ -1,13 +1,13 @@
-//! An account of where the bits went.
+//! A ledger of the bits spent.
 
 use prescient_schema::Schema;
 
 use crate::harness::LedgerRow;
 
-/// Bits by class and field; kept by the sender only, since nothing depends on it.
+/// Bits by class and field; kept by the sender only, since no packet depends on it.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
-    /// For each class and field: of new entities, of known ones.
+    /// Per class and field: bits of new entities, bits of known ones.
     fields: Vec<Vec<[f64; 2]>>,
     pub(super) header: f64,
     pub(super) set: f64,

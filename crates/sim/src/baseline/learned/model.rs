@@ -1,8 +1,8 @@
-//! Everything that was learned up to one tick.
+//! The learned dataset of one tick.
 //!
 //! The document archives the whole dataset per tick on both ends and continues from the newest
-//! acknowledged one. Classes are shared between copies until they learn, so a copy costs what it
-//! touches.
+//! acknowledged one. Copies share their classes until a class learns, so a copy costs only what it
+//! changes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use prescient_schema::{Schema, Shape};
 
 use super::{buckets::bucket, distribution::Distribution, transitions::Transitions};
 
-/// Zero, constant, linear, quadratic, cubic: as many samples each as its number.
+/// Zero, constant, linear, quadratic, cubic: predictor `n` needs `n` samples.
 pub(super) const PREDICTORS: usize = 5;
 
 /// The dataset of one tick.
@@ -18,24 +18,24 @@ pub(super) const PREDICTORS: usize = 5;
 pub(in super::super) struct Model {
     pub(super) classes: Vec<Arc<ClassModel>>,
     pub(super) sets: Arc<SetModel>,
-    /// How many packets it has learned from.
+    /// Number of packets it has learned from.
     pub(super) taught: u64,
 }
 
-/// What is known of a class's fields.
+/// The models of a class's fields.
 #[derive(Clone, Debug)]
 pub(super) struct ClassModel {
     pub(super) fields: Vec<FieldModel>,
 }
 
-/// What is known of a field.
+/// The model of a field.
 #[derive(Clone, Debug)]
 pub(super) enum FieldModel {
     Number(Box<NumberModel>),
     Symbol(Transitions),
 }
 
-/// The errors that each predictor makes on a field.
+/// The error distributions of each predictor on a field.
 #[derive(Clone, Debug)]
 pub(super) struct NumberModel {
     pub(super) errors: [Distribution; PREDICTORS],
@@ -43,7 +43,7 @@ pub(super) struct NumberModel {
     pub(super) best: [u8; PREDICTORS],
 }
 
-/// How many entities leave and come, and what they are.
+/// How many entities leave and enter the visible set, and their classes.
 #[derive(Clone, Debug)]
 pub(super) struct SetModel {
     pub(super) left_count: Distribution,
@@ -97,7 +97,7 @@ impl Model {
 }
 
 impl ClassModel {
-    /// Chooses the cheapest predictors; once per packet, before anything of it is coded.
+    /// Chooses the cheapest predictors; once per packet, before it is coded.
     pub(super) fn choose(&mut self) {
         for field in &mut self.fields {
             if let FieldModel::Number(number) = field {
@@ -111,7 +111,7 @@ impl NumberModel {
     fn choose(&mut self) {
         let mut best = (u64::MAX, 0);
         for (predictor, errors) in self.errors.iter().enumerate() {
-            // The higher order wins a tie, as nothing is known at the start.
+            // The higher order wins a tie, because all costs are equal at the start.
             let cost = errors.expected_cost();
             if cost <= best.0 {
                 best = (cost, predictor as u8);
@@ -120,7 +120,7 @@ impl NumberModel {
         }
     }
 
-    /// Learns what each usable predictor would have erred by.
+    /// Records the errors of all usable predictors.
     pub(super) fn learn(&mut self, value: i64, predictions: &[i64]) {
         for (errors, prediction) in self.errors.iter_mut().zip(predictions) {
             errors.record(bucket(value.wrapping_sub(*prediction)));

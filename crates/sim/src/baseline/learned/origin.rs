@@ -1,4 +1,4 @@
-//! Where both halves start from, and how one tick follows from the ticks before it.
+//! The common start of both ends, and the step from past ticks to the next.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::harness::ReceiveError;
 
-/// The schema, and a model that has seen nothing.
+/// The schema, and an untrained model.
 pub(super) struct Origin {
     pub(super) schema: Arc<Schema>,
     initial: Model,
@@ -29,8 +29,8 @@ impl Origin {
         }
     }
 
-    /// Codes a tick given the known ones, newest first. As in [`Walk::run`], the receiver passes
-    /// no truth and gets it back.
+    /// Codes a tick against the known ones, newest first. As in [`Walk::run`], the receiver passes
+    /// no snapshot and gets it back.
     pub(super) fn advance(
         &self,
         tick: u64,

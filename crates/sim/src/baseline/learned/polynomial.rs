@@ -13,8 +13,8 @@ pub(super) struct Polynomial {
 }
 
 impl Polynomial {
-    /// For samples these many ticks ago, newest first. `None` if the coefficients would not leave
-    /// room for exact arithmetic; both ends find that out alike.
+    /// For samples `ago` ticks before, newest first. `None` if the coefficients are too large for
+    /// exact arithmetic; both ends compute the same.
     pub(super) fn new(ago: &[u64]) -> Option<Self> {
         let mut fractions = Vec::new();
         let mut denominator = 1i128;
@@ -43,8 +43,8 @@ impl Polynomial {
         })
     }
 
-    /// The prediction from as many samples as there are coefficients, newest first. Rounds half
-    /// up; wraps around at 64 bits.
+    /// The prediction from as many samples as there are coefficients, newest first. Rounds half up;
+    /// wraps at 64 bits.
     pub(super) fn predict(&self, samples: &[i64]) -> i64 {
         let pairs = self.coefficients.iter().zip(samples);
         if self.denominator == 1 {

@@ -1,7 +1,8 @@
-//! Learned transitions of an enumeration: which state follows which.
+//! Learned transitions of an enumeration: the frequency of each state after each other state.
 //!
-//! One row of frequencies per previous state, and one for entities that have none. Only what was
-//! seen is stored; the unseen states of a row share the weight that a full table would give them.
+//! One row of frequencies per previous state, and one for entities without one. Only observed
+//! transitions are stored; the unseen states of a row share the weight that a full table would give
+//! them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,16 +22,16 @@ struct Row {
     sum: u32,
 }
 
-/// Where a state lies in its row.
+/// The interval of a state in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SymbolRange {
-    /// It has been seen after this state.
+    /// The state was observed after the previous one.
     Seen { start: u32, size: u32 },
-    /// It has not: the shared interval, and then its rank among the unseen states.
+    /// It was not: the shared interval, then its rank among the unseen states.
     Unseen { start: u32, size: u32, rank: u32 },
 }
 
-/// The unseen states of a large enumeration must not drown the seen ones.
+/// Limits the weight of the unseen states of a large enumeration.
 const MAX_UNSEEN_WEIGHT: u32 = 8 * INCREMENT;
 
 impl Transitions {
@@ -46,7 +47,7 @@ impl Transitions {
         state < self.values
     }
 
-    /// Bytes that a state takes at natural width.
+    /// Bytes of a state at natural width.
     pub(super) fn width(&self) -> usize {
         match self.values {
             0..=0x100 => 1,
@@ -61,7 +62,7 @@ impl Transitions {
         sum + self.unseen_weight(seen.len())
     }
 
-    /// How many states have not been seen after this one.
+    /// Number of states not observed after this one.
     pub(super) fn unseen(&self, from: Option<u32>) -> u32 {
         self.values - self.row(from).0.len() as u32
     }
@@ -84,7 +85,7 @@ impl Transitions {
         }
     }
 
-    /// The state at a position of a row and its interval; no state if it is an unseen one.
+    /// The state at a position of a row and its interval; `None` for the interval of unseen states.
     pub(super) fn find(&self, from: Option<u32>, at: u32) -> (Option<u32>, u32, u32) {
         let (seen, sum) = self.row(from);
         let mut start = 0;
@@ -111,7 +112,7 @@ impl Transitions {
         match row.seen.iter().position(|&(state, _)| state == to) {
             Some(index) => {
                 row.seen[index].1 += INCREMENT;
-                // Frequent states wander to the front, where they are found soonest.
+                // Frequent states move to the front, where they are found first.
                 if index > 0 && row.seen[index - 1].1 < row.seen[index].1 {
                     row.seen.swap(index - 1, index);
                 }

@@ -1,8 +1,8 @@
-//! One walk over a tick's entities and fields, for both ends.
+//! One pass over a tick's entities and fields, for both ends.
 //!
-//! Sender and receiver must predict, choose and learn in exactly the same order. They therefore
-//! run the same code: a [`Coder`] that writes returns the number it was given, one that reads
-//! returns the number it finds.
+//! Sender and receiver must predict, choose and learn in exactly the same order. They therefore run
+//! the same code: a [`Coder`] that writes returns the number it was given, one that reads returns
+//! the number it decodes.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::harness::ReceiveError;
 
-/// Writes or reads numbers and states under a model.
+/// Writes or reads numbers and states with a model.
 pub(super) trait Coder {
-    /// A number whose distribution is known.
+    /// Codes a number by its distribution.
     fn number(&mut self, errors: &Distribution, number: i64) -> Result<i64, ReceiveError>;
 
-    /// A state that follows another.
+    /// Codes a state after a previous one.
     fn state(
         &mut self,
         transitions: &Transitions,
@@ -31,26 +31,26 @@ pub(super) trait Coder {
         to: u32,
     ) -> Result<u32, ReceiveError>;
 
-    /// How many bits have been spent so far, if anybody counts.
+    /// Bits spent so far, if they are counted.
     fn spent(&self) -> f64 {
         0.0
     }
 }
 
-/// More entities than this are not believed.
+/// Larger numbers of entities are refused.
 const MAX_ENTITIES: i64 = 1 << 22;
 
-/// What both ends know before the packet.
+/// The common state of both ends before the packet.
 pub(super) struct Walk<'a> {
     pub(super) schema: &'a Schema,
-    /// Past snapshots and how many ticks ago they were, newest first.
+    /// Past snapshots with their age in ticks, newest first.
     pub(super) samples: &'a [(u64, &'a Snapshot)],
     pub(super) learning: bool,
 }
 
 impl Walk<'_> {
-    /// Codes a tick, teaching `model` on the way. The sender passes the truth; the receiver
-    /// passes `None` and gets it back.
+    /// Codes a tick and updates `model`. The sender passes the snapshot; the receiver passes `None`
+    /// and gets it back.
     pub(super) fn run(
         &self,
         model: &mut Model,
@@ -117,8 +117,8 @@ impl Walk<'_> {
         Ok(items)
     }
 
-    /// The rows of an entity in the newest samples, as far back as it was there without a gap.
-    /// Entities are asked for by ascending id, so every cursor only moves forward.
+    /// The rows of an entity in the newest samples, back to its first gap. Entities are visited by
+    /// ascending id, so every cursor only moves forward.
     fn rows_of(&self, member: &Member, cursors: &mut [usize]) -> Vec<&Arc<[i64]>> {
         let mut rows = Vec::with_capacity(PREDICTORS - 1);
         if member.base.is_none() {
@@ -151,7 +151,7 @@ impl Walk<'_> {
     ) -> Result<i64, ReceiveError> {
         let mut predictions = [0; PREDICTORS];
         if samples.windows(2).all(|pair| pair[0] == pair[1]) {
-            // What every polynomial through equal samples predicts.
+            // Every polynomial through equal samples predicts the same.
             predictions[1..].fill(samples.first().copied().unwrap_or(0));
         } else {
             let orders = predictions[1..=samples.len()].iter_mut().zip(polynomials);
@@ -181,7 +181,7 @@ impl Walk<'_> {
         Ok(i64::from(to))
     }
 
-    /// Predictors through one, two, three and four samples, as far as they can be had.
+    /// Predictors through one, two, three and four samples, as far as they are available.
     fn polynomials(&self) -> Vec<Polynomial> {
         let ago: Vec<u64> = self.samples.iter().map(|&(ago, _)| ago).collect();
         (1..=ago.len())
@@ -249,8 +249,6 @@ fn believable(count: i64) -> Result<usize, ReceiveError> {
     if (0..MAX_ENTITIES).contains(&count) {
         Ok(count as usize)
     } else {
-        Err(ReceiveError::Malformed(
-            "an unbelievable number of entities",
-        ))
+        Err(ReceiveError::Malformed("too many entities"))
     }
 }

@@ -1,17 +1,17 @@
-//! Whether everybody agrees in the end.
+//! Checks that all clients have the server's state at the end.
 
 use super::super::verdict::{Fault, Verdict};
 use super::super::verify::Witness;
 use super::Game;
 
 impl Game {
-    /// What is still to come before everybody agrees.
+    /// The differences that remain between the clients and the server.
     pub(super) fn missing(&mut self) -> Vec<String> {
         let mut missing = Vec::new();
         for client in &self.clients {
             let peer = client.peer;
             let Some(visit) = client.visit.as_ref().filter(|visit| visit.connected) else {
-                missing.push(format!("{peer:?} is not here"));
+                missing.push(format!("{peer:?} is not connected"));
                 continue;
             };
             let tick = visit.view.complete_tick();
@@ -23,11 +23,14 @@ impl Game {
             let promise = &self.promises[&(peer, client.visits)];
             let silent = promise.lost(true);
             if !silent.is_empty() {
-                missing.push(format!("{peer:?} did not hear of {silent:?}"));
+                missing.push(format!("{peer:?} did not receive events {silent:?}"));
             }
             let heard = self.heard.get(&(peer, client.visits)).copied().unwrap_or(0);
             if heard != visit.said {
-                missing.push(format!("{peer:?} said {}, heard were {heard}", visit.said));
+                missing.push(format!(
+                    "{peer:?} sent {} events, the server received {heard}",
+                    visit.said
+                ));
             }
             let mut verdict = Verdict::default();
             let witness = Witness {
@@ -42,7 +45,7 @@ impl Game {
         missing
     }
 
-    /// What every visit missed.
+    /// Records the events that each connection missed.
     pub(super) fn conclude(&mut self) {
         let current: Vec<_> = (self.clients.iter())
             .map(|client| (client.peer, client.visits))
@@ -52,7 +55,7 @@ impl Game {
                 let about = promise.events[&number];
                 self.verdict.note(Fault::EventLost, || {
                     format!(
-                        "{:?} did not hear of event {number} about entity {about}",
+                        "{:?} did not receive event {number} about entity {about}",
                         visit.0
                     )
                 });

@@ -1,4 +1,4 @@
-//! Events both ways, and whether they are what they should be.
+//! Events in both directions, and their verification.
 
 use prescient_replication::{About, PeerId};
 
@@ -11,7 +11,7 @@ use super::super::verify::Witness;
 use super::Game;
 
 impl Game {
-    /// Lets things happen to entities, and to peers.
+    /// Sends random events about entities, and to peers.
     pub(super) fn announce(&mut self) {
         for _ in 0..2 {
             let what = self.truth.dice().below(6);
@@ -25,7 +25,7 @@ impl Game {
                     let payload = payload(number, 0);
                     if let Some(visit) = self.host.visit_of(peer) {
                         let told = self.host.server.send_event(peer, &payload);
-                        told.expect("it is here");
+                        told.expect("the peer is connected");
                         self.promise(peer, visit).events.insert(number, 0);
                     }
                 }
@@ -38,7 +38,7 @@ impl Game {
                         Some(peer) => server.send_entity_event_to(peer, entity, &payload),
                         None => server.send_entity_event(entity, &payload),
                     };
-                    announced.expect("it is there");
+                    announced.expect("the entity exists");
                     self.announced.push((number, key, to));
                 }
                 _ => {}
@@ -49,7 +49,7 @@ impl Game {
     pub(super) fn note(&mut self, happened: Happened) {
         match happened {
             Happened::Joined(peer, visit) => {
-                // Whoever starts anew is to see what the policy says anew.
+                // After a new connection the server asks the policy again.
                 self.policy
                     .notes()
                     .answers
@@ -75,7 +75,9 @@ impl Game {
                         false => Fault::EventLost,
                     };
                     self.verdict.note(fault, || {
-                        format!("{peer:?} said {number}, which was heard in place of {expected}")
+                        format!(
+                            "{peer:?}: the server received event {number} instead of {expected}"
+                        )
                     });
                 }
                 let directory = &self.policy.notes().directory;
@@ -89,7 +91,7 @@ impl Game {
                     let tick = self.tick;
                     self.verdict.note(Fault::Divergence, || {
                         format!(
-                            "{peer:?}, {tick:?}: said something about {key}, heard of {about:?}"
+                            "{peer:?}, {tick:?}: an event about {key} arrived as about {about:?}"
                         )
                     });
                 }
@@ -98,7 +100,7 @@ impl Game {
     }
 }
 
-/// Holds an event against what was promised.
+/// Compares a received event with those that the peer must receive.
 pub(super) fn receive(
     heard: ReceivedEvent,
     view: &prescient_replication::Client,
@@ -116,9 +118,9 @@ pub(super) fn receive(
     let story = || format!("{peer:?}, {tick:?}: event {number} about entity {key}");
     match promise.receive(number) {
         Ok(_) => {}
-        Err(Wrong::NotMeant) => verdict.note(Fault::Leak, || story() + " was not meant for it"),
+        Err(Wrong::NotMeant) => verdict.note(Fault::Leak, || story() + " was not for this peer"),
         Err(Wrong::Again) => verdict.note(Fault::EventDoubled, story),
-        Err(Wrong::OutOfOrder) => verdict.note(Fault::Failure, || story() + " came too late"),
+        Err(Wrong::OutOfOrder) => verdict.note(Fault::Failure, || story() + " is out of order"),
     }
     let since = promise.since.get(&key);
     let is_right = match about {
@@ -132,17 +134,17 @@ pub(super) fn receive(
             };
             witness.key_of(view, entity) == Some(key)
         }
-        // It was there all the time.
+        // Wrong if the client has had the entity since before the event.
         About::Gone => key != 0 && since.is_none_or(|since| *since > tick),
     };
     if !is_right {
         verdict.note(Fault::Divergence, || {
-            story() + &format!(" is said to be about {about:?}")
+            story() + &format!(" arrived as about {about:?}")
         });
     }
     if view.tick() < Some(tick) || is_hidden(key) && peer != NEIGHBOUR {
         verdict.note(Fault::Failure, || {
-            story() + " was handed out too early, or to the wrong one"
+            story() + " was delivered before its entity was visible, or for another entity"
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What happens to those who are far away: links, addresses, stalls, departures.
+//! Faults of clients and links: losses, address changes, stalls, disconnects.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,18 +11,21 @@ use super::Game;
 use super::events::payload;
 
 impl Game {
-    /// Whatever can happen to those who are far away.
+    /// Injects random faults.
     pub(super) fn blow(&mut self) {
         let (server, clock) = (self.server, self.clock);
         for client in &mut self.clients {
             let dice = &mut client.dice;
             let ways = [(client.endpoint, server), (server, client.endpoint)];
             for (from, to) in ways {
-                let link = self.network.link_mut(from, to).expect("they are joined");
+                let link = self
+                    .network
+                    .link_mut(from, to)
+                    .expect("both endpoints are joined");
                 if dice.of_thousand(30) {
                     link.change(clock.0, links::random(dice));
                 }
-                // One way alone: what is said arrives, and nobody knows.
+                // One direction alone: packets arrive, but their acknowledgements are lost.
                 if dice.of_thousand(15) {
                     let length = Duration::from_millis(100 + dice.below(900) as u64);
                     let dark = link.conditions().clone();
@@ -31,7 +34,7 @@ impl Game {
             }
             if dice.of_thousand(10) {
                 let address = ([10, dice.below(250) as u8, client.peer.0 as u8, 2], 5000);
-                // Where it is already, it stays.
+                // Fails if the client has this address already.
                 let _ = self
                     .network
                     .rebind(client.endpoint, SocketAddr::from(address));
@@ -77,7 +80,10 @@ impl Game {
                 (client.endpoint, self.server),
                 (self.server, client.endpoint),
             ] {
-                let link = self.network.link_mut(from, to).expect("they are joined");
+                let link = self
+                    .network
+                    .link_mut(from, to)
+                    .expect("both endpoints are joined");
                 link.change(self.clock.0, links::good());
             }
             client.budget = Some(1100);
@@ -87,7 +93,7 @@ impl Game {
     }
 }
 
-/// What a packet may have at most, from generous to nothing at all.
+/// A random budget of a packet, from unlimited to nothing.
 pub(super) fn budget(dice: &mut Dice) -> Option<usize> {
     match dice.below(6) {
         0 | 1 => None,

@@ -1,4 +1,4 @@
-//! Who is to see what: eyes, teams, and what the policy was asked.
+//! Expected visibility: view positions, teams, and the policy's answers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::super::verdict::Fault;
 use super::{Game, ViewPosition};
 
 impl Game {
-    /// Tells the policy what the server calls everybody.
+    /// Gives the policy the server's references of all entities.
     pub(super) fn publish(&mut self) {
         let phase = u64::from(self.tick.0 / 40);
         let mut notes = self.policy.notes();
@@ -25,7 +25,7 @@ impl Game {
         }
     }
 
-    /// Moves eyes, and lets players change sides.
+    /// Changes view positions and teams at random.
     pub(super) fn direct(&mut self) {
         let peers: Vec<PeerId> = self.clients.iter().map(|client| client.peer).collect();
         for peer in peers {
@@ -52,7 +52,7 @@ impl Game {
                 }
                 (false, ViewPosition::Follow(_), _) => {}
             }
-            // The neighbour's side is nobody else's business.
+            // The neighbour's team must not affect other peers.
             if let Some(side) = sides.filter(|_| peer != NEIGHBOUR) {
                 self.teams.insert(peer, side);
                 self.apply_team(peer);
@@ -65,7 +65,7 @@ impl Game {
         if self.host.visit_of(peer).is_some() {
             let team = self.teams.get(&peer).copied().unwrap_or(0);
             let set = self.host.server.set_team(peer, team);
-            set.expect("it is here");
+            set.expect("the peer is connected");
         }
     }
 
@@ -84,11 +84,11 @@ impl Game {
             },
             None => Ok(()),
         };
-        applied.expect("it is here");
+        applied.expect("the peer is connected");
     }
 
-    /// What a peer is to see now. The server and the policy must be of one mind, and what the policy
-    /// was asked last must still be so, if it does not matter where things are or nothing moves.
+    /// What a peer must see now. The server's visible set must match the policy's last answers, and
+    /// these must be current if the policy does not depend on positions or nothing moves.
     pub(super) fn views(&mut self, peer: PeerId) -> BTreeMap<Key, View> {
         let world = self.host.server.world();
         let team_of = |peer: PeerId| {
@@ -133,8 +133,8 @@ impl Game {
             if sees != answer.is_some() || is_due && due != answer {
                 let tick = self.tick;
                 self.verdict.note(Fault::Failure, || {
-                    let shown = format!("entity {key} is shown: {sees}, as {answer:?}");
-                    format!("{peer:?}, {tick:?}: {shown}, and should be as {due:?}")
+                    let shown = format!("entity {key} is visible: {sees}, as {answer:?}");
+                    format!("{peer:?}, {tick:?}: {shown}, expected {due:?}")
                 });
             }
             if let Some(view) = answer.filter(|_| sees) {

@@ -1,4 +1,5 @@
-//! What happens in the world: entities come, go, change hands, live and refer to each other.
+//! Random changes of the world: entities spawn, despawn, change owner, change values and
+//! references.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ impl Truth {
             self.next[usize::from(hidden)] += 1;
             let owner = match (hidden, self.dice.below(self.peers as usize + 1) as u64) {
                 (true, _) => Some(NEIGHBOUR),
-                // What is the neighbour's is its own business.
+                // Visible entities are never owned by the neighbour.
                 (false, 0) => None,
                 (false, peer) => Some(PeerId(peer)),
             };
@@ -89,7 +90,7 @@ impl Truth {
         step.set_owner(self.entities[&key], owner)
     }
 
-    /// Everybody goes on as is their style.
+    /// Changes all entities by their style.
     pub(super) fn live(&mut self, step: &mut WorldStep<'_>) -> Result<(), WorldError> {
         let keys: Vec<Key> = self.now.keys().copied().collect();
         for key in keys {
@@ -130,7 +131,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Lets an entity refer to others, some of them hidden.
+    /// Sets random references of an entity, some of them to hidden entities.
     fn refer(&mut self, key: Key, is_new: bool) {
         let visible = self.keys(false);
         let hidden = self.keys(true);
