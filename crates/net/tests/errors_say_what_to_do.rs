@@ -244,7 +244,7 @@ fn a_server_of_another_version() {
     });
     assert_eq!(
         failure(token(1, address)),
-        "the server speaks version 9 of the transport: update whichever is older"
+        "the server uses version 9 of the transport: update the older of the two"
     );
     foreign.join().expect("no panic");
 }
