@@ -1,8 +1,8 @@
-//! Who is there, as the server knows it and tells it at a low rate.
+//! The server's side of the roster, sent at a low rate.
 //!
-//! All clients are told the same, once a second, over channels that lose nothing; so the server
-//! needs to remember once what everybody knows, not once for each. Who comes later is told that
-//! first and the differences from then on.
+//! All clients receive the same updates, once a second, over channels that lose nothing. The server
+//! therefore keeps a single copy of what was sent, not one for each client. A new client receives
+//! that copy first and only differences from then on.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::message::ClientInfo;
 use super::roster::{MAX_PLAYERS, Player, PlayerId, RosterUpdate};
 use crate::time::Time;
 
-/// Why somebody cannot be added or changed.
+/// Why a player cannot be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AttendanceError {
-    /// There are as many as there may be.
+    /// The roster has [`MAX_PLAYERS`] players.
     #[error("there are {MAX_PLAYERS} players, which is all that there may be")]
     Full,
     /// There is no such player.
@@ -25,7 +25,7 @@ pub enum AttendanceError {
     Unknown(PlayerId),
 }
 
-/// Who is there, as the server knows it, and what all clients were told of it.
+/// The roster, and the state of it that all clients were sent.
 #[derive(Clone, Debug)]
 pub struct Attendance {
     players: BTreeMap<PlayerId, Player>,
@@ -34,7 +34,7 @@ pub struct Attendance {
 }
 
 impl Attendance {
-    /// Nobody is there.
+    /// An empty roster.
     pub fn new(now: Time) -> Self {
         Self {
             players: BTreeMap::new(),
@@ -43,7 +43,7 @@ impl Attendance {
         }
     }
 
-    /// Adds a player and gives it the lowest number that nobody has or is believed to have.
+    /// Adds a player with the lowest id that is unused, also in the roster that clients were sent.
     pub fn join(&mut self, info: ClientInfo) -> Result<PlayerId, AttendanceError> {
         if self.players.len() >= MAX_PLAYERS {
             return Err(AttendanceError::Full);
@@ -59,19 +59,19 @@ impl Attendance {
         Ok(number)
     }
 
-    /// Takes a player out.
+    /// Removes a player.
     pub fn leave(&mut self, player: PlayerId) -> Result<(), AttendanceError> {
         let left = self.players.remove(&player);
         left.map(drop).ok_or(AttendanceError::Unknown(player))
     }
 
-    /// The player, to be changed.
+    /// A player, to be changed.
     pub fn player_mut(&mut self, player: PlayerId) -> Result<&mut Player, AttendanceError> {
         let found = self.players.get_mut(&player);
         found.ok_or(AttendanceError::Unknown(player))
     }
 
-    /// Once a second: what every client is to be told, one message after the other.
+    /// Once a second: the updates to send to every client, in this order.
     pub fn poll_updates(&mut self, now: Time) -> Vec<RosterUpdate> {
         if now < self.next {
             return Vec::new();
@@ -82,19 +82,18 @@ impl Attendance {
         updates
     }
 
-    /// When [`poll_updates`](Self::poll_updates) may have something to say.
+    /// When [`poll_updates`](Self::poll_updates) may return updates.
     pub fn next_update(&self) -> Time {
         self.next
     }
 
-    /// What a client that just came in is to be told before any further update: all that the others
-    /// were told so far.
+    /// What a new client is sent before any further update: the roster as the others have it.
     pub fn introduction(&self) -> Vec<RosterUpdate> {
         differences(&BTreeMap::new(), &self.told)
     }
 }
 
-/// From one list to another, in pieces of about a packet's length each.
+/// The updates from one roster to another, each of about one packet's length.
 fn differences(
     from: &BTreeMap<PlayerId, Player>,
     to: &BTreeMap<PlayerId, Player>,
@@ -146,7 +145,7 @@ fn differences(
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// About how long a message gets before another one is begun.
+/// The length at which a new message is started.
 const PIECE: usize = 1024;
 
 #[cfg(test)]
@@ -163,12 +162,12 @@ mod tests {
         }
     }
 
-    /// None for zero.
+    /// `None` for zero.
     fn latency(millis: u64) -> Option<Latency> {
         (millis > 0).then(|| Latency::of(Duration::from_millis(millis)))
     }
 
-    /// Tells a client, over the bytes.
+    /// Applies updates to a client's roster, through their bytes.
     fn tell(roster: &mut Roster, updates: &[RosterUpdate]) {
         for update in updates {
             let bytes = ServerMessage::Roster(update.clone()).to_bytes();
@@ -185,9 +184,9 @@ mod tests {
         Time::from_micros(seconds * 1_000_000)
     }
 
-    /// Fails if a number is given again before everybody knows that it is free (`self.told` left
-    /// out of `join`), or if a newcomer is told what is now rather than what was told
-    /// (`introduction` from `self.players`).
+    /// Fails if an id is reused before all clients were sent that it is free (`self.told` left out
+    /// of `join`), or if a new client is sent the present roster instead of the one that was sent
+    /// to the others (`introduction` from `self.players`).
     #[test]
     fn everybody_knows_the_same_whenever_they_came() {
         let mut attendance = Attendance::new(at(0));
@@ -228,7 +227,7 @@ mod tests {
         );
     }
 
-    /// Fails if a bound is not looked at: `MAX_PLAYERS` in `join`, or in `check`.
+    /// Fails if a bound is not checked: `MAX_PLAYERS` in `join`, or in `check`.
     #[test]
     fn there_is_an_end_to_them() {
         let mut attendance = Attendance::new(at(0));
@@ -252,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes, a client that is told everything knows everything. Fails if
+        /// A client that applies all updates has the server's roster, whatever changes. Fails if
         /// `differences` leaves out any kind of change.
         #[test]
         fn differences_lead_to_the_same(
