@@ -401,8 +401,8 @@ impl Client {
             Connection::of_client(protection, accept.connection, server, &self.config, now);
         // The server waits for this packet to confirm the handshake. A new connection has packet
         // numbers left.
-        let greeted = connection.send(PacketKind::KeepAlive, &[], server, now, &mut self.outbox);
-        debug_assert!(greeted.is_ok());
+        let sent = connection.send(PacketKind::KeepAlive, &[], server, now, &mut self.outbox);
+        debug_assert!(sent.is_ok());
         self.state = State::Open(Box::new(connection));
         self.events.push(ClientEvent::Connected { server });
         self.introduce(now);

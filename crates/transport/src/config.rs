@@ -55,7 +55,7 @@ pub struct LinkConfig {
     /// reliable content is sent again.
     pub messages_per_second: u32,
     /// How many inputs a server accepts from a client per second; the burst is one second's worth.
-    /// The default is twice what the fastest client makes. Of more, the oldest are merged: what was
+    /// The default is twice what the fastest client makes. Of more, the oldest are joined: what was
     /// pressed in them is pressed in the next.
     pub inputs_per_second: u32,
     /// A peer whose packets arrived all that time but acknowledged nothing reliable is closed as

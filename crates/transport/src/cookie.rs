@@ -41,17 +41,17 @@ impl CookieKey {
         now: Time,
     ) -> bool {
         let fresh = cookie.made <= now && now.since(cookie.made) <= LIFETIME;
-        let (address, time) = ingredients(from, cookie.made);
+        let (address, time) = mac_inputs(from, cookie.made);
         fresh && mac_is(&self.0, &[&address, &time, opening], &cookie.tag)
     }
 
     fn tag(&self, from: SocketAddr, opening: &[u8], made: Time) -> [u8; MAC_LEN] {
-        let (address, time) = ingredients(from, made);
+        let (address, time) = mac_inputs(from, made);
         mac(&self.0, &[&address, &time, opening])
     }
 }
 
-fn ingredients(from: SocketAddr, made: Time) -> ([u8; 19], [u8; 8]) {
+fn mac_inputs(from: SocketAddr, made: Time) -> ([u8; 19], [u8; 8]) {
     (address_to_bytes(from), made.as_micros().to_le_bytes())
 }
 

@@ -52,7 +52,7 @@ impl Origins {
     }
 
     /// Takes one handshake from an origin's allowance, which refills over time.
-    pub(crate) fn may_knock(&mut self, origin: Origin, now: Time) -> bool {
+    pub(crate) fn try_handshake(&mut self, origin: Origin, now: Time) -> bool {
         self.sweep(now);
         if !self.usage.contains_key(&origin) && self.usage.len() >= self.limits.memory {
             return false;
@@ -203,10 +203,10 @@ mod tests {
         let mut allowed = 0;
         for millisecond in 0..10_000 {
             let now = start.after(Duration::from_millis(millisecond));
-            allowed += u32::from(origins.may_knock(origin(1), now));
+            allowed += u32::from(origins.try_handshake(origin(1), now));
         }
         assert_eq!(allowed, 10 + 99);
-        assert!(origins.may_knock(origin(2), start));
+        assert!(origins.try_handshake(origin(2), start));
     }
 
     #[test]
@@ -217,12 +217,12 @@ mod tests {
             ..Limits::default()
         };
         let mut origins = Origins::new(limits, start);
-        let knocks = (0..=255).filter(|&last| origins.may_knock(origin(last), start));
+        let knocks = (0..=255).filter(|&last| origins.try_handshake(origin(last), start));
         assert_eq!(knocks.count(), 100);
         assert_eq!(origins.len(), 100);
         origins.enter(origin(1), start);
         let later = start.after(Duration::from_secs(2));
-        assert!(origins.may_knock(origin(200), later));
+        assert!(origins.try_handshake(origin(200), later));
         assert_eq!(origins.len(), 2);
     }
 

@@ -106,7 +106,7 @@ impl PathMtu {
         self.too_large = self.too_large.max(self.size + 1);
         self.forget_losses();
         if matches!(self.state, State::Probing { size: tried, .. } if tried <= size) {
-            self.go_on(now);
+            self.continue_search(now);
         }
     }
 
@@ -121,7 +121,7 @@ impl PathMtu {
             self.losses = 0;
             self.too_large = self.too_large.min(size);
         }
-        self.go_on(now);
+        self.continue_search(now);
     }
 
     /// A packet other than a probe was acknowledged.
@@ -140,13 +140,14 @@ impl PathMtu {
             return;
         }
         self.large_lost += 1;
-        let small_pass = self.large_lost >= HOLE_SWALLOWS && self.small_arrived >= HOLE_LETS_PASS;
+        let small_pass =
+            self.large_lost >= BLACK_HOLE_LOST && self.small_arrived >= BLACK_HOLE_PASSED;
         // If only large packets are sent, their number alone decides. A blackout looks the same;
         // falling back then costs a few probes.
-        if small_pass || self.large_lost >= HOLE_SWALLOWS_ALONE {
+        if small_pass || self.large_lost >= BLACK_HOLE_LOST_ALONE {
             self.size = BASE_DATAGRAM;
             self.too_large = self.ceiling + 1;
-            self.state = State::Waiting(now.after(REST_IN_HOLE));
+            self.state = State::Waiting(now.after(REST_AFTER_BLACK_HOLE));
             self.forget_losses();
         }
     }
@@ -162,7 +163,7 @@ impl PathMtu {
         self.small_arrived = 0;
     }
 
-    fn go_on(&mut self, now: Time) {
+    fn continue_search(&mut self, now: Time) {
         let pause = if self.is_found() {
             REST
         } else {
@@ -194,11 +195,11 @@ const PROBES: u32 = 3;
 const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 /// The pause before a search is repeated.
 const REST: Duration = Duration::from_secs(60);
-const REST_IN_HOLE: Duration = Duration::from_secs(5);
+const REST_AFTER_BLACK_HOLE: Duration = Duration::from_secs(5);
 /// A path has shrunk if this many large packets in a row were lost and this many small ones passed.
-const HOLE_SWALLOWS: u32 = 5;
-const HOLE_LETS_PASS: u32 = 3;
-const HOLE_SWALLOWS_ALONE: u32 = 12;
+const BLACK_HOLE_LOST: u32 = 5;
+const BLACK_HOLE_PASSED: u32 = 3;
+const BLACK_HOLE_LOST_ALONE: u32 = 12;
 
 #[cfg(test)]
 mod tests {
@@ -220,7 +221,7 @@ mod tests {
         small: bool,
         seed: u64,
         /// When each packet was sent, whether it is a probe, its size, and whether it arrives.
-        flying: VecDeque<(Time, bool, usize, bool)>,
+        in_flight: VecDeque<(Time, bool, usize, bool)>,
         probes: usize,
         /// Full packets that arrived.
         full: usize,
@@ -240,7 +241,7 @@ mod tests {
                 loss,
                 small: true,
                 seed,
-                flying: VecDeque::new(),
+                in_flight: VecDeque::new(),
                 probes: 0,
                 full: 0,
             }
@@ -249,16 +250,17 @@ mod tests {
         fn send(&mut self, is_probe: bool, size: usize) {
             self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1);
             let arrives = size <= self.carries && (self.seed >> 33) % 100 >= self.loss;
-            self.flying.push_back((self.now, is_probe, size, arrives));
+            self.in_flight
+                .push_back((self.now, is_probe, size, arrives));
         }
 
         fn run(&mut self, span: Duration) {
             let end = self.now.after(span);
             while self.now < end {
-                while let Some(&(at, is_probe, size, arrives)) = self.flying.front()
+                while let Some(&(at, is_probe, size, arrives)) = self.in_flight.front()
                     && self.now.since(at) >= ROUND_TRIP
                 {
-                    self.flying.pop_front();
+                    self.in_flight.pop_front();
                     match (is_probe, arrives) {
                         (true, true) => self.mtu.on_probe_acknowledged(size, self.now),
                         (true, false) => self.mtu.on_probe_lost(size, self.now),
@@ -317,7 +319,7 @@ mod tests {
                 path.run(Duration::from_secs(3));
                 assert!(path.full > 60, "seed {seed}: {} arrived", path.full);
                 // When the path recovers, so does the size. With a loss of 20 % not for good: five
-                // losses in a row now and then look like a shrunken path.
+                // losses in a row now and then look like a black hole.
                 path.carries = 1472;
                 let regained = (0..90).any(|_| {
                     path.run(Duration::from_secs(1));
@@ -329,9 +331,9 @@ mod tests {
     }
 
     /// Fails if no small packets have to pass (`small_arrived` left out of `small_pass`): a short
-    /// burst of losses would count as a shrunken path.
+    /// burst of losses would count as a black hole.
     #[test]
-    fn neither_loss_nor_a_short_blackout_is_a_hole() {
+    fn neither_loss_nor_a_short_blackout_is_a_black_hole() {
         for seed in 0..20 {
             let mut path = Path::new(seed, 1472, 5);
             path.run(Duration::from_secs(10));

@@ -233,11 +233,11 @@ pub(crate) fn read_denied(bytes: &[u8], prefix: &[u8; PREFIX_LEN], key: &Secret)
     reader.end()?;
     let denied = &bytes[..bytes.len() - MAC_LEN];
     // A server that cannot open the token has no key for the MAC.
-    let nobodys = matches!(
+    let keyless = matches!(
         denial,
         Denial::Version { .. } | Denial::Protocol | Denial::Unreadable
     );
-    let key = if nobodys { &[0; 32] } else { &**key };
+    let key = if keyless { &[0; 32] } else { &**key };
     mac_is(key, &[denied, prefix], &tag).then_some(denial)
 }
 

@@ -47,7 +47,7 @@ pub struct Statistics {
     /// Packets that were dropped because the other end exceeded its limits; it sends their reliable
     /// content again.
     pub refused: u64,
-    /// Inputs that were merged into later ones because the client exceeded its limit.
+    /// Inputs that were joined with later ones because the client exceeded its limit.
     pub joined_inputs: u64,
     /// Bytes of messages that wait to be sent or acknowledged.
     pub waiting: usize,

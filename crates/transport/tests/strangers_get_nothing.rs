@@ -25,7 +25,7 @@ fn spoofed(random: &mut Random, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     requests
 }
 
-/// Fails if the server counts before it has proof (`may_knock` above `cookie_key.made` in
+/// Fails if the server counts before it has proof (`try_handshake` above `cookie_key.made` in
 /// `handle_request`).
 #[test]
 fn spoofed_requests_leave_no_state() {
@@ -188,7 +188,7 @@ fn an_address_has_eight_places_and_the_server_so_many_in_all() {
     assert!(world.peers[late].connected());
 }
 
-/// Fails if `may_knock` is not asked: one address would make as many exchanges of keys as it
+/// Fails if `try_handshake` is not asked: one address would make as many exchanges of keys as it
 /// likes.
 #[test]
 fn an_address_gets_ten_handshakes_a_second() {

@@ -29,7 +29,7 @@ pub enum AttendanceError {
 #[derive(Clone, Debug)]
 pub struct Attendance {
     players: BTreeMap<PlayerId, Player>,
-    told: BTreeMap<PlayerId, Player>,
+    sent: BTreeMap<PlayerId, Player>,
     next: Time,
 }
 
@@ -38,7 +38,7 @@ impl Attendance {
     pub fn new(now: Time) -> Self {
         Self {
             players: BTreeMap::new(),
-            told: BTreeMap::new(),
+            sent: BTreeMap::new(),
             next: now,
         }
     }
@@ -49,7 +49,7 @@ impl Attendance {
             return Err(AttendanceError::Full);
         }
         let taken =
-            |number: &PlayerId| self.players.contains_key(number) || self.told.contains_key(number);
+            |number: &PlayerId| self.players.contains_key(number) || self.sent.contains_key(number);
         let mut numbers = (0..=u16::MAX).map(PlayerId);
         let number = numbers
             .find(|number| !taken(number))
@@ -77,8 +77,8 @@ impl Attendance {
             return Vec::new();
         }
         self.next = now.after(PERIOD);
-        let updates = differences(&self.told, &self.players);
-        self.told.clone_from(&self.players);
+        let updates = differences(&self.sent, &self.players);
+        self.sent.clone_from(&self.players);
         updates
     }
 
@@ -89,7 +89,7 @@ impl Attendance {
 
     /// What a new client is sent before any further update: the roster as the others have it.
     pub fn introduction(&self) -> Vec<RosterUpdate> {
-        differences(&BTreeMap::new(), &self.told)
+        differences(&BTreeMap::new(), &self.sent)
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Applies updates to a client's roster, through their bytes.
-    fn tell(roster: &mut Roster, updates: &[RosterUpdate]) {
+    fn apply_all(roster: &mut Roster, updates: &[RosterUpdate]) {
         for update in updates {
             let bytes = ServerMessage::Roster(update.clone()).to_bytes();
             assert!(bytes.len() <= PIECE + 64, "{} bytes", bytes.len());
@@ -184,7 +184,7 @@ mod tests {
         Time::from_micros(seconds * 1_000_000)
     }
 
-    /// Fails if an id is reused before all clients were sent that it is free (`self.told` left out
+    /// Fails if an id is reused before all clients were sent that it is free (`self.sent` left out
     /// of `join`), or if a new client is sent the present roster instead of the one that was sent
     /// to the others (`introduction` from `self.players`).
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let mut early = Roster::new();
         let first = attendance.join(info("one")).expect("room");
         let second = attendance.join(info("two")).expect("room");
-        tell(&mut early, &attendance.poll_updates(at(0)));
+        apply_all(&mut early, &attendance.poll_updates(at(0)));
         assert_eq!(early.len(), 2);
 
         attendance.leave(first).expect("there");
@@ -202,12 +202,12 @@ mod tests {
         attendance.player_mut(second).expect("there").latency =
             Some(Latency::of(Duration::from_millis(30)));
         let mut late = Roster::new();
-        tell(&mut late, &attendance.introduction());
+        apply_all(&mut late, &attendance.introduction());
         assert_eq!(late, early);
         assert!(attendance.poll_updates(at(0)).is_empty(), "once a second");
         let updates = attendance.poll_updates(at(1));
-        tell(&mut early, &updates);
-        tell(&mut late, &updates);
+        apply_all(&mut early, &updates);
+        apply_all(&mut late, &updates);
         assert_eq!(late, early);
         let names: Vec<_> = early
             .iter()
@@ -241,7 +241,7 @@ mod tests {
         }
         assert_eq!(attendance.join(info("more")), Err(AttendanceError::Full));
         let mut roster = Roster::new();
-        tell(&mut roster, &attendance.poll_updates(at(0)));
+        apply_all(&mut roster, &attendance.poll_updates(at(0)));
         assert_eq!(roster.len(), MAX_PLAYERS);
         let more = RosterUpdate {
             joined: vec![(PlayerId(5000), info("more"))],
@@ -273,11 +273,11 @@ mod tests {
                         _ => {}
                     }
                 }
-                tell(&mut roster, &attendance.poll_updates(at(second as u64)));
+                apply_all(&mut roster, &attendance.poll_updates(at(second as u64)));
                 let truth = attendance.players.iter().map(|(&number, player)| (number, player));
                 prop_assert!(roster.iter().eq(truth));
                 let mut late = Roster::new();
-                tell(&mut late, &attendance.introduction());
+                apply_all(&mut late, &attendance.introduction());
                 prop_assert_eq!(&late, &roster);
             }
         }

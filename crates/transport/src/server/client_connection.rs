@@ -64,14 +64,14 @@ impl Server {
             });
             // The client repeats its first packet until it receives one of ours.
             let to = client_connection.connection.peer;
-            let greeted = client_connection.connection.send(
+            let sent = client_connection.connection.send(
                 PacketKind::KeepAlive,
                 &[],
                 to,
                 now,
                 &mut self.outbox,
             );
-            debug_assert!(greeted.is_ok(), "a fresh session has numbers left");
+            debug_assert!(sent.is_ok(), "a fresh session has numbers left");
         }
         if was_silent {
             self.resume(id, now);

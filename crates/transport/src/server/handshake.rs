@@ -69,7 +69,7 @@ impl Server {
         if let Some(accept) = self.repeated(&request) {
             return self.outbox.offer(from, accept);
         }
-        if !self.origins.may_knock(Origin::of(from), now) {
+        if !self.origins.try_handshake(Origin::of(from), now) {
             return;
         }
         self.used.sweep(unix);

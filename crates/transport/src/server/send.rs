@@ -35,7 +35,7 @@ impl Server {
 
     /// Stops or resumes accepting messages and inputs of a client, for games that have as many of
     /// one client as they can hold. While paused, packets with messages are treated as lost and
-    /// inputs are merged; the connection stays open.
+    /// inputs are joined; the connection stays open.
     pub fn pause(&mut self, connection: ConnectionId, is_paused: bool) {
         if let Some(exchange) = self.exchange(connection) {
             exchange.pause(is_paused);
