@@ -342,7 +342,7 @@ impl Connection {
             self.exchange.close();
             self.state = ConnectionState::Closing {
                 reason,
-                left: GOODBYES,
+                left: CLOSE_PACKETS,
                 next: now,
             };
         }
@@ -395,7 +395,7 @@ impl Connection {
             ConnectionState::Closing { reason, left, next } => {
                 let code = reason.to_code().to_le_bytes();
                 *left -= 1;
-                *next = now.after(GOODBYE_SPACING);
+                *next = now.after(CLOSE_SPACING);
                 return self.send_control(PacketKind::Close, &code, now, outbox);
             }
             _ if dead => return TimerOutcome::TimedOut,
@@ -440,5 +440,5 @@ pub(crate) fn close_reason(payload: &[u8]) -> Option<CloseReason> {
 }
 
 const PROBE_SPACING: Duration = Duration::from_millis(100);
-const GOODBYES: u32 = 4;
-const GOODBYE_SPACING: Duration = Duration::from_millis(60);
+const CLOSE_PACKETS: u32 = 4;
+const CLOSE_SPACING: Duration = Duration::from_millis(60);

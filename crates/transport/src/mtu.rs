@@ -5,8 +5,8 @@
 //! passes. The largest size is probed first, because most paths carry it; then a binary search
 //! follows.
 //!
-//! A path may shrink without notice. Then large packets are lost while small ones pass, and the
-//! size falls back to 1200 at once.
+//! A path may shrink without notice, which RFC 8899 calls a black hole: large packets are lost
+//! while small ones pass. Then the size falls back to 1200 at once.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -196,7 +196,8 @@ const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 /// The pause before a search is repeated.
 const REST: Duration = Duration::from_secs(60);
 const REST_AFTER_BLACK_HOLE: Duration = Duration::from_secs(5);
-/// A path has shrunk if this many large packets in a row were lost and this many small ones passed.
+/// A black hole is detected if this many large packets in a row were lost and this many small ones
+/// passed.
 const BLACK_HOLE_LOST: u32 = 5;
 const BLACK_HOLE_PASSED: u32 = 3;
 const BLACK_HOLE_LOST_ALONE: u32 = 12;
