@@ -32,16 +32,16 @@
 //! };
 //! let token = grant.issue(&key, &mut entropy)?;
 //!
-//! The server and the client; each has its own socket.
+//! // The server and the client; each has its own socket.
 //! let config = ServerConfig::new(key, protocol, vec![address]);
 //! let mut server = Server::new(config, &mut entropy, now);
 //! let mut client = Client::connect(token, protocol, LinkConfig::default(), &mut entropy, now)?;
 //!
-//! let mut heard = Vec::new();
-//! while heard.is_empty() {
+//! let mut received = Vec::new();
+//! while received.is_empty() {
 //!     client.handle_timeout(now);
 //!     server.handle_timeout(now);
-//! A program sends and receives on its sockets here.
+//!     // A program sends and receives on its sockets here.
 //!     while let Some(transmit) = client.poll_transmit(now) {
 //!         server.handle_datagram(home, &transmit.bytes, now, unix, &mut entropy);
 //!     }
@@ -55,14 +55,14 @@
 //!     }
 //!     while let Some(event) = client.poll_event() {
 //!         match event {
-//!             ClientEvent::Received(Received::Message { message, .. }) => heard = message,
+//!             ClientEvent::Received(Received::Message { message, .. }) => received = message,
 //!             ClientEvent::Failed(error) => return Err(error.into()),
 //!             _ => {}
 //!         }
 //!     }
 //!     now = client.next_timeout().expect("it is connected").max(now);
 //! }
-//! assert_eq!(heard, b"blue team");
+//! assert_eq!(received, b"blue team");
 //! # Ok(())
 //! # }
 //! ```

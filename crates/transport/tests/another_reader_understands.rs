@@ -420,8 +420,8 @@ impl Talk {
                 let refused = line["refused"].is_string() || line["cookie"] == false;
                 assert!(refused, "{line}");
             } else if let Some(why) = line["refused"].as_str() {
-                // A wrong echo or MAC is that of an answer to a damaged request; the reset of another
-                // connection answers a damaged packet.
+                // A wrong echo or MAC is that of an answer to a damaged request; the reset of
+                // another connection answers a damaged packet.
                 let expected = ["received before", "no keys yet"].contains(&why)
                     || damaged_packet && why == "another reset token" && line["to"] == "client"
                     || damaged_request && ["echo", "MAC"].contains(&why) && line["to"] == "client";
