@@ -27,7 +27,7 @@ pub struct Driver<M, W> {
     pub(crate) machine: M,
     pub(crate) port: Port<W>,
     clock: Clock,
-    /// The wall clock at the last call to receive.
+    /// The wall clock when datagrams were last received.
     unix: UnixTime,
     entropy: SystemEntropy,
     incoming: Incoming,

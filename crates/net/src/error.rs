@@ -122,7 +122,7 @@ impl SendFailure {
             // Windows reports a connection reset on a UDP socket.
             ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Some(Self::NobodyListens),
             ErrorKind::PermissionDenied => Some(Self::Forbidden),
-            // `AddrNotAvailable` and the next are what Linux reports for a route out of loopback.
+            // Linux reports `InvalidInput` for a destination outside of loopback.
             ErrorKind::HostUnreachable
             | ErrorKind::NetworkUnreachable
             | ErrorKind::NetworkDown

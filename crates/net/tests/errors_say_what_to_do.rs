@@ -53,7 +53,7 @@ fn names_that_lead_nowhere() {
             && unknown.ends_with("): check its spelling, and that this machine is online"),
         "{unknown}"
     );
-    let found = resolve("localhost:4000").expect("every machine knows itself");
+    let found = resolve("localhost:4000").expect("every host resolves this");
     assert!(found.iter().all(|address| address.ip().is_loopback()));
     assert_eq!(
         text(insecure_token("192.0.2.1:4000", PROTOCOL, ClientId(1))),
@@ -90,18 +90,18 @@ fn a_port_where_nobody_listens() {
     let closed = bind("127.0.0.1:0").address();
     let started = BlockingClient::start(token(1, closed), PROTOCOL, impatient());
     let mut client = started.expect("a socket");
-    let said = fate(&mut client);
+    let reported = polled_failure(&mut client);
     // Not every system reports it; the others have the next best text.
     if cfg!(target_os = "linux") {
         assert_eq!(
-            said,
+            reported,
             format!("nobody listens at {closed}: is the server running, and is this its port?")
         );
         assert!(client.statistics().undeliverable > 0);
         // It did not give up at once: a server may be about to start.
         assert!(client.statistics().datagrams_sent > 1);
     } else {
-        assert!(!said.is_empty());
+        assert!(!reported.is_empty());
     }
 }
 
@@ -122,7 +122,7 @@ fn a_server_that_starts_late_and_says_nothing() {
     while client.statistics().undeliverable == 0 {
         assert_eq!(client.wait(Duration::from_millis(1)), None, "it is patient");
     }
-    let late = UdpSocket::bind(address).expect("nobody has it");
+    let late = UdpSocket::bind(address).expect("the port is free");
     let mut request = [0; 2000];
     // The client repeats its request while the server reads.
     let (send, stop) = std::sync::mpsc::channel();
@@ -132,7 +132,7 @@ fn a_server_that_starts_late_and_says_nothing() {
         let _ = stop.recv();
     });
     assert_eq!(
-        fate(&mut client),
+        polled_failure(&mut client),
         format!(
             "no answer from {address}: check that the server runs there, and that its firewall \
              lets UDP datagrams of 1200 bytes through"
@@ -160,7 +160,7 @@ fn servers_that_cannot_be_reached() {
     let home = bind("127.0.0.1:0");
     let started = BlockingClient::start_on(home, token(1, far), PROTOCOL, impatient());
     assert_eq!(
-        fate(&mut started.expect("a socket")),
+        polled_failure(&mut started.expect("a socket")),
         "there is no route to 203.0.113.7:4000: is this machine online, and is the address right?"
     );
 
@@ -255,7 +255,7 @@ fn failure(token: ConnectToken) -> String {
 }
 
 /// The same for a client that is polled.
-fn fate(client: &mut BlockingClient) -> String {
+fn polled_failure(client: &mut BlockingClient) -> String {
     match client.wait(PATIENCE) {
         Some(ClientEvent::Failed(error)) => JoinError::to_string(&client.explain(error)),
         event => panic!("{event:?}"),

@@ -200,7 +200,7 @@ fn ends_that_sleep_wake_for_each_other() {
             let token = token(number, address);
             thread::spawn(move || {
                 let mut client = BlockingClient::connect(token, PROTOCOL, LinkConfig::default())
-                    .expect("somebody is there");
+                    .expect("a server is there");
                 for round in 0..20u8 {
                     let sent = client
                         .with(|client, now| client.send(ChannelId::UNRELIABLE, &[round; 100], now));

@@ -59,7 +59,7 @@ async fn talk_and_leave(address: &str) {
 async fn client(token: ConnectToken) {
     let config = LinkConfig::default();
     let client = AsyncClient::connect(token, PROTOCOL, config).await;
-    let mut client = client.expect("somebody is there");
+    let mut client = client.expect("a server is there");
     for round in 0..20u8 {
         let sent =
             client.with(|client, now| client.send(ChannelId::UNRELIABLE, &[round; 100], now));
@@ -89,7 +89,7 @@ async fn a_port_where_nobody_listens() {
     };
     let joined = AsyncClient::connect(token(1, closed), PROTOCOL, config).await;
     assert_eq!(
-        joined.err().expect("nobody is there").to_string(),
+        joined.err().expect("no server is there").to_string(),
         format!("nobody listens at {closed}: is the server running, and is this its port?")
     );
 }

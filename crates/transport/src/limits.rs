@@ -91,7 +91,7 @@ impl Origins {
     }
 
     /// Ends a connection of an origin. An origin that becomes idle is removed at once: a client may
-    /// change its address often, and `sweep` runs only when somebody makes a handshake.
+    /// change its address often, and `sweep` runs only at handshakes.
     pub(crate) fn leave(&mut self, origin: Origin, now: Time) {
         let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
         let Some(usage) = self.usage.get_mut(&origin) else {

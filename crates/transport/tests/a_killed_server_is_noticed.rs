@@ -91,7 +91,7 @@ fn a_forger_resets_nobody() {
         let heard = |peer: usize| {
             let mine = world.sent.iter().rev();
             let mut mine = mine.filter(|sent| sent.from == world.peers[peer].address);
-            mine.next().expect("it said something").bytes.clone()
+            mine.next().expect("it sent something").bytes.clone()
         };
         let (ours, theirs) = (heard(0), heard(1));
         let mut forged: Vec<Vec<u8>> = Vec::new();

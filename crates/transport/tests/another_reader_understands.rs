@@ -645,7 +645,7 @@ impl Inputs {
             let tick = told["tick"].as_u64().expect("a number");
             let later = self.pushed.split_off(&(tick + 1));
             let joined = std::mem::replace(&mut self.pushed, later);
-            let (since, _) = joined.first_key_value().expect("a tick that was said");
+            let (since, _) = joined.first_key_value().expect("a tick that was sent");
             let (_, last) = joined.last_key_value().expect("the same");
             let keys = |keys: Keys| keys.iter().collect::<Vec<_>>();
             let pressed = joined

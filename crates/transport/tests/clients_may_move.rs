@@ -175,12 +175,12 @@ fn a_goodbye_arrives_after_a_move_and_through_loss() {
         world.run_for(2 * SECOND);
         assert!(world.closed().len() <= 1);
         let by_itself = |(_, reason): &(_, CloseReason)| *reason == CloseReason::Other(5);
-        let heard = world.closed().iter().any(by_itself);
+        let received = world.closed().iter().any(by_itself);
         let last = world.peers[0].events.last();
         assert_eq!(last, Some(&ClientEvent::Closed(CloseReason::Other(5))));
         // RELIABILITY requires nothing of close packets, and they are not acknowledged: an end that
         // receives none of four times out. At 10 % loss that is one seed in 10,000.
-        assert!(heard, "the server did not hear it");
+        assert!(received, "the server did not receive it");
         assert_eq!(world.connections().len(), 2);
     });
 }

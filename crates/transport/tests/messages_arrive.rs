@@ -127,7 +127,7 @@ fn check(channel: ChannelId, said: &[Vec<u8>], mut heard: Vec<Vec<u8>>) {
     let places: Vec<_> = heard
         .iter()
         .map(|message| said.iter().position(|other| other == message))
-        .map(|place| place.expect("somebody said it"))
+        .map(|place| place.expect("it was sent"))
         .collect();
     match channel {
         ChannelId::ORDERED => assert!(heard == said, "each once and in order: {places:?}"),

@@ -188,6 +188,6 @@ fn what_never_ends_takes_256_kibibytes_of_the_heap() {
         for _ in 0..5 * 50 {
             pair.pass(&[3]);
         }
-        assert!(pair.held < 16 << 10, "{} bytes stay", pair.held);
+        assert!(pair.held < 16 << 10, "{} bytes are not freed", pair.held);
     });
 }
