@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(meter.rate(), BytesPerSecond(0));
     }
 
-    /// Fails if `share` divides by nothing (`/ all`).
+    /// Fails if `share` divides by zero (`/ all`).
     #[test]
     fn shares_of_nothing_are_none() {
         assert_eq!(share(0, 0), 0);
