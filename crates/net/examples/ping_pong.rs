@@ -1,4 +1,5 @@
-//! A server and a client that talk for a moment: `cargo run -p prescient-net --example ping_pong`.
+//! A server and a client that exchange two messages: `cargo run -p prescient-net --example
+//! ping_pong`.
 
 use std::error::Error;
 use std::thread;
@@ -11,7 +12,7 @@ const PROTOCOL: ProtocolId = ProtocolId(*b"ping pong, ver 1");
 fn main() -> Result<(), Box<dyn Error>> {
     let socket = Socket::bind("127.0.0.1:0".parse()?)?;
     let address = socket.address();
-    // Only on one's own machine; elsewhere a backend has a key and issues tokens.
+    // For one host only; otherwise a backend has a secret key and issues tokens.
     let key = TokenKey::insecure_for_loopback_tests();
     let server = BlockingServer::new(socket, ServerConfig::new(key, PROTOCOL, vec![address]))?;
     let serving = thread::spawn(|| serve(server));
@@ -28,7 +29,7 @@ fn serve(mut server: BlockingServer) {
                 received: Received::Message { message, .. },
             } => {
                 println!("server: {}", String::from_utf8_lossy(&message));
-                // It fails if the client has left meanwhile, which an event will say.
+                // Fails if the client has left meanwhile, which an event will report.
                 let _ = server
                     .with(|server, now| server.send(connection, ChannelId::ORDERED, b"pong", now));
             }

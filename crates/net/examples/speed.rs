@@ -1,6 +1,6 @@
-//! What a server does in a second through real sockets of this machine, with all its clients on the
-//! same thread: `cargo run --release -p prescient-net --example speed`. Both ends share the time, so
-//! the server's own is taken apart.
+//! The throughput of a server through real sockets of this host, with all its clients on the same
+//! thread: `cargo run --release -p prescient-net --example speed`. Both ends share the thread, so
+//! the server's time is measured separately.
 
 use std::time::Duration;
 
@@ -120,5 +120,5 @@ impl Arena {
     }
 }
 
-/// Microseconds for each.
+/// Microseconds for each case.
 const SPAN: u64 = 2_000_000;

@@ -1,4 +1,4 @@
-//! Waiting in the socket, on the caller's own thread.
+//! Waiting in the socket, which blocks the caller's thread.
 
 use std::io;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::machine::Machine;
 use crate::port::Waitable;
 use crate::socket::Socket;
 
-/// A server that sleeps in its socket.
+/// A server that blocks the thread while it waits.
 pub type BlockingServer = Driver<Server, Blocking>;
 
-/// A client that sleeps in its socket.
+/// A client that blocks the thread while it waits.
 pub type BlockingClient = Driver<Client, Blocking>;
 
-/// A socket to sleep in.
+/// A socket with a `Poll` to wait in.
 pub struct Blocking {
     socket: UdpSocket,
     poll: Poll,
@@ -29,10 +29,10 @@ pub struct Blocking {
 }
 
 impl<M: Machine> Driver<M, Blocking> {
-    /// The next thing that happened; sleeps until there is something, or until `deadline` on the
-    /// clock of [`now`](Self::now), and then there is `None`.
+    /// The next event. Waits for it until `deadline` on the clock of [`now`](Self::now), and then
+    /// returns `None`.
     ///
-    /// Systems wake sleepers to the millisecond, and late rather than early.
+    /// Systems wake threads with a precision of a millisecond, and late rather than early.
     pub fn wait_until(&mut self, deadline: Time) -> Option<M::Event> {
         loop {
             if let Some(event) = self.poll() {
@@ -43,14 +43,13 @@ impl<M: Machine> Driver<M, Blocking> {
         }
     }
 
-    /// The next thing that happened within this time.
+    /// The next event within this time.
     pub fn wait(&mut self, span: Duration) -> Option<M::Event> {
         self.wait_until(self.now().after(span))
     }
 
-    /// Goes on until the machine has nothing more to do, which it never has while it is connected:
-    /// says the goodbyes of connections that were closed. Ends after a second, whatever arrives and
-    /// whoever is still connected. What happens meanwhile is not told.
+    /// Runs until closed connections have sent their close packets, for at most a second, whatever
+    /// arrives and even if connections are still open. Events meanwhile are discarded.
     pub fn finish(&mut self) {
         let end = self.now().after(MAX_FINISH);
         while self.now() < end
@@ -61,8 +60,8 @@ impl<M: Machine> Driver<M, Blocking> {
     }
 }
 
-/// The socket, for programs that wait for others as well. A driver that slept may have been told
-/// what arrived, so whoever waits here does not let the driver [`wait`](Driver::wait).
+/// The socket, for programs that also wait for others. Do not mix this with [`wait`](Driver::wait),
+/// which may consume the readiness of the socket.
 #[cfg(unix)]
 impl<M> std::os::fd::AsFd for Driver<M, Blocking> {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
@@ -79,7 +78,7 @@ impl Blocking {
                 self.wants_to_send = wants_to_send;
             }
         }
-        // A signal ends it early, and then whoever called looks again.
+        // A signal ends the wait early; then the caller polls again.
         let _ = self.poll.poll(&mut self.events, Some(span));
     }
 }
@@ -116,7 +115,7 @@ impl Waitable for Blocking {
     }
 }
 
-/// Room to send is there nearly always, so it is news only where there was none.
+/// A socket is nearly always writable, so that is waited for only after a send would have blocked.
 fn interest(wants_to_send: bool) -> Interest {
     if wants_to_send {
         Interest::READABLE | Interest::WRITABLE

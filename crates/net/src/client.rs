@@ -1,4 +1,4 @@
-//! What a client's driver has of its own: a socket by the token, and words for what went wrong.
+//! What only a client's driver has: a socket chosen by the token, and explanations of errors.
 
 use prescient_transport::{
     Client, ClientEvent, ConnectError, ConnectToken, LinkConfig, ProtocolId, Time,
@@ -12,8 +12,8 @@ use crate::port::Waitable;
 use crate::socket::Socket;
 
 impl<W: Waitable> Driver<Client, W> {
-    /// Begins to connect to the token's servers, from a free port. Events tell what comes of it;
-    /// [`explain`](Self::explain) has more to say about
+    /// Starts to connect to the token's servers, from a free port. An event reports the result;
+    /// [`explain`](Self::explain) adds details to
     /// [`Failed`](prescient_transport::ClientEvent::Failed).
     pub fn start(
         token: ConnectToken,
@@ -24,7 +24,7 @@ impl<W: Waitable> Driver<Client, W> {
         Self::start_on(socket, token, protocol, config)
     }
 
-    /// The same from a socket of the caller's choice.
+    /// Like [`start`](Self::start), from a given socket.
     pub fn start_on(
         socket: Socket,
         token: ConnectToken,
@@ -36,10 +36,10 @@ impl<W: Waitable> Driver<Client, W> {
         })
     }
 
-    /// Goes on from another socket, with the same connection: call it with
-    /// [`Socket::towards`] when the system says that the machine is on another network. A socket at
-    /// all addresses, which [`start`](Self::start) uses, also goes on without it wherever the
-    /// system finds a way; the server notices by itself that the address is another.
+    /// Continues the same connection from another socket: call it with [`Socket::towards`] when the
+    /// system reports a change of network. A socket bound to all addresses, as
+    /// [`start`](Self::start) makes it, needs this only if the system finds no route any more; the
+    /// server detects a new address by itself.
     pub fn rebind(&mut self, socket: Socket) -> Result<(), OpenError> {
         self.replace(socket, true)
     }
@@ -57,11 +57,11 @@ impl<W: Waitable> Driver<Client, W> {
         }
     }
 
-    /// Whether an event decides the attempt to connect, and how.
+    /// The result of connecting, if this event decides it.
     fn verdict(&mut self, event: Option<ClientEvent>) -> Option<Result<(), JoinError>> {
         match event? {
             ClientEvent::Connected { .. } => {
-                // The server does not know yet, and the caller may have other things to do first.
+                // The server waits for this packet, and the caller may do other things first.
                 self.flush();
                 Some(Ok(()))
             }
@@ -72,7 +72,7 @@ impl<W: Waitable> Driver<Client, W> {
 }
 
 impl BlockingClient {
-    /// Connects to one of the token's servers, and returns when that is done.
+    /// Connects to one of the token's servers; blocks until that succeeds or fails.
     pub fn connect(
         token: ConnectToken,
         protocol: ProtocolId,
@@ -90,7 +90,7 @@ impl BlockingClient {
 
 #[cfg(feature = "tokio")]
 impl crate::AsyncClient {
-    /// Connects to one of the token's servers, and returns when that is done.
+    /// Connects to one of the token's servers.
     pub async fn connect(
         token: ConnectToken,
         protocol: ProtocolId,

@@ -1,4 +1,4 @@
-//! The only place where clocks are read and the system is asked for randomness.
+//! The only place that reads clocks and asks the system for randomness.
 #![expect(
     clippy::disallowed_methods,
     reason = "the machines get time and randomness as arguments; this is where those come from"
@@ -10,32 +10,32 @@ use prescient_transport::{Entropy, Time, UnixTime};
 
 use crate::error::OpenError;
 
-/// The monotonic clock as the machines count it: microseconds since this was made. It stands
-/// still while the computer sleeps on some systems and leaps on others; the machines expect both.
+/// The monotonic clock, in microseconds since its start. While the host is suspended it stops on
+/// some systems and jumps on others; client and server handle both.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that shows zero.
+    /// A clock that starts at zero.
     pub fn start() -> Self {
         Self {
             start: Instant::now(),
         }
     }
 
-    /// What it shows.
+    /// The present time.
     pub fn now(&self) -> Time {
         Time::from_micros(0).after(self.start.elapsed())
     }
 
-    /// What the clock on the wall shows, which decides whether tokens have expired.
+    /// The wall clock, which decides whether tokens have expired.
     pub fn unix() -> UnixTime {
         UnixTime(Self::since_1970().as_secs())
     }
 
-    /// The same to the millisecond, for reports that are read beside others of the same machine.
+    /// The wall clock in milliseconds, for reports that are compared with others of the same host.
     pub fn unix_millis() -> u64 {
         u64::try_from(Self::since_1970().as_millis()).unwrap_or(u64::MAX)
     }
@@ -46,12 +46,12 @@ impl Clock {
     }
 }
 
-/// The operating system's randomness.
+/// The operating system's random number generator.
 #[derive(Clone, Debug)]
 pub struct SystemEntropy(());
 
 impl SystemEntropy {
-    /// Asks the system once, so that one that has none says so here.
+    /// Requests random bytes once, so that a system without randomness fails here.
     pub fn new() -> Result<Self, OpenError> {
         match getrandom::fill(&mut [0; 16]) {
             Ok(()) => Ok(Self(())),
@@ -63,7 +63,7 @@ impl SystemEntropy {
 impl Entropy for SystemEntropy {
     /// # Panics
     ///
-    /// If a system that had randomness has none any more: there is nothing safe to go on with.
+    /// If a system that had randomness fails later: there is no safe way to continue.
     fn fill(&mut self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("a system that gave random bytes goes on to do so");
     }

@@ -1,7 +1,7 @@
-//! A machine, a socket and the clocks, joined.
+//! Drives a machine (a client or a server) with a socket and the clocks.
 //!
-//! There is one of these for every way of waiting, and the ways differ in nothing but how they
-//! wait: `blocking` sleeps in the socket, `tokio` lets others work.
+//! The drivers differ only in how they wait: `blocking` blocks the thread, `tokio` yields to other
+//! tasks.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,39 +17,38 @@ use crate::port::{Port, Receipt, Waitable};
 use crate::socket::Socket;
 use crate::statistics::SocketStatistics;
 
-/// A [`Client`](prescient_transport::Client) or a [`Server`] on a socket; use it by the names
+/// A [`Client`](prescient_transport::Client) or a [`Server`] on a socket. Use it by the names
 /// [`BlockingClient`](crate::BlockingClient), [`BlockingServer`](crate::BlockingServer) and, with
 /// the feature `tokio`, `AsyncClient` and `AsyncServer`.
 ///
-/// The machine is used through [`with`](Self::with). What it wants to send leaves with the next
-/// `flush`, `poll` or wait, so that everything which is said in one go travels together.
+/// The machine is available through [`with`](Self::with). What it queues is sent by the next
+/// `flush`, `poll` or wait, so that messages that are queued together share packets.
 pub struct Driver<M, W> {
     pub(crate) machine: M,
     pub(crate) port: Port<W>,
     clock: Clock,
-    /// The clock on the wall when something was last received.
+    /// The wall clock when datagrams were last received.
     unix: UnixTime,
     entropy: SystemEntropy,
     incoming: Incoming,
     outgoing: Outgoing,
     pub(crate) destination: Destination,
     statistics: SocketStatistics,
-    /// The socket takes no more for now.
+    /// The socket's send buffer is full.
     pub(crate) is_blocked: bool,
-    /// The socket may have more.
+    /// The socket may have more datagrams.
     is_behind: bool,
-    /// What was done since the caller last had time for something else.
+    /// The work since `poll` last returned `None`.
     turn: Turn,
 }
 
-/// What is done before the caller is told to look at its own affairs: bounded in datagrams, of which
-/// one call of the system may bring two thousand, and in time, because some of them cost more than
-/// others.
+/// The work of `poll` before it returns to the caller. It is bounded in datagrams, of which one
+/// system call may return two thousand, and in time, because datagrams differ in cost.
 #[derive(Default)]
 struct Turn {
-    /// Datagrams taken and calls to receive.
+    /// Datagrams handled and calls to receive.
     steps: u32,
-    /// Time spent on them, without what the caller did with events in between.
+    /// Time spent on them, without the caller's handling of events.
     spent: Duration,
 }
 
@@ -60,8 +59,7 @@ impl Turn {
 }
 
 impl<W: Waitable> Driver<Server, W> {
-    /// A server on a socket, whose address as clients know it belongs into
-    /// [`ServerConfig::addresses`].
+    /// A server on a socket. Its public address belongs into [`ServerConfig::addresses`].
     pub fn new(socket: Socket, config: ServerConfig) -> Result<Self, OpenError> {
         let make = |entropy: &mut SystemEntropy, now| Ok(Server::new(config, entropy, now));
         Self::with_machine(socket, false, make)
@@ -92,14 +90,14 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         })
     }
 
-    /// The next thing that happened, without waiting; `None` once there is nothing, or so much that
-    /// the caller should look at its own affairs before the rest.
+    /// The next event, without waiting. `None` if there is none, or after so much work that the
+    /// caller should do its own before the rest.
     pub fn poll(&mut self) -> Option<M::Event> {
         let begun = self.clock.now();
         let mut now = begun;
         loop {
-            // One event at a time and no datagram before it was taken: what a program has no time
-            // for waits in the socket, which has a limit, and the machine never has to drop it.
+            // No datagram is handled before the last event is taken: what the program has no time
+            // for waits in the bounded socket buffer, and the machine never has to drop events.
             if let Some(event) = self.machine.poll_event() {
                 self.turn.spent += now.since(begun);
                 return Some(event);
@@ -139,7 +137,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         self.machine.poll_event()
     }
 
-    /// Sends what waits to be sent, and does what time demands.
+    /// Sends what waits to be sent, and handles timeouts.
     pub fn flush(&mut self) {
         let now = self.clock.now();
         if self.machine.next_timeout().is_some_and(|due| due <= now) {
@@ -154,32 +152,32 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         );
     }
 
-    /// Uses the machine, with the present time for those of its methods that want it.
+    /// Calls methods of the machine, which need the present time.
     pub fn with<R>(&mut self, use_it: impl FnOnce(&mut M, Time) -> R) -> R {
         use_it(&mut self.machine, self.clock.now())
     }
 
-    /// The machine, to look at.
+    /// The machine, for reading.
     pub fn machine(&self) -> &M {
         &self.machine
     }
 
-    /// What the clock shows that this driver has.
+    /// This driver's clock.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// Where the socket is.
+    /// The local address of the socket.
     pub fn address(&self) -> SocketAddr {
         self.port.address
     }
 
-    /// What the socket did, and those before it.
+    /// Statistics of this driver's sockets.
     pub fn statistics(&self) -> SocketStatistics {
         self.statistics
     }
 
-    /// Receives, and tells whether there may be more.
+    /// Receives a batch; whether there may be more.
     fn receive(&mut self) -> bool {
         self.statistics.receive_calls += 1;
         match self.port.receive(&mut self.incoming) {
@@ -200,7 +198,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         }
     }
 
-    /// How long to wait before looking again; `None` when `deadline` has passed.
+    /// How long to wait before the next poll; `None` once `deadline` has passed.
     pub(crate) fn pause(&self, deadline: Time) -> Option<Duration> {
         let now = self.clock.now();
         if now >= deadline {
@@ -213,19 +211,19 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         Some(due.min(deadline).since(now))
     }
 
-    /// Goes on with another socket; what waits in the old one is lost.
+    /// Continues with another socket; datagrams that wait in the old one are lost.
     pub(crate) fn replace(&mut self, socket: Socket, curious: bool) -> Result<(), OpenError> {
         self.port = Port::new(socket, curious)?;
         Ok(())
     }
 }
 
-/// Goodbyes take a quarter of that.
+/// Closing takes a quarter of that.
 pub(crate) const MAX_FINISH: Duration = Duration::from_secs(1);
 
-/// More than arrives at a large server in a tick.
+/// More than a large server receives in a tick.
 const MAX_STEPS: u32 = 2048;
-/// Short beside a tick.
+/// Short compared to a tick.
 const MAX_TURN: Duration = Duration::from_millis(3);
 
 #[cfg(test)]
@@ -239,8 +237,8 @@ mod tests {
 
     use super::*;
 
-    /// A socket that has always batches to receive, though not for ever, so that a driver which
-    /// cannot stop fails rather than hangs.
+    /// A socket that always has batches to receive; bounded, so that a driver that does not stop
+    /// fails instead of hanging.
     struct Flooded {
         socket: UdpSocket,
         stranger: UdpSocket,
@@ -264,7 +262,7 @@ mod tests {
         fn receive<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R> {
             if let Some(left) = self.left.get().checked_sub(1) {
                 self.left.set(left);
-                // As many as the system takes at once, which it may hand over as one.
+                // As many as the system sends in one call; it may deliver them as one batch.
                 let batch = b"nonsense".repeat(self.sending.max_gso_segments());
                 let transmit = Transmit {
                     destination: self.socket.local_addr()?,
@@ -296,9 +294,8 @@ mod tests {
         Driver::new(socket, config).expect("a server")
     }
 
-    /// Fails if `poll` goes on for as long as there is something to receive, if it counts calls in
-    /// place of datagrams (`steps` counted after `receive` alone), or if what comes next is waited
-    /// for although it is there.
+    /// Fails if `poll` continues as long as there are datagrams, if it counts calls instead of
+    /// datagrams (`steps` counted after `receive` alone), or if it waits although there are more.
     #[test]
     fn a_flood_does_not_keep_the_caller() {
         let mut server = flooded_server();
@@ -311,8 +308,8 @@ mod tests {
         }
     }
 
-    /// Fails if time is not looked at (`MAX_TURN` left out of `is_over`), or if it is looked at
-    /// only when nothing was done.
+    /// Fails if time is ignored (`MAX_TURN` left out of `is_over`), or if it counts only when
+    /// nothing was done.
     #[test]
     fn a_turn_ends_by_count_or_by_time() {
         let mut turn = Turn::default();

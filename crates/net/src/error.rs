@@ -1,4 +1,4 @@
-//! What sockets and names do wrong, and what whoever sees it can do.
+//! Errors of sockets and addresses; each tells the user what can be done about it.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -6,46 +6,46 @@ use std::net::SocketAddr;
 use prescient_transport::{Denial, TokenError};
 use thiserror::Error;
 
-/// Why there is no socket.
+/// Why a socket could not be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Somebody else has the port.
+    /// Another program uses the port.
     #[error("another program uses {address}: end it, or choose another port")]
     InUse {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The system refuses this address to this user.
+    /// The user is not permitted to use this address.
     #[error("the system does not let this user have {address}: choose a port of 1024 or more")]
     Forbidden {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The address belongs to another machine, or to none.
+    /// The address is not one of this host.
     #[error("{address} is not an address of this machine: choose one that is, or 0.0.0.0 for all")]
     Elsewhere {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The system does not know this kind of address.
+    /// The system does not support this address family.
     #[error("this machine cannot use {address}: it has no addresses of that kind; try IPv4")]
     Unsupported {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// Everything else that a system can say.
+    /// Any other error of the system.
     #[error("cannot open a socket at {address}: {error}")]
     Other {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Keys cannot be made without it.
+    /// The system has no randomness, without which keys cannot be made.
     #[error("the system has no randomness: {0}; start this program later, or on another system")]
     Randomness(String),
-    /// A socket of tokio was wanted where there is no tokio.
+    /// A tokio socket was requested outside of a tokio runtime.
     #[error("there is no tokio runtime here: call this from inside one that has IO and time")]
     NoRuntime,
 }
@@ -62,53 +62,53 @@ impl OpenError {
     }
 }
 
-/// Why a client is not connected.
+/// Why a client could not connect.
 ///
-/// Only what the server says ends an attempt at once. That nobody listens or that there is no route
-/// may pass, and anybody on the way can make it look so; it is what is said when the client's
-/// patience, [`connect_timeout`](prescient_transport::LinkConfig::connect_timeout), is over.
+/// Only an answer of the server ends the attempt at once. Errors such as a closed port or a missing
+/// route may be temporary, and can be forged; they are reported after
+/// [`connect_timeout`](prescient_transport::LinkConfig::connect_timeout).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// There is no socket to ask with.
+    /// The socket could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The server said no, or the token is for another protocol.
+    /// The server denied the client, or the token is for another protocol.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// Its machine says that nobody has this port. Not every system tells.
+    /// The server's host reports that the port is closed. Not every system reports that.
     #[error("nobody listens at {server}: is the server running, and is this its port?")]
     NobodyListens {
-        /// Who was asked last.
+        /// The last server that was tried.
         server: SocketAddr,
     },
-    /// Datagrams do not find their way there.
+    /// There is no route to the server.
     #[error("there is no route to {server}: is this machine online, and is the address right?")]
     NoRoute {
-        /// Who was asked last.
+        /// The last server that was tried.
         server: SocketAddr,
     },
-    /// This machine does not let them out.
+    /// This host forbids sending to the server.
     #[error("this machine forbids sending to {server}: let this program through its firewall")]
     Forbidden {
-        /// Who was asked last.
+        /// The last server that was tried.
         server: SocketAddr,
     },
-    /// Nothing came back.
+    /// No answer arrived.
     #[error(
         "no answer from {server}: check that the server runs there, and that its firewall lets \
          UDP datagrams of 1200 bytes through"
     )]
     TimedOut {
-        /// Who was asked last.
+        /// The last server that was tried.
         server: SocketAddr,
     },
-    /// The program itself gave up.
+    /// The program closed the client first.
     #[error("closed before the connection was made")]
     Closed,
 }
 
-/// What stood in the way of datagrams to the present peer, as far as the system told.
+/// The last error of sending to the present server, as far as the system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendFailure {
     NobodyListens,
@@ -119,10 +119,10 @@ pub(crate) enum SendFailure {
 impl SendFailure {
     pub(crate) fn of(error: &io::Error) -> Option<Self> {
         match error.kind() {
-            // Windows says that a connection was reset where there is none.
+            // Windows reports a connection reset on a UDP socket.
             ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Some(Self::NobodyListens),
             ErrorKind::PermissionDenied => Some(Self::Forbidden),
-            // The last is what Linux says of a way out of loopback.
+            // Linux reports `InvalidInput` for a destination outside of loopback.
             ErrorKind::HostUnreachable
             | ErrorKind::NetworkUnreachable
             | ErrorKind::NetworkDown
@@ -134,52 +134,52 @@ impl SendFailure {
     }
 }
 
-/// Why a text is no address.
+/// Why a text is not a server's address.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// Every server has its own port, so there is none to assume.
+    /// There is no default port.
     #[error("{0:?} has no port: write it as host:port, an IPv6 address as [address]:port")]
     NoPort(String),
-    /// Nobody knows this name.
+    /// The name could not be resolved.
     #[error(
         "{name:?} does not resolve ({reason}): check its spelling, and that this machine is online"
     )]
     Unknown {
-        /// The text.
+        /// The given text.
         name: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// The mode without a backend is for one machine.
+    /// The insecure mode works on the local host only.
     #[error(
         "{0:?} is not on this machine, and without a token only this machine can be joined: get a token"
     )]
     NeedsToken(String),
-    /// There is no randomness to make a token of.
+    /// The system has no randomness to make a token with.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Why a text is no token or no key.
+/// Why a text is not a token or a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// It is cut off, or something else entirely.
+    /// The text is truncated, or not a token at all.
     #[error("this text is no token: copy all of it, from its first letter to its last")]
     NoToken,
-    /// The text is sound, its content is not.
+    /// The encoding is valid, the token is not.
     #[error("this token cannot be used ({0}): get one that was made by this version")]
     Token(TokenError),
-    /// It is cut off, or something else entirely.
+    /// The text is truncated, or not a key at all.
     #[error("this text is no key: `prescient token --new-key FILE` makes one")]
     NoKey,
-    /// The text is sound, the key is not.
+    /// The encoding is valid, the key is not.
     #[error("this key cannot be used: {0}")]
     Key(TokenError),
 }
 
-/// Whether the system does not know the kind of an address, for which there is no kind of error.
+/// Whether the address family is not supported, for which there is no `ErrorKind`.
 fn has_no_family(error: &io::Error) -> bool {
     let code = if cfg!(windows) {
         10047
@@ -195,10 +195,10 @@ fn has_no_family(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What cannot be had on a real socket everywhere: whoever runs tests may be privileged, and a
-    /// machine may have everything.
+    /// Errors that cannot be provoked with a real socket everywhere: tests may run as a privileged
+    /// user, and a host may support everything.
     ///
-    /// Fails if `OpenError::new` takes one for the other.
+    /// Fails if `OpenError::new` confuses them.
     #[test]
     fn systems_refuse_sockets_for_known_reasons() {
         let address = SocketAddr::from(([0; 4], 80));

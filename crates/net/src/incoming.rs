@@ -1,4 +1,5 @@
-//! Datagrams as a socket gives them: many at a time, several of one sender in one buffer.
+//! The receive buffers: a socket returns several buffers per call, each with several datagrams of
+//! one sender.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -7,11 +8,11 @@ use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use crate::socket::unmapped;
 
-/// What was received together and is handed out one by one.
+/// Datagrams that were received together and are returned one by one.
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
-    /// How many buffers were filled, which one is next, and how much of it was handed out.
+    /// How many buffers were filled, which one is next, and how much of that was returned.
     filled: usize,
     next: usize,
     offset: usize,
@@ -20,7 +21,7 @@ pub(crate) struct Incoming {
 impl Incoming {
     pub(crate) fn new() -> Self {
         Self {
-            // Pages that nothing was ever received into do not exist.
+            // The system allocates no pages that were never written to.
             bytes: vec![0; BATCH_SIZE * BUFFER],
             metas: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
@@ -29,7 +30,7 @@ impl Incoming {
         }
     }
 
-    /// Fills the buffers, all of which were handed out. `receive` is one call of the system.
+    /// Fills the buffers, all of which must have been consumed. `receive` makes one system call.
     pub(crate) fn fill(
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
@@ -42,14 +43,14 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next datagram and who sent it.
+    /// The next datagram and its sender.
     pub(crate) fn next(&mut self) -> Option<(SocketAddr, &[u8])> {
         while self.next < self.filled {
             let meta = &self.metas[self.next];
             let from = unmapped(meta.addr);
             let start = self.offset;
             let end = meta.len.min(BUFFER).min(start.saturating_add(meta.stride));
-            // Nobody can answer to port 0, and a try makes some systems give up sending in batches.
+            // Port 0 cannot be answered, and trying to makes some systems disable batches.
             if start < end && from.port() != 0 {
                 self.offset = end;
                 let first = self.next * BUFFER;
@@ -62,14 +63,14 @@ impl Incoming {
     }
 }
 
-/// The longest that there is. Systems put as many datagrams of one sender into a buffer as fit.
+/// The longest batch. Systems put as many datagrams of one sender into a buffer as fit.
 const BUFFER: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if the last datagram of a buffer is taken for as long as the others.
+    /// Fails if the last datagram of a buffer is assumed to be as long as the others.
     #[test]
     fn buffers_come_apart_at_their_strides() {
         let mut incoming = Incoming::new();

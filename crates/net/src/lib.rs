@@ -1,8 +1,9 @@
-//! Sockets, clocks and randomness for [`prescient_transport`], whose machines have none.
+//! Sockets, clocks and randomness for [`prescient_transport`], whose client and server are state
+//! machines without IO.
 //!
-//! A driver holds a machine and a socket. It sends and receives in batches, calls the machine when
-//! its time has come, and hands on its events; everything else the machine does when asked through
-//! [`Driver::with`]. A server with a loop of its own, twenty times a second:
+//! A driver owns such a machine and a socket. It sends and receives in batches, calls the machine
+//! when its timer is due, and returns its events; everything else of the machine is available
+//! through [`Driver::with`]. A server whose own loop runs twenty times a second:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -19,17 +20,17 @@
 //!     tick = tick.after(Duration::from_millis(50));
 //!     while let Some(event) = server.wait_until(tick) {
 //!         match event {
-//!             ServerEvent::Connected { client, .. } => println!("{client:?} is here"),
+//!             ServerEvent::Connected { client, .. } => println!("{client:?} connected"),
 //!             ServerEvent::Received { received, .. } => println!("{received:?}"),
-//!             ServerEvent::Closed { reason, .. } => println!("somebody left: {reason}"),
+//!             ServerEvent::Closed { reason, .. } => println!("a client left: {reason}"),
 //!             _ => {}
 //!         }
 //!     }
-//!     // … the game moves on …
+//!     // … simulate the game …
 //!     server.with(|server, now| {
-//!         let everybody: Vec<_> = server.clients().map(|(connection, _)| connection).collect();
-//!         for connection in everybody {
-//!             // It may have been closed, or have too much to send; then it misses this one.
+//!         let connections: Vec<_> = server.clients().map(|(connection, _)| connection).collect();
+//!         for connection in connections {
+//!             // The client may be closed or backlogged; then it misses this message.
 //!             let _ = server.send(connection, ChannelId::UNRELIABLE, b"the world", now);
 //!         }
 //!     });
@@ -37,7 +38,7 @@
 //! # }
 //! ```
 //!
-//! and a client that draws frames and never waits:
+//! And a client that renders frames and never blocks:
 //!
 //! ```no_run
 //! use prescient_net::{BlockingClient, token_from_text};
@@ -63,11 +64,11 @@
 //! # }
 //! ```
 //!
-//! With the feature `tokio` there are `AsyncServer` and `AsyncClient`, which have the same methods
-//! but for those that wait. [`MemoryNetwork`] connects both ends without sockets.
+//! The feature `tokio` adds `AsyncServer` and `AsyncClient`, which have the same methods, except
+//! that those that wait are async. [`MemoryNetwork`] connects both ends without sockets.
 //!
-//! What a socket cannot send is lost and counted ([`Driver::statistics`]); no error of a socket
-//! ends a connection. Errors say what to do about them in their text.
+//! A datagram that a socket cannot send is lost and counted ([`Driver::statistics`]); no socket
+//! error ends a connection. The texts of errors tell the user what to do.
 
 mod blocking;
 mod client;

@@ -1,7 +1,7 @@
-//! The one place that knows the verbs of the machines.
+//! The interface that a client and a server have in common.
 //!
-//! Everything else of this crate drives a [`Machine`] without knowing which one; what a machine
-//! can do beyond that, its user asks it for directly.
+//! The rest of this crate drives a [`Machine`] without knowing which of the two it is; users call
+//! all other methods of it directly.
 
 use std::net::SocketAddr;
 
@@ -9,13 +9,13 @@ use prescient_transport::{
     Client, ClientEvent, Entropy, Server, ServerEvent, Time, Transmit, UnixTime,
 };
 
-/// A [`Client`] or a [`Server`]: something that datagrams and time go into and that datagrams and
-/// events come out of. Programs do not implement it.
+/// A [`Client`] or a [`Server`]: a state machine that takes datagrams and time, and returns
+/// datagrams and events. Programs do not implement it.
 pub trait Machine: sealed::Sealed {
     /// What it reports.
     type Event;
 
-    /// Takes a datagram that arrived.
+    /// Handles a received datagram.
     fn handle_datagram(
         &mut self,
         from: SocketAddr,
@@ -24,25 +24,25 @@ pub trait Machine: sealed::Sealed {
         entropy: &mut dyn Entropy,
     );
 
-    /// Does what time demands.
+    /// Handles everything that is due.
     fn handle_timeout(&mut self, now: Time);
 
-    /// When it wants that.
+    /// When to call [`handle_timeout`](Self::handle_timeout).
     fn next_timeout(&self) -> Option<Time>;
 
     /// The next datagram to send.
     fn poll_transmit(&mut self, now: Time) -> Option<Transmit>;
 
-    /// The next thing that happened.
+    /// The next event.
     fn poll_event(&mut self) -> Option<Self::Event>;
 }
 
-/// What the two clocks showed when something arrived.
+/// Readings of both clocks when a datagram was handled.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockReading {
-    /// The monotonic one.
+    /// The monotonic clock.
     pub now: Time,
-    /// The one on the wall.
+    /// The wall clock.
     pub unix: UnixTime,
 }
 

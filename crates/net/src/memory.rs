@@ -1,4 +1,4 @@
-//! Connections inside one process, without sockets: for playing alone, and for tests.
+//! Connections within one process, without sockets: for single player and for tests.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,23 +10,23 @@ use prescient_transport::{
 
 use crate::machine::{ClockReading, Machine};
 
-/// One direction of a link between two ends in memory.
+/// One direction of a link in memory.
 ///
-/// [`Direct`] is the perfect one. Wrap whatever else shall happen to datagrams;
-/// `prescient_sim::link::LinkConditioner` has these same methods, with a time of its own that is
-/// microseconds, too.
+/// [`Direct`] is the perfect one. Implement it for links with faults;
+/// `prescient_sim::link::LinkConditioner` has the same methods, with its own time type in
+/// microseconds.
 pub trait Link {
-    /// Takes a datagram.
+    /// Sends a datagram.
     fn send(&mut self, now: Time, bytes: Vec<u8>);
 
     /// The next datagram that has arrived by now.
     fn poll(&mut self, now: Time) -> Option<Vec<u8>>;
 
-    /// When to poll next; `None` if nothing is on its way.
+    /// When to poll next; `None` if nothing is in flight.
     fn next_delivery(&self) -> Option<Time>;
 }
 
-/// A link on which everything arrives at once.
+/// A link without latency or faults.
 #[derive(Clone, Debug, Default)]
 pub struct Direct {
     waiting: VecDeque<(Time, Vec<u8>)>,
@@ -46,8 +46,8 @@ impl Link for Direct {
     }
 }
 
-/// A server and its clients in memory. Nothing happens by itself: [`run`](Self::run) carries
-/// everything on to a moment, of the real clock in a game and of any in a test.
+/// A server and its clients in memory. Nothing happens by itself: [`run`](Self::run) advances
+/// everything to a point in time, which is the real one in a game and may be virtual in a test.
 ///
 /// ```
 /// use prescient_net::{Clock, MemoryNetwork, SystemEntropy, insecure_token};
@@ -86,7 +86,7 @@ struct ClientEnd {
 }
 
 impl MemoryNetwork {
-    /// A server without clients. Its first address is where it seems to be.
+    /// A server without clients. Clients reach it at the first of its addresses.
     pub fn new(config: ServerConfig, entropy: impl Entropy + 'static, now: Time) -> Self {
         let mut entropy = entropy;
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
@@ -98,7 +98,7 @@ impl MemoryNetwork {
         }
     }
 
-    /// A client that begins to connect.
+    /// Adds a client that starts to connect.
     pub fn join(
         &mut self,
         token: ConnectToken,
@@ -110,7 +110,7 @@ impl MemoryNetwork {
         self.join_over(links, token, protocol, config, now)
     }
 
-    /// The same over links to the server and from it.
+    /// Like [`join`](Self::join), over given links to and from the server.
     pub fn join_over(
         &mut self,
         (up, down): (impl Link + 'static, impl Link + 'static),
@@ -121,7 +121,8 @@ impl MemoryNetwork {
     ) -> Result<MemoryClientId, Denial> {
         let number = self.clients.len();
         let client = Client::connect(token, protocol, config, &mut *self.entropy, now)?;
-        // Loopback addresses, for the sake of the insecure key; each its own, for that of limits.
+        // Loopback addresses, because of the insecure key; a different one each, because of limits
+        // per address.
         let [_, high, middle, low] = (number as u32).to_be_bytes();
         self.clients.push(ClientEnd {
             client,
@@ -141,14 +142,15 @@ impl MemoryNetwork {
     ///
     /// # Panics
     ///
-    /// If it is one of another network.
+    /// If the client is of another network.
     pub fn client(&mut self, id: MemoryClientId) -> &mut Client {
         &mut self.clients[id.0].client
     }
 
-    /// Does everything that is due: timers, departures, arrivals. Moments must not go back.
+    /// Does everything that is due: timers, sending, delivery. Time must not go back.
     ///
-    /// Ends have to be polled for events now and then; those that are not drop what arrives.
+    /// Poll the events of server and clients regularly; an end whose events wait drops what
+    /// arrives.
     pub fn run(&mut self, now: Time, unix: UnixTime) {
         loop {
             wake(&mut self.server, now);
@@ -162,7 +164,7 @@ impl MemoryNetwork {
         }
     }
 
-    /// When [`run`](Self::run) has something to do next. `None` while nobody is connected.
+    /// When to call [`run`](Self::run) next. `None` while there are no connections.
     pub fn next_timeout(&self) -> Option<Time> {
         let clients = self.clients.iter().flat_map(|end| {
             let links = [end.up.next_delivery(), end.down.next_delivery()];
@@ -187,7 +189,7 @@ impl MemoryNetwork {
         }
     }
 
-    /// Whether anything did.
+    /// Delivers datagrams; whether there were any.
     fn arrive(&mut self, clocks: ClockReading) -> bool {
         let mut any = false;
         let entropy = &mut *self.entropy;

@@ -1,4 +1,4 @@
-//! Servers by name.
+//! Resolution of server names.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -7,10 +7,10 @@ use prescient_transport::{ClientId, ConnectToken, Grant, ProtocolId, TokenKey, U
 use crate::clock::{Clock, SystemEntropy};
 use crate::error::AddressError;
 
-/// The addresses of a `host:port`, IPv4 first: wherever both lead to the server, more machines
-/// reach it by that. For backends and settings, which name servers by text; tokens have addresses.
+/// The addresses of a `host:port`, IPv4 first, since more hosts can reach a server by that. For
+/// backends and settings, which have servers as text; tokens have addresses.
 ///
-/// Asks the system and waits for it, some seconds if need be.
+/// Blocks while the system resolves the name, which may take seconds.
 pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, AddressError> {
     let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     // An IPv6 address without brackets ends in something that looks like a port.
@@ -33,9 +33,8 @@ pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, AddressError> {
     Ok(addresses)
 }
 
-/// A token for a server on this machine that has the key
-/// [`TokenKey::insecure_for_loopback_tests`], where there is no backend to get one from. Others
-/// cannot be joined like this: they would not answer.
+/// A token for a server on this host that has the key [`TokenKey::insecure_for_loopback_tests`],
+/// without a backend. Servers on other hosts would not answer.
 pub fn insecure_token(
     server: &str,
     protocol: ProtocolId,
@@ -56,5 +55,5 @@ pub fn insecure_token(
     token.map_err(|_| AddressError::NeedsToken(server.to_owned()))
 }
 
-/// As many as a token has room for.
+/// The capacity of a token.
 const MAX_SERVERS: usize = 16;

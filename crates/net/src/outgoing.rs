@@ -1,7 +1,7 @@
-//! Datagrams as a socket takes them: several to one receiver in one call where the system can.
+//! Sending datagrams: several to one receiver in one system call, if the system supports that.
 //!
-//! A datagram that cannot be sent is a datagram that is lost, which the machines expect of every
-//! network. So nothing here ends a connection; it is counted.
+//! A datagram that cannot be sent is treated as lost, which the transport expects of every network.
+//! It is counted, and no connection ends because of it.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,23 +12,23 @@ use crate::error::SendFailure;
 use crate::port::is_refusal;
 use crate::statistics::SocketStatistics;
 
-/// Datagrams to one receiver that wait to be sent together, and one that is not among them.
+/// Datagrams to one receiver that wait to be sent together, and the next one, which does not fit.
 pub(crate) struct Outgoing {
     to: SocketAddr,
     bytes: Vec<u8>,
-    /// How long each is but for the last.
+    /// The length of each datagram but the last.
     segment: usize,
     next: Option<Transmit>,
 }
 
-/// Some datagrams for one call of the system.
+/// Datagrams for one system call.
 pub(crate) struct Batch<'a> {
     pub(crate) to: SocketAddr,
     pub(crate) bytes: &'a [u8],
     pub(crate) segment: usize,
 }
 
-/// Whom datagrams go to, and what stood in their way since.
+/// The address that was last sent to, and the last error of sending there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     pub(crate) address: SocketAddr,
@@ -36,7 +36,7 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Nobody's address, as long as nothing was sent.
+    /// Before anything was sent.
     pub(crate) const NONE: Self = Self::new(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
 
     const fn new(address: SocketAddr) -> Self {
@@ -57,8 +57,9 @@ impl Outgoing {
         }
     }
 
-    /// Sends whatever `poll` gives, up to `max_segments` datagrams in a call of `send`. False if the socket
-    /// takes no more for now; what it did not take stays here, and so does everything in `poll`.
+    /// Sends what `poll` returns, up to `max_segments` datagrams in one call of `send`. False if
+    /// the socket's send buffer is full; what was not sent is kept, and `poll` is not called
+    /// further.
     pub(crate) fn flush(
         &mut self,
         max_segments: usize,
@@ -83,8 +84,8 @@ impl Outgoing {
         }
     }
 
-    /// Joins datagrams as long as they go to the same receiver and are equally long; only the last
-    /// may be shorter.
+    /// Gathers datagrams as long as they have the same receiver and length; only the last may be
+    /// shorter.
     fn gather(&mut self, max_segments: usize, poll: &mut impl FnMut() -> Option<Transmit>) {
         while let Some(transmit) = self.next.take().or_else(&mut *poll) {
             if self.bytes.is_empty() {
@@ -97,8 +98,8 @@ impl Outgoing {
             let is_whole = self.bytes.len().is_multiple_of(self.segment);
             let is_room = self.bytes.len() < max_segments.saturating_mul(self.segment)
                 && self.bytes.len() + length <= MAX_BATCH;
-            // What is longer than every way carries may be a probe that is not meant to arrive. It
-            // goes alone: some systems give up batches for good after one that was too long.
+            // A datagram above the base size may be an MTU probe, which may be too long to be sent.
+            // It is sent alone: some systems disable batches for good after one that was too long.
             let fits = length == self.segment
                 || (1..self.segment).contains(&length) && self.segment <= BASE_DATAGRAM;
             if !is_whole || !is_room || !fits || transmit.to != self.to {
@@ -127,7 +128,7 @@ impl Outgoing {
                 return true;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-            // One by one they may fare better, or at least not all as badly.
+            // Tries them one by one, so that not all of them are lost.
             Err(_) if self.bytes.len() > self.segment => {}
             Err(error) => {
                 self.lose(&error, statistics, destination);
@@ -163,7 +164,7 @@ impl Outgoing {
     }
 }
 
-/// Sends, and once more if the system had nothing but news of an earlier datagram.
+/// Sends, and repeats that once if the system only reported an earlier datagram.
 fn attempt(
     batch: &Batch<'_>,
     send: &mut impl FnMut(&Batch<'_>) -> io::Result<()>,
@@ -180,7 +181,7 @@ fn attempt(
     }
 }
 
-/// Headers and all, a batch is to the system one datagram of IP.
+/// To the system, a batch is one IP datagram, including headers.
 const MAX_BATCH: usize = 65_000;
 
 #[cfg(test)]
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// What became of some datagrams of which `send` says what the system does with each call.
+    /// Sends some datagrams; `send` decides what the system does with each call.
     fn run(
         outgoing: &mut Outgoing,
         transmits: Vec<Transmit>,
@@ -217,8 +218,8 @@ mod tests {
         (calls, statistics, taken)
     }
 
-    /// Fails if a shorter datagram does not end its batch, if batches grow beyond what the system
-    /// takes, or if receivers are mixed up.
+    /// Fails if a shorter datagram does not end its batch, if batches exceed what the system
+    /// supports, or if receivers are confused.
     #[test]
     fn equal_datagrams_to_one_receiver_go_together() {
         let sizes = [(1, 10), (1, 10), (1, 7), (1, 10), (2, 10), (2, 11)];
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(statistics.bytes_sent, 88);
     }
 
-    /// Fails if a datagram that may be too long takes shorter ones with it.
+    /// Fails if a datagram that may be too long is sent together with shorter ones.
     #[test]
     fn a_probe_goes_alone() {
         let transmits = [1400, 1200, 1300, 1300, 1200].map(|length| transmit(1, length));
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(statistics.not_sent.total(), 0);
     }
 
-    /// Fails if a socket that is full loses a datagram or gets one twice.
+    /// Fails if a datagram is lost or sent twice when the socket is full.
     #[test]
     fn what_a_full_socket_refuses_goes_out_later() {
         let mut outgoing = Outgoing::new();
@@ -285,8 +286,8 @@ mod tests {
         assert!(taken);
     }
 
-    /// Fails if a batch that the system refuses is not tried one by one, if what fails then is
-    /// tried for ever, or if it is not counted.
+    /// Fails if a batch that failed is not retried one by one, if a failed datagram is retried for
+    /// ever, or if it is not counted.
     #[test]
     fn errors_cost_the_datagram_alone_and_are_counted() {
         let long = if cfg!(windows) { 10040 } else { 90 };
@@ -301,7 +302,7 @@ mod tests {
             let (sent, statistics, taken) = run(&mut Outgoing::new(), transmits, |_| {
                 calls += 1;
                 match calls {
-                    // All together, and then the second.
+                    // The batch fails, and then the second datagram.
                     1 | 3 => Err(kind.into()),
                     _ => Ok(()),
                 }

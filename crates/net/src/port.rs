@@ -1,4 +1,4 @@
-//! A socket in use: what the system does for all of its datagrams.
+//! A socket with the system's features for batches and errors.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use crate::incoming::Incoming;
 use crate::outgoing::Batch;
 use crate::socket::{Socket, mapped};
 
-/// A socket that somebody can wait for. `receive` and `send` make one call of the system, and
-/// remember for whoever waits if that would have had to.
+/// A socket that can be waited for. `receive` and `send` make one system call; if that would block,
+/// they rearm the readiness that a wait depends on.
 pub trait Waitable: Sized {
     fn adopt(socket: Socket) -> Result<Self, OpenError>;
 
@@ -19,7 +19,7 @@ pub trait Waitable: Sized {
 
     fn send<R>(&self, call: impl FnOnce(UdpSockRef<'_>) -> io::Result<R>) -> io::Result<R>;
 
-    /// The socket for what nobody waits for.
+    /// The socket, for calls without waiting.
     fn reference(&self) -> UdpSockRef<'_>;
 }
 
@@ -29,24 +29,24 @@ pub(crate) struct Port<W> {
     state: UdpSocketState,
 }
 
-/// What came of an attempt to receive.
+/// The result of an attempt to receive.
 pub(crate) enum Receipt {
-    /// There are datagrams.
+    /// Datagrams were received.
     Some,
-    /// There are none for now.
+    /// There are none at present.
     Nothing,
-    /// There are none for now, because of something else.
+    /// The call failed; try again later.
     Failed,
-    /// No datagram, but news of one that was sent; there may be more.
+    /// An error report about a datagram that was sent; there may be more to receive.
     Undelivered(io::Error),
 }
 
 impl<W: Waitable> Port<W> {
-    /// Takes over a socket. If `curious`, it tells what becomes of datagrams as far as the system
-    /// knows, which costs something and which a server has no use for.
+    /// Takes over a socket. With `curious`, it reports ICMP errors where the system supports that;
+    /// a server has no use for this cost.
     ///
-    /// Datagrams that are too long for the way are not cut up but lost: the machines have to know
-    /// how long they may be, and the pieces would be lost more often than the whole.
+    /// Datagrams that exceed the path MTU are not fragmented by IP but lost: MTU discovery depends
+    /// on it, and fragments are lost more often than whole datagrams.
     #[cfg_attr(
         not(unix),
         expect(unused_variables, reason = "the others cannot be asked")
@@ -55,7 +55,7 @@ impl<W: Waitable> Port<W> {
         let address = socket.address();
         let prepare = || {
             let state = UdpSocketState::new(UdpSockRef::from(&socket.inner))?;
-            // Windows tells without being asked.
+            // Windows reports them anyway.
             #[cfg(unix)]
             if curious {
                 state.enable_transport_errors(UdpSockRef::from(&socket.inner))?;
@@ -82,7 +82,7 @@ impl<W: Waitable> Port<W> {
                 if error.kind() == ErrorKind::WouldBlock || is_about_sending(&error) {
                     return error;
                 }
-                // Whoever waits would be told at once that there is something to receive.
+                // With another error, the socket would stay ready, and a wait would return at once.
                 failed = Some(error);
                 ErrorKind::WouldBlock.into()
             })
@@ -115,8 +115,8 @@ impl<W: Waitable> Port<W> {
         sent
     }
 
-    /// The system remembers errors in the place of datagrams until somebody asks for them. The
-    /// first of them was told already, and one is enough.
+    /// Discards queued errors, which the system would return in place of datagrams. The first was
+    /// reported already, and one suffices.
     #[cfg(unix)]
     fn forget_errors(&self) {
         for _ in 0..MAX_ERRORS {
@@ -127,13 +127,13 @@ impl<W: Waitable> Port<W> {
         }
     }
 
-    /// Elsewhere whoever is told has forgotten it.
+    /// Other systems queue no errors.
     #[cfg(not(unix))]
     fn forget_errors(&self) {}
 }
 
-/// Whether somebody refused an earlier datagram. A system that says so when asked for something
-/// else has not done that.
+/// Whether this error is about an earlier datagram, which was refused. The present call did
+/// nothing.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -141,8 +141,8 @@ pub(crate) fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a call to receive failed for something that was sent, or for a single datagram, so that
-/// there may be others.
+/// Whether a call to receive failed because of a datagram that was sent, or of a single one that
+/// was received; there may be others.
 fn is_about_sending(error: &io::Error) -> bool {
     let unreachable = matches!(
         error.kind(),

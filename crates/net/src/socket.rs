@@ -6,7 +6,7 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::error::OpenError;
 
-/// A UDP socket at an address of this machine, which a driver takes over.
+/// A UDP socket that is bound to a local address; a driver takes it over.
 #[derive(Debug)]
 pub struct Socket {
     pub(crate) inner: UdpSocket,
@@ -14,22 +14,22 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket at this address; port 0 is any that is free. An IPv6 address, also the one for
-    /// all, takes IPv6 alone.
+    /// Binds to this address; port 0 is any free one. An IPv6 address, also the unspecified one, is
+    /// for IPv6 only.
     ///
-    /// A server answers from where its system thinks best. On a machine with several addresses of
-    /// a kind, bind to the one that tokens name.
+    /// The system chooses the source address of a server's datagrams. On a host with several
+    /// addresses of a family, bind to the one that tokens name.
     pub fn bind(address: SocketAddr) -> Result<Self, OpenError> {
         Self::open(address, true)
     }
 
-    /// A socket for all addresses of this machine, of both kinds.
+    /// Binds to all local addresses, of IPv4 and IPv6.
     pub fn bind_dual_stack(port: u16) -> Result<Self, OpenError> {
         Self::open(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port), false)
     }
 
-    /// A socket at a free port from which these servers can be reached, whatever kinds of address
-    /// they have. A machine without IPv6 gets one that reaches those with IPv4.
+    /// Binds to a free port from which these servers can be reached, of whichever address family.
+    /// On a host without IPv6, it reaches those with IPv4 only.
     pub fn towards(servers: &[SocketAddr]) -> Result<Self, OpenError> {
         let four = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let six = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
@@ -43,7 +43,7 @@ impl Socket {
         }
     }
 
-    /// Where it is.
+    /// The local address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -58,7 +58,7 @@ impl Socket {
             if address.is_ipv6() {
                 socket.set_only_v6(only_v6)?;
             }
-            // Systems have limits of their own here, and what they allow has to do.
+            // Systems limit these sizes; smaller buffers are acceptable.
             let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
             let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
             socket.set_nonblocking(true)?;
@@ -71,16 +71,16 @@ impl Socket {
     }
 }
 
-/// An address as the machines know it: IPv4 is IPv4, whatever socket it came through.
+/// The canonical form of an address: IPv4 is IPv4, also on a dual-stack socket.
 pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
-        // With the scope that an address of a local link is worth nothing without.
+        // Keeps the scope id, without which a link-local address is useless.
         IpAddr::V6(_) => address,
     }
 }
 
-/// The same address for a socket at `local`.
+/// The form of an address that a socket at `local` needs.
 pub(crate) fn mapped(address: SocketAddr, local: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if local.is_ipv6() => {
@@ -97,8 +97,8 @@ const KERNEL_BUFFER: usize = 4 << 20;
 mod tests {
     use super::*;
 
-    /// Fails if IPv4 is not mapped on the way out, which Linux would forgive, or not unmapped on
-    /// the way in.
+    /// Fails if IPv4 is not mapped when sending, which Linux would tolerate, or not unmapped when
+    /// receiving.
     #[test]
     fn addresses_come_back_from_a_socket_for_both_kinds() {
         let both: SocketAddr = "[::]:9".parse().expect("an address");

@@ -1,48 +1,48 @@
-//! What a socket did; what a connection saw, its machine knows.
+//! Statistics of sockets; those of connections are in `prescient_transport`.
 
 use std::io;
 
 use crate::error::SendFailure;
 
-/// What went through a socket, and what did not.
+/// What a socket sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketStatistics {
-    /// Datagrams that the system took.
+    /// Datagrams that were passed to the system.
     pub datagrams_sent: u64,
     /// Their bytes, without IP and UDP headers.
     pub bytes_sent: u64,
-    /// Calls that it took them with.
+    /// System calls that sent them.
     pub send_calls: u64,
-    /// Datagrams that arrived, whatever they were.
+    /// Datagrams that were received, valid or not.
     pub datagrams_received: u64,
     /// Their bytes, without IP and UDP headers.
     pub bytes_received: u64,
-    /// Calls to receive, also those that found nothing.
+    /// Calls to receive, including those that found nothing.
     pub receive_calls: u64,
-    /// Calls to receive that failed, other than for want of anything to receive.
+    /// Calls to receive that failed for another reason than that there was nothing to receive.
     pub receive_errors: u64,
-    /// How often somebody on the way said that a datagram did not arrive.
+    /// ICMP reports of datagrams that were not delivered.
     pub undeliverable: u64,
-    /// Datagrams that the system did not take.
+    /// Datagrams that the system did not send.
     pub not_sent: NotSent,
 }
 
-/// Datagrams that the system did not take, by reason. Each counts as lost on the way; no
-/// connection ends because of it.
+/// Datagrams that the system did not send, by reason. Each is treated as lost; none ends a
+/// connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotSent {
-    /// No way led there: the network is down, or has changed.
+    /// There was no route: the network is down, or has changed.
     pub no_route: u64,
-    /// Something on this machine forbade it, a firewall perhaps.
+    /// This host forbade it, perhaps by a firewall.
     pub forbidden: u64,
-    /// Longer than the interface carries.
+    /// It was longer than the MTU of the interface.
     pub too_long: u64,
-    /// Any other reason, such as no memory for it.
+    /// Any other reason, such as a lack of memory.
     pub other: u64,
 }
 
 impl NotSent {
-    /// All of them.
+    /// The sum of all reasons.
     pub fn total(&self) -> u64 {
         self.no_route + self.forbidden + self.too_long + self.other
     }

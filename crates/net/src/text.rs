@@ -1,4 +1,4 @@
-//! Tokens and keys as text, to be pasted, mailed and kept in files: base64 as in URLs, without
+//! Tokens and keys as text, to be pasted, sent and stored in files: URL-safe base64 without
 //! padding.
 
 use base64ct::{Base64UrlUnpadded, Encoding};
@@ -7,13 +7,12 @@ use zeroize::Zeroizing;
 
 use crate::error::TextError;
 
-/// A token as text. It holds a secret: whoever reads it can connect in the client's place.
+/// A token as text. It contains a secret: everyone who reads it can connect as this client.
 pub fn token_to_text(token: &ConnectToken) -> Zeroizing<String> {
     Zeroizing::new(Base64UrlUnpadded::encode_string(&token.to_bytes()))
 }
 
-/// Reads what [`token_to_text`] wrote; white space around it, and where it was wrapped, does not
-/// matter.
+/// Reads the output of [`token_to_text`]; white space around it and line breaks in it are ignored.
 pub fn token_from_text(text: &str) -> Result<ConnectToken, TextError> {
     let bytes = decode(text).ok_or(TextError::NoToken)?;
     ConnectToken::from_bytes(&bytes).map_err(TextError::Token)
@@ -26,7 +25,7 @@ pub fn new_key(entropy: &mut dyn Entropy) -> Zeroizing<String> {
     Zeroizing::new(Base64UrlUnpadded::encode_string(&*bytes))
 }
 
-/// Reads what [`new_key`] wrote.
+/// Reads the output of [`new_key`].
 pub fn key_from_text(text: &str) -> Result<TokenKey, TextError> {
     let bytes = decode(text).ok_or(TextError::NoKey)?;
     let bytes: [u8; KEY_LEN] = bytes.as_slice().try_into().map_err(|_| TextError::NoKey)?;

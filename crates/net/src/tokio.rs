@@ -1,4 +1,4 @@
-//! Waiting on tokio, so that others can work meanwhile.
+//! Waiting on tokio, which lets other tasks run meanwhile.
 
 use std::io;
 use std::time::Duration;
@@ -22,10 +22,10 @@ pub type AsyncServer = Driver<Server, UdpSocket>;
 pub type AsyncClient = Driver<Client, UdpSocket>;
 
 impl<M: Machine> Driver<M, UdpSocket> {
-    /// The next thing that happened; waits until there is something, or until `deadline` on the
-    /// clock of [`now`](Self::now), and then there is `None`.
+    /// The next event. Waits for it until `deadline` on the clock of [`now`](Self::now), and then
+    /// returns `None`.
     ///
-    /// Whoever stops waiting early, in `select!` for example, misses nothing.
+    /// Cancelling the future, in `select!` for example, loses no event.
     pub async fn wait_until(&mut self, deadline: Time) -> Option<M::Event> {
         loop {
             if let Some(event) = self.poll() {
@@ -41,19 +41,18 @@ impl<M: Machine> Driver<M, UdpSocket> {
             } else {
                 Interest::READABLE
             };
-            // Whatever ended it, the next look tells.
+            // The next poll finds out what ended the wait.
             let _ = tokio::time::timeout(pause, self.port.socket.ready(interest)).await;
         }
     }
 
-    /// The next thing that happened within this time.
+    /// The next event within this time.
     pub async fn wait(&mut self, span: Duration) -> Option<M::Event> {
         self.wait_until(self.now().after(span)).await
     }
 
-    /// Goes on until the machine has nothing more to do, which it never has while it is connected:
-    /// says the goodbyes of connections that were closed. Ends after a second, whatever arrives and
-    /// whoever is still connected. What happens meanwhile is not told.
+    /// Runs until closed connections have sent their close packets, for at most a second, whatever
+    /// arrives and even if connections are still open. Events meanwhile are discarded.
     pub async fn finish(&mut self) {
         let end = self.now().after(MAX_FINISH);
         while self.now() < end
@@ -66,7 +65,7 @@ impl<M: Machine> Driver<M, UdpSocket> {
 
 impl Waitable for UdpSocket {
     fn adopt(socket: Socket) -> Result<Self, OpenError> {
-        // Without a runtime the next line but one would panic.
+        // `from_std` panics without a runtime.
         Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
         let address = socket.address();
         Self::from_std(socket.inner).map_err(|error| OpenError::new(address, error))

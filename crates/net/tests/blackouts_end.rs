@@ -1,5 +1,4 @@
-//! Case 9 on real sockets, with a relay that swallows everything for as long as it takes both ends
-//! to notice.
+//! Case 9 on real sockets, with a relay that drops everything until both ends have noticed.
 
 mod common;
 
@@ -10,9 +9,9 @@ use prescient_net::BlockingClient;
 use prescient_sim::link::{Conditions, UdpConditioner};
 use prescient_transport::*;
 
-/// Three clients lose their server and have it back, three times; what was said in between arrives
-/// once. Fails if a connection that was silent is not resumed by what it hears (`Manner::Silent` left
-/// out in `Connection::open`), or if reliable messages are given up in a blackout.
+/// Three clients lose their server and resume, three times; messages that are sent meanwhile arrive
+/// once. Fails if received packets do not resume a silent connection (`ConnectionState::Silent`
+/// left out in `Connection::open`), or if reliable messages are dropped in a blackout.
 #[test]
 fn connections_outlive_blackouts() {
     let link = LinkConfig {
@@ -35,7 +34,7 @@ fn connections_outlive_blackouts() {
     for client in 0..3 {
         arena.server_send(client, b"here");
     }
-    // A client that never heard its server has less patience.
+    // Until its first packet from the server, a client has a shorter timeout.
     arena.run_until("all have heard the server", |arena| {
         (0..3).all(|client| arena.heard_by_client(client) == [b"here"])
     });
@@ -67,8 +66,8 @@ fn connections_outlive_blackouts() {
     assert!(!arena.server_events.iter().any(closed));
 }
 
-/// Whether the client, and the server of the client, last said that the other is silent or that it
-/// is back. A machine with other things to do may see a silence more than there was.
+/// Whether the client, and the server about the client, last reported the other as silent or as
+/// resumed. On a busy host there may be additional silences.
 fn silences(arena: &Arena, client: usize) -> [Option<bool>; 2] {
     let own = arena.connection(client);
     let mut here = arena.client_events[client]

@@ -1,4 +1,4 @@
-//! Case 10 on real sockets: clients that come from another address all the time.
+//! Case 10 on real sockets: clients that change their address all the time.
 
 mod common;
 
@@ -6,10 +6,10 @@ use common::*;
 use prescient_net::Socket;
 use prescient_transport::*;
 
-/// Three clients change their sockets in turn, twenty times each, and go on talking.
+/// Three clients change their sockets in turn, twenty times each, and go on exchanging messages.
 ///
-/// Fails if `Driver::replace` keeps the old socket, or if the server forgets to ask whoever seems
-/// to have moved (`look_at_path` in transport).
+/// Fails if `Driver::replace` keeps the old socket, or if the server sends no path challenges
+/// (`challenge_path` in transport).
 #[test]
 fn clients_that_move_all_the_time_stay_connected() {
     let mut arena = Arena::new("127.0.0.1:0");
@@ -20,7 +20,8 @@ fn clients_that_move_all_the_time_stay_connected() {
             let address = socket.address();
             let moved = arena.clients[client].rebind(socket);
             moved.expect("a socket that can be used");
-            // The first packet from there is how the server notices, and everything counts.
+            // The first packet from the new address makes the server notice; its message must
+            // arrive.
             arena.client_send(client, &[round]);
             let moved = ServerEvent::Moved {
                 connection: arena.connection(client),
@@ -56,7 +57,7 @@ fn elsewhere(round: u8, client: usize) -> Socket {
     bind(&format!("127.0.0.{host}:0"))
 }
 
-/// A client on a socket that reaches nobody is not heard of for a while, and that is all.
+/// A client on a socket without a route is silent for a while, and nothing else happens.
 ///
 /// Fails if `Outgoing` gives up on an error, or does not count it.
 #[test]

@@ -1,4 +1,4 @@
-//! Everything that stands between a player and a server, by the words that the player reads.
+//! Everything that may keep a player from a server, and the error texts that the player reads.
 
 mod common;
 
@@ -14,7 +14,7 @@ use prescient_net::{
 use prescient_transport::*;
 use ring::hmac;
 
-/// Fails if `OpenError::new` takes one for the other.
+/// Fails if `OpenError::new` confuses errors.
 #[test]
 fn sockets_that_cannot_be_opened() {
     let first = bind("127.0.0.1:0");
@@ -30,7 +30,7 @@ fn sockets_that_cannot_be_opened() {
     );
 }
 
-/// Fails if `resolve` takes what is no port for one, or a name for an address.
+/// Fails if `resolve` accepts something else as a port, or a name as an address.
 #[test]
 fn names_that_lead_nowhere() {
     for no_port in [
@@ -53,7 +53,7 @@ fn names_that_lead_nowhere() {
             && unknown.ends_with("): check its spelling, and that this machine is online"),
         "{unknown}"
     );
-    let found = resolve("localhost:4000").expect("every machine knows itself");
+    let found = resolve("localhost:4000").expect("every host resolves this");
     assert!(found.iter().all(|address| address.ip().is_loopback()));
     assert_eq!(
         text(insecure_token("192.0.2.1:4000", PROTOCOL, ClientId(1))),
@@ -62,7 +62,7 @@ fn names_that_lead_nowhere() {
     );
 }
 
-/// Fails if texts that are cut off pass for whole ones.
+/// Fails if truncated texts are accepted.
 #[test]
 fn texts_that_are_none() {
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
@@ -84,36 +84,36 @@ fn texts_that_are_none() {
     );
 }
 
-/// Fails if ICMP is not asked for (`curious`), or not taken for what it says.
+/// Fails if ICMP errors are not requested (`curious`), or are misinterpreted.
 #[test]
 fn a_port_where_nobody_listens() {
     let closed = bind("127.0.0.1:0").address();
     let started = BlockingClient::start(token(1, closed), PROTOCOL, impatient());
     let mut client = started.expect("a socket");
-    let said = fate(&mut client);
-    // Not every system tells; those that do not, or not always, say the next best.
+    let reported = polled_failure(&mut client);
+    // Not every system reports it; the others have the next best text.
     if cfg!(target_os = "linux") {
         assert_eq!(
-            said,
+            reported,
             format!("nobody listens at {closed}: is the server running, and is this its port?")
         );
         assert!(client.statistics().undeliverable > 0);
         // It did not give up at once: a server may be about to start.
         assert!(client.statistics().datagrams_sent > 1);
     } else {
-        assert!(!said.is_empty());
+        assert!(!reported.is_empty());
     }
 }
 
-/// Somebody who answers is there, whatever was said before.
+/// An answer proves that a server is there, whatever the system reported before.
 ///
-/// Fails if a datagram from the server does not outweigh an earlier refusal.
+/// Fails if a datagram from the server does not clear an earlier refusal.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_that_starts_late_and_says_nothing() {
     let address = bind("127.0.0.1:0").address();
     let config = LinkConfig {
-        // Time enough to open a socket on a machine that others use.
+        // Enough time to open a socket on a busy host.
         connect_timeout: Duration::from_secs(1),
         ..LinkConfig::default()
     };
@@ -122,9 +122,9 @@ fn a_server_that_starts_late_and_says_nothing() {
     while client.statistics().undeliverable == 0 {
         assert_eq!(client.wait(Duration::from_millis(1)), None, "it is patient");
     }
-    let late = UdpSocket::bind(address).expect("nobody has it");
+    let late = UdpSocket::bind(address).expect("the port is free");
     let mut request = [0; 2000];
-    // The client repeats itself while the server reads.
+    // The client repeats its request while the server reads.
     let (send, stop) = std::sync::mpsc::channel();
     let reading = thread::spawn(move || {
         let (_, from) = late.recv_from(&mut request).expect("a request");
@@ -132,7 +132,7 @@ fn a_server_that_starts_late_and_says_nothing() {
         let _ = stop.recv();
     });
     assert_eq!(
-        fate(&mut client),
+        polled_failure(&mut client),
         format!(
             "no answer from {address}: check that the server runs there, and that its firewall \
              lets UDP datagrams of 1200 bytes through"
@@ -142,7 +142,7 @@ fn a_server_that_starts_late_and_says_nothing() {
     reading.join().expect("no panic");
 }
 
-/// Fails if `SendFailure::of` does not know the error, or the client gives up at the first.
+/// Fails if `SendFailure::of` does not know the error, or if the client gives up at the first.
 #[test]
 fn servers_that_cannot_be_reached() {
     let silent = bind("127.0.0.1:0");
@@ -155,12 +155,12 @@ fn servers_that_cannot_be_reached() {
         )
     );
 
-    // From loopback no way leads anywhere else.
+    // From loopback there is no route to other hosts.
     let far = SocketAddr::from(([203, 0, 113, 7], 4000));
     let home = bind("127.0.0.1:0");
     let started = BlockingClient::start_on(home, token(1, far), PROTOCOL, impatient());
     assert_eq!(
-        fate(&mut started.expect("a socket")),
+        polled_failure(&mut started.expect("a socket")),
         "there is no route to 203.0.113.7:4000: is this machine online, and is the address right?"
     );
 
@@ -171,7 +171,7 @@ fn servers_that_cannot_be_reached() {
     );
 }
 
-/// Fails if a refusal is not handed on as what it is.
+/// Fails if a denial is not reported as such.
 #[test]
 fn servers_that_say_no() {
     let socket = bind("127.0.0.1:0");
@@ -226,7 +226,7 @@ fn servers_that_say_no() {
 
 /// A server of a later version, made by hand, because there is none.
 ///
-/// Fails if a refusal from a foreign version is not believed.
+/// Fails if a denial of another version is not accepted.
 #[test]
 fn a_server_of_another_version() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -244,18 +244,18 @@ fn a_server_of_another_version() {
     });
     assert_eq!(
         failure(token(1, address)),
-        "the server speaks version 9 of the transport: update whichever is older"
+        "the server uses version 9 of the transport: update the older of the two"
     );
     foreign.join().expect("no panic");
 }
 
-/// What a client that must fail says.
+/// The error text of a client that must fail.
 fn failure(token: ConnectToken) -> String {
     text(BlockingClient::connect(token, PROTOCOL, impatient()))
 }
 
-/// The same of one that polls.
-fn fate(client: &mut BlockingClient) -> String {
+/// The same for a client that is polled.
+fn polled_failure(client: &mut BlockingClient) -> String {
     match client.wait(PATIENCE) {
         Some(ClientEvent::Failed(error)) => JoinError::to_string(&client.explain(error)),
         event => panic!("{event:?}"),

@@ -1,4 +1,4 @@
-//! Connections over real sockets, by the blocking driver.
+//! Connections over real sockets, with the blocking driver.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn talk_and_leave(address: &str) {
 
 /// Programs that wait for many clients wait for their sockets.
 ///
-/// Fails if `as_fd` hands out another descriptor, that of its `Poll` for example.
+/// Fails if `as_fd` returns another descriptor, that of its `Poll` for example.
 #[cfg(unix)]
 #[test]
 fn a_driver_hands_out_its_socket() {
@@ -72,9 +72,9 @@ fn a_driver_hands_out_its_socket() {
     }
 }
 
-/// A server for both kinds sees clients of both kinds by the addresses that they have.
+/// A dual-stack server reports clients of both families by their own addresses.
 ///
-/// Fails if addresses are not unmapped on the way in.
+/// Fails if addresses are not unmapped when receiving.
 #[test]
 fn one_socket_serves_both_kinds() {
     if !has_ipv6() {
@@ -112,9 +112,9 @@ fn one_socket_serves_both_kinds() {
     });
 }
 
-/// A client with a token for servers of both kinds reaches the second by the same socket.
+/// A client with a token for servers of both families reaches the second by the same socket.
 ///
-/// Fails if `Socket::towards` looks at the first server alone.
+/// Fails if `Socket::towards` considers only the first server.
 #[test]
 fn a_token_may_name_servers_of_both_kinds() {
     if !has_ipv6() {
@@ -136,9 +136,9 @@ fn a_token_may_name_servers_of_both_kinds() {
     assert_eq!(arena.client_events[0], [ClientEvent::Connected { server }]);
 }
 
-/// A program that connects and then has other things to do is known to the server all the same.
+/// The server learns of a client that connected and is not polled after that.
 ///
-/// Fails if `connect` returns before it has sent what the machine wanted to.
+/// Fails if `connect` returns before it has sent what was queued.
 #[test]
 fn a_client_that_connected_and_fell_idle_is_known() {
     let mut arena = Arena::new("127.0.0.1:0");
@@ -158,7 +158,7 @@ fn who_waits_does_not_look_all_the_time() {
     let mut arena = Arena::new("127.0.0.1:0");
     arena.join_three();
     let before = arena.server.statistics().receive_calls;
-    // Timers of three connections, and packets that are still on their way.
+    // Timers of three connections, and packets that are still in flight.
     let wait = Duration::from_millis(300);
     let deadline = arena.server.now().after(wait);
     while arena.server.wait_until(deadline).is_some() {}
@@ -166,9 +166,9 @@ fn who_waits_does_not_look_all_the_time() {
     assert!(calls < 30, "{calls}");
 }
 
-/// Each end on a thread of its own, asleep but when something happens.
+/// Each end on its own thread, blocked except when something happens.
 ///
-/// Fails if `Blocking` is not woken by what it can receive: then the echo is late by a whole
+/// Fails if `Blocking` is not woken by received datagrams: then the echo is late by a whole
 /// deadline.
 #[test]
 fn ends_that_sleep_wake_for_each_other() {
@@ -200,7 +200,7 @@ fn ends_that_sleep_wake_for_each_other() {
             let token = token(number, address);
             thread::spawn(move || {
                 let mut client = BlockingClient::connect(token, PROTOCOL, LinkConfig::default())
-                    .expect("somebody is there");
+                    .expect("a server is there");
                 for round in 0..20u8 {
                     let sent = client
                         .with(|client, now| client.send(ChannelId::UNRELIABLE, &[round; 100], now));

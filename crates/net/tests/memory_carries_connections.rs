@@ -10,7 +10,7 @@ use prescient_net::{Link, MemoryNetwork};
 use prescient_sim::link::{Conditions, LinkConditioner};
 use prescient_transport::*;
 
-/// All that it takes to put a conditioner between two ends.
+/// Puts a link conditioner between two ends.
 struct Conditioned(LinkConditioner);
 
 impl Link for Conditioned {
@@ -32,7 +32,7 @@ fn sim(time: Time) -> prescient_sim::link::Time {
     prescient_sim::link::Time::from_micros(time.as_micros())
 }
 
-/// Random enough for a test, and the same every time.
+/// Deterministic, and random enough for a test.
 fn seeded(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut state = seed;
     move |bytes| {
@@ -51,7 +51,7 @@ fn network(seed: u64) -> (MemoryNetwork, SocketAddr) {
     (MemoryNetwork::new(config, seeded(seed), START), address)
 }
 
-/// Fails if `run` stops before everything that is due has happened.
+/// Fails if `run` returns before everything that is due has happened.
 #[test]
 fn one_call_carries_all_that_is_due() {
     let (mut network, address) = network(1);
@@ -77,9 +77,10 @@ fn one_call_carries_all_that_is_due() {
     assert_eq!(heard.count(), 3);
 }
 
-/// Each of the five datagrams that make a connection takes its time, and nothing else does.
+/// Each of the five datagrams of a handshake takes the latency of its link, and nothing else takes
+/// time.
 ///
-/// Fails if `next_timeout` does not look at links, or `run` sends around them.
+/// Fails if `next_timeout` ignores links, or if `run` bypasses them.
 #[test]
 fn links_take_their_time() {
     let slow = Conditions {
@@ -90,7 +91,7 @@ fn links_take_their_time() {
     assert_eq!(connected.since(START), Duration::from_millis(200));
 }
 
-/// Fails if clients and links are not given the time on, so that nobody repeats what was lost.
+/// Fails if clients and links are not given the present time, so that nothing is retransmitted.
 #[test]
 fn links_may_be_bad() {
     for seed in seeds() {
@@ -105,7 +106,7 @@ fn links_may_be_bad() {
     }
 }
 
-/// When three clients and the server know of each other; `None` if they do not within ten seconds.
+/// When three clients and the server are connected; `None` if that takes more than ten seconds.
 fn connect_three(seed: u64, conditions: &Conditions) -> Option<Time> {
     let (mut network, address) = network(seed);
     let mut players = Vec::new();
@@ -127,7 +128,7 @@ fn connect_three(seed: u64, conditions: &Conditions) -> Option<Time> {
     })
 }
 
-/// Steps from one moment to the next until something is so, and says when; `None` if never.
+/// Steps from one event to the next until a condition holds, and returns when; `None` if never.
 fn run_until(
     network: &mut MemoryNetwork,
     end: Time,
@@ -152,7 +153,7 @@ fn token(client: u64, server: SocketAddr) -> ConnectToken {
     token.expect("a sound grant")
 }
 
-/// Twenty, or the one that `PRESCIENT_SEED` names.
+/// Twenty seeds, or the one in `PRESCIENT_SEED`.
 fn seeds() -> std::ops::Range<u64> {
     match std::env::var("PRESCIENT_SEED") {
         Ok(seed) => {

@@ -1,4 +1,4 @@
-//! A server on a real socket can be ended, whoever wants to stay or come back.
+//! A server on a real socket ends in time, whatever its clients do.
 
 mod common;
 
@@ -11,9 +11,10 @@ use common::{Arena, PATIENCE, PROTOCOL, token};
 use prescient_net::{BlockingClient, JoinError};
 use prescient_transport::*;
 
-/// Three clients were there, and as many threads try to come in again and again while it ends.
+/// Three clients are connected, and as many threads try to connect again and again while the server
+/// ends.
 ///
-/// Fails if `close_all` lets newcomers in (without `self.closing = true`): some of them do come in.
+/// Fails if `close_all` admits new clients (without `self.closing = true`): some of them connect.
 #[test]
 fn who_comes_back_does_not_keep_it() {
     let mut arena = Arena::new("127.0.0.1:0");
@@ -55,7 +56,7 @@ fn who_comes_back_does_not_keep_it() {
     });
 }
 
-/// Fails if `finish` waits for as long as there is anything to do: nobody closed this connection.
+/// Fails if `finish` waits as long as there is anything to do: this connection is not closed.
 #[test]
 fn even_where_nobody_was_sent_away() {
     let (done, ends) = mpsc::channel();
@@ -68,7 +69,7 @@ fn even_where_nobody_was_sent_away() {
     assert_eq!(ends.recv_timeout(PATIENCE), Ok(3));
 }
 
-/// The error that a program shows. Fails if `explain` takes a refusal for silence.
+/// The error that a program shows. Fails if `explain` reports a denial as a timeout.
 #[test]
 fn who_comes_too_late_is_told_so() {
     let mut arena = Arena::new("127.0.0.1:0");

@@ -1,4 +1,4 @@
-//! Case 21 on real sockets: requests from addresses that never prove themselves.
+//! Case 21 on real sockets: requests from addresses that are never validated.
 
 mod common;
 
@@ -8,11 +8,11 @@ use common::*;
 use prescient_net::SystemEntropy;
 use prescient_transport::*;
 
-/// Two hundred addresses ask to connect, each with a good token and again and again, and none reads
-/// the answer. A spoofed source is to a server what these are.
+/// Two hundred addresses request to connect, each repeatedly and with a valid token, and none reads
+/// the answer. To a server that is the same as spoofed source addresses.
 ///
-/// Fails if the server remembers an address, a token or a connection before the cookie came back,
-/// or if what it answers is not polled.
+/// Fails if the server stores an address, a token or a connection before the cookie is returned, or
+/// if its answers are not polled.
 #[test]
 fn requests_from_many_sources_leave_no_state() {
     let mut arena = Arena::new("127.0.0.1:0");
@@ -35,7 +35,7 @@ fn requests_from_many_sources_leave_no_state() {
             socket.send_to(&request, server).expect("loopback");
             asked += 1;
         }
-        // By turns, so that no socket is asked to hold more than it can.
+        // In turns, so that no socket buffer overflows.
         arena.run_until("the server has seen it", |arena| {
             arena.server.statistics().datagrams_received == asked
         });

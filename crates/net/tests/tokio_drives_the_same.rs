@@ -1,4 +1,4 @@
-//! Connections over real sockets, by the driver on tokio.
+//! Connections over real sockets, with the tokio driver.
 
 mod common;
 
@@ -8,7 +8,7 @@ use prescient_transport::*;
 
 /// Three clients and the server as tasks of one thread: each runs only while the others wait.
 ///
-/// Fails if `wait_until` does not let others work, or does not wake for its socket.
+/// Fails if `wait_until` does not yield, or is not woken by its socket.
 #[tokio::test(flavor = "current_thread")]
 async fn tasks_of_one_thread_talk_and_leave_over_ipv4() {
     talk_and_leave("127.0.0.1:0").await;
@@ -59,7 +59,7 @@ async fn talk_and_leave(address: &str) {
 async fn client(token: ConnectToken) {
     let config = LinkConfig::default();
     let client = AsyncClient::connect(token, PROTOCOL, config).await;
-    let mut client = client.expect("somebody is there");
+    let mut client = client.expect("a server is there");
     for round in 0..20u8 {
         let sent =
             client.with(|client, now| client.send(ChannelId::UNRELIABLE, &[round; 100], now));
@@ -76,9 +76,9 @@ async fn client(token: ConnectToken) {
     client.finish().await;
 }
 
-/// Tokio does not wake for such news, so it has to be heard when the client asks again.
+/// Tokio does not wake for ICMP errors, so the next call to send has to report them.
 ///
-/// Fails if a refusal that a call to send reports is forgotten.
+/// Fails if a refusal that a call to send reports is ignored.
 #[tokio::test(flavor = "current_thread")]
 #[cfg(target_os = "linux")]
 async fn a_port_where_nobody_listens() {
@@ -89,12 +89,12 @@ async fn a_port_where_nobody_listens() {
     };
     let joined = AsyncClient::connect(token(1, closed), PROTOCOL, config).await;
     assert_eq!(
-        joined.err().expect("nobody is there").to_string(),
+        joined.err().expect("no server is there").to_string(),
         format!("nobody listens at {closed}: is the server running, and is this its port?")
     );
 }
 
-/// Fails if the check for a runtime goes: tokio panics then.
+/// Fails if the check for a runtime is left out: then tokio panics.
 #[test]
 fn without_a_runtime_there_is_an_error() {
     let socket = bind("127.0.0.1:0");

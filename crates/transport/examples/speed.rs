@@ -1,4 +1,5 @@
-//! What packets, forgeries, handshakes and idle connections cost on one core, against their goals.
+//! The cost of packets, forgeries, handshakes and idle connections on one core, compared with the
+//! goals.
 #![expect(
     clippy::disallowed_methods,
     reason = "measuring is what this program is for"
@@ -40,7 +41,7 @@ fn main() {
     let before = sent(client, server);
     let start = Instant::now();
     for _ in 0..count / 2 {
-        // Slow enough for the rate that a connection may send at.
+        // Slow enough for the sending rate of a connection.
         now = now.after(Duration::from_micros(100));
         client.send(channel, &[1; 64], now).expect("connected");
         while let Some(up) = client.poll_transmit(now) {
@@ -75,7 +76,7 @@ fn main() {
     handshakes(2000);
 }
 
-/// The server's part of a handshake: two requests, of which it answers one with a challenge.
+/// The server's part of a handshake: two requests, the first of which it answers with a challenge.
 fn handshakes(count: u32) {
     let mut random = Random(1);
     let now = Time::from_micros(1 << 40);
@@ -104,7 +105,7 @@ fn handshakes(count: u32) {
             client.handle_datagram(here(), &answer.bytes, now);
         }
         assert!(client.is_connected());
-        // The first sealed packet tells the server that its client is there, and nothing follows.
+        // The first sealed packet confirms the handshake to the server.
         while let Some(packet) = client.poll_transmit(now) {
             server.handle_datagram(home, &packet.bytes, now, UNIX, &mut random);
         }

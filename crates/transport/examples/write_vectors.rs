@@ -1,5 +1,5 @@
-//! Writes the golden datagrams of this version of the transport. They are written when the format
-//! is meant to change, never to make a test pass.
+//! Writes the golden datagrams of this version of the transport. Run it only after a deliberate
+//! change of the format, never to make a test pass.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,19 +1,20 @@
-//! How much of something a peer may still cause, which comes back as time passes.
+//! A token bucket, which limits what a peer may cause per second.
 
 use crate::time::Time;
 
-/// A token bucket: so many a second, of which some can be saved up.
+/// A token bucket of `rate` tokens per second, which holds at most `burst`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     rate: u64,
-    /// What is left and what fits, in millionths, so that a microsecond refills a whole number.
+    /// The content and the capacity, in millionths of a token, so that every microsecond adds a
+    /// whole number.
     left: u64,
     full: u64,
     refilled: Time,
 }
 
 impl Allowance {
-    /// A full one.
+    /// A full bucket.
     pub(crate) fn new(rate: u32, burst: u32, now: Time) -> Self {
         let full = u64::from(burst) * MILLION;
         Self {
@@ -24,7 +25,7 @@ impl Allowance {
         }
     }
 
-    /// How many are allowed now.
+    /// How many tokens are left.
     pub(crate) fn left(&mut self, now: Time) -> usize {
         let micros = now.as_micros().saturating_sub(self.refilled.as_micros());
         let back = micros.saturating_mul(self.rate);
@@ -33,7 +34,7 @@ impl Allowance {
         usize::try_from(self.left / MILLION).unwrap_or(usize::MAX)
     }
 
-    /// Uses some up, as far as there are any.
+    /// Takes tokens, as far as there are any.
     pub(crate) fn take(&mut self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.left = self.left.saturating_sub(count.saturating_mul(MILLION));
@@ -46,7 +47,7 @@ const MILLION: u64 = 1_000_000;
 mod tests {
     use super::*;
 
-    /// Fails if more is saved up than fits (`min(self.full)` left out), or nothing comes back.
+    /// Fails if the capacity is exceeded (`min(self.full)` left out), or nothing is refilled.
     #[test]
     fn what_is_used_comes_back_at_the_rate_and_no_faster() {
         let at = |millis: u64| Time::from_micros(1000 * millis);

@@ -1,6 +1,6 @@
-//! Reading fields one after another from bytes that may end anywhere.
+//! Reading and writing fields of packets; input may end anywhere.
 
-/// Writes a number in as few bytes as it takes, seven bits in each, the lowest first.
+/// Writes a number as a LEB128 varint: seven bits per byte, the lowest first.
 pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -9,13 +9,13 @@ pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// How many bytes [`write_number`] takes.
+/// How many bytes [`write_number`] writes.
 pub(crate) fn number_len(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// What is left to read. Every method is `None` when there is too little of it, and then the
-/// caller gives up.
+/// The bytes that are left to read. Every method returns `None` if too few are left; the caller
+/// then gives up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// Reads something off the front of `bytes`, which stay as they are if that fails.
+    /// Reads from the front of `bytes`, which are unchanged if that fails.
     pub(crate) fn take<T>(
         bytes: &mut &'a [u8],
         read: impl FnOnce(&mut Self) -> Option<T>,
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// What is left, for those who read it off the front of bytes.
+    /// The remaining bytes, for parsers that consume a slice.
     pub(crate) fn bytes(&mut self) -> &mut &'a [u8] {
         &mut self.0
     }
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         for place in 0..NUMBER_LEN {
             let byte = self.u8()?;
             let bits = u64::from(byte & 0x7f);
-            // A last byte of zero says nothing, and the tenth has one bit left.
+            // The shortest form has no zero as its last byte, and the tenth byte has only one bit.
             if (place > 0 && byte == 0) || (place == NUMBER_LEN - 1 && byte > 1) {
                 return None;
             }
@@ -86,12 +86,11 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Everything that is left.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 
-    /// Whether everything left is zero: padding says nothing, and nothing hides in it.
+    /// Whether all remaining bytes are zero, as padding must be, so that it can carry nothing.
     pub(crate) fn only_zeros(self) -> Option<()> {
         self.0.iter().all(|&byte| byte == 0).then_some(())
     }
@@ -105,14 +104,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The most bytes that a number takes.
+/// The longest varint of 64 bits.
 const NUMBER_LEN: usize = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if a last byte of zero is allowed (`byte == 0` left out of `number`).
+    /// Fails if a zero as last byte is allowed (`byte == 0` left out of `number`).
     #[test]
     fn every_number_has_one_form() {
         let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);

@@ -1,4 +1,4 @@
-//! The client's end of a connection.
+//! The client: handshake, connection and lobby.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,39 +24,40 @@ use crate::statistics::Statistics;
 use crate::time::{AttendedClock, Now, Time};
 use crate::token::{ConnectToken, ProtocolId, canonical};
 
-/// What happened to a client.
+/// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The server let us in, and it is the one that the token was sealed for.
+    /// The connection is established. The server has proven that it can open the token.
     Connected {
-        /// Which of the token's servers it is.
+        /// The server's address, one of the token's.
         server: SocketAddr,
     },
-    /// The connection did not come about. Nothing follows.
+    /// The connection could not be established. This is the last event.
     Failed(ConnectError),
-    /// Something came from the server, or became of what went there.
+    /// A message of the server, or the outcome of a request or blob.
     Received(Received),
-    /// What the server is. Load what it asks for, then say that it is
-    /// [`loaded`](Client::loaded). Only for clients that said who they are.
+    /// The server's info, in answer to [`set_info`](Client::set_info). Load what it names, then
+    /// call [`loaded`](Client::loaded).
     Info(ServerInfo),
-    /// We are in the game, as this player.
+    /// The client is in the game, as this player.
     Welcome(PlayerId),
-    /// Everything begins anew: as after [`Info`](Self::Info).
+    /// The server started over. Load again, as after [`Info`](Self::Info).
     Reset(ServerInfo),
     /// The [`roster`](Client::roster) has changed.
     Roster,
-    /// Nothing was heard of the server for a while. It may come back; what is sent meanwhile may
-    /// not arrive.
+    /// No packet of the server arrived for a while. It may recover; what is sent meanwhile may be
+    /// lost.
     Silent,
-    /// The server is heard of again.
+    /// Packets of the silent server arrive again.
     Resumed,
-    /// The connection is over. Nothing follows.
+    /// The connection has ended. This is the last event.
     Closed(CloseReason),
 }
 
-/// A client: one token, one connection, and then it is over.
+/// A client: one token, one connection.
 ///
-/// Feed it datagrams and time, and poll it for datagrams and events until both are `None`.
+/// Pass in datagrams and time, and poll datagrams and events until both are `None`. After
+/// [`Failed`](ClientEvent::Failed) or [`Closed`](ClientEvent::Closed) make a new one.
 pub struct Client {
     config: LinkConfig,
     clock: AttendedClock,
@@ -66,7 +67,7 @@ pub struct Client {
     opening: Vec<u8>,
     server: usize,
     state: State,
-    /// What proves that the server has forgotten the connection.
+    /// The token that authenticates a stateless reset of this connection.
     reset: Option<ResetToken>,
     lobby: LobbyClient,
     outbox: Outbox,
@@ -74,7 +75,7 @@ pub struct Client {
 }
 
 enum State {
-    /// Sending requests, with whatever cookie the server gave us last.
+    /// Sends requests with the cookie of the server's last challenge.
     Asking {
         cookie: Cookie,
         next: Time,
@@ -85,11 +86,11 @@ enum State {
 }
 
 impl Client {
-    /// Begins to connect to the token's servers, one after the other.
+    /// Starts to connect to the token's servers, one after the other.
     ///
-    /// `protocol` is what this client speaks; a token for another one is refused here, because the
-    /// server could not tell. Whether the token has expired decides the server, whose clock is
-    /// more likely to be right.
+    /// Fails if the token is for another protocol than `protocol`: the server could not detect
+    /// that. The token's expiry is checked by the server only, because its clock is more likely to
+    /// be right.
     pub fn connect(
         token: ConnectToken,
         protocol: ProtocolId,
@@ -122,8 +123,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Takes a datagram that arrived. Nothing that a stranger sends changes anything, and what is
-    /// not understood is dropped without a word.
+    /// Handles a received datagram. Datagrams that are malformed or not authentic are dropped.
     pub fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Time) {
         let at = self.clock.advance_both(now);
         let now = at.now;
@@ -147,7 +147,7 @@ impl Client {
         }
     }
 
-    /// Does what time demands: repeats what was lost, keeps alive, notices silence.
+    /// Does what is due: retransmits, sends keep-alives, detects silence.
     pub fn handle_timeout(&mut self, now: Time) {
         let now = self.clock.advance(now);
         match &mut self.state {
@@ -163,8 +163,8 @@ impl Client {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, on the caller's clock.
-    /// Later than that it does no harm, but peers may lose patience. `None` when it is over.
+    /// When to call [`handle_timeout`](Self::handle_timeout), on the caller's clock. A late call is
+    /// harmless, but the peer may time out. `None` once the client has ended.
     pub fn next_timeout(&self) -> Option<Time> {
         let deadline = match &self.state {
             State::Asking { next, until, .. } => (*next).min(*until),
@@ -174,7 +174,7 @@ impl Client {
         Some(self.clock.on_callers_clock(deadline))
     }
 
-    /// The next datagram to send. It is made now, of everything that was said and not sent yet.
+    /// The next datagram to send. It is built now, from everything that waits to be sent.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         let at = self.clock.advance_both(now);
         if let Some(transmit) = self.outbox.poll() {
@@ -189,12 +189,12 @@ impl Client {
         })
     }
 
-    /// The next thing that happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop()
     }
 
-    /// Says something on a channel, which decides what becomes of it. It goes out with the next
+    /// Queues a message on a channel; the channel decides its delivery. It is sent with the next
     /// datagram that is polled.
     pub fn send(&mut self, channel: ChannelId, message: &[u8], now: Time) -> Result<(), SendError> {
         self.clock.advance(now);
@@ -202,8 +202,8 @@ impl Client {
         exchange.send(channel, message)
     }
 
-    /// Tells the server what the player does in this tick; ticks only ever grow. It goes out with the
-    /// next datagram that is polled, and again with all others until it is known to have arrived.
+    /// Queues the player's input for a tick; ticks must increase. It is sent with the next datagram
+    /// that is polled, and repeated in later ones until it is acknowledged.
     pub fn push_input(
         &mut self,
         tick: InputTick,
@@ -215,7 +215,7 @@ impl Client {
         exchange.push_input(tick, input)
     }
 
-    /// Asks the server something. Exactly one [`Received::Answer`] follows.
+    /// Sends a request. Exactly one [`Received::Answer`] follows.
     pub fn request(
         &mut self,
         message: &[u8],
@@ -227,7 +227,8 @@ impl Client {
         exchange.request(message, timeout, now)
     }
 
-    /// Answers a [`Received::Request`]. Only the first answer counts, and none that comes too late.
+    /// Answers a [`Received::Request`]. Only the first answer counts, and none after the request's
+    /// timeout.
     pub fn respond(
         &mut self,
         request: RequestId,
@@ -239,7 +240,7 @@ impl Client {
         exchange.respond(request, message)
     }
 
-    /// Offers the server something large, with a label of up to 64 bytes that tells it what.
+    /// Offers a blob to the server, with a label of up to 64 bytes that describes it.
     pub fn offer_blob(
         &mut self,
         label: &[u8],
@@ -251,7 +252,7 @@ impl Client {
         exchange.offer_blob(label, bytes)
     }
 
-    /// Accepts a [`Received::BlobOffered`]; from now on it takes memory.
+    /// Accepts a [`Received::BlobOffered`] and reserves its memory.
     pub fn accept_blob(&mut self, blob: BlobId, now: Time) -> Result<(), BlobError> {
         self.clock.advance(now);
         let exchange = self.exchange().ok_or(BlobError::NotConnected)?;
@@ -260,15 +261,15 @@ impl Client {
         accepted
     }
 
-    /// Refuses or stops a blob of the server, or withdraws one of ours. Nothing more is heard of
-    /// it, except that a blob of ours may have been complete before the server knew.
+    /// Refuses or stops an incoming blob, or withdraws an outgoing one. No event of it follows,
+    /// except that an outgoing blob may have been completed before the server is told.
     pub fn cancel_blob(&mut self, blob: BlobId, now: Time) -> Result<(), BlobError> {
         self.clock.advance(now);
         let exchange = self.exchange().ok_or(BlobError::NotConnected)?;
         exchange.cancel_blob(blob)
     }
 
-    /// Sends any body in a packet of frames, which no honest client does.
+    /// Sends an arbitrary body in a packet of frames, as an attacker might.
     #[cfg(feature = "__test_hooks")]
     #[doc(hidden)]
     pub fn send_raw(&mut self, body: &[u8], now: Time) {
@@ -279,8 +280,8 @@ impl Client {
         }
     }
 
-    /// Ends the connection, or the attempt to make one. The goodbye is repeated a few times; go on
-    /// polling until [`next_timeout`](Self::next_timeout) is `None`.
+    /// Closes the connection, or aborts the handshake. The close packet is repeated a few times;
+    /// continue to poll until [`next_timeout`](Self::next_timeout) is `None`.
     pub fn close(&mut self, reason: CloseReason, now: Time) {
         let now = self.clock.advance(now);
         match &mut self.state {
@@ -293,39 +294,41 @@ impl Client {
         }
     }
 
-    /// What the server's clock shows, the one by which its caller tells it the time; `None` before
-    /// the first answer to a question for it.
+    /// An estimate of the server's clock, that is, of the `now` that the server's caller passes in;
+    /// `None` before the first measurement.
     ///
-    /// It never runs backwards and is at most a tenth faster or slower than ours, except when it is
-    /// wrong by more than a quarter of a second, because a clock was set: then it leaps, and
-    /// [`server_time_leaps`](Self::server_time_leaps) counts.
+    /// It never runs backwards, and it runs at most a tenth faster or slower than the local clock.
+    /// If it is wrong by more than a quarter of a second, because a clock was set, it jumps instead
+    /// and [`server_time_leaps`](Self::server_time_leaps) counts that.
     pub fn server_time(&mut self, now: Time) -> Option<Time> {
         self.exchange()?.remote_clock().read(now)
     }
 
-    /// How wrong [`server_time`](Self::server_time) can be at most, once it is done adjusting and as
-    /// long as the two clocks drift apart by no more than 0.1 % and neither is set.
+    /// A bound on the error of [`server_time`](Self::server_time), once that has finished
+    /// adjusting. It assumes that the two clocks drift apart by at most 0.1 % and that neither is
+    /// set.
     pub fn server_time_uncertainty(&mut self, now: Time) -> Option<Duration> {
         self.exchange()?.remote_clock().uncertainty(now)
     }
 
-    /// How often [`server_time`](Self::server_time) leapt. Whoever schedules by it starts over when
-    /// this changes.
+    /// How often [`server_time`](Self::server_time) jumped. Schedules that depend on it must be
+    /// restarted when this changes.
     pub fn server_time_leaps(&mut self) -> u64 {
         self.exchange()
             .map_or(0, |exchange| exchange.remote_clock().leaps())
     }
 
-    /// Says who the player is, at once or when the connection is there. Who never does hears nothing
-    /// of the server's info and of other players.
+    /// Sets the player's info and sends it, once connected. Without it the client receives neither
+    /// the server's info nor the roster.
     pub fn set_info(&mut self, info: ClientInfo, now: Time) {
         let now = self.clock.advance(now);
         self.lobby.set_info(info);
         self.introduce(now);
     }
 
-    /// Everything that the server asked for is loaded; a [`Welcome`](ClientEvent::Welcome) follows,
-    /// or a [`Reset`](ClientEvent::Reset). `false` if it asked for nothing since this was said last.
+    /// Reports that everything the server asked for is loaded; a [`Welcome`](ClientEvent::Welcome)
+    /// or a [`Reset`](ClientEvent::Reset) follows. Returns `false` if nothing was asked for since
+    /// the last call.
     pub fn loaded(&mut self, now: Time) -> bool {
         let now = self.clock.advance(now);
         let message = self.lobby.loaded();
@@ -334,7 +337,7 @@ impl Client {
         is_time
     }
 
-    /// Who is there, as the server said.
+    /// The players in the game, as last received.
     pub fn roster(&self) -> &Roster {
         self.lobby.roster()
     }
@@ -344,7 +347,7 @@ impl Client {
         matches!(&self.state, State::Open(connection) if !connection.is_leaving())
     }
 
-    /// What the connection has seen so far; `None` without one.
+    /// The connection's statistics; `None` without a connection.
     pub fn statistics(&self) -> Option<Statistics> {
         match &self.state {
             State::Open(connection) => Some(connection.statistics()),
@@ -360,8 +363,8 @@ impl Client {
             return;
         };
         if echo[..] == prefix[2..] && given != *cookie {
-            // Only the first is answered at once: if each were, repeated requests and challenges
-            // would set each other off.
+            // Only the first challenge is answered at once. Otherwise repeated requests and
+            // challenges would multiply.
             let first = *cookie == Cookie::default();
             *cookie = given;
             if first {
@@ -396,9 +399,10 @@ impl Client {
         let server = self.address();
         let mut connection =
             Connection::of_client(protection, accept.connection, server, &self.config, now);
-        // The server waits for a sign that its answer arrived. A fresh session has numbers left.
-        let greeted = connection.send(PacketKind::KeepAlive, &[], server, now, &mut self.outbox);
-        debug_assert!(greeted.is_ok());
+        // The server waits for this packet to confirm the handshake. A new connection has packet
+        // numbers left.
+        let sent = connection.send(PacketKind::KeepAlive, &[], server, now, &mut self.outbox);
+        debug_assert!(sent.is_ok());
         self.state = State::Open(Box::new(connection));
         self.events.push(ClientEvent::Connected { server });
         self.introduce(now);
@@ -439,7 +443,7 @@ impl Client {
         };
         if was_silent {
             self.events.push(ClientEvent::Resumed);
-            // The other end may still believe that we are gone.
+            // The server may still consider us silent.
             let to = connection.peer;
             let sent = connection.send(PacketKind::KeepAlive, &[], to, now, &mut self.outbox);
             if sent.is_err() {
@@ -516,7 +520,7 @@ impl Client {
         }
     }
 
-    /// Hands on what the connection has to tell.
+    /// Forwards the connection's events.
     fn collect(&mut self) {
         if let State::Open(connection) = &mut self.state {
             while let Some(received) = connection.poll_event() {
@@ -525,7 +529,7 @@ impl Client {
         }
     }
 
-    /// Says goodbye, and to the game at once that it is over.
+    /// Starts closing and reports the end to the game at once.
     fn leave(&mut self, reason: CloseReason, now: Time) {
         let State::Open(connection) = &mut self.state else {
             return;
@@ -539,7 +543,7 @@ impl Client {
         self.wake(now);
     }
 
-    /// Ends the connection without a further word to the server.
+    /// Ends the connection without sending a close packet.
     fn end(&mut self, reason: CloseReason) {
         if let State::Open(connection) = &mut self.state
             && !connection.is_leaving()
@@ -551,7 +555,7 @@ impl Client {
         self.state = State::Over;
     }
 
-    /// Asks a server of the token, from now on and at once.
+    /// Starts the handshake with a server of the token.
     fn ask(&mut self, server: usize) {
         let now = self.clock.now();
         self.server = server;
@@ -572,7 +576,7 @@ impl Client {
     }
 
     fn address(&self) -> SocketAddr {
-        // Neither a token that was issued nor one that was read names no server.
+        // `issue` and `from_bytes` reject tokens without servers.
         self.token.servers[self.server]
     }
 
@@ -581,5 +585,5 @@ impl Client {
     }
 }
 
-/// Whoever has the token's secret makes requests with this key that follows from it.
+/// The label by which client and server derive the request's key from the token's secret.
 pub(crate) const REQUEST_KEY: &[u8] = b"request";

@@ -1,20 +1,19 @@
-//! What the other end's clock shows.
+//! An estimate of the other end's clock.
 //!
-//! Both ends count microseconds from a start of their own and at a pace of their own. Every
-//! [`Echo`] bounds the difference of their clocks from both sides: the other end received the
-//! ping after we sent it, and answered before we received the answer. Bounds of different echoes
-//! are good together, so the tightest of either side are kept, whichever echo they came from:
-//! one that was quick in one direction helps although it was slow in the other. The estimate is the
-//! middle between the two.
+//! The clocks of the two ends have different starts and drift apart. Every [`Echo`] bounds their
+//! difference from both sides: the other end received the ping after we sent it, and answered
+//! before we received the answer. The tightest lower and the tightest upper bound are kept, even if
+//! they are of different echoes: an echo that was fast in one direction is useful even if it was
+//! slow in the other. The estimate is the middle between the two.
 //!
-//! A bound loosens with age, by as much as clocks may drift. So an old one gives way to a newer one
-//! that is not much worse, the truth stays between the two, and after a blackout it is still there.
-//! If a new echo contradicts the bounds, a clock has jumped, and they begin anew. A jump that
-//! is shorter than a round trip may contradict nothing; it is forgotten with what is older than half
-//! a minute.
+//! A bound loosens with age, by as much as clocks may drift. The true difference therefore stays
+//! between the bounds, also after a blackout, and a newer bound soon replaces an old one. If a new
+//! echo contradicts the bounds, a clock has jumped, and they start over. A jump that is shorter
+//! than a round trip may contradict nothing; it is forgotten with the bounds that are older than
+//! half a minute.
 //!
-//! What cannot be known is how the smallest round trip divides into there and back: half of the
-//! difference of the two is an error that no exchange of time stamps can find.
+//! The asymmetry of the path cannot be measured: half the difference between the times there and
+//! back is an error that no exchange of time stamps can detect.
 
 use std::time::Duration;
 
@@ -24,10 +23,10 @@ use crate::time::Time;
 /// An estimate of the other end's clock.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteClock {
-    /// What the echoes of the last while say, and what those of the while before that do.
+    /// The bounds of the echoes in the present period, and those of the period before.
     recent: Option<Bounds>,
     before: Option<Bounds>,
-    /// When the last while began, by our clock.
+    /// When the present period began, by our clock.
     began: Time,
     shown: Option<Shown>,
     leaps: u64,
@@ -39,11 +38,11 @@ pub struct RemoteClock {
 struct Bounds {
     min: i128,
     max: i128,
-    /// When they were as tight as that, by our clock.
+    /// When these bounds were observed, by our clock.
     since: Time,
 }
 
-/// What was read last.
+/// The last reading.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     ahead: i128,
@@ -52,15 +51,15 @@ struct Shown {
 }
 
 impl RemoteClock {
-    /// Nothing is known.
+    /// A clock without observations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Learns from an echo.
+    /// Tightens the bounds by an echo.
     pub fn observe(&mut self, echo: &Echo) {
         let nanos = |time: Time| i128::from(time.as_micros()) * 1000;
-        // Clocks show whole microseconds, so what they show may be one too little.
+        // Clocks show whole microseconds, so a reading may be up to one too low.
         let bounds = Bounds {
             min: nanos(echo.answered) - nanos(echo.returned) - 1000,
             max: nanos(echo.received) - nanos(echo.sent) + 1000,
@@ -76,10 +75,11 @@ impl RemoteClock {
         self.recent = Some(recent.unwrap_or(bounds));
     }
 
-    /// What the other end's clock shows; `None` before the first echo.
+    /// The other end's clock; `None` before the first echo.
     ///
-    /// It never runs backwards and is at most a tenth faster or slower than ours, except when it is
-    /// wrong by more than a quarter of a second: then it leaps, and [`leaps`](Self::leaps) counts.
+    /// It never runs backwards, and it runs at most a tenth faster or slower than ours. If it is
+    /// wrong by more than a quarter of a second, it jumps instead and [`leaps`](Self::leaps) counts
+    /// that.
     pub fn read(&mut self, now: Time) -> Option<Time> {
         let target = self.bounds(now)?.middle();
         let nanos = i128::from(now.as_micros()) * 1000;
@@ -109,20 +109,21 @@ impl RemoteClock {
         Some(shown.reading)
     }
 
-    /// How wrong the estimate can be at most, as long as the two clocks drift apart by no more than
-    /// 0.1 % and neither jumps. What a path hides by being slower in one direction is in it.
+    /// A bound on the error, if the two clocks drift apart by at most 0.1 % and neither jumps. It
+    /// includes the error of an asymmetric path.
     pub fn uncertainty(&self, now: Time) -> Option<Duration> {
         let bounds = self.bounds(now)?;
         let nanos = u64::try_from((bounds.max - bounds.min) / 2).unwrap_or(u64::MAX);
         Some(Duration::from_nanos(nanos))
     }
 
-    /// How often it leapt. Whoever schedules by it starts over when this changes.
+    /// How often the reading jumped. Schedules that depend on it must be restarted when this
+    /// changes.
     pub fn leaps(&self) -> u64 {
         self.leaps
     }
 
-    /// All that is known, at this time.
+    /// The bounds of both periods together, at this time.
     fn bounds(&self, now: Time) -> Option<Bounds> {
         let recent = self.recent?.loosened(now);
         let both = self
@@ -133,7 +134,7 @@ impl RemoteClock {
 }
 
 impl Bounds {
-    /// What is left of them at a later time.
+    /// The bounds at a later time.
     fn loosened(self, now: Time) -> Self {
         let age = now.since(self.since).as_micros() as i128;
         let drift = age * DRIFT / 1000;
@@ -144,7 +145,7 @@ impl Bounds {
         }
     }
 
-    /// What both say; `None` if they contradict each other.
+    /// The intersection; `None` if the two contradict each other.
     fn and(self, other: Self) -> Option<Self> {
         let (min, max) = (self.min.max(other.min), self.max.min(other.max));
         (min <= max).then_some(Self { min, max, ..self })
@@ -160,12 +161,12 @@ fn whole_micros(nanos: i128) -> Time {
     Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// By how many parts per million the two clocks may differ in pace: 1000, and a little more so
-/// that a drift of exactly that is never a contradiction.
+/// The highest assumed drift, in parts per million: 1000, and a little more so that a drift of
+/// exactly that never contradicts.
 const DRIFT: i128 = 1100;
-/// After two of these what was known is forgotten.
+/// The length of a period; bounds are forgotten after two.
 const WHILE: Duration = Duration::from_secs(15);
 /// A correction takes at least this many times its length.
 const SLEW: i128 = 10;
-/// In nanoseconds. What is further off than this is not slewed to.
+/// In nanoseconds. A larger error is corrected by a jump.
 const LEAP: i128 = 250_000_000;

@@ -1,4 +1,4 @@
-//! Limits and spans of time, with defaults that suit a game of a few hundred players.
+//! Configuration of clients and servers. The defaults suit a game of a few hundred players.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,56 +9,57 @@ use crate::packet_protection::Rekeying;
 use crate::statistics::BytesPerSecond;
 use crate::token::{ProtocolId, TokenKey};
 
-/// What either end decides for itself about its connections; the two need not agree. Values that
-/// would keep a machine busy without end, such as a keep-alive every zero seconds, are raised to
-/// the smallest sensible ones.
+/// How one end treats its connections; the two ends need not agree. Values that would make it spin,
+/// such as a keep-alive every zero seconds, are raised to the smallest sensible ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// How long a connection may take to be made: how long a client asks each of its servers, and
-    /// either end waits for the first sealed packet of the other.
+    /// How long a client tries each server of its token, and how long either end waits for the
+    /// other's first sealed packet.
     pub connect_timeout: Duration,
-    /// A peer that was silent for this long may be gone or may come back. At least three
-    /// keep-alives.
+    /// After this long without a packet the peer is reported as silent; it may recover. At least
+    /// three keep-alives.
     pub quiet: Duration,
-    /// A peer that was silent for this long is dead.
+    /// After this long without a packet the connection is closed.
     pub timeout: Duration,
-    /// After this long without anything to send, a packet says that we are still here.
+    /// After this long without sending, a keep-alive is sent.
     pub keep_alive: Duration,
-    /// How long a handshake packet may be unanswered before it is repeated.
+    /// How long to wait for the answer to a handshake packet before repeating it.
     pub retry: Duration,
-    /// A key is replaced after that many packets,
+    /// A key is replaced after this many packets or after `key_lifetime`, whichever is first.
     pub packets_per_key: u64,
-    /// or after this long, whichever comes first.
+    /// See `packets_per_key`.
     pub key_lifetime: Duration,
-    /// How many datagrams of handshakes and the like may wait to be polled; more are dropped. What
-    /// messages become is made when it is polled.
+    /// How many handshake and control datagrams may wait to be polled; more are dropped. Datagrams
+    /// with messages are not counted: they are built when they are polled.
     pub outbox: usize,
-    /// How many events may wait to be polled; datagrams that come in then are dropped, as a full
-    /// socket would.
+    /// How many events may wait to be polled. While that many wait, incoming datagrams are dropped,
+    /// as by a full socket buffer.
     pub inbox: usize,
-    /// The same for the bytes of these events.
+    /// The same in bytes of these events.
     pub inbox_bytes: usize,
-    /// The channels, which must be the same at both ends.
+    /// The channels; both ends must have the same.
     pub channels: Channels,
-    /// The longest message that may be sent, at most 128 KiB; unreliable ones have at most 32 KiB.
+    /// The longest message that may be sent, at most 128 KiB; unreliable ones are limited to 32
+    /// KiB.
     pub max_message: usize,
-    /// How many bytes of messages may wait to be sent and acknowledged, for each connection.
+    /// How many bytes of messages may wait to be sent or acknowledged, per connection.
     pub backlog: usize,
-    /// How many bytes the blobs may have that a connection accepts at a time.
+    /// How many bytes of blobs a connection may accept at a time.
     pub blob_memory: usize,
-    /// How fast a connection sends at most, with everything but the headers of IP and UDP.
+    /// The highest sending rate of a connection, without IP and UDP headers.
     pub rate: BytesPerSecond,
-    /// How fast it sends when nothing is acknowledged any more.
+    /// The sending rate while nothing is acknowledged.
     pub floor: BytesPerSecond,
-    /// How many messages and chunks of blobs a server takes of a client in a second; a quarter of it
-    /// may come at once. A packet with more of them counts as lost on the way: it is not
-    /// acknowledged, and what must arrive is sent again.
+    /// How many messages and blob chunks a server accepts from a client per second; the burst is a
+    /// quarter of that. A packet that exceeds it is treated as lost: it is not acknowledged, so its
+    /// reliable content is sent again.
     pub messages_per_second: u32,
-    /// How many inputs a server takes of a client in a second, twice as many as the fastest client
-    /// makes; a second's may come at once. Of more the oldest are joined: what was pressed in them
-    /// is pressed in the next.
+    /// How many inputs a server accepts from a client per second; the burst is one second's worth.
+    /// The default is twice what the fastest client makes. Of more, the oldest are joined: what was
+    /// pressed in them is pressed in the next.
     pub inputs_per_second: u32,
-    /// A peer that was heard of all that time and acknowledged nothing reliable takes nothing in.
+    /// A peer whose packets arrived all that time but acknowledged nothing reliable is closed as
+    /// [`Stalled`](crate::CloseReason::Stalled).
     pub stalled: Duration,
 }
 
@@ -89,7 +90,7 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// The same without what cannot work.
+    /// Raises or lowers values that cannot work.
     pub(crate) fn sane(self) -> Self {
         let keep_alive = self.keep_alive.max(MIN_SPAN);
         Self {
@@ -115,9 +116,10 @@ impl LinkConfig {
         }
     }
 
-    /// A caller who comes when [`next_timeout`](crate::Client::next_timeout) says never lets more
-    /// time pass than this between two calls; who does was suspended. With the keep-alive that may
-    /// be due it is less than three of them, so waking up is no reason to call anybody silent.
+    /// The longest step between two calls of a caller that obeys
+    /// [`next_timeout`](crate::Client::next_timeout); a longer step means that the process was
+    /// suspended. Together with one pending keep-alive it is shorter than three keep-alives, so
+    /// resuming does not report peers as silent.
     pub(crate) fn max_step(&self) -> Duration {
         self.keep_alive.saturating_mul(2).clamp(
             Duration::from_secs(1),
@@ -133,20 +135,20 @@ impl LinkConfig {
     }
 }
 
-/// How much a server takes on.
+/// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections in all.
     pub connections: usize,
-    /// Connections from one address. Of IPv6 the first 64 bits count, which one customer has.
+    /// Connections from one address; an IPv6 /64 network counts as one address.
     pub connections_per_address: usize,
-    /// Handshakes per second from one address that has proven to be real.
+    /// Handshakes per second from one validated address.
     pub handshakes_per_address: u32,
-    /// Resets per second in all: answers to packets of connections that this server does not know,
-    /// which tell their clients that it was restarted. More than that stay without an answer.
+    /// Stateless resets per second in all. They answer packets of unknown connections, so that
+    /// clients learn that the server was restarted. Packets beyond this limit are not answered.
     pub resets_per_second: u32,
-    /// Tokens remembered as used, addresses remembered for the line above, and clients that are
-    /// banned; so many of each.
+    /// The capacity of each of three tables: used tokens, addresses with handshake allowances, and
+    /// banned clients.
     pub memory: usize,
 }
 
@@ -162,25 +164,25 @@ impl Default for Limits {
     }
 }
 
-/// What a server is.
+/// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The key that the backend seals tokens with.
     pub key: TokenKey,
-    /// What both ends must speak.
+    /// The protocol that clients must have.
     pub protocol: ProtocolId,
-    /// Where clients reach this server, as tokens name it.
+    /// This server's public addresses, as tokens name them.
     pub addresses: Vec<SocketAddr>,
-    /// How much it takes on.
+    /// Limits of this server.
     pub limits: Limits,
-    /// Its side of every connection.
+    /// Settings of every connection.
     pub link: LinkConfig,
-    /// What it says about itself to clients that say who they are.
+    /// What clients that sent a [`ClientInfo`](crate::ClientInfo) receive in return.
     pub info: ServerInfo,
 }
 
 impl ServerConfig {
-    /// A server with default limits.
+    /// Default limits.
     pub fn new(key: TokenKey, protocol: ProtocolId, addresses: Vec<SocketAddr>) -> Self {
         Self {
             key,
@@ -193,7 +195,7 @@ impl ServerConfig {
     }
 }
 
-/// What fits the other end's memory, whatever its configuration.
+/// Fits the receiver's memory, whatever its configuration is.
 const MAX_MESSAGE: usize = 128 << 10;
 const MIN_SPAN: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_secs(1);

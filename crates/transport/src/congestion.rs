@@ -1,8 +1,8 @@
-//! How much may be sent now.
+//! Congestion control: how much may be sent now.
 //!
-//! What a path can carry is for a policy to say, and there will be more than one; so it is one
-//! small trait, told of every packet and asked before each. Nothing in it knows packets, only
-//! their bytes: a policy holds a few numbers however much is in flight.
+//! There may be several policies, so this is a small trait. A policy is told of every packet and
+//! asked before each is built. It knows only the bytes of packets, so its size does not depend on
+//! what is in flight.
 
 use std::time::Duration;
 
@@ -10,62 +10,62 @@ use crate::packet::MAX_DATAGRAM;
 use crate::statistics::BytesPerSecond;
 use crate::time::Time;
 
-/// A policy of how fast to send.
+/// A congestion control policy.
 ///
-/// Whoever drives it calls [`on_sent`](Self::on_sent) for every packet that the other end
-/// acknowledges, and later for each of them once either [`on_acknowledged`](Self::on_acknowledged)
-/// or [`on_lost`](Self::on_lost); and [`on_unanswered`](Self::on_unanswered) for all others.
+/// The caller calls [`on_sent`](Self::on_sent) for every ack-eliciting packet, and later exactly
+/// once for each of them either [`on_acknowledged`](Self::on_acknowledged) or
+/// [`on_lost`](Self::on_lost). For all other packets it calls
+/// [`on_unanswered`](Self::on_unanswered).
 pub(crate) trait Congestion: Send {
-    /// A packet went out. It may be larger than the allowance, which is paid back before anything
-    /// else may be sent.
+    /// A packet was sent. It may exceed the allowance; the debt is paid off before anything else
+    /// may be sent.
     fn on_sent(&mut self, bytes: usize, now: Time);
 
-    /// A packet went out that nobody acknowledges, or whose loss says nothing about congestion: a
-    /// goodbye, an acknowledgement, a probe for a larger path. These need not wait.
+    /// A packet was sent that is not acknowledged, or whose loss is no sign of congestion: a close
+    /// packet, a bare acknowledgement, an MTU probe. These need not wait for the allowance.
     fn on_unanswered(&mut self, bytes: usize, now: Time);
 
-    /// The other end has it.
+    /// A packet was acknowledged.
     fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time);
 
-    /// It is considered lost.
+    /// A packet was declared lost.
     fn on_lost(&mut self, bytes: usize, now: Time);
 
     /// How many bytes may be sent now.
     fn allowance(&mut self, now: Time) -> usize;
 
-    /// When the allowance will be enough for any datagram if nothing happens until then. A moment
-    /// in the past means that it is now.
+    /// When the allowance will suffice for a full datagram if nothing happens until then. A time in
+    /// the past means that it does now.
     fn next_allowance(&self) -> Time;
 
-    /// How fast it sends at the moment.
+    /// The present sending rate.
     fn rate(&self) -> BytesPerSecond;
 }
 
-/// Sends at one rate, evenly, whatever the network does, and falls to a lower one as long as the
-/// other end does not answer.
+/// Sends at a fixed rate, and at a lower one while nothing is acknowledged.
 ///
-/// What is not sent is saved up to a bounded burst. After four round trips without any
-/// acknowledgement, in which something was in flight, the rate is the floor: enough to notice
-/// that the path is back, too little to harm it. The first acknowledgement ends that.
+/// Unused allowance is saved up to a bounded burst. After four round trips without any
+/// acknowledgement while packets were in flight, the rate drops to the floor: enough to notice that
+/// the path has recovered, too little to harm it. The first acknowledgement restores the rate.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedRate {
     rate: BytesPerSecond,
     floor: BytesPerSecond,
-    /// Bytes that may be saved.
+    /// The largest allowance that is saved, in bytes.
     burst: u64,
-    /// What may be sent, in millionths of a byte, so that a microsecond adds a whole number of
-    /// them. Negative when more was sent than allowed.
+    /// The allowance, in millionths of a byte, so that every microsecond adds a whole number.
+    /// Negative after more was sent than allowed.
     balance: i128,
     updated: Time,
     in_flight: usize,
-    /// How long something has been in flight since the last acknowledgement.
+    /// How long packets have been in flight since the last acknowledgement.
     unanswered: Duration,
     round_trip: Option<Duration>,
 }
 
 impl FixedRate {
-    /// Bursts have room for at least two datagrams, rates are at least a byte per second, and the
-    /// floor is no higher than the rate.
+    /// The burst is raised to at least two datagrams and rates to at least a byte per second; the
+    /// floor is at most the rate.
     pub(crate) fn new(
         rate: BytesPerSecond,
         floor: BytesPerSecond,
@@ -86,13 +86,13 @@ impl FixedRate {
         }
     }
 
-    /// Whether it sends at its floor because nobody answers.
+    /// Whether it sends at the floor, because nothing is acknowledged.
     fn is_starved(&self) -> bool {
         self.unanswered >= self.patience()
     }
 
-    /// Brings balance and patience up to date: before the moment at which patience ends at the
-    /// full rate, after it at the floor, however seldom somebody asks.
+    /// Updates the balance: at the full rate up to the time at which patience ends, at the floor
+    /// after it, however long the last call is ago.
     fn advance(&mut self, now: Time) {
         let passed = now.since(self.updated);
         self.updated = self.updated.max(now);
@@ -104,7 +104,7 @@ impl FixedRate {
         if self.in_flight > 0 {
             self.unanswered = self.unanswered.saturating_add(passed);
         }
-        // What was saved at the full rate is not for a path that may be gone.
+        // An allowance that was saved at the full rate is not spent on a path that may be down.
         let max = if self.is_starved() {
             MIN_BURST
         } else {
@@ -176,13 +176,13 @@ impl Congestion for FixedRate {
     }
 }
 
-/// Millionths of a byte that a rate gives in a span.
+/// What a rate yields in a span, in millionths of a byte.
 fn earned(rate: BytesPerSecond, span: Duration) -> i128 {
     let micros = i128::try_from(span.as_micros()).unwrap_or(i128::MAX);
     micros.saturating_mul(i128::from(rate.0)).min(MAX_EARNED)
 }
 
-/// How long a rate takes for that many millionths of a byte.
+/// How long a rate takes for an amount in millionths of a byte.
 fn time_for(amount: i128, rate: BytesPerSecond) -> Duration {
     let rate = i128::from(rate.0);
     let micros = (amount.max(0) + rate - 1) / rate;
@@ -190,13 +190,13 @@ fn time_for(amount: i128, rate: BytesPerSecond) -> Duration {
 }
 
 const MILLION: i128 = 1_000_000;
-/// More than any burst, and small enough that sums of it cannot overflow.
+/// More than any burst, and small enough that sums cannot overflow.
 const MAX_EARNED: i128 = 1 << 100;
 const MIN_BURST: u64 = 2 * MAX_DATAGRAM as u64;
 const PATIENT_ROUND_TRIPS: u32 = 4;
-/// Before any round trip was measured.
+/// Before the first round trip measurement.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-/// Where nine of ten packets are lost in either direction, acknowledgements come twice a second.
+/// With 90 % loss in both directions, acknowledgements arrive twice a second.
 const MIN_PATIENCE: Duration = Duration::from_secs(1);
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(10);
 
@@ -218,14 +218,14 @@ mod tests {
         FixedRate::new(RATE, FLOOR, BURST, Time::from_micros(0))
     }
 
-    /// A sender with more to say than it may, and a path that takes `round_trip`.
+    /// A sender with unlimited data, and a path with this round trip time.
     struct Path {
         policy: FixedRate,
         now: Time,
         round_trip: Duration,
         /// When each packet was sent, and its size.
-        flying: VecDeque<(Time, usize)>,
-        /// Whether acknowledgements get through.
+        in_flight: VecDeque<(Time, usize)>,
+        /// Whether acknowledgements arrive.
         answers: bool,
         seed: u64,
     }
@@ -236,20 +236,20 @@ mod tests {
                 policy: policy(),
                 now: Time::from_micros(0),
                 round_trip,
-                flying: VecDeque::new(),
+                in_flight: VecDeque::new(),
                 answers: true,
                 seed,
             }
         }
 
-        /// Runs for a while and says how many bytes were sent. Without acknowledgements a packet
-        /// is lost after two round trips, which is known a little after that.
+        /// Runs for a span and returns how many bytes were sent. Without acknowledgements, a packet
+        /// is declared lost a little after two round trips.
         fn run(&mut self, span: Duration) -> usize {
             let (end, mut sent) = (self.now.after(span), 0);
             while self.now < end {
                 self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1);
                 let size = 200 + (self.seed >> 33) as usize % 1200;
-                while let Some(&(at, size)) = self.flying.front() {
+                while let Some(&(at, size)) = self.in_flight.front() {
                     let age = self.now.since(at);
                     if self.answers && age >= self.round_trip {
                         self.policy.on_acknowledged(size, age, self.now);
@@ -258,11 +258,11 @@ mod tests {
                     } else {
                         break;
                     }
-                    self.flying.pop_front();
+                    self.in_flight.pop_front();
                 }
                 if self.policy.allowance(self.now) >= size {
                     self.policy.on_sent(size, self.now);
-                    self.flying.push_back((self.now, size));
+                    self.in_flight.push_back((self.now, size));
                     sent += size;
                 }
                 self.now = self.now.after(MILLISECOND);
@@ -271,9 +271,9 @@ mod tests {
         }
     }
 
-    /// Case 11: acknowledgements are lost one way for ten seconds. Fails if a loss counts as an
-    /// answer (`self.unanswered = Duration::ZERO` in `on_lost`), or if nothing ends the starving
-    /// (without that line in `on_acknowledged`).
+    /// Case 11: acknowledgements are lost for ten seconds. Fails if a loss counts as an
+    /// acknowledgement (`self.unanswered = Duration::ZERO` in `on_lost`), or if nothing restores
+    /// the rate (without that line in `on_acknowledged`).
     #[test]
     fn without_answers_the_rate_falls_to_its_floor_and_comes_back_at_once() {
         for seed in 0..20 {
@@ -295,15 +295,15 @@ mod tests {
                 "seed {seed}: {starved}"
             );
             path.answers = true;
-            // What is sent at the floor comes back within a round trip of being sent.
+            // Packets at the floor are acknowledged within a round trip.
             path.run(round_trip + SECOND);
             let after = path.run(SECOND);
             assert!((98_500..=101_500).contains(&after), "seed {seed}: {after}");
         }
     }
 
-    /// Fails if what was saved at the full rate may be spent when nobody answers (`self.burst` for
-    /// `MIN_BURST` in `advance`).
+    /// Fails if an allowance that was saved at the full rate may be spent while nothing is
+    /// acknowledged (`self.burst` for `MIN_BURST` in `advance`).
     #[test]
     fn who_saved_much_may_not_spend_it_on_a_path_that_is_gone() {
         let mut policy = FixedRate::new(RATE, FLOOR, 100_000, Time::from_micros(0));
@@ -315,8 +315,7 @@ mod tests {
         );
     }
 
-    /// Fails if time is counted although nothing is in flight (`if self.in_flight > 0` in
-    /// `advance`).
+    /// Fails if time counts although nothing is in flight (`if self.in_flight > 0` in `advance`).
     #[test]
     fn a_sender_with_nothing_to_say_is_not_starved() {
         let mut policy = policy();
@@ -330,7 +329,7 @@ mod tests {
         assert_eq!(policy.allowance(second), 1000);
     }
 
-    /// Fails if debts are forgiven (`self.balance.max(0)` in `on_sent`).
+    /// Fails if debts are dropped (`self.balance.max(0)` in `on_sent`).
     #[test]
     fn what_could_not_wait_is_paid_back() {
         let mut policy = policy();
@@ -342,7 +341,7 @@ mod tests {
         assert!(policy.allowance(due) >= MAX_DATAGRAM);
     }
 
-    /// Fails if a rate may be nothing (`rate.max(…)` in `new`).
+    /// Fails if a rate of zero is possible (`rate.max(…)` in `new`).
     #[test]
     fn nonsense_is_made_to_work() {
         let nothing = BytesPerSecond(0);
@@ -359,8 +358,8 @@ mod tests {
     }
 
     proptest! {
-        /// However it is asked, no span of time gets more than its share and one burst, and asking
-        /// when told to is never too early. Fails if the saved burst has no bound
+        /// In no span of time is more allowed than the rate and one burst, however calls are
+        /// spaced; and `next_allowance` is never too early. Fails if the saved burst is unbounded
         /// (`.min(max)` in `advance`), or if `next_allowance` rounds down.
         #[test]
         fn no_span_gets_more_than_its_share(

@@ -1,5 +1,5 @@
-//! What both ends do with a connection once it has keys: seal, open, exchange messages, keep
-//! alive, notice silence, and take leave.
+//! A connection once it has keys, the same for both ends: packet protection, exchange of messages,
+//! keep-alives, timeouts and closing.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use crate::packet_protection::{Exhausted, Opened, PacketProtection, Rejected, TA
 use crate::statistics::{Meter, Statistics};
 use crate::time::{Now, Time};
 
-/// A datagram that wants to be sent.
+/// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
-    /// All of it.
+    /// The whole UDP payload.
     pub bytes: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Outbox {
         self.waiting.len() >= self.limit
     }
 
-    /// Takes a datagram, or drops it as the network might.
+    /// Queues a datagram, or drops it if the queue is full.
     pub(crate) fn offer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
         if !self.is_full() {
             self.waiting.push_back(Transmit { to, bytes });
@@ -60,7 +60,7 @@ impl Outbox {
 
 pub(crate) struct Connection {
     protection: PacketProtection,
-    /// What the other end calls this connection, if it has more than one.
+    /// The connection id that the other end expects in packets; only clients send one.
     name: Option<u64>,
     pub(crate) peer: SocketAddr,
     last_received: Time,
@@ -72,18 +72,18 @@ pub(crate) struct Connection {
     meter_received: Meter,
 }
 
-/// How a connection behaves when nobody sends anything.
+/// What a connection does while nothing is sent or received.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConnectionState {
-    /// Says nothing: a server that does not know yet whether the client has its keys.
+    /// A server that does not know yet whether the client has its keys; sends nothing.
     Unconfirmed,
-    /// Says often that it is there: a client that does not know yet whether the server noticed.
+    /// A client that does not know yet whether the server has its packets; sends keep-alives often.
     Confirming,
-    /// Says now and then that it is there.
+    /// Sends keep-alives at the configured interval.
     Open,
-    /// Nothing is heard of the other end, which may come back.
+    /// No packet of the other end arrived for a while; it may recover.
     Silent,
-    /// Says goodbye, a few times because nobody answers to that.
+    /// Repeats close packets, which are not acknowledged.
     Closing {
         reason: CloseReason,
         left: u32,
@@ -91,24 +91,24 @@ enum ConnectionState {
     },
 }
 
-/// What is to become of a connection after its timer went off.
+/// What [`wake`](Connection::wake) found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerOutcome {
     Alive,
-    /// Nothing was heard for a while.
+    /// Nothing was received for [`LinkConfig::quiet`].
     Silent,
-    /// Nothing was heard for too long.
+    /// Nothing was received for [`LinkConfig::timeout`].
     TimedOut,
-    /// It has no number left to say anything with.
+    /// No packet numbers are left.
     Exhausted,
-    /// The other end has to be told to go.
+    /// The connection must be closed for this reason.
     Broken(CloseReason),
-    /// It said goodbye often enough.
+    /// All close packets were sent.
     Closed,
 }
 
 impl Connection {
-    /// The server's end, before it heard of the client.
+    /// The server's end, before the client's first sealed packet.
     pub(crate) fn of_server(
         protection: PacketProtection,
         peer: SocketAddr,
@@ -125,7 +125,6 @@ impl Connection {
         )
     }
 
-    /// The client's end.
     pub(crate) fn of_client(
         protection: PacketProtection,
         name: u64,
@@ -169,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Whether the other end has the keys and nobody has left.
+    /// Whether the other end has the keys and no end has closed.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(
             self.state,
@@ -177,7 +176,6 @@ impl Connection {
         )
     }
 
-    /// Whether nothing was heard for a while.
     pub(crate) fn is_silent(&self) -> bool {
         self.state == ConnectionState::Silent
     }
@@ -186,33 +184,33 @@ impl Connection {
         matches!(self.state, ConnectionState::Closing { .. })
     }
 
-    /// Where messages go in and events come out, as long as the connection is open.
+    /// The exchange of messages, while the connection is open.
     pub(crate) fn exchange(&mut self) -> Option<&mut Exchange> {
         self.is_open().then_some(&mut self.exchange)
     }
 
-    /// Whether something that was said on a channel was not sent yet.
+    /// Whether a message on a channel waits to be sent.
     pub(crate) fn is_waiting(&self, channel: ChannelId) -> bool {
         self.exchange.is_waiting(channel)
     }
 
-    /// What the other end said around the game.
+    /// The next lobby message of the other end.
     pub(crate) fn poll_lobby(&mut self) -> Option<Vec<u8>> {
         self.exchange.poll_lobby()
     }
 
-    /// How long its round trip takes, once that was measured.
+    /// The smoothed round trip time.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let round_trip = self.exchange.round_trip();
         round_trip.map(|round_trip| round_trip.smoothed)
     }
 
-    /// What was received, also before the connection ended.
+    /// The next event; also after the connection ended.
     pub(crate) fn poll_event(&mut self) -> Option<Received> {
         self.exchange.poll_event()
     }
 
-    /// Makes a packet of what waits to be said, if anything does.
+    /// Builds a packet of what waits to be sent, if anything does.
     pub(crate) fn poll_transmit(&mut self, at: Now) -> Result<Option<Transmit>, Exhausted> {
         if !self.is_open() {
             return Ok(None);
@@ -228,25 +226,25 @@ impl Connection {
         Ok(Some(Transmit { to, bytes }))
     }
 
-    /// Takes the frames of a packet that was opened.
+    /// Handles the frames of an opened packet.
     pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Now) -> Result<(), Fault> {
         let next = self.protection.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
         self.exchange.handle_body(sequence, body, next, at)
     }
 
-    /// Goes on where the other end has proven to be.
+    /// Continues on a validated path.
     pub(crate) fn move_to(&mut self, peer: SocketAddr, now: Time) {
         self.peer = peer;
         self.exchange.path_changed(peer, now);
     }
 
-    /// How much longer a datagram is than what it carries.
+    /// How many bytes a datagram adds to its payload.
     fn overhead(&self) -> usize {
         Header::len(self.name.is_some()) + TAG_LEN
     }
 
-    /// Seals a packet and puts it out for `to`.
+    /// Seals a packet and queues it for `to`.
     pub(crate) fn send(
         &mut self,
         kind: PacketKind,
@@ -274,14 +272,14 @@ impl Connection {
         if kind != PacketKind::Frames {
             self.exchange.charge(bytes.len(), now);
         }
-        // A question to an address that may be nobody's does not tell the peer that we live.
+        // A path challenge to an unvalidated address does not replace a keep-alive to the peer.
         if to == self.peer {
             self.sent = now;
         }
         Ok(bytes)
     }
 
-    /// Opens a packet. Only an authentic one changes anything but statistics.
+    /// Opens a packet. Unless it is authentic, only statistics change.
     pub(crate) fn open(&mut self, bytes: &[u8], now: Time) -> Result<Opened, Rejected> {
         let opened = self.protection.open(bytes, self.name.is_none());
         match &opened {
@@ -338,19 +336,19 @@ impl Connection {
         self.protection.is_worn_out()
     }
 
-    /// Begins to take leave; the first goodbye goes out with the next [`wake`](Self::wake).
+    /// Starts closing; the next [`wake`](Self::wake) sends the first close packet.
     pub(crate) fn leave(&mut self, reason: CloseReason, now: Time) {
         if !self.is_leaving() {
             self.exchange.close();
             self.state = ConnectionState::Closing {
                 reason,
-                left: GOODBYES,
+                left: CLOSE_PACKETS,
                 next: now,
             };
         }
     }
 
-    /// When [`wake`](Self::wake) has something to do.
+    /// When [`wake`](Self::wake) has to be called.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Time {
         let dead = self.dead(config);
         let quiet = match self.state {
@@ -363,7 +361,7 @@ impl Connection {
         quiet.min(self.keep_alive_at(config)).min(exchange)
     }
 
-    /// When the other end is given up.
+    /// When the connection times out.
     fn dead(&self, config: &LinkConfig) -> Time {
         self.last_received.after(match self.state {
             ConnectionState::Unconfirmed | ConnectionState::Confirming => config.connect_timeout,
@@ -371,9 +369,8 @@ impl Connection {
         })
     }
 
-    /// When to say that we are here if nothing else is said. A client has only one server and wants
-    /// it back at once when it is silent; a server may have many clients, each of which looks for
-    /// it.
+    /// When to send a keep-alive if nothing else is sent. A client of a silent server probes often,
+    /// because it has only that one; a server may have many silent clients, each of which probes.
     fn keep_alive_at(&self, config: &LinkConfig) -> Time {
         self.sent.after(match self.state {
             ConnectionState::Confirming => config.retry,
@@ -382,7 +379,7 @@ impl Connection {
         })
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub(crate) fn wake(
         &mut self,
         config: &LinkConfig,
@@ -398,7 +395,7 @@ impl Connection {
             ConnectionState::Closing { reason, left, next } => {
                 let code = reason.to_code().to_le_bytes();
                 *left -= 1;
-                *next = now.after(GOODBYE_SPACING);
+                *next = now.after(CLOSE_SPACING);
                 return self.send_control(PacketKind::Close, &code, now, outbox);
             }
             _ if dead => return TimerOutcome::TimedOut,
@@ -436,12 +433,12 @@ impl Connection {
     }
 }
 
-/// The reason in a close packet; none if it is not one.
+/// The reason in a close packet; `None` if it is malformed.
 pub(crate) fn close_reason(payload: &[u8]) -> Option<CloseReason> {
     let code = payload.try_into().ok().map(u32::from_le_bytes)?;
     Some(CloseReason::from_code(code))
 }
 
 const PROBE_SPACING: Duration = Duration::from_millis(100);
-const GOODBYES: u32 = 4;
-const GOODBYE_SPACING: Duration = Duration::from_millis(60);
+const CLOSE_PACKETS: u32 = 4;
+const CLOSE_SPACING: Duration = Duration::from_millis(60);

@@ -1,9 +1,9 @@
-//! A challenge that the server need not remember.
+//! The cookie of a challenge, by which a server validates addresses without keeping state.
 //!
-//! A datagram's sender address proves nothing. So the first request is answered with a MAC over
-//! the address, the time and the request; only who receives it can send it back, and only with it
-//! the server begins to work. Because it covers the request, a request that was damaged on the way
-//! leads to another challenge and not to a refusal.
+//! The source address of a datagram can be spoofed. The server therefore answers the first request
+//! with a cookie: a MAC over address, time and request. Only the owner of the address receives it,
+//! and only a request with a valid cookie makes the server do work. Because the cookie covers the
+//! request, a request that was damaged on the way is challenged again and not denied.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::packet::Cookie;
 use crate::time::Time;
 use crate::token::address_to_bytes;
 
-/// The key that a server's cookies are made with: new with every start, so that nothing from
-/// before a restart is good after it.
+/// The key of a server's cookies. It is new at every start, so cookies from before a restart are
+/// invalid.
 pub(crate) struct CookieKey(Secret);
 
 impl CookieKey {
@@ -32,7 +32,7 @@ impl CookieKey {
         }
     }
 
-    /// Whether this cookie was sent to this address for this request a moment ago.
+    /// Whether this cookie was issued to this address for this request within `LIFETIME`.
     pub(crate) fn made(
         &self,
         cookie: &Cookie,
@@ -41,17 +41,17 @@ impl CookieKey {
         now: Time,
     ) -> bool {
         let fresh = cookie.made <= now && now.since(cookie.made) <= LIFETIME;
-        let (address, time) = ingredients(from, cookie.made);
+        let (address, time) = mac_inputs(from, cookie.made);
         fresh && mac_is(&self.0, &[&address, &time, opening], &cookie.tag)
     }
 
     fn tag(&self, from: SocketAddr, opening: &[u8], made: Time) -> [u8; MAC_LEN] {
-        let (address, time) = ingredients(from, made);
+        let (address, time) = mac_inputs(from, made);
         mac(&self.0, &[&address, &time, opening])
     }
 }
 
-fn ingredients(from: SocketAddr, made: Time) -> ([u8; 19], [u8; 8]) {
+fn mac_inputs(from: SocketAddr, made: Time) -> ([u8; 19], [u8; 8]) {
     (address_to_bytes(from), made.as_micros().to_le_bytes())
 }
 

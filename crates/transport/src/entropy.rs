@@ -1,7 +1,7 @@
-//! Randomness as an argument.
+//! The source of randomness, which callers pass in.
 
-/// A source of random bytes that nobody can predict: the operating system's, or a cryptographic
-/// generator seeded by it. Keys are made of them, so a seeded toy belongs in tests only.
+/// A source of unpredictable random bytes: the operating system's, or a cryptographic generator
+/// seeded by it. Keys are made of them, so use a deterministic generator in tests only.
 ///
 /// Any closure that fills a slice will do:
 ///
@@ -21,7 +21,7 @@ impl<F: FnMut(&mut [u8])> Entropy for F {
     }
 }
 
-/// That many random bytes.
+/// `N` random bytes.
 pub(crate) fn random<const N: usize>(entropy: &mut dyn Entropy) -> [u8; N] {
     let mut bytes = [0; N];
     entropy.fill(&mut bytes);

@@ -1,21 +1,21 @@
-//! What can go wrong, and what whoever sees it can do.
+//! Errors, close reasons and denials; each tells the caller what can be done about it.
 
 use thiserror::Error;
 
 use crate::exchange::channel::ChannelId;
 
-/// Why a server turned a client away. Everything but [`Refused`](Self::Refused) is decided here;
-/// that one is the game's own word.
+/// Why a server denied a client. The transport decides all of these except
+/// [`Refused`](Self::Refused), which is the game's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Denial {
-    /// The two ends speak different versions of the packets.
-    #[error("the server speaks version {server} of the transport: update whichever is older")]
+    /// The two ends use different versions of the packet format.
+    #[error("the server uses version {server} of the transport: update the older of the two")]
     Version {
-        /// What the server speaks.
+        /// The server's version.
         server: u8,
     },
-    /// The token is for another game, or for another version of it.
+    /// The token is for another game or for another version of this one.
     #[error("client and server run different protocols: update the client, then get a new token")]
     Protocol,
     /// The token was altered, or sealed with a key that the server does not have.
@@ -23,29 +23,29 @@ pub enum Denial {
         "the server cannot open the token: get a new one, and compare the keys of backend and server"
     )]
     Unreadable,
-    /// The token's time is over.
+    /// The token has expired.
     #[error("the token has expired: get a new one, and compare the clocks of backend and server")]
     Expired,
     /// The token does not name this server.
     #[error("the token is for another server: connect to an address that it names")]
     WrongServer,
-    /// A token is good for one session, and this one had it.
+    /// A token is good for one session, and this one was used already.
     #[error("the token was used before: get a new one for every session")]
     Used,
-    /// The server has as many connections as it may.
+    /// [`Limits::connections`](crate::Limits::connections) is reached.
     #[error("the server is full: try again later or elsewhere")]
     Full,
-    /// Too many connections come from the client's address.
+    /// [`Limits::connections_per_address`](crate::Limits::connections_per_address) is reached.
     #[error("too many connections from this address: close one first")]
     Crowded,
-    /// The game itself said no.
+    /// The game's [`Admission`](crate::Admission) refused the client, with this code.
     #[error("the server refused this client (code {0})")]
     Refused(u16),
-    /// The server is about to end.
+    /// The server is closing all connections.
     #[error("the server is closing: try again when it is back, or elsewhere")]
     Closing,
-    /// The server does not let this client in, whatever token it has.
-    #[error("this client is banned from the server: only who runs it can undo that")]
+    /// The client is banned from this server.
+    #[error("this client is banned from the server: only its operator can undo that")]
     Banned,
 }
 
@@ -87,18 +87,18 @@ impl Denial {
     }
 }
 
-/// Why a connection did not come about. With several servers in the token it is what the last one
-/// did.
+/// Why a connection could not be established. If the token names several servers, this is the error
+/// of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// A server answered, and said no.
+    /// A server denied the client.
     #[error(transparent)]
     Denied(#[from] Denial),
     /// No server answered.
     #[error("no answer: check the address, and that datagrams of 1200 bytes get through")]
     TimedOut,
-    /// The client itself gave up.
+    /// The client called [`close`](crate::Client::close) first.
     #[error("closed before the connection was made")]
     Closed,
 }
@@ -107,37 +107,41 @@ pub enum ConnectError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// It was over.
+    /// The session ended normally.
     #[error("finished")]
     Finished,
-    /// The server is going away.
+    /// The server is shutting down.
     #[error("the server shuts down")]
     ShuttingDown,
-    /// The other end threw us out, or we them.
+    /// One end kicked the other.
     #[error("kicked")]
     Kicked,
-    /// Nothing was heard of the other end for the configured time. Never travels.
+    /// Nothing was received from the other end for
+    /// [`LinkConfig::timeout`](crate::LinkConfig::timeout). Each end decides this locally; it is
+    /// not sent.
     #[error("the other end fell silent")]
     TimedOut,
-    /// The server does not know this connection any more: it was restarted, or it had given us up
-    /// and its goodbye got lost. It can be joined again. Never travels; a forger cannot make it up.
+    /// The server has no such connection: it was restarted, or it timed the client out and the
+    /// close packets were lost. The client may connect again. Reported on a stateless reset, which
+    /// carries a secret token and therefore cannot be forged.
     #[error("the server does not know this connection any more: connect again")]
     StatelessReset,
-    /// A key has seen all that it may: sequence numbers ran out, or somebody sent 2^36 forgeries
-    /// between two changes of the key. A new connection has new keys.
+    /// A key has reached its usage limit: packet numbers ran out, or 2^36 forged packets arrived
+    /// under one key. A new connection has new keys.
     #[error("the keys of this connection are used up: connect again")]
     Exhausted,
-    /// The other end said something that it must not, or we did: one of the two is broken, or they
-    /// have different [`Channels`](crate::Channels).
-    #[error("an end broke the rules: compare versions and channels of the two")]
+    /// An end violated the protocol: one of the two has a bug, or their
+    /// [`Channels`](crate::Channels) differ.
+    #[error("an end violated the protocol: compare versions and channels of the two")]
     Violation,
-    /// The other end was heard of, but acknowledged nothing reliable for the configured time.
-    #[error("the other end takes nothing in")]
+    /// Packets of the other end arrived, but it acknowledged nothing reliable for
+    /// [`LinkConfig::stalled`](crate::LinkConfig::stalled).
+    #[error("the other end acknowledges nothing reliable")]
     Stalled,
-    /// The other end was heard of, but applied no state for the configured time.
+    /// Packets of the other end arrived, but it applied no state for the configured time.
     #[error("the other end applies no state")]
     NotApplying,
-    /// A reason of the game's own.
+    /// A code of the game.
     #[error("closed (code {0})")]
     Other(u16),
 }
@@ -157,7 +161,7 @@ impl CloseReason {
         }
     }
 
-    /// Codes that a later version may add end a connection, too.
+    /// Unknown codes, which a later version may add, read as [`Finished`](Self::Finished).
     pub(crate) fn from_code(code: u32) -> Self {
         match code {
             2 => Self::ShuttingDown,
@@ -173,58 +177,59 @@ impl CloseReason {
     }
 }
 
-/// Why something was not sent. Nothing of it was.
+/// Why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no such connection, not yet or no longer.
+    /// The connection does not exist: it is not established yet, or it has ended.
     #[error("there is no such connection")]
     NotConnected,
     /// The configuration has no such channel.
     #[error("there is no channel {}", .0.0)]
     NoSuchChannel(ChannelId),
-    /// This is a request of our own.
+    /// The other end made no such request.
     #[error("there is no such request of the other end")]
     NotAsked,
-    /// It is longer than messages may be; a blob has no such limit.
+    /// The message exceeds [`LinkConfig::max_message`](crate::LinkConfig::max_message); send a blob
+    /// instead.
     #[error("{length} bytes are too long for a message, which has room for {limit}: offer a blob")]
     TooLong {
-        /// What was to be sent.
+        /// The length of the message.
         length: usize,
-        /// What can be sent.
+        /// The longest that can be sent.
         limit: usize,
     },
-    /// Too much waits to be sent or acknowledged.
+    /// Too many bytes wait to be sent or acknowledged.
     #[error("too much waits for the other end: poll datagrams, or try again later")]
     Backlogged,
 }
 
-/// Why a client was not banned.
+/// Why a client could not be banned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BanError {
-    /// There are as many bans as may be remembered.
+    /// [`Limits::memory`](crate::Limits::memory) is reached.
     #[error(
         "{0} clients are banned, which is all that may be: unban some, or let the backend do it"
     )]
     Full(usize),
 }
 
-/// Why a token was not made or understood.
+/// Why a token could not be issued or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
     /// A token names 1 to 16 servers.
     #[error("a token names 1 to 16 servers, not {0}")]
     Servers(usize),
-    /// What the game adds is too long.
+    /// The game's data is too long.
     #[error("{0} bytes are too long for a token, which has room for 256")]
     Data(usize),
-    /// These bytes are no token of this version.
+    /// Not a token of this version.
     #[error("not a token, or one of another version")]
     Malformed,
     /// The key is the published one of the insecure mode.
-    #[error("everybody knows this key; ask for it by name if that is meant")]
+    #[error("this key is public; ask for it by name if that is meant")]
     PublicKey,
 }
 

@@ -1,12 +1,12 @@
-//! Events that wait to be polled, up to a limit.
+//! The bounded queue of events.
 
 use std::collections::VecDeque;
 
 use crate::config::LinkConfig;
 use crate::exchange::Received;
 
-/// Events that wait to be polled. They are not refused, but while there are too many of them,
-/// whatever could bring more is.
+/// Events that wait to be polled. An event is never rejected; instead, the owner drops incoming
+/// datagrams while the queue is full.
 pub(crate) struct Inbox<T> {
     waiting: VecDeque<(usize, T)>,
     bytes: usize,
@@ -32,7 +32,7 @@ impl<T> Inbox<T> {
         self.waiting.push_back((0, event));
     }
 
-    /// Takes what a connection received.
+    /// Adds what a connection received.
     pub(crate) fn push_received(&mut self, received: Received, event: impl FnOnce(Received) -> T) {
         let cost = received.cost();
         self.bytes += cost;

@@ -1,13 +1,13 @@
-//! What a player does, from the client to the server, so that a lost packet loses no key press.
+//! Player input from client to server; a lost packet loses no key press.
 //!
-//! Input is old when it is repeated after a round trip, so nobody waits for that: every packet
-//! carries all inputs that are not known to have arrived, each as its difference to the one before.
-//! Ticks in which nothing changes are next to free. A packet is understood by itself.
+//! A retransmission after a round trip would be too late. Every packet therefore carries all inputs
+//! that are not acknowledged yet, each as its difference to the one before; ticks without changes
+//! cost almost nothing. A packet can be decoded without any other.
 //!
-//! What waits is bounded. When it gets too long, because nothing arrives, the oldest two neighbours
-//! become one: its keys, pointer and fields are those of the later, and what was pressed in either
-//! is pressed in it. Neighbours in which the same key was pressed are the last to be joined, since
-//! it would be pressed once then.
+//! The queue is bounded. When it gets too long, because nothing is acknowledged, the two oldest
+//! neighbours are joined: keys, pointer and fields are those of the later one, and what was pressed
+//! in either is pressed in it. Neighbours with a press of the same key are joined last, since the
+//! two presses become one.
 
 mod frame;
 mod keys;
@@ -23,20 +23,20 @@ pub use frame::INPUT;
 pub(crate) use frame::{Group, read};
 pub use keys::Keys;
 
-/// What a player does in one tick of the client.
+/// A player's input in one tick of the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
     /// The keys that are down.
     pub keys_down: Keys,
-    /// The keys that went down since the last input; they may be up again already.
+    /// The keys that were pressed since the last input; they may be up again already.
     pub pressed: Keys,
-    /// Where the pointer is, in whatever units both ends agree on.
+    /// The position of the pointer, in units of the game.
     pub pointer: [i32; 2],
-    /// Anything else, up to [`MAX_FIELDS`] bytes. Sent again only when it changes.
+    /// Further data, up to [`MAX_FIELDS`] bytes. It is sent again only when it changes.
     pub fields: Vec<u8>,
 }
 
-/// The number of an input: the client's tick, which only ever grows.
+/// The client's tick of an input; must increase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InputTick(pub u64);
 
@@ -46,40 +46,40 @@ pub const MAX_FIELDS: usize = 32;
 /// The most inputs in a packet.
 pub const MAX_INPUTS: usize = 64;
 
-/// Why an input was not taken.
+/// Why an input was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// There was an input of this tick or a later one.
-    #[error("inputs are numbered by ticks that grow: the last one was {}", .last.0)]
+    /// There is an input for this tick or a later one already.
+    #[error("ticks of inputs must increase: the last one was {}", .last.0)]
     NotLater {
-        /// The last one.
+        /// The last tick.
         last: InputTick,
     },
-    /// There is no connection, or no more.
+    /// The connection does not exist: it is not established yet, or it has ended.
     #[error("not connected")]
     NotConnected,
-    /// The fields are too long.
+    /// [`Input::fields`] is too long.
     #[error("{0} bytes of fields are too long for an input, which has room for {MAX_FIELDS}")]
     Fields(usize),
 }
 
-/// These bytes are no inputs. An honest client does not send such.
+/// Not an input frame. A correct client never sends such bytes.
 #[cfg(any(feature = "__test_hooks", test))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not inputs, or more than a packet may have")]
 pub struct MalformedInputs;
 
-/// An input that waits for its arrival to be known.
+/// An input that is not acknowledged yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     tick: InputTick,
-    /// The first tick whose presses are in it.
+    /// The first tick whose presses it contains.
     from: InputTick,
     input: Input,
 }
 
-/// The client's end.
+/// The client's side.
 #[derive(Clone, Debug)]
 pub struct InputSender {
     waiting: VecDeque<Entry>,
@@ -89,7 +89,7 @@ pub struct InputSender {
 }
 
 impl InputSender {
-    /// Frames take at most `room` bytes, or what the longest single input takes if that is more.
+    /// Frames take at most `room` bytes, but at least as much as the longest single input.
     pub fn new(room: usize) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -99,7 +99,7 @@ impl InputSender {
         }
     }
 
-    /// Adds what the player did in this tick.
+    /// Adds the input of a tick.
     pub fn push(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
         if let Some(last) = self.last.filter(|&last| last >= tick) {
             return Err(InputError::NotLater { last });
@@ -118,14 +118,14 @@ impl InputSender {
         Ok(())
     }
 
-    /// The frame with everything that is not known to have arrived, and the tick up to which its
-    /// receiver has everything once the packet arrives. `None` if there is nothing to say.
+    /// The frame with all inputs that are not acknowledged, and its last tick. `None` if there are
+    /// no inputs.
     pub fn frame(&self) -> Option<(InputTick, &[u8])> {
         let newest = self.waiting.back()?.tick;
         Some((newest, &self.frame))
     }
 
-    /// A packet arrived whose frame ended with this tick.
+    /// The packet whose frame ended with this tick was acknowledged.
     pub fn on_arrived(&mut self, tick: InputTick) {
         let before = self.waiting.len();
         while self.waiting.front().is_some_and(|entry| entry.tick <= tick) {
@@ -136,7 +136,7 @@ impl InputSender {
         }
     }
 
-    /// How many inputs wait.
+    /// The number of inputs that are not acknowledged.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -148,7 +148,7 @@ impl InputSender {
         }
     }
 
-    /// Joins the oldest two neighbours that have no press in common, or the oldest two.
+    /// Joins the oldest two neighbours that have no press in common, or else the oldest two.
     fn fold(&mut self) {
         let pressed = |place: usize| self.waiting[place].input.pressed;
         let disjoint = |&place: &usize| pressed(place).and(pressed(place + 1)).is_empty();
@@ -162,27 +162,26 @@ impl InputSender {
     }
 }
 
-/// The server's end.
+/// The server's side.
 #[derive(Clone, Debug, Default)]
 pub struct InputReceiver {
     newest: Option<InputTick>,
-    /// When each key was pressed last, as far as was handed out. Of a joined input only a part may
-    /// be new.
+    /// The last tick in which each key was pressed, of the inputs handed out. Parts of a joined
+    /// input may have been handed out before.
     pressed: BTreeMap<u8, InputTick>,
-    /// Presses of inputs that were more than allowed, and the first tick of them. The next input
-    /// that is handed out has them.
+    /// Presses of inputs that exceeded the limit, and the first tick of them. They are added to the
+    /// next input that is handed out.
     excess: Option<(InputTick, Keys)>,
 }
 
 impl InputReceiver {
-    /// Nothing has arrived.
+    /// A receiver without inputs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what follows the type of a frame, for tests of this end alone. What is new in it is
-    /// returned, oldest first, each input once however often it arrives. Malformed bytes change
-    /// nothing.
+    /// Handles what follows the type of a frame, for tests of this side alone. Returns the new
+    /// inputs, oldest first, each once however often it arrives. Malformed bytes change nothing.
     #[cfg(any(feature = "__test_hooks", test))]
     pub fn handle(&mut self, bytes: &[u8]) -> Result<Vec<(InputTick, Input)>, MalformedInputs> {
         let mut reader = Reader::new(bytes);
@@ -195,8 +194,9 @@ impl InputReceiver {
         Ok(inputs)
     }
 
-    /// Hands what is new in a frame to `out`, oldest first. Of more than `limit` inputs the oldest are
-    /// joined with the first that is handed out, now or by a later frame; returns how many were.
+    /// Passes the new inputs of a frame to `out`, oldest first. If there are more than `limit`, the
+    /// oldest are joined with the first that is passed on, now or by a later frame. Returns how
+    /// many were joined.
     pub(crate) fn take(
         &mut self,
         groups: &[Group<'_>],
@@ -226,8 +226,8 @@ impl InputReceiver {
         joined
     }
 
-    /// What is pressed in an input. Presses of a tick that was handed out by itself are not pressed
-    /// again by what it was joined with.
+    /// The presses of an input, without those that were handed out before with an input that it was
+    /// joined with.
     fn press(&mut self, tick: InputTick, from: InputTick, mut pressed: Keys) -> Keys {
         if self.newest.is_some_and(|newest| from <= newest) {
             let before = self.pressed.iter().filter(|&(_, &last)| last >= from);
@@ -243,7 +243,7 @@ impl InputReceiver {
 }
 
 impl Group<'_> {
-    /// The input, and those that repeat it, in which nothing is pressed.
+    /// The input and its repeats, in which nothing is pressed.
     fn each(&self) -> impl Iterator<Item = Self> + Clone {
         let group = *self;
         (0..=group.repeats).map(move |number| {
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(sender.frame(), None);
     }
 
-    /// Fails if any of the checks of `push` is left out.
+    /// Fails if any check of `push` is left out.
     #[test]
     fn nonsense_is_refused() {
         let mut sender = InputSender::new(0);
@@ -337,8 +337,8 @@ mod tests {
         assert_eq!(arrived, [(InputTick(u64::MAX), press(255))]);
     }
 
-    /// Presses that arrived by themselves are not repeated by what they were joined with, and those
-    /// that did not are not lost. Fails if `take` does not remove what is known.
+    /// Presses that arrived by themselves are not repeated by a joined input, and others are not
+    /// lost. Fails if `take` does not remove known presses.
     #[test]
     fn of_a_joined_input_only_what_is_new_is_pressed() {
         let mut sender = InputSender::new(0);
@@ -348,7 +348,8 @@ mod tests {
             sender
                 .push(InputTick(tick), press(tick as u8))
                 .expect("in order");
-            // Two of the first arrive, then nothing for long, and no acknowledgement ever.
+            // Two of the first packets arrive, then none for a long time; no acknowledgement ever
+            // arrives.
             if [3, 9, 199].contains(&tick) {
                 for (_, input) in entries(&mut receiver, &sender) {
                     input
@@ -362,7 +363,7 @@ mod tests {
         assert_eq!(pressed[200..], [0; 56]);
     }
 
-    /// Fails if `frame::read` takes counts for granted (`more <= room`).
+    /// Fails if `frame::read` does not check counts (`more <= room`).
     #[test]
     fn a_frame_has_no_more_inputs_than_it_may() {
         let count = |bytes: &[u8]| {
@@ -403,8 +404,8 @@ mod tests {
     }
 
     proptest! {
-        /// Fails if any part of an input is written and not read, or a frame takes more than its
-        /// room (`self.frame.len() > self.room` left out of `push`).
+        /// Fails if any part of an input is written and not read, or if a frame exceeds its room
+        /// (`self.frame.len() > self.room` left out of `push`).
         #[test]
         fn anything_arrives_and_nothing_takes_more_than_its_room(
             inputs in prop::collection::vec((any_input(), 1u64..4, any::<bool>()), 1..100),
@@ -440,8 +441,8 @@ mod tests {
             }
         }
 
-        /// Fails if `frame::read` panics at any bytes, such as ticks beyond the last
-        /// (`last.tick.0 + 1` for the `checked_add` of repeats).
+        /// Fails if `frame::read` panics on any bytes, such as ticks beyond the last (`last.tick.0
+        /// + 1` for the `checked_add` of repeats).
         #[test]
         fn any_bytes_are_inputs_or_refused(
             high in any::<bool>(),

@@ -1,8 +1,8 @@
-//! From two secrets to the keys of a connection.
+//! Derivation of a connection's keys.
 //!
-//! The token's secret says that both ends are who they claim to be; the exchange of ephemeral keys
-//! makes what they say unreadable to whoever steals the token, or the backend's key, afterwards.
-//! Both go in, and so does everything that was agreed in the open.
+//! The token's secret authenticates both ends. The exchange of ephemeral keys gives forward
+//! secrecy: stealing the token or the backend's key later does not decrypt the connection. Both are
+//! inputs of the derivation, together with the transcript of the handshake.
 
 use ring::{digest, hkdf, hmac};
 use subtle::ConstantTimeEq;
@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 
 use crate::entropy::{Entropy, random};
 
-/// 32 secret bytes that overwrite themselves when they are dropped.
+/// 32 secret bytes that are erased when they are dropped.
 pub(crate) type Secret = Zeroizing<[u8; 32]>;
 
-/// Half of a key exchange, for one connection only.
+/// One end's ephemeral key pair, for one connection only.
 pub(crate) struct Ephemeral(StaticSecret);
 
 impl Ephemeral {
@@ -27,7 +27,8 @@ impl Ephemeral {
         PublicKey::from(&self.0).to_bytes()
     }
 
-    /// The common secret; `None` if the other half is one of the few that make it predictable.
+    /// The shared secret; `None` if the other end's public key is one of the few that make it
+    /// predictable.
     fn exchange(&self, other: &[u8; 32]) -> Option<Secret> {
         let shared = self.0.diffie_hellman(&PublicKey::from(*other));
         shared
@@ -38,17 +39,17 @@ impl Ephemeral {
 
 /// The keys of a connection.
 pub(crate) struct ConnectionKeys {
-    /// For packets to the server.
+    /// Seals packets to the server.
     pub(crate) up: Secret,
-    /// For packets to the client.
+    /// Seals packets to the client.
     pub(crate) down: Secret,
-    /// Proves in the accept packet that the server has the two others.
+    /// Seals the reset token in the accept packet, which proves that the server has the keys.
     pub(crate) accept: Secret,
 }
 
 impl ConnectionKeys {
-    /// `opening` is the part of the request that stays the same however often it is sent, `answer`
-    /// what the server said to it.
+    /// `opening` is the part of the request that is the same in every copy, `answer` the server's
+    /// answer to it.
     pub(crate) fn derive(
         token_secret: &Secret,
         own: &Ephemeral,
@@ -72,7 +73,7 @@ impl ConnectionKeys {
     }
 }
 
-/// A key that follows from a secret and says nothing about it.
+/// Derives a key from a secret, one-way.
 pub(crate) fn follow(secret: &Secret, label: &[u8]) -> Secret {
     let root = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, &**secret);
     expand(&root, &[label])
@@ -99,7 +100,7 @@ pub(crate) fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; MAC_LEN] {
     short
 }
 
-/// Whether a MAC is right, in a time that does not tell how wrong it is.
+/// Whether a MAC is right, compared in constant time.
 pub(crate) fn mac_is(key: &[u8; 32], parts: &[&[u8]], claimed: &[u8; MAC_LEN]) -> bool {
     mac(key, parts).ct_eq(claimed).into()
 }

@@ -1,15 +1,14 @@
-//! Secure connections over datagrams, as machines without sockets, clocks or randomness of their
-//! own: time, random bytes and datagrams go in with `handle_…`, datagrams and events come out of
-//! `poll_…`.
+//! Secure connections over datagrams, as state machines without IO: time, random bytes and
+//! datagrams are passed in with `handle_…`; datagrams and events are taken out with `poll_…`.
 //!
-//! A [`Grant`] of the game's backend, sealed into a [`ConnectToken`], lets a [`Client`] connect to
-//! a [`Server`]. From then on every packet is encrypted and authenticated, arrives at most once,
-//! and finds its connection by a name in it rather than by the address that it came from, so a
-//! client may move to another network.
+//! The game's backend seals a [`Grant`] into a [`ConnectToken`], with which a [`Client`] connects
+//! to a [`Server`]. From then on every packet is encrypted and authenticated and is accepted at
+//! most once. Packets carry a connection id, so a connection survives a change of the client's
+//! address.
 //!
-//! What the two say to each other are messages, of opaque bytes: on [`Channels`] that are reliable
-//! or not, ordered or not; as requests and answers; or, if they are large, as blobs that are offered
-//! first.
+//! Both ends exchange messages of opaque bytes: on [`Channels`], which are reliable or unreliable,
+//! ordered or unordered; as requests and answers; or, for large data, as blobs that the receiver
+//! has to accept first.
 //!
 //! ```
 //! use prescient_transport::*;
@@ -33,16 +32,16 @@
 //! };
 //! let token = grant.issue(&key, &mut entropy)?;
 //!
-//! // The server and the client, each with a socket of its own.
+//! // The server and the client; each has its own socket.
 //! let config = ServerConfig::new(key, protocol, vec![address]);
 //! let mut server = Server::new(config, &mut entropy, now);
 //! let mut client = Client::connect(token, protocol, LinkConfig::default(), &mut entropy, now)?;
 //!
-//! let mut heard = Vec::new();
-//! while heard.is_empty() {
+//! let mut received = Vec::new();
+//! while received.is_empty() {
 //!     client.handle_timeout(now);
 //!     server.handle_timeout(now);
-//!     // Where this carries datagrams over, a program sends and receives them.
+//!     // A program sends and receives on its sockets here.
 //!     while let Some(transmit) = client.poll_transmit(now) {
 //!         server.handle_datagram(home, &transmit.bytes, now, unix, &mut entropy);
 //!     }
@@ -56,19 +55,19 @@
 //!     }
 //!     while let Some(event) = client.poll_event() {
 //!         match event {
-//!             ClientEvent::Received(Received::Message { message, .. }) => heard = message,
+//!             ClientEvent::Received(Received::Message { message, .. }) => received = message,
 //!             ClientEvent::Failed(error) => return Err(error.into()),
 //!             _ => {}
 //!         }
 //!     }
 //!     now = client.next_timeout().expect("it is connected").max(now);
 //! }
-//! assert_eq!(heard, b"blue team");
+//! assert_eq!(received, b"blue team");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! What the bytes are is in WIRE.md, why they are so in ARCHITECTURE.md.
+//! WIRE.md specifies the bytes, ARCHITECTURE.md explains the reasons.
 
 mod allowance;
 mod bytes;
@@ -97,7 +96,7 @@ mod statistics;
 mod time;
 mod token;
 
-/// Parts of the machines by themselves, for tests and fuzzers.
+/// Internal parts, for tests and fuzzers.
 #[cfg(feature = "__test_hooks")]
 #[doc(hidden)]
 pub mod parts {

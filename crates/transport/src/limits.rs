@@ -1,5 +1,5 @@
-//! What a server remembers of those who proved their address: how often they knock, how many of
-//! them are in, and which tokens they used. Of everybody else it remembers nothing.
+//! State kept per validated address (handshake rate, open connections) and the used tokens.
+//! Addresses that are not validated take no memory.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::config::Limits;
 use crate::time::{Time, UnixTime};
 
-/// Whom an address belongs to, as far as it tells: a host, or an IPv6 network of 64 bits.
+/// Groups addresses for limits: an IPv4 host, or an IPv6 network of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     Host([u8; 4]),
@@ -27,7 +27,7 @@ impl Origin {
     }
 }
 
-/// How many connections an origin has and how many handshakes it may still make.
+/// Connections and handshake allowance of an origin.
 struct OriginUsage {
     connections: usize,
     /// In millionths of a handshake, so that a microsecond refills a whole number of them.
@@ -35,7 +35,7 @@ struct OriginUsage {
     refilled: Time,
 }
 
-/// All origins that were heard of lately.
+/// All origins with connections or recent handshakes.
 pub(crate) struct Origins {
     origins: BTreeMap<Origin, OriginUsage>,
     limits: Limits,
@@ -51,7 +51,7 @@ impl Origins {
         }
     }
 
-    /// Takes one handshake from the allowance of an origin, which refills as time passes.
+    /// Takes one handshake from an origin's allowance, which refills over time.
     pub(crate) fn try_handshake(&mut self, origin: Origin, now: Time) -> bool {
         self.sweep(now);
         if !self.origins.contains_key(&origin) && self.origins.len() >= self.limits.memory {
@@ -72,7 +72,7 @@ impl Origins {
         allowed
     }
 
-    /// Whether an origin may have one connection more.
+    /// Whether an origin may have one more connection.
     pub(crate) fn has_room(&self, origin: Origin) -> bool {
         match self.origins.get(&origin) {
             Some(usage) => usage.connections < self.limits.connections_per_address,
@@ -90,8 +90,8 @@ impl Origins {
         usage.connections += 1;
     }
 
-    /// Ends a connection of an origin. An origin without connections and with its whole allowance is
-    /// forgotten at once: a client may move as often as it likes, and nobody else may knock to sweep.
+    /// Ends a connection of an origin. An origin that becomes idle is removed at once: a client may
+    /// change its address often, and `sweep` runs only at handshakes.
     pub(crate) fn leave(&mut self, origin: Origin, now: Time) {
         let (rate, full) = (u64::from(self.limits.handshakes_per_address), self.full());
         let Some(usage) = self.origins.get_mut(&origin) else {
@@ -108,7 +108,7 @@ impl Origins {
         self.origins.len()
     }
 
-    /// Forgets, once a second, whoever has neither connections nor used allowance.
+    /// Removes idle origins, at most once per second.
     fn sweep(&mut self, now: Time) {
         if now.since(self.swept) < SWEEP {
             return;
@@ -133,25 +133,25 @@ impl OriginUsage {
         self.refilled = now;
     }
 
-    /// Whether forgetting it changes nothing.
+    /// Whether removing this entry changes nothing.
     fn is_idle(&self, full: u64) -> bool {
         self.connections == 0 && self.allowance >= full
     }
 }
 
-/// The tokens that had their session. A token is remembered until it expires; after that its
-/// expiry refuses it.
+/// Tokens that have been used. A token is remembered until it expires; after that, its expiry
+/// denies it.
 #[derive(Default)]
 pub(crate) struct UsedTokens {
     used: BTreeMap<[u8; 24], (UnixTime, u64)>,
-    /// Tokens that expire up to here may have been forgotten. Without this, a wall clock that
-    /// leaps ahead and back would make used tokens good again.
+    /// Tokens that expire up to this time may have been removed. Without this bound, a wall clock
+    /// that jumps ahead and back would make used tokens valid again.
     forgotten: UnixTime,
     swept: UnixTime,
 }
 
 impl UsedTokens {
-    /// Which connection a token was used for.
+    /// The connection for which a token was used.
     pub(crate) fn find(&self, nonce: &[u8; 24]) -> Option<u64> {
         self.used.get(nonce).map(|&(_, connection)| connection)
     }
@@ -164,7 +164,7 @@ impl UsedTokens {
         self.used.insert(nonce, (expires, connection));
     }
 
-    /// Forgets what has expired, at most once for each second of the wall clock.
+    /// Removes expired tokens, at most once per second of the wall clock.
     pub(crate) fn sweep(&mut self, unix: UnixTime) {
         if unix == self.swept {
             return;
@@ -217,8 +217,8 @@ mod tests {
             ..Limits::default()
         };
         let mut origins = Origins::new(limits, start);
-        let knocks = (0..=255).filter(|&last| origins.try_handshake(origin(last), start));
-        assert_eq!(knocks.count(), 100);
+        let accepted = (0..=255).filter(|&last| origins.try_handshake(origin(last), start));
+        assert_eq!(accepted.count(), 100);
         assert_eq!(origins.len(), 100);
         origins.enter(origin(1), start);
         let later = start.after(Duration::from_secs(2));
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(origins.len(), 2);
     }
 
-    /// Fails if `leave` keeps origins that are idle.
+    /// Fails if `leave` keeps idle origins.
     #[test]
     fn moving_on_leaves_nothing_behind() {
         let now = Time::from_micros(1 << 32);
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Fails if `has_room` does not look at `Limits::memory`.
+    /// Fails if `has_room` ignores `Limits::memory`.
     #[test]
     fn nobody_moves_in_when_the_memory_is_full() {
         let now = Time::from_micros(1 << 32);

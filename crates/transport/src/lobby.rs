@@ -1,11 +1,12 @@
-//! What is said around a game: who is who, when somebody is ready, and who else is there.
+//! The lobby: introductions, loading and the roster.
 //!
-//! These are messages for a reliable ordered channel, and small machines that say which of them
-//! may come when. A client says who it is, the server says what it is; the client loads what it
-//! needs and says so, the server welcomes it. With a reset the server begins something else, and
-//! the client loads again.
+//! This module has the lobby's messages, which use a reliable ordered channel, and state machines
+//! that check their order. The client sends its info and receives the server's; it loads what it
+//! needs and reports that; the server welcomes it. After a reset by the server the client loads
+//! again.
 //!
-//! Texts and bytes have limits in their types, so what can be said can be sent.
+//! Types limit the length of texts and bytes, so that every value that can be constructed can be
+//! sent.
 
 mod bounded;
 mod client;

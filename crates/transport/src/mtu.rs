@@ -1,12 +1,12 @@
-//! How large datagrams may be on the way to the other end.
+//! Path MTU discovery, after RFC 8899.
 //!
-//! Every path carries 1200 bytes; most carry more, and fuller packets are fewer. Nobody tells us
-//! how much more, so it is tried out, after the idea of RFC 8899: a probe is a packet padded to the
-//! size in question, and only its acknowledgement counts. The largest size is tried first, because
-//! it is right most of the time; then the span between what passed and what did not is halved.
+//! Every path carries 1200 bytes; most carry more, and larger packets have less overhead. A probe
+//! is a packet padded to the size in question; only its acknowledgement proves that the size
+//! passes. The largest size is probed first, because most paths carry it; then a binary search
+//! follows.
 //!
-//! A path can shrink under a connection without a word. Then large packets vanish while small ones
-//! pass, and the size falls back to 1200 at once.
+//! A path may shrink without notice, which RFC 8899 calls a black hole: large packets are lost
+//! while small ones pass. Then the size falls back to 1200 at once.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,33 +14,33 @@ use std::time::Duration;
 use crate::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 use crate::time::Time;
 
-/// The search for the largest datagram that gets through. Sizes are of UDP payloads.
+/// The search for the largest datagram that passes. Sizes are of UDP payloads.
 #[derive(Clone, Debug)]
 pub(crate) struct PathMtu {
-    /// The largest that is known to pass.
+    /// The largest size known to pass.
     size: usize,
-    /// The smallest that is believed not to.
+    /// The smallest size believed not to pass.
     too_large: usize,
     ceiling: usize,
     state: State,
-    /// How often the size that is being tried was lost.
+    /// How often a probe of the present size was lost.
     losses: u32,
-    /// Packets above the least size that were lost since one arrived.
+    /// Packets above the base size that were lost since one was acknowledged.
     large_lost: u32,
-    /// Packets of up to the least size that arrived since then.
+    /// Packets of up to the base size that were acknowledged since then.
     small_arrived: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The next probe may go out at this time.
+    /// The next probe may be sent at this time.
     Waiting(Time),
-    /// A probe of this size is on its way, and given up at this time.
+    /// A probe of this size is in flight; it counts as lost at this time.
     Probing { size: usize, until: Time },
 }
 
 impl PathMtu {
-    /// Begins to search, with 1200 bytes as what is known.
+    /// Starts the search at 1200 bytes.
     pub(crate) fn new(peer: SocketAddr, now: Time) -> Self {
         let ceiling = match peer.ip().to_canonical() {
             std::net::IpAddr::V4(_) => MAX_DATAGRAM,
@@ -57,14 +57,14 @@ impl PathMtu {
         }
     }
 
-    /// How large datagrams may be.
+    /// The largest datagram to send.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether a probe is to be sent now, and how large it has to be. It counts as sent.
+    /// The size of the probe to send now, if one is due. It counts as sent.
     ///
-    /// One is on its way at a time. Its loss says nothing about congestion.
+    /// At most one probe is in flight. Its loss is no sign of congestion.
     pub(crate) fn next_probe(&mut self, now: Time) -> Option<usize> {
         if let State::Probing { size, until } = self.state
             && now >= until
@@ -81,7 +81,7 @@ impl PathMtu {
             return None;
         }
         if self.is_found() {
-            // It has rested long enough; what did not pass then may pass now.
+            // The pause after the last search is over; sizes that failed then may pass now.
             self.too_large = self.ceiling + 1;
         }
         let size = self.candidate();
@@ -90,8 +90,8 @@ impl PathMtu {
         Some(size)
     }
 
-    /// When [`next_probe`](Self::next_probe) has something to do if nothing happens until then;
-    /// `None` if there is nothing to search for.
+    /// When [`next_probe`](Self::next_probe) has to be called if nothing happens until then; `None`
+    /// if the search is complete.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         match self.state {
             State::Waiting(_) if self.size == self.ceiling => None,
@@ -100,18 +100,18 @@ impl PathMtu {
         }
     }
 
-    /// A probe of this size arrived; also if it was given up before.
+    /// A probe of this size was acknowledged, perhaps after it was declared lost.
     pub(crate) fn on_probe_acknowledged(&mut self, size: usize, now: Time) {
         self.size = self.size.max(size.min(self.ceiling));
         self.too_large = self.too_large.max(self.size + 1);
         self.forget_losses();
         if matches!(self.state, State::Probing { size: tried, .. } if tried <= size) {
-            self.go_on(now);
+            self.continue_search(now);
         }
     }
 
-    /// The probe of this size did not arrive. Any packet may get lost, so it takes three of them
-    /// to believe it.
+    /// A probe of this size was lost. It takes three losses to conclude that the size does not
+    /// pass.
     pub(crate) fn on_probe_lost(&mut self, size: usize, now: Time) {
         if !matches!(self.state, State::Probing { size: tried, .. } if tried == size) {
             return;
@@ -121,10 +121,10 @@ impl PathMtu {
             self.losses = 0;
             self.too_large = self.too_large.min(size);
         }
-        self.go_on(now);
+        self.continue_search(now);
     }
 
-    /// A packet that was no probe arrived.
+    /// A packet other than a probe was acknowledged.
     pub(crate) fn on_packet_acknowledged(&mut self, size: usize) {
         if size > BASE_DATAGRAM {
             self.large_lost = 0;
@@ -134,24 +134,25 @@ impl PathMtu {
         }
     }
 
-    /// A packet that was no probe is considered lost.
+    /// A packet other than a probe was declared lost.
     pub(crate) fn on_packet_lost(&mut self, size: usize, now: Time) {
         if size <= BASE_DATAGRAM || self.size == BASE_DATAGRAM {
             return;
         }
         self.large_lost += 1;
-        let small_pass = self.large_lost >= HOLE_SWALLOWS && self.small_arrived >= HOLE_LETS_PASS;
-        // Who sends nothing but large packets learns it from their number alone. A blackout looks
-        // the same; to fall back then costs a few probes.
-        if small_pass || self.large_lost >= HOLE_SWALLOWS_ALONE {
+        let small_pass =
+            self.large_lost >= BLACK_HOLE_LOST && self.small_arrived >= BLACK_HOLE_PASSED;
+        // If only large packets are sent, their number alone decides. A blackout looks the same;
+        // falling back then costs a few probes.
+        if small_pass || self.large_lost >= BLACK_HOLE_LOST_ALONE {
             self.size = BASE_DATAGRAM;
             self.too_large = self.ceiling + 1;
-            self.state = State::Waiting(now.after(REST_IN_HOLE));
+            self.state = State::Waiting(now.after(REST_AFTER_BLACK_HOLE));
             self.forget_losses();
         }
     }
 
-    /// The path is another one, so nothing is known about it.
+    /// Starts over on a new path.
     pub(crate) fn on_path_changed(&mut self, peer: SocketAddr, now: Time) {
         *self = Self::new(peer, now);
     }
@@ -162,7 +163,7 @@ impl PathMtu {
         self.small_arrived = 0;
     }
 
-    fn go_on(&mut self, now: Time) {
+    fn continue_search(&mut self, now: Time) {
         let pause = if self.is_found() {
             REST
         } else {
@@ -171,7 +172,7 @@ impl PathMtu {
         self.state = State::Waiting(now.after(pause));
     }
 
-    /// Whether there is nothing left worth a probe.
+    /// Whether no further probe is worth it.
     fn is_found(&self) -> bool {
         self.size == self.ceiling || self.too_large - self.size <= PRECISION
     }
@@ -184,21 +185,22 @@ impl PathMtu {
     }
 }
 
-/// What an Ethernet frame has left for UDP over IPv6.
+/// What an Ethernet frame leaves for UDP over IPv6.
 const LARGEST_IPV6: usize = 1452;
-/// Not worth further probes.
+/// The search stops at this distance.
 const PRECISION: usize = 16;
-/// How many probes of a size have to be lost.
+/// Lost probes until a size counts as too large.
 const PROBES: u32 = 3;
-/// After this a probe is lost even if nobody says so.
+/// The time after which a probe counts as lost even without a report.
 const PROBE_LIFETIME: Duration = Duration::from_secs(1);
-/// Until a search is repeated.
+/// The pause before a search is repeated.
 const REST: Duration = Duration::from_secs(60);
-const REST_IN_HOLE: Duration = Duration::from_secs(5);
-/// Where a path has shrunk, so many large packets vanish in a row while so many small ones pass.
-const HOLE_SWALLOWS: u32 = 5;
-const HOLE_LETS_PASS: u32 = 3;
-const HOLE_SWALLOWS_ALONE: u32 = 12;
+const REST_AFTER_BLACK_HOLE: Duration = Duration::from_secs(5);
+/// A black hole is detected if this many large packets in a row were lost and this many small ones
+/// passed.
+const BLACK_HOLE_LOST: u32 = 5;
+const BLACK_HOLE_PASSED: u32 = 3;
+const BLACK_HOLE_LOST_ALONE: u32 = 12;
 
 #[cfg(test)]
 mod tests {
@@ -214,13 +216,13 @@ mod tests {
         mtu: PathMtu,
         now: Time,
         carries: usize,
-        /// Of 100 packets.
+        /// In percent.
         loss: u64,
-        /// Whether small packets are sent at all.
+        /// Whether small packets are sent.
         small: bool,
         seed: u64,
         /// When each packet was sent, whether it is a probe, its size, and whether it arrives.
-        flying: VecDeque<(Time, bool, usize, bool)>,
+        in_flight: VecDeque<(Time, bool, usize, bool)>,
         probes: usize,
         /// Full packets that arrived.
         full: usize,
@@ -240,7 +242,7 @@ mod tests {
                 loss,
                 small: true,
                 seed,
-                flying: VecDeque::new(),
+                in_flight: VecDeque::new(),
                 probes: 0,
                 full: 0,
             }
@@ -249,16 +251,17 @@ mod tests {
         fn send(&mut self, is_probe: bool, size: usize) {
             self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1);
             let arrives = size <= self.carries && (self.seed >> 33) % 100 >= self.loss;
-            self.flying.push_back((self.now, is_probe, size, arrives));
+            self.in_flight
+                .push_back((self.now, is_probe, size, arrives));
         }
 
         fn run(&mut self, span: Duration) {
             let end = self.now.after(span);
             while self.now < end {
-                while let Some(&(at, is_probe, size, arrives)) = self.flying.front()
+                while let Some(&(at, is_probe, size, arrives)) = self.in_flight.front()
                     && self.now.since(at) >= ROUND_TRIP
                 {
-                    self.flying.pop_front();
+                    self.in_flight.pop_front();
                     match (is_probe, arrives) {
                         (true, true) => self.mtu.on_probe_acknowledged(size, self.now),
                         (true, false) => self.mtu.on_probe_lost(size, self.now),
@@ -280,8 +283,8 @@ mod tests {
         }
     }
 
-    /// Fails if the search stops at its first loss (`PROBES` of 1 with loss), or if it goes on
-    /// without an end (`is_found` always false).
+    /// Fails if the search gives a size up at its first loss (`PROBES` of 1 with loss), or if it
+    /// never ends (`is_found` always false).
     #[test]
     fn every_size_is_found_with_few_probes() {
         for seed in 0..20 {
@@ -316,8 +319,8 @@ mod tests {
                 path.full = 0;
                 path.run(Duration::from_secs(3));
                 assert!(path.full > 60, "seed {seed}: {} arrived", path.full);
-                // And when the path is what it was, the size is, too; not at every moment where one
-                // in five is lost, because five in a row look like a hole now and then.
+                // When the path recovers, so does the size. With a loss of 20 % not for good: five
+                // losses in a row now and then look like a black hole.
                 path.carries = 1472;
                 let regained = (0..90).any(|_| {
                     path.run(Duration::from_secs(1));
@@ -328,10 +331,10 @@ mod tests {
         }
     }
 
-    /// Fails if small packets may fail to arrive (`small_arrived` left out of `small_pass`): a
-    /// short burst of losses would be a hole.
+    /// Fails if no small packets have to pass (`small_arrived` left out of `small_pass`): a short
+    /// burst of losses would count as a black hole.
     #[test]
-    fn neither_loss_nor_a_short_blackout_is_a_hole() {
+    fn neither_loss_nor_a_short_blackout_is_a_black_hole() {
         for seed in 0..20 {
             let mut path = Path::new(seed, 1472, 5);
             path.run(Duration::from_secs(10));
@@ -345,8 +348,8 @@ mod tests {
         }
     }
 
-    /// Fails if a probe that nobody reports on blocks the search (without the check of `until`
-    /// in `next_probe`), or if a late answer to it is not believed.
+    /// Fails if a probe without a report blocks the search (without the check of `until` in
+    /// `next_probe`), or if its late acknowledgement is ignored.
     #[test]
     fn forgotten_probes_are_given_up_and_late_answers_believed() {
         let mut now = Time::from_micros(0);

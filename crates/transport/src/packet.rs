@@ -1,7 +1,5 @@
-//! The datagrams, byte by byte; WIRE.md has the same as tables.
-//!
-//! A writer stands above its reader. Lengths are fixed, so a length alone refuses most of what is
-//! not ours.
+//! The datagrams and their encoding; WIRE.md has the same as tables. Most lengths are fixed, so
+//! that the length alone rejects most foreign datagrams.
 
 use crate::bytes::Reader;
 use crate::error::Denial;
@@ -10,17 +8,18 @@ use crate::reset::{ResetToken, SEALED_RESET_LEN};
 use crate::time::{Time, UnixTime};
 use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
 
-/// The version of the packets. It lies where every version has it: in the second byte of a request.
+/// The version of the packet format. All versions have it at the same position: the second byte of
+/// a request.
 pub const VERSION: u8 = 3;
 
-/// What every path of the internet carries. A request is padded to it, so that a path that does not
-/// is noticed at once.
+/// A size that every internet path carries. Requests are padded to it, so that a path that carries
+/// less fails in the handshake.
 pub const BASE_DATAGRAM: usize = 1200;
 
-/// The longest datagram that is ever sent: what an Ethernet frame has left for UDP over IPv4.
+/// The longest datagram that is ever sent: what an Ethernet frame leaves for UDP over IPv4.
 pub const MAX_DATAGRAM: usize = 1472;
 
-/// What a datagram is, as far as its first byte tells.
+/// The type of a datagram, from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatagramType {
     Request,
@@ -45,7 +44,7 @@ impl DatagramType {
     }
 }
 
-/// A server's word that an address was reached, which it need not remember.
+/// Proves to a server that keeps no state that a client receives at its address; see `cookie.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cookie {
     pub(crate) made: Time,
@@ -68,12 +67,12 @@ impl Cookie {
     }
 }
 
-/// A client's wish to connect, with the cookie once it has one.
+/// A client's connection request; the cookie is zero in the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Everything up to the cookie: the same in every copy.
+    /// Everything before the cookie; the same in every copy.
     pub(crate) opening: Vec<u8>,
-    /// A random number that answers repeat, so that only who saw the request can answer.
+    /// A random number that answers repeat, so that only a receiver of the request can answer it.
     pub(crate) echo: [u8; ECHO_LEN],
     pub(crate) front: TokenFront,
     pub(crate) sealed: Box<[u8; SEALED_LEN]>,
@@ -82,7 +81,7 @@ pub(crate) struct Request {
     pub(crate) mac: [u8; MAC_LEN],
 }
 
-/// Everything of a request that stays the same however often it is sent.
+/// The part of a request that is the same in every copy.
 pub(crate) fn opening(token: &ConnectToken, echo: [u8; ECHO_LEN], ephemeral: [u8; 32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(OPENING_LEN);
     bytes.extend_from_slice(&[REQUEST, VERSION]);
@@ -95,7 +94,6 @@ pub(crate) fn opening(token: &ConnectToken, echo: [u8; ECHO_LEN], ephemeral: [u8
     bytes
 }
 
-/// A whole request.
 pub(crate) fn write_request(opening: &[u8], cookie: Cookie, key: &Secret) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BASE_DATAGRAM);
     bytes.extend_from_slice(opening);
@@ -106,12 +104,12 @@ pub(crate) fn write_request(opening: &[u8], cookie: Cookie, key: &Secret) -> Vec
     bytes
 }
 
-/// What a datagram that begins like a request turned out to be.
+/// A datagram with the first byte of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A request.
+    /// A request of this version.
     Ours(Box<Request>),
-    /// A request of another version, of which only this much is understood.
+    /// A request of another version, of which only the prefix is understood.
     Foreign([u8; PREFIX_LEN]),
 }
 
@@ -147,12 +145,12 @@ pub(crate) fn read_request(bytes: &[u8]) -> Option<Asked> {
 }
 
 impl Request {
-    /// Whether whoever sent it has the token's secret.
+    /// Whether the sender has the token's secret.
     pub(crate) fn is_from_holder(&self, key: &Secret) -> bool {
         mac_is(key, &[&self.opening, &self.cookie.to_bytes()], &self.mac)
     }
 
-    /// What every version understands of it.
+    /// The part that all versions understand.
     pub(crate) fn prefix(&self) -> [u8; PREFIX_LEN] {
         *self.opening.first_chunk().expect("an opening is longer")
     }
@@ -170,18 +168,18 @@ pub(crate) fn read_challenge(bytes: &[u8]) -> Option<([u8; ECHO_LEN], Cookie)> {
     Some(challenge)
 }
 
-/// The server's answer to a client that it lets in.
+/// The server's answer to a client that it admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accept {
     pub(crate) echo: [u8; ECHO_LEN],
     pub(crate) connection: u64,
     pub(crate) ephemeral: [u8; 32],
-    /// The connection's reset token, under a key that only the two ends have.
+    /// The connection's reset token, sealed with a key that only the two ends have.
     pub(crate) sealed_reset: [u8; SEALED_RESET_LEN],
 }
 
 impl Accept {
-    /// All but the sealed reset token: what the keys are made of.
+    /// Everything but the sealed reset token; an input of the key derivation.
     pub(crate) fn answer(&self) -> [u8; ANSWER_LEN] {
         let mut bytes = [0; ANSWER_LEN];
         bytes[0] = ACCEPT;
@@ -209,9 +207,9 @@ impl Accept {
     }
 }
 
-/// A refusal of the request that began with `prefix`. Its MAC covers what was asked, so a request
-/// that was damaged on the way cannot bring a refusal upon the honest one. The key is zero where
-/// the server knows no other.
+/// Denies the request that began with `prefix`. The MAC covers that prefix, so the denial of a
+/// request that was damaged on the way does not match the original. If the server has no key,
+/// because it cannot open the token, the key is zero.
 pub(crate) fn write_denied(denial: Denial, prefix: &[u8; PREFIX_LEN], key: &[u8; 32]) -> Vec<u8> {
     let (kind, detail) = denial.to_code();
     let mut bytes = vec![DENIED];
@@ -223,7 +221,7 @@ pub(crate) fn write_denied(denial: Denial, prefix: &[u8; PREFIX_LEN], key: &[u8;
     bytes
 }
 
-/// Reads a refusal of the request that began with `prefix`.
+/// Reads the denial of the request that began with `prefix`.
 pub(crate) fn read_denied(bytes: &[u8], prefix: &[u8; PREFIX_LEN], key: &Secret) -> Option<Denial> {
     let mut reader = Reader::new(bytes);
     reader.u8().filter(|&first| first == DENIED)?;
@@ -234,16 +232,16 @@ pub(crate) fn read_denied(bytes: &[u8], prefix: &[u8; PREFIX_LEN], key: &Secret)
     let tag = reader.array()?;
     reader.end()?;
     let denied = &bytes[..bytes.len() - MAC_LEN];
-    // Who cannot open the token has no key to prove anything with.
-    let nobodys = matches!(
+    // A server that cannot open the token has no key for the MAC.
+    let keyless = matches!(
         denial,
         Denial::Version { .. } | Denial::Protocol | Denial::Unreadable
     );
-    let key = if nobodys { &[0; 32] } else { &**key };
+    let key = if keyless { &[0; 32] } else { &**key };
     mac_is(key, &[denied, prefix], &tag).then_some(denial)
 }
 
-/// Tells a client that the server does not know its connection any more.
+/// A stateless reset: the server has no such connection.
 pub(crate) fn write_reset(token: ResetToken) -> Vec<u8> {
     [&[RESET][..], &token.0].concat()
 }
@@ -256,37 +254,36 @@ pub(crate) fn read_reset(bytes: &[u8]) -> Option<ResetToken> {
     Some(token)
 }
 
-/// What a sealed packet is for.
+/// The type of a sealed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketKind {
-    /// Messages, and what there is to say about packets.
+    /// Messages and other frames.
     Frames,
     KeepAlive,
-    /// Whoever reads this is at the address that it was sent to.
+    /// Validates the address that it is sent to.
     PathChallenge,
     PathResponse,
     Close,
 }
 
-/// What stands before the ciphertext, in the open and authenticated.
+/// The header of a sealed packet, authenticated but not encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: PacketKind,
-    /// The number of the sender's key, modulo 4.
+    /// The epoch of the sender's key, modulo 4.
     pub(crate) phase: u8,
-    /// The number of the newest key that the sender received, modulo 4.
+    /// The epoch of the newest key that the sender has received, modulo 4.
     pub(crate) other_phase: u8,
-    /// Whose packet it is, where the receiver has more than one connection.
+    /// The connection id, in packets to a server.
     pub(crate) connection: Option<u64>,
     pub(crate) sequence_low: u32,
 }
 
-/// Not the header of a sealed packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderError;
 
 impl Header {
-    /// How long it is, with or without the name of a connection.
+    /// The length, with or without a connection id.
     pub(crate) fn len(named: bool) -> usize {
         if named { 1 + 8 + 4 } else { 1 + 4 }
     }
@@ -302,7 +299,7 @@ impl Header {
         bytes
     }
 
-    /// The header and what follows it.
+    /// The header and the bytes after it.
     pub(crate) fn read(bytes: &[u8], to_server: bool) -> Result<(Self, &[u8]), HeaderError> {
         let mut reader = Reader::new(bytes);
         Self::parse(&mut reader, to_server)

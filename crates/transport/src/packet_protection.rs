@@ -1,8 +1,9 @@
-//! Packets of an established connection, sealed and opened.
+//! Sealing and opening the packets of a connection.
 //!
-//! Each direction has a key of its own and counts its packets over the whole connection; the count
-//! is the nonce, so no pair of key and nonce comes twice. Keys are replaced along a one-way chain:
-//! whoever takes one from memory cannot read what was said before the last change.
+//! Each direction has its own key and counts its packets over the whole connection. The packet
+//! number is the nonce, so no pair of key and nonce repeats. Keys are replaced along a one-way
+//! chain: a key that is stolen from memory does not decrypt packets from before the last key
+//! update.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::packet::{Header, HeaderError, PacketKind};
 use crate::replay::Replay;
 use crate::time::Time;
 
-/// One link of a direction's chain of keys.
+/// One key of a direction's chain.
 struct Key {
     secret: Secret,
     cipher: LessSafeKey,
@@ -52,7 +53,7 @@ pub(crate) struct Rekeying {
 pub(crate) struct PacketProtection {
     seal: Key,
     seal_epoch: u64,
-    /// The other end has the present key, so the next may be taken up.
+    /// The other end has received the present key, so the next one may be used.
     seal_settled: bool,
     sealed_with_key: u64,
     key_since: Time,
@@ -61,20 +62,20 @@ pub(crate) struct PacketProtection {
 
     open: Key,
     open_before: Option<Key>,
-    /// Made ahead, so that a forgery costs no more than a failed attempt to open it.
+    /// Derived in advance, so that a forged packet costs no more than one failed decryption.
     open_next: Key,
     open_epoch: u64,
     forged_with_key: u64,
     replay: Replay,
 }
 
-/// An authentic packet that was not seen before.
+/// An authentic packet that was not received before.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) kind: PacketKind,
     pub(crate) sequence: u64,
     pub(crate) payload: Vec<u8>,
-    /// No later one was received yet.
+    /// It has the highest packet number so far.
     pub(crate) newest: bool,
 }
 
@@ -83,12 +84,12 @@ pub(crate) struct Opened {
 pub(crate) enum Rejected {
     Malformed,
     Replayed,
-    /// Too old to be told from a repeat.
+    /// Older than the replay window.
     Late,
     Forged,
 }
 
-/// No further packet can be sealed.
+/// The packet numbers are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
@@ -112,7 +113,7 @@ impl PacketProtection {
         }
     }
 
-    /// The whole datagram that carries `payload`.
+    /// Builds the whole datagram that carries `payload`.
     pub(crate) fn seal(
         &mut self,
         kind: PacketKind,
@@ -148,7 +149,8 @@ impl PacketProtection {
         Ok(bytes)
     }
 
-    /// Opens a datagram. Unless it is authentic and new, nothing changes but a count of forgeries.
+    /// Opens a datagram. Unless it is authentic and new, nothing changes but the count of
+    /// forgeries.
     pub(crate) fn open(&mut self, bytes: &[u8], to_server: bool) -> Result<Opened, Rejected> {
         let (header, sealed) =
             Header::read(bytes, to_server).map_err(|HeaderError| Rejected::Malformed)?;
@@ -190,7 +192,7 @@ impl PacketProtection {
             self.open_epoch += 1;
             self.forged_with_key = 0;
         }
-        // A late packet may speak of a key of the same phase from four changes ago.
+        // In a late packet, the phase may mean the key from four updates ago.
         if newest && header.other_phase == phase(self.seal_epoch) {
             self.seal_settled = true;
         }
@@ -202,24 +204,24 @@ impl PacketProtection {
         })
     }
 
-    /// The number of the next packet.
+    /// The packet number of the next packet.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
-    /// How many numbers the other end has used up, as far as its packets arrived.
+    /// How many packet numbers the other end has used, as far as its packets arrived.
     pub(crate) fn numbers_seen(&self) -> u64 {
         self.replay.end()
     }
 
-    /// Whether more was forged under one key than ChaCha20-Poly1305 can be trusted with
-    /// (RFC 9001, section 6.6).
+    /// Whether the number of forgeries under one key reached the limit of ChaCha20-Poly1305 (RFC
+    /// 9001, section 6.6).
     pub(crate) fn is_worn_out(&self) -> bool {
         self.forged_with_key >= FORGERIES_PER_KEY
     }
 
-    /// Takes up the next key if it is time and the other end can follow: it always has the next
-    /// key at hand but never the one after, so the present one must have reached it first.
+    /// Updates the key if it is time and the other end can follow. The other end has the next key
+    /// but never the one after that, so it must have received the present one first.
     fn rekey_if_due(&mut self, now: Time) {
         let due = self.sealed_with_key >= self.rekeying.packets
             || now.since(self.key_since) >= self.rekeying.lifetime;
@@ -237,14 +239,14 @@ fn phase(epoch: u64) -> u8 {
     (epoch % u64::from(PHASES)) as u8
 }
 
-/// The number with these low bits that is nearest to the one expected.
+/// Decodes a packet number: the number with these low bits that is nearest to the expected one.
 fn nearest(expected: u64, low: u32) -> u64 {
     let ahead = low.wrapping_sub(expected as u32);
     if ahead < 1 << 31 {
         return expected.saturating_add(ahead.into());
     }
     let behind = u64::from(ahead.wrapping_neg());
-    // At the beginning there is nothing behind; the first packets may only lie ahead.
+    // Near zero, there may be no such number below the expected one.
     expected
         .checked_sub(behind)
         .unwrap_or_else(|| expected + u64::from(ahead))
@@ -283,7 +285,7 @@ mod tests {
         sealed.expect("numbers are left")
     }
 
-    /// Fails if `nearest` forgets to carry: `expected & !0xffff_ffff | low`.
+    /// Fails if `nearest` does not carry: `expected & !0xffff_ffff | low`.
     #[test]
     fn numbers_pass_the_wrap_of_what_travels_of_them() {
         let (mut client, mut server) = pair(u64::MAX);
@@ -305,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Fails if `seal` does not look at how many numbers are left: it would overflow.
+    /// Fails if `seal` does not check how many packet numbers are left: it would overflow.
     #[test]
     fn when_numbers_run_out_nothing_more_is_sealed() {
         let (mut client, mut server) = pair(u64::MAX);
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!(more.err(), Some(Exhausted));
     }
 
-    /// Fails if `rekey_if_due` does not wait for the other end (`if due {`): after a blackout it
+    /// Fails if `rekey_if_due` does not wait for the other end (`if due {`): after a blackout that
     /// would be two keys behind.
     #[test]
     fn keys_change_often_and_a_blackout_does_not_matter() {
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!(client.seal_epoch, server.open_epoch);
     }
 
-    /// Fails if the key before is not kept (`self.open_before = None`).
+    /// Fails if the previous key is not kept (`self.open_before = None`).
     #[test]
     fn a_packet_that_a_change_of_keys_overtook_is_still_read() {
         let (mut client, mut server) = pair(2);
@@ -355,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Fails if forgeries are not counted, or the count survives a change of the key.
+    /// Fails if forgeries are not counted, or if the count survives a key update.
     #[test]
     fn a_key_wears_out_by_forgeries_and_a_new_one_does_not_remember() {
         let (mut client, mut server) = pair(2);
@@ -380,7 +382,7 @@ mod tests {
             let honest = up(&mut client);
             let mut packet = honest.clone();
             packet[bit / 8] ^= 1 << (bit % 8);
-            // Whose packet it is decides the server; here there is one connection only.
+            // The server finds the connection by its id before this; here there is only one.
             prop_assert!(server.open(&packet, true).is_err());
             prop_assert!(server.open(&honest, true).is_ok());
         }

@@ -1,5 +1,5 @@
-//! Time stamps there and back: how long a round trip takes, and what the other end's clock showed
-//! meanwhile.
+//! Pings with time stamps, from which both the round trip time and the other end's clock are
+//! estimated.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::bytes::{Reader, write_number};
 use crate::time::Time;
 
-/// "It is this late here."
+/// A frame that asks the other end for its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
     /// When it was sent, by the sender's clock.
@@ -15,13 +15,13 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// Appends the frame, with its type.
+    /// Appends the frame with its type.
     pub fn write(self, bytes: &mut Vec<u8>) {
         bytes.push(PING);
         write_number(bytes, self.sent.as_micros());
     }
 
-    /// Takes what follows the type off the front of `bytes`.
+    /// Reads what follows the type from the front of `bytes`.
     pub fn read(bytes: &mut &[u8]) -> Option<Self> {
         let sent = Reader::take(bytes, Reader::number)?;
         Some(Self {
@@ -29,7 +29,7 @@ impl Ping {
         })
     }
 
-    /// The answer, if it goes out now to what came in then.
+    /// The answer, if the ping arrived at `received` and the answer is sent now.
     pub fn answer(self, received: Time, now: Time) -> Pong {
         Pong {
             sent: self.sent,
@@ -39,19 +39,19 @@ impl Ping {
     }
 }
 
-/// "When it was that late there, it was this late here."
+/// The answer to a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pong {
-    /// What the ping said.
+    /// The time stamp of the ping.
     pub sent: Time,
-    /// When the ping came in, by the clock of who answers.
+    /// When the ping arrived, by the answering end's clock.
     pub received: Time,
-    /// How long it took until the answer went out, by the same clock.
+    /// How long the answer was delayed, by the same clock.
     pub delay: Duration,
 }
 
 impl Pong {
-    /// Appends the frame, with its type.
+    /// Appends the frame with its type.
     pub fn write(self, bytes: &mut Vec<u8>) {
         bytes.push(PONG);
         write_number(bytes, self.sent.as_micros());
@@ -60,7 +60,7 @@ impl Pong {
         write_number(bytes, delay.unwrap_or(u64::MAX));
     }
 
-    /// Takes what follows the type off the front of `bytes`.
+    /// Reads what follows the type from the front of `bytes`.
     pub fn read(bytes: &mut &[u8]) -> Option<Self> {
         Reader::take(bytes, |reader| {
             Some(Self {
@@ -77,27 +77,27 @@ impl Pong {
 pub struct Echo {
     /// When the ping was sent, by our clock.
     pub sent: Time,
-    /// When it came in, by the other end's.
+    /// When the ping arrived, by the other end's clock.
     pub received: Time,
-    /// When the answer was sent, by the other end's.
+    /// When the answer was sent, by the other end's clock.
     pub answered: Time,
-    /// When the answer came in, by ours.
+    /// When the answer arrived, by our clock.
     pub returned: Time,
 }
 
 impl Echo {
-    /// How long the two were under way, without the time that the other end took.
+    /// The time on the path in both directions, without the other end's delay.
     pub fn round_trip(&self) -> Duration {
         let delay = self.answered.since(self.received);
         self.returned.since(self.sent).saturating_sub(delay)
     }
 }
 
-/// Sends pings, often at first, and makes echoes of their answers.
+/// Sends pings, often at first, and turns their answers into echoes.
 #[derive(Clone, Debug)]
 pub struct Pinger {
     next: Time,
-    /// Those without an answer, oldest first.
+    /// Pings without an answer, oldest first.
     unanswered: VecDeque<Time>,
     answers: u32,
 }
@@ -114,11 +114,11 @@ impl Pinger {
 
     /// Whether a ping is due.
     pub fn is_due(&self, now: Time) -> bool {
-        // A clock that was set back would be silent for as long as it was set back by.
+        // If the clock was set back, `next` lies too far ahead.
         now >= self.next || self.next > now.after(PAUSE)
     }
 
-    /// A ping goes out now, whether it is due or not.
+    /// A ping is sent now, whether it is due or not.
     pub fn note(&mut self, now: Time) {
         let pause = if self.answers < HURRIED_ANSWERS {
             HURRIED_PAUSE
@@ -132,8 +132,8 @@ impl Pinger {
         self.unanswered.push_back(now);
     }
 
-    /// Takes an answer. `None` if it answers nothing that we asked, if it was answered before, or
-    /// if it claims to have been held for longer than we waited.
+    /// Handles an answer. `None` if it answers no ping of ours, if that was answered before, or if
+    /// it claims a delay that is longer than we waited.
     pub fn handle_pong(&mut self, pong: Pong, now: Time) -> Option<Echo> {
         let place = self.unanswered.iter().position(|&sent| sent == pong.sent)?;
         self.unanswered.remove(place);
@@ -158,10 +158,10 @@ pub const PING: u8 = 17;
 pub const PONG: u8 = 18;
 
 const PAUSE: Duration = Duration::from_millis(250);
-/// The first few seconds know little, so they ask more.
+/// The first few seconds ask more often, since little is known.
 const HURRIED_PAUSE: Duration = Duration::from_millis(100);
 const HURRIED_ANSWERS: u32 = 30;
-/// More than are on their way on any path.
+/// More than can be in flight on any path.
 const UNANSWERED: usize = 32;
 
 #[cfg(test)]
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(Ping::read(rest), Some(Ping { sent: at(long) }));
     }
 
-    /// Fails if answers are taken as they come (without the search in `unanswered`), or if their
-    /// claims are not compared with what we waited.
+    /// Fails if answers are not matched with pings (without the search in `unanswered`), or if
+    /// their delay is not compared with the time that we waited.
     #[test]
     fn only_answers_to_our_own_questions_count() {
         let mut pinger = Pinger::new(at(1000));
@@ -218,8 +218,8 @@ mod tests {
         assert_eq!(pinger.handle_pong(boast, at(now.as_micros() + 5)), None);
     }
 
-    /// Fails if a clock that is set back silences the pinger (the second half of `is_due` left out), or
-    /// if nothing bounds what it remembers.
+    /// Fails if a clock that is set back stops the pings (the second half of `is_due` left out), or
+    /// if `unanswered` is not bounded.
     #[test]
     fn it_goes_on_through_blackouts_and_jumps() {
         let mut pinger = Pinger::new(at(0));

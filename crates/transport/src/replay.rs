@@ -1,14 +1,14 @@
-//! Which packets were received before, so that none is accepted twice.
+//! Replay protection: no packet is accepted twice.
 
 const WORDS: usize = 32;
-/// How far behind the newest packet one may arrive and still be told from a repeat.
+/// How far behind the newest packet a packet may arrive and still be checked for replay.
 pub(crate) const WINDOW: u64 = (WORDS as u64 - 1) * 64;
 
-/// A bitmap of the newest packets, as a ring of words. What falls out of it counts as seen: a
-/// packet that late is worth less than the certainty that it is no repeat.
+/// A bitmap of the newest packet numbers, as a ring of words. Older packets are rejected as if they
+/// had been received.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
-    /// One more than the newest packet; 0 before the first.
+    /// One more than the highest packet number; 0 before the first packet.
     end: u64,
     seen: [u64; WORDS],
 }
@@ -21,17 +21,17 @@ impl Replay {
         }
     }
 
-    /// One more than the newest packet that was accepted.
+    /// One more than the highest packet number accepted.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Whether this packet is older than anything that is remembered.
+    /// Whether this packet is older than the window.
     pub(crate) fn is_behind(&self, sequence: u64) -> bool {
         self.end.saturating_sub(sequence) > WINDOW
     }
 
-    /// Whether this packet could be accepted. Changes nothing: whoever sent it is not known yet.
+    /// Whether this packet could be accepted. Changes nothing: the packet is not authenticated yet.
     pub(crate) fn is_new(&self, sequence: u64) -> bool {
         if sequence >= self.end {
             return sequence < u64::MAX;
@@ -39,7 +39,7 @@ impl Replay {
         !self.is_behind(sequence) && self.seen[word(sequence)] >> (sequence % 64) & 1 == 0
     }
 
-    /// Notes an authentic packet.
+    /// Records an authentic packet.
     pub(crate) fn accept(&mut self, sequence: u64) {
         if sequence >= self.end {
             let newest = self.end.saturating_sub(1) / 64;

@@ -1,9 +1,9 @@
-//! Stateless resets: how a server that has forgotten a connection tells its client.
+//! Stateless resets: a server tells a client that it has no state of its connection.
 //!
-//! A server that was killed comes back without the keys of its connections, and its clients would
-//! wait for it until they time out. What it still has is its own key and its address. Both make a
-//! token for each connection, which the client is given while the connection is made; the server
-//! can make the same one again from nothing but the name in a packet that it does not know.
+//! A server that was killed and restarted has lost the keys of its connections, and without this
+//! its clients would wait until they time out. It still has the token key and its addresses, from
+//! which it derives a reset token for each connection id. The client receives that token during the
+//! handshake; after a restart the server derives it again from the connection id of a packet.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::packet_protection::TAG_LEN;
 use crate::time::Time;
 use crate::token::{TokenKey, address_to_bytes};
 
-/// Who knows it may end one connection.
+/// Proof of a stateless reset; a secret of the server and one client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResetToken(pub(crate) [u8; MAC_LEN]);
 
 impl ResetToken {
-    /// Compares in a time that does not tell how much is equal.
+    /// Compares in constant time.
     pub(crate) fn is(&self, claimed: &Self) -> bool {
         self.0.ct_eq(&claimed.0).into()
     }
 
     /// Seals the token for the client that is accepted with `answer`. An accept key seals nothing
-    /// else, so a nonce of zeros does not repeat.
+    /// else, so the nonce of zeros does not repeat.
     pub(crate) fn seal(&self, key: &Secret, answer: &[u8]) -> [u8; SEALED_RESET_LEN] {
         let mut sealed = [0; SEALED_RESET_LEN];
         let (text, tag) = sealed.split_at_mut(MAC_LEN);
@@ -39,7 +39,7 @@ impl ResetToken {
         sealed
     }
 
-    /// Opens what [`seal`](Self::seal) sealed; `None` if it was changed or made without the key.
+    /// Opens what [`seal`](Self::seal) sealed; `None` if it is not authentic.
     pub(crate) fn open(
         key: &Secret,
         answer: &[u8],
@@ -60,7 +60,7 @@ fn zeros() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Makes the tokens of a server's connections, and says how many of them may be given away.
+/// Derives the reset tokens of a server, and limits how many resets it sends.
 pub(crate) struct Resets {
     key: Secret,
     per_second: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Resets {
 }
 
 impl Resets {
-    /// The addresses are part of the key: servers that share a [`TokenKey`] must not give away each
+    /// The addresses are part of the key: servers that share a [`TokenKey`] must not reveal each
     /// other's tokens.
     pub(crate) fn new(
         key: &TokenKey,
@@ -92,8 +92,8 @@ impl Resets {
         ResetToken(mac(&self.key, &[&connection.to_le_bytes()]))
     }
 
-    /// The token for a datagram to whoever sent a packet of an unknown connection; `None` if there
-    /// were enough of them in this second.
+    /// The token for a stateless reset that answers a packet of an unknown connection; `None` if
+    /// the limit per second is reached.
     pub(crate) fn give_away(&mut self, connection: u64, now: Time) -> Option<ResetToken> {
         if now.since(self.refilled) >= SECOND {
             self.refilled = now;
@@ -104,7 +104,7 @@ impl Resets {
     }
 }
 
-/// A token and the tag that proves who sealed it.
+/// A token and its authentication tag.
 pub(crate) const SEALED_RESET_LEN: usize = MAC_LEN + TAG_LEN;
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -138,7 +138,7 @@ mod tests {
         assert!(!is(&resets(2, &[here, there]), 7));
     }
 
-    /// Fails if `seal` leaves the token as it is, or `open` does not look at the answer.
+    /// Fails if `seal` does not encrypt the token, or if `open` does not authenticate the answer.
     #[test]
     fn only_the_client_learns_its_token() {
         let token = resets(1, &[]).token(7);
@@ -151,7 +151,7 @@ mod tests {
         assert!(ResetToken::open(&other, b"answer", sealed).is_none());
     }
 
-    /// Fails if `give_away` does not count, or never begins anew.
+    /// Fails if `give_away` does not count, or never refills.
     #[test]
     fn so_many_in_a_second_and_not_one_more() {
         let mut resets = resets(1, &[]);

@@ -1,4 +1,4 @@
-//! What a connection has seen.
+//! Statistics of a connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,64 +6,65 @@ use std::time::Duration;
 use crate::exchange::round_trip::RoundTrip;
 use crate::time::Time;
 
-/// What a connection has seen. Packets are of all kinds; bytes are without the headers of IP and
-/// UDP unless it says so.
+/// Statistics of a connection. Packets of all kinds count; bytes exclude IP and UDP headers unless
+/// noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Packets sent.
     pub packets_sent: u64,
-    /// Their bytes.
+    /// Bytes of the packets sent.
     pub bytes_sent: u64,
     /// Authentic packets received.
     pub packets_received: u64,
-    /// Their bytes.
+    /// Bytes of the packets received.
     pub bytes_received: u64,
     /// Packets of the other end that have not arrived although a later one has.
     pub missing: u64,
     /// Packets that arrived after a later one.
     pub out_of_order: u64,
-    /// Packets that had been received before.
+    /// Packets that were received more than once.
     pub duplicate: u64,
-    /// Packets so late that they cannot be told from repeats, and are not accepted.
+    /// Packets older than the replay window, which are rejected.
     pub late: u64,
-    /// Packets that the other end did not seal like this: damaged or forged.
+    /// Packets that failed authentication: damaged or forged.
     pub forged: u64,
-    /// Packets of ours that arrived, of those that want an answer.
+    /// Ack-eliciting packets that the other end acknowledged.
     pub acknowledged: u64,
-    /// Packets of ours that are taken for lost.
+    /// Packets that were declared lost.
     pub lost: u64,
-    /// The same by the size of packets.
+    /// `acknowledged` and `lost` by packet size.
     pub sizes: Sizes,
-    /// How long answers take; none before the first.
+    /// The round trip time; `None` before the first measurement.
     pub round_trip: Option<RoundTrip>,
-    /// What was sent lately, over at least a second, with the headers of IP and UDP.
+    /// The recent sending rate, averaged over at least a second, with IP and UDP headers.
     pub rate_sent: BytesPerSecond,
-    /// What was received lately, over at least a second, with the headers of IP and UDP.
+    /// The recent receiving rate, averaged over at least a second, with IP and UDP headers.
     pub rate_received: BytesPerSecond,
-    /// How large datagrams may be on the way to the other end, as far as is known.
+    /// The largest datagram that is known to fit the path to the other end.
     pub datagram: usize,
-    /// How fast the connection may send at the moment.
+    /// The sending rate that congestion control allows at the moment.
     pub rate_allowed: BytesPerSecond,
-    /// Packets of the other end that were dropped because it said more than it may; it says that
-    /// again.
+    /// Packets that were dropped because the other end exceeded its limits; it sends their reliable
+    /// content again.
     pub refused: u64,
-    /// Inputs that became part of later ones because there were more than may be.
+    /// Inputs that were joined with later ones because the client exceeded its limit.
     pub joined_inputs: u64,
-    /// Bytes of messages that wait to be sent, or to be acknowledged.
+    /// Bytes of messages that wait to be sent or acknowledged.
     pub waiting: usize,
-    /// Bytes of messages that are held because parts of them, or of those before them, are missing.
+    /// Bytes of received messages that wait for missing fragments, or for missing messages before
+    /// them.
     pub incomplete: usize,
-    /// Bytes that blobs on their way to us take.
+    /// Bytes that incoming blobs take.
     pub blobs: usize,
 }
 
 impl Statistics {
-    /// The share of packets to us that did not arrive, in parts per million.
+    /// The share of received packets that were lost, in parts per million.
     pub fn loss_received(&self) -> u32 {
         share(self.missing, self.packets_received)
     }
 
-    /// The share of packets of ours that did not arrive, in parts per million.
+    /// The share of sent packets that were lost, in parts per million.
     pub fn loss_sent(&self) -> u32 {
         share(self.lost, self.acknowledged)
     }
@@ -74,23 +75,23 @@ fn share(bad: u64, good: u64) -> u32 {
     (u128::from(bad) * 1_000_000).checked_div(all).unwrap_or(0) as u32
 }
 
-/// A rate.
+/// A rate in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BytesPerSecond(pub u64);
 
-/// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketOutcome {
     Acknowledged,
     Lost,
 }
 
-/// What became of packets, by their size.
+/// Counts of acknowledged and lost packets in four size classes: up to 300, 600, 1200 and more
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Packets of up to 300, 600, 1200 and more bytes that arrived.
+    /// Acknowledged packets.
     pub acknowledged: [u64; 4],
-    /// And those that are taken for lost.
+    /// Lost packets.
     pub lost: [u64; 4],
 }
 
@@ -103,7 +104,7 @@ impl Sizes {
         }
     }
 
-    /// A packet of this size arrived although it was taken for lost.
+    /// A packet of this size was declared lost but then acknowledged.
     pub(crate) fn revive(&mut self, size: usize) {
         let class = class(size);
         self.lost[class] -= 1;
@@ -116,7 +117,7 @@ fn class(size: usize) -> usize {
     maxima.iter().take_while(|max| size > **max).count()
 }
 
-/// Bytes of one direction per second.
+/// Measures a rate in bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
     since: Time,
@@ -163,7 +164,7 @@ const IPV6: usize = 40 + 8;
 mod tests {
     use super::*;
 
-    /// Fails if headers are left out, or a second that is over counts on.
+    /// Fails if headers are left out, or if bytes of a finished second still count.
     #[test]
     fn a_rate_is_that_of_the_last_second_with_headers() {
         let peer = "192.0.2.1:1".parse().expect("an address");
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(meter.rate(), BytesPerSecond(0));
     }
 
-    /// Fails if `share` divides by nothing (`/ all`).
+    /// Fails if `share` divides by zero (`/ all`).
     #[test]
     fn shares_of_nothing_are_none() {
         assert_eq!(share(0, 0), 0);

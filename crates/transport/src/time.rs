@@ -1,14 +1,14 @@
-//! Time as the machines see it: an argument, never a clock that is read.
+//! Time, which callers pass in; nothing here reads a clock.
 
 use std::time::Duration;
 
-/// A moment of the caller's monotonic clock, in microseconds since any start that the caller
-/// likes. Two machines need not agree on it.
+/// A point in time of the caller's monotonic clock, in microseconds since an arbitrary start. The
+/// two ends need not agree on the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(u64);
 
 impl Time {
-    /// The moment that many microseconds after the start.
+    /// The given number of microseconds after the start.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
@@ -18,36 +18,36 @@ impl Time {
         self.0
     }
 
-    /// This moment and a span later; the end of time rather than an overflow.
+    /// This time plus a span; saturates.
     pub fn after(self, span: Duration) -> Self {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(micros))
     }
 
-    /// How long ago `earlier` was; zero if it is still to come.
+    /// The time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Seconds since 1970, the only thing that a backend and a server share. Used for the expiry of
-/// tokens and for nothing else, so a wall clock that jumps cannot end a session.
+/// Wall clock time in seconds since 1970, which backend and server share. It is used only for the
+/// expiry of tokens, so a wall clock that jumps cannot end a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixTime(pub u64);
 
-/// A moment of attended time, by which a machine waits, and of the caller's clock, which it tells the
-/// other end about.
+/// The same instant on two clocks: attended time, which drives timers, and the caller's clock,
+/// which is sent to the other end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) now: Time,
     pub(crate) clock: Time,
 }
 
-/// The time that passed while somebody was looking.
+/// Attended time: the time in which this process was able to receive.
 ///
-/// Silence is evidence of a dead peer only while we listened. A process that was suspended, or
-/// whose clock leapt, finds datagrams waiting that it had no chance to read; so a step of the
-/// caller's clock counts for at most `max_step`, and a step backwards for nothing.
+/// Silence proves that a peer is gone only while we were able to receive. After a process was
+/// suspended, or its clock jumped, datagrams may wait that it had no chance to read. A step of the
+/// caller's clock therefore counts for at most `max_step`, and a step backwards for nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct AttendedClock {
     seen: Time,
@@ -59,13 +59,13 @@ impl AttendedClock {
     pub(crate) fn new(now: Time, max_step: Duration) -> Self {
         Self {
             seen: now,
-            // Not zero, so that a moment before the start can be told from the start.
+            // Not zero, so that times before the start are representable.
             attended: Time(1 << 32),
             max_step,
         }
     }
 
-    /// Moves on to `now` of the caller's clock and says which moment of attended time that is.
+    /// Advances to `now` of the caller's clock and returns the attended time.
     pub(crate) fn advance(&mut self, now: Time) -> Time {
         let step = now.since(self.seen).min(self.max_step);
         self.seen = now;
@@ -73,7 +73,7 @@ impl AttendedClock {
         self.attended
     }
 
-    /// The same with what the caller's clock shows.
+    /// Like [`advance`](Self::advance), but returns both times.
     pub(crate) fn advance_both(&mut self, now: Time) -> Now {
         Now {
             now: self.advance(now),
@@ -81,12 +81,12 @@ impl AttendedClock {
         }
     }
 
-    /// The moment of attended time that was reached last.
+    /// The attended time after the last step.
     pub(crate) fn now(&self) -> Time {
         self.attended
     }
 
-    /// When the caller's clock will show a moment of attended time.
+    /// Converts attended time to the caller's clock.
     pub(crate) fn on_callers_clock(&self, moment: Time) -> Time {
         self.seen.after(moment.since(self.attended))
     }

@@ -1,9 +1,9 @@
-//! Connect tokens: a backend's word that a client may join.
+//! Connect tokens, by which a backend lets a client connect to a server.
 //!
-//! The backend knows who has an account, the server does not, and the two share only a key. So the
-//! backend seals what the server has to know into a token and hands it to the client, over HTTPS
-//! or whatever the players log in with. The client cannot read or change the sealed part; beside
-//! it lie the same secret and addresses once more, for the client itself.
+//! The backend knows the accounts, the server does not, and the two share only a key. The backend
+//! therefore seals what the server needs into a token and hands that to the client, over HTTPS or
+//! whatever the players log in with. The client can neither read nor change the sealed part; the
+//! token has the secret and the addresses a second time, readable for the client.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,19 +19,19 @@ use crate::error::TokenError;
 use crate::key_schedule::{Secret, follow};
 use crate::time::UnixTime;
 
-/// Who a client is to the backend that issued its token.
+/// A client's account id, given by the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
-/// What both ends must have in common before they talk: a hash over the schema, the prior and
-/// whatever else the game's packets depend on.
+/// Identifies what both ends must have in common: a hash over the schema, the prior and everything
+/// else that the game's packets depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProtocolId(pub [u8; 16]);
 
 impl ProtocolId {
-    /// A hash over everything that both ends must have in common, in this order: the version of
-    /// the packets, the fingerprints of schema and prior, and what the game adds. Where one part
-    /// ends and the next begins counts, too.
+    /// Hashes everything that both ends must have in common, in this order: the version of the
+    /// packet format, the fingerprints of schema and prior, and what the game adds. Each part's
+    /// length is hashed, too.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
         for part in parts {
@@ -44,13 +44,13 @@ impl ProtocolId {
     }
 }
 
-/// The key that a backend seals tokens with and its servers open them with. Whoever has it can
-/// let anybody in.
+/// The key that a backend seals tokens with and its servers open them with. Everyone who has it can
+/// issue tokens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenKey(Zeroizing<[u8; 32]>);
 
 impl TokenKey {
-    /// A key from where both keep it. The published key of the insecure mode is refused.
+    /// A key that backend and server store. Rejects the published key of the insecure mode.
     pub fn new(bytes: [u8; 32]) -> Result<Self, TokenError> {
         let key = Self(Zeroizing::new(bytes));
         if key.is_public() {
@@ -59,14 +59,13 @@ impl TokenKey {
         Ok(key)
     }
 
-    /// A new key.
+    /// A random key.
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
         Self(Zeroizing::new(random(entropy)))
     }
 
-    /// A key that everybody knows, so that a test needs no backend. Packets are protected as ever,
-    /// but anybody can issue tokens; a server with this key therefore answers nobody but the
-    /// machine that it runs on.
+    /// A published key, so that a test needs no backend. Packets are protected as usual, but
+    /// everyone can issue tokens; a server with this key therefore answers loopback addresses only.
     pub fn insecure_for_loopback_tests() -> Self {
         Self(Zeroizing::new(PUBLIC_KEY))
     }
@@ -75,7 +74,7 @@ impl TokenKey {
         *self.0 == PUBLIC_KEY
     }
 
-    /// A key for something else that only a server does with it.
+    /// Derives a key for another purpose of the server.
     pub(crate) fn follow(&self, label: &[u8]) -> Secret {
         follow(&self.0, label)
     }
@@ -91,29 +90,28 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// What a backend grants to a client.
+/// What a backend permits a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// To whom.
+    /// The client's account id.
     pub client: ClientId,
-    /// What both ends must speak.
+    /// The protocol that both ends must have.
     pub protocol: ProtocolId,
-    /// Servers to try in this order, 1 to 16, as clients can reach them. A server remembers which
-    /// tokens it has seen but knows nothing of the others: name one if a grant must be good for
-    /// one session only.
+    /// Servers to try in this order, 1 to 16, at addresses that clients can reach. Each server
+    /// remembers used tokens by itself: name only one server if the grant must be good for a single
+    /// session.
     pub servers: Vec<SocketAddr>,
-    /// When a connection can no longer be made with it. Half a minute is plenty; sessions outlive
-    /// their tokens. A server remembers used tokens in memory: one that is restarted takes a token
-    /// that has not expired once more. The session that it was used for ended with the restart, so
-    /// there is still one at a time, and its client can come back; what remains is that somebody who
-    /// was thrown out can, too, until then.
+    /// When the token expires. It limits the handshake only, so half a minute is plenty. A server
+    /// keeps used tokens in memory: after a restart it accepts one that has not expired again. The
+    /// restart ended the token's session, so there is still only one session at a time and the
+    /// client can reconnect; but until the token expires, so can a client that was kicked.
     pub expires: UnixTime,
-    /// Up to 256 bytes for the game's server, which the client can neither read nor change.
+    /// Up to 256 bytes for the game's server; the client can neither read nor change them.
     pub data: Vec<u8>,
 }
 
 impl Grant {
-    /// Seals the grant into a token. Two calls give two tokens, good for a session each.
+    /// Seals the grant into a token. Each call makes another token, good for one session.
     pub fn issue(
         &self,
         key: &TokenKey,
@@ -152,7 +150,7 @@ impl Grant {
     }
 }
 
-/// The part of a token that anybody can read and nobody can change.
+/// The part of a token that is authenticated but not encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFront {
     pub(crate) protocol: ProtocolId,
@@ -170,7 +168,7 @@ impl TokenFront {
     }
 }
 
-/// What a client needs to connect. It holds a secret: carry it over a protected channel.
+/// A client's permission to connect. It contains a secret: send it over a protected channel only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConnectToken {
     pub(crate) front: TokenFront,
@@ -180,17 +178,17 @@ pub struct ConnectToken {
 }
 
 impl ConnectToken {
-    /// The servers that it is for, in the order in which they are tried.
+    /// The servers, in the order in which they are tried.
     pub fn servers(&self) -> &[SocketAddr] {
         &self.servers
     }
 
-    /// When it expires, by the clock of whoever issued it.
+    /// The expiry, by the backend's clock.
     pub fn expires(&self) -> UnixTime {
         self.front.expires
     }
 
-    /// The bytes that a backend hands to a client.
+    /// The encoding that a backend sends to a client.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(TOKEN_LEN_MAX));
         bytes.extend_from_slice(&self.front.associated());
@@ -204,7 +202,7 @@ impl ConnectToken {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    /// Decodes [`to_bytes`](Self::to_bytes).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
         Self::read(Reader::new(bytes)).ok_or(TokenError::Malformed)
     }
@@ -241,7 +239,7 @@ impl fmt::Debug for ConnectToken {
     }
 }
 
-/// What a server finds in a token.
+/// The decrypted part of a token.
 pub(crate) struct Private {
     pub(crate) client: ClientId,
     pub(crate) secret: Zeroizing<[u8; 32]>,
@@ -263,7 +261,7 @@ fn write_private(grant: &Grant, secret: &[u8; 32], text: &mut [u8]) {
 }
 
 impl Private {
-    /// Opens a sealed part; `None` if the key does not fit or anything was changed.
+    /// Opens the sealed part; `None` if the key is wrong or anything was changed.
     pub(crate) fn open(
         key: &TokenKey,
         front: &TokenFront,
@@ -304,7 +302,7 @@ impl Drop for Private {
     }
 }
 
-/// An address without what makes two names of one address differ.
+/// The canonical form of an address: an IPv4-mapped IPv6 address becomes IPv4.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -359,7 +357,7 @@ const PUBLIC_KEY: [u8; 32] = *b"insecure: only for loopback test";
 mod tests {
     use super::*;
 
-    /// Fails if parts are joined without their lengths. The first was computed with another
+    /// Fails if parts are hashed without their lengths. The first hash was computed with another
     /// implementation of SHA-256.
     #[test]
     fn protocols_differ_by_any_part_and_by_where_it_ends() {

@@ -1,4 +1,5 @@
-//! A server that ends says goodbye to everybody, and nobody can keep it from that by coming back.
+//! A server that shuts down closes all connections; reconnecting clients cannot keep it from
+//! ending.
 
 mod common;
 
@@ -14,10 +15,10 @@ const BAD: Link = Link {
     ..GOOD
 };
 
-/// Everybody comes back as soon as it was sent away, with a new token each time, and others come who
-/// were not there before.
+/// All clients reconnect as soon as they are closed, with a new token each time, and new clients
+/// connect, too.
 ///
-/// Fails if `close_all` lets newcomers in (without `self.closing = true`): the server never ends.
+/// Fails if `close_all` admits new clients (without `self.closing = true`): the server never ends.
 #[test]
 fn whoever_comes_back_is_told_that_it_closes() {
     over_seeds(20, |seed| {
@@ -26,7 +27,7 @@ fn whoever_comes_back_is_told_that_it_closes() {
             world.join();
         }
         world.connect_all();
-        // One whose accept is still under way.
+        // A client whose accept packet is still in flight.
         world.join();
         let half_in = |world: &World| world.server.footprint().connections == 4;
         assert!(world.run_until(SECOND, half_in));
@@ -50,7 +51,7 @@ fn whoever_comes_back_is_told_that_it_closes() {
         }
         assert_eq!(world.server.footprint().connections, 0);
         assert_eq!(world.closed().len(), 3, "all that were there left");
-        // The rest hears of it as long as somebody listens.
+        // The remaining clients are denied, since the server is still polled.
         world.run_for(SECOND);
         let left = world.peers.iter().filter(|peer| is_denied(peer)).count();
         assert_ne!(denied as usize + left, 0);

@@ -1,4 +1,5 @@
-//! A server that is killed says no goodbye. When it is back, its clients know at once.
+//! A server that is killed sends no close packets. Once it is restarted, its clients notice at
+//! once.
 
 mod common;
 
@@ -11,8 +12,8 @@ use prescient_transport::*;
 
 const RESET_LEN: usize = 17;
 
-/// How long it took until each of three clients knew, and until all were connected again with the
-/// tokens they had.
+/// How long it took until three clients noticed, and until all were connected again with their old
+/// tokens.
 fn restart(seed: u64, link: Link, idle: Duration) -> (Duration, Duration) {
     let mut world = World::new(seed, link);
     let tokens: Vec<_> = (0..3).map(|number| world.issue(&grant(number))).collect();
@@ -43,10 +44,10 @@ fn restart(seed: u64, link: Link, idle: Duration) -> (Duration, Duration) {
     (knew, passed(&world))
 }
 
-/// Within a round trip and the second after which a client says that it is there; then, because the
-/// server does not remember their tokens, they are in again.
+/// Within a round trip and the second after which a client sends a keep-alive; then they are
+/// connected again, because the server does not remember their tokens.
 ///
-/// Fails without `answer_unknown` in `Server::handle_sealed`: they know after a minute.
+/// Fails without `answer_unknown` in `Server::handle_sealed`: they notice after a minute.
 #[test]
 fn clients_know_within_a_round_trip_and_are_back() {
     let round_trip = Duration::from_micros(2 * GOOD.latency);
@@ -58,7 +59,7 @@ fn clients_know_within_a_round_trip_and_are_back() {
     });
 }
 
-/// Resets may get lost, too. Fails if a server sends one and no more.
+/// Resets may be lost, too. Fails if a server sends only one.
 #[test]
 fn a_bad_link_delays_it_and_does_not_prevent_it() {
     let bad = Link {
@@ -72,11 +73,11 @@ fn a_bad_link_delays_it_and_does_not_prevent_it() {
     });
 }
 
-/// Whoever does not know the token ends nothing: not with any other, not with one of another
-/// connection, and not with what another server of the same backend says about this one.
+/// A stateless reset is accepted only with the right token: not with any other, not with that of
+/// another connection, and not from another server of the same backend.
 ///
-/// Fails if `handle_reset` does not compare, if all connections have one token (`token` without the
-/// name), or if the addresses are left out of the key (`key.follow(b"reset")`).
+/// Fails if `handle_reset` does not compare, if all connections have the same token (`token`
+/// without the connection), or if the addresses are left out of the key (`key.follow(b"reset")`).
 #[test]
 fn a_forger_resets_nobody() {
     over_seeds(20, |seed| {
@@ -90,11 +91,11 @@ fn a_forger_resets_nobody() {
         let heard = |peer: usize| {
             let mine = world.sent.iter().rev();
             let mut mine = mine.filter(|sent| sent.from == world.peers[peer].address);
-            mine.next().expect("it said something").bytes.clone()
+            mine.next().expect("it sent something").bytes.clone()
         };
         let (ours, theirs) = (heard(0), heard(1));
         let mut forged: Vec<Vec<u8>> = Vec::new();
-        // Another server, for which the same backend issues tokens.
+        // Another server of the same backend.
         let mut other = config();
         other.addresses = vec![address("192.0.2.2:4000")];
         forged.push(reset_of(other, &ours, seed));
@@ -121,7 +122,7 @@ fn a_forger_resets_nobody() {
         world.inject(address("192.0.2.9:4000"), home, real.clone(), 0);
         world.run_for(SECOND);
         assert_eq!(world.peers[0].closed(), None);
-        // What it would take.
+        // The genuine reset.
         world.inject(server, home, real, 0);
         world.run_for(SECOND);
         assert_eq!(world.peers[0].closed(), Some(CloseReason::StatelessReset));
@@ -129,7 +130,7 @@ fn a_forger_resets_nobody() {
     });
 }
 
-/// What a server that knows no connection says to a packet.
+/// The reset by which a server without connections answers a packet.
 fn reset_of(config: ServerConfig, packet: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random(seed ^ 99);
     let now = Time::from_micros(0);
@@ -142,11 +143,11 @@ fn reset_of(config: ServerConfig, packet: &[u8], seed: u64) -> Vec<u8> {
     answer.bytes
 }
 
-/// Nothing is answered to a reset, a goodbye, or what is no packet; and of anything else, so many in
-/// a second.
+/// Resets, close packets and malformed packets are not answered; the number of resets per second is
+/// limited.
 ///
-/// Fails if `answer_unknown` answers goodbyes or whatever has a name in it, or if `give_away` does
-/// not count.
+/// Fails if `answer_unknown` answers close packets or everything with a connection id in it, or if
+/// `give_away` does not count.
 #[test]
 fn resets_are_few_and_never_answered() {
     over_seeds(20, |seed| {
@@ -184,8 +185,8 @@ fn resets_are_few_and_never_answered() {
     });
 }
 
-/// With another key a server cannot say anything that its former clients would believe; they notice
-/// by silence. Fails if the token does not depend on the key.
+/// With another key, a server cannot reset its former clients; they time out. Fails if the token
+/// does not depend on the key.
 #[test]
 fn a_server_with_another_key_resets_nobody() {
     let mut world = World::new(1, GOOD);

@@ -1,5 +1,5 @@
-//! A program that was written from `WIRE.md` alone reads what connections send, and says the same
-//! as the two ends: `tests/independent_reader/read_session.py`.
+//! A program that was written from `WIRE.md` alone reads the datagrams of connections and reports
+//! the same as the two ends: `tests/independent_reader/read_session.py`.
 
 mod common;
 
@@ -27,12 +27,13 @@ const BAD: Link = Link {
     ..GOOD
 };
 
-/// Through loss, damage, repeats and disorder: the reader refuses what was damaged or came before,
-/// understands everything else, and hears on every channel what the ends hear.
+/// Through loss, damage, duplication and reordering: the reader rejects what was damaged or
+/// received before, reads everything else, and reports the messages on every channel that the ends
+/// report.
 ///
 /// Fails if the library changes a byte of the format (`FRAGMENT` and `LAST` swapped in
-/// `exchange/frame.rs`, `DELAY_UNIT` 255, the label `then` for `next` in `session.rs`), or if the
-/// reader skips one (`delay=0` in `read_received`).
+/// `exchange/frame.rs`, `DELAY_UNIT` 255, the label `then` for `next` in `packet_protection.rs`),
+/// or if the reader skips one (`delay=0` in `read_received`).
 #[test]
 fn a_connection_on_a_bad_link() {
     if !reader_runs() {
@@ -45,9 +46,9 @@ fn a_connection_on_a_bad_link() {
     });
 }
 
-/// The golden datagrams, with nothing but the generator that both ends drew from.
+/// The golden datagrams; the only secret is the seed of the generator that both ends used.
 ///
-/// Fails if the reader goes by another salt than the golden datagrams (`prescient transport 2` in
+/// Fails if the reader uses another salt than the golden datagrams (`prescient transport 2` in
 /// `accept`): then `WIRE.md` and the file are of two versions.
 #[test]
 fn the_golden_connection() {
@@ -56,7 +57,7 @@ fn the_golden_connection() {
     }
     let golden = include_str!("../../../vectors/transport/v3/connection.txt");
     let mut capture = secrets(2026, "198.51.100.7:50000");
-    // The refusal and the reset are of other connections, whose tokens are not on file.
+    // The denial and the reset are of other connections, whose tokens are not in the file.
     let others = |line: &&str| line.starts_with("denied") || line.starts_with("reset");
     for line in golden.lines().filter(|line| !others(line)) {
         writeln!(capture, "{line}").expect("into memory");
@@ -86,10 +87,10 @@ fn the_golden_connection() {
     }
 }
 
-/// A refusal under the token's secret, and one by a server that could not open the token.
+/// A denial under the token's secret, and one by a server that could not open the token.
 ///
-/// Fails if the library's MAC of a refusal leaves out the request (`&[&bytes]` in `write_denied`
-/// and `&[said]` in `read_denied`).
+/// Fails if the library's MAC of a denial leaves out the request (`&[&bytes]` in `write_denied` and
+/// `&[denied]` in `read_denied`).
 #[test]
 fn refusals() {
     if !reader_runs() {
@@ -116,7 +117,7 @@ fn refusals() {
     }
 }
 
-/// What a server that was restarted says about a connection that it had.
+/// The stateless reset of a restarted server.
 ///
 /// Fails if the library leaves a part out of the reset key (`key.follow(b"reset")` in `reset.rs`).
 #[test]
@@ -142,11 +143,11 @@ fn resets() {
     );
 }
 
-/// More inputs than a connection would have waiting, and messages around a game, which are not
-/// bound to a channel: as the library writes them.
+/// More inputs than a connection would have waiting, and lobby messages without a channel, as the
+/// library writes them.
 ///
 /// Fails if the library writes the pointer's y before its x (`.zip(old.pointer).rev()` in
-/// `input/frame.rs`) or a player's number big-endian (`Welcome` in `lobby/message.rs`), or if the
+/// `input/frame.rs`) or a player's id big-endian (`Welcome` in `lobby/message.rs`), or if the
 /// reader does not wrap the pointer at 32 bits.
 #[test]
 fn parts_of_connections() {
@@ -184,8 +185,8 @@ fn parts_of_connections() {
     }
 }
 
-/// What its author worked out by hand. Fails if a key that is held through a repeat is pressed
-/// again (`some = pressed` in `read_inputs`).
+/// Examples that the reader's author computed by hand. Fails if a key that is down through a repeat
+/// is pressed again (`some = pressed` in `read_inputs`).
 #[test]
 fn the_reader_passes_its_own_test() {
     if reader_runs() {
@@ -193,12 +194,12 @@ fn the_reader_passes_its_own_test() {
     }
 }
 
-/// A conversation and its capture.
+/// An exchange of messages and its capture.
 struct Talk {
     world: World,
     connection: ConnectionId,
     capture: String,
-    /// Datagrams that had arrived, and what the ends had counted, just before the end.
+    /// How many datagrams had arrived, and the statistics of both ends, just before closing.
     before_close: (usize, [Statistics; 2]),
 }
 
@@ -261,7 +262,7 @@ impl Talk {
         let world = &mut talk.world;
         let statistics = [world.statistics(0), world.server_statistics(connection)];
         talk.before_close = (world.arrived.len(), statistics);
-        // All four goodbyes may be lost otherwise.
+        // On the bad link, all four close packets might be lost.
         world.link = GOOD;
         let now = world.client_time();
         world.peers[0].client.close(CloseReason::Other(9), now);
@@ -287,7 +288,7 @@ impl Talk {
         pushed.expect("in order");
     }
 
-    /// Something on every channel, in parts now and then; requests, and blobs that are taken,
+    /// Messages on every channel, sometimes fragmented; requests, and blobs that are accepted,
     /// refused and withdrawn.
     fn say(&mut self, round: u8) {
         let world = &mut self.world;
@@ -296,9 +297,9 @@ impl Talk {
             let mut message = vec![round; length];
             message[1] = channel;
             let channel = ChannelId(channel);
-            let up = world.client_say(0, channel, &message);
+            let up = world.client_send_on(0, channel, &message);
             up.expect("little waits");
-            let down = world.server_say(self.connection, channel, &message[1..]);
+            let down = world.server_send_on(self.connection, channel, &message[1..]);
             down.expect("little waits");
         }
         let now = world.server_time();
@@ -331,7 +332,7 @@ impl Talk {
         }
     }
 
-    /// Answers requests; takes blobs called 0 and refuses those called 1.
+    /// Answers requests; accepts blobs labelled 0 and refuses those labelled 1.
     fn react(&mut self, seen: &mut [usize; 2]) {
         let world = &mut self.world;
         let now = world.server_time();
@@ -407,7 +408,7 @@ impl Talk {
         assert_ne!(reasons.count(), 0);
     }
 
-    /// Damaged datagrams are refused, all others only for good reasons.
+    /// Damaged datagrams are rejected, all others only for expected reasons.
     fn compare_refusals(&self, datagrams: &[&Value]) {
         let (mut damaged_request, mut damaged_packet) = (false, false);
         for (line, (_, datagram)) in datagrams.iter().zip(&self.world.arrived) {
@@ -415,12 +416,12 @@ impl Talk {
             damaged_request |= datagram.damaged && datagram.bytes.first() == Some(&1);
             damaged_packet |= datagram.damaged && datagram.bytes.first() >= Some(&128);
             if datagram.damaged {
-                // A client cannot tell whether a cookie is good.
+                // A client cannot tell whether a cookie is valid.
                 let refused = line["refused"].is_string() || line["cookie"] == false;
                 assert!(refused, "{line}");
             } else if let Some(why) = line["refused"].as_str() {
-                // Whose echo is not that of a sound request answers one that was damaged, and so does
-                // a reset of another connection.
+                // A wrong echo or MAC is that of an answer to a damaged request; the reset of
+                // another connection answers a damaged packet.
                 let expected = ["received before", "no keys yet"].contains(&why)
                     || damaged_packet && why == "another reset token" && line["to"] == "client"
                     || damaged_request && ["echo", "MAC"].contains(&why) && line["to"] == "client";
@@ -435,7 +436,7 @@ impl Talk {
         }
     }
 
-    /// What ends say about packets and the time is what happened, and when.
+    /// Acknowledgements and time stamps match what arrived, and when.
     fn compare_received(&self, datagrams: &[&Value]) {
         let mut arrivals = BTreeMap::new();
         for (line, (at, _)) in datagrams.iter().zip(&self.world.arrived) {
@@ -482,7 +483,7 @@ impl Talk {
         }
     }
 
-    /// Each end heard the same, channel by channel, in the same order.
+    /// Each end received the same, channel by channel, in the same order.
     fn compare_messages(&self, told: &[Value]) {
         let mut heard = by_topic(
             told.iter()
@@ -511,7 +512,7 @@ impl Talk {
         }
     }
 
-    /// Infos, welcomes and rosters come in the order in which the client is told of them.
+    /// Infos, welcomes and rosters are in the order of the client's events.
     fn compare_lobby(&self, heard: &mut BTreeMap<String, Vec<Value>>) {
         let up = heard.remove("server lobby").unwrap_or_default();
         let ada = json!({"kind": "info", "name": "Ada", "game": "07"});
@@ -567,7 +568,7 @@ fn by_topic(lines: impl Iterator<Item = Value>) -> BTreeMap<String, Vec<Value>> 
     topics
 }
 
-/// What the reader says about something that an end was told. Requests and blobs say their number.
+/// The reader's line for an event of an end. Those of requests and blobs have their number.
 fn as_told(to: &str, received: &Received) -> Option<Value> {
     let told = match received {
         Received::Message { channel, message } => {
@@ -601,8 +602,7 @@ fn as_told(to: &str, received: &Received) -> Option<Value> {
     Some(told)
 }
 
-/// Some inputs, of which the older are joined where there is no
-/// room for all.
+/// Some inputs, of which the older ones are joined if there is no room for all.
 struct Inputs {
     frame: Vec<u8>,
     pushed: BTreeMap<u64, Input>,
@@ -638,14 +638,14 @@ impl Inputs {
         Self { frame, pushed }
     }
 
-    /// Every tick is in one input, which has what was pressed in any of its ticks.
+    /// Every tick is in one input, with everything that was pressed in any of its ticks.
     fn compare(mut self, told: &Value) {
         let told = told["frames"][0]["inputs"].as_array().expect("inputs");
         for told in told {
             let tick = told["tick"].as_u64().expect("a number");
             let later = self.pushed.split_off(&(tick + 1));
             let joined = std::mem::replace(&mut self.pushed, later);
-            let (since, _) = joined.first_key_value().expect("a tick that was said");
+            let (since, _) = joined.first_key_value().expect("a tick that was sent");
             let (_, last) = joined.last_key_value().expect("the same");
             let keys = |keys: Keys| keys.iter().collect::<Vec<_>>();
             let pressed = joined
@@ -702,8 +702,8 @@ fn lobby(capture: &mut String, expected: &mut Vec<Value>) {
     }
 }
 
-/// What a capture begins with. All randomness comes from one generator, so that what either end
-/// drew is somewhere among the first bytes that it gives.
+/// The head of a capture. All randomness is of one generator, so that every random number of either
+/// end is among its first bytes.
 fn secrets(seed: u64, address: &str) -> String {
     let mut random = vec![0; 4096];
     Random(seed).fill(&mut random);
@@ -713,7 +713,7 @@ fn secrets(seed: u64, address: &str) -> String {
     capture + &format!("address {address}\nchannels ordered unordered unreliable sequenced\n")
 }
 
-/// Everything that reached either end.
+/// Everything that was delivered to either end.
 fn arrivals(capture: &mut String, world: &World) {
     for (_, datagram) in &world.arrived {
         let up = datagram.to == world.server_address;
@@ -737,7 +737,8 @@ fn reader_runs() -> bool {
     found
 }
 
-/// The first one that has what the reader needs; Debian's package is for Debian's own.
+/// The first interpreter that has what the reader needs; Debian's package works with Debian's own
+/// only.
 fn python() -> Option<&'static str> {
     static FOUND: OnceLock<Option<&str>> = OnceLock::new();
     let import = ["-c", "import cryptography.hazmat.primitives.ciphers.aead"];

@@ -1,4 +1,4 @@
-//! Nothing arrives for a while, and then it does again.
+//! A blackout: nothing arrives for a while, and then everything does again.
 
 mod common;
 
@@ -31,10 +31,10 @@ fn resumptions(world: &World) -> usize {
     world.server_events.iter().filter(resumed).count()
 }
 
-/// Case 9: thirty seconds without anything, and a round trip and a probe later both ends know
-/// better. Fails if clients probe no more often than they keep alive (`keep_alive_at` without
-/// `PROBE_SPACING`), if the end that hears first keeps it to itself (the keep-alive left out of
-/// `Server::resume`), or if who was silent for ten seconds is dead (`timeout` in
+/// Case 9: a blackout of thirty seconds; a round trip and a probe after it both ends have resumed.
+/// Fails if clients probe no more often than they send keep-alives (`keep_alive_at` without
+/// `PROBE_SPACING`), if the end that receives first sends nothing (the keep-alive left out of
+/// `Server::resume`), or if a peer that is silent for ten seconds is closed (`timeout` in
 /// `LinkConfig::default`).
 #[test]
 fn thirty_seconds_of_blackout_are_over_after_a_round_trip() {
@@ -80,8 +80,8 @@ fn thirty_seconds_of_blackout_are_over_after_a_round_trip() {
     });
 }
 
-/// Networks forget whom an address belongs to while nothing passes. Fails if a client that is heard
-/// of again from elsewhere is not asked to prove it (`challenge_path` left out of `handle_opened`).
+/// A NAT may forget a mapping during a blackout. Fails if a client that resumes from another
+/// address gets no path challenge (`challenge_path` left out of `handle_opened`).
 #[test]
 fn who_comes_out_of_a_blackout_elsewhere_is_found_there() {
     over_seeds(20, |seed| {
@@ -105,8 +105,9 @@ fn who_comes_out_of_a_blackout_elsewhere_is_found_there() {
     });
 }
 
-/// Case 8: two seconds of link, five seconds of nothing, again and again. Fails if a silent peer
-/// that is heard of again stays silent (`ConnectionState::Silent` left out of `Connection::open`).
+/// Case 8: two seconds of link, five seconds of blackout, again and again. Fails if a silent peer
+/// whose packets arrive again stays silent (`ConnectionState::Silent` left out of
+/// `Connection::open`).
 #[test]
 fn two_seconds_in_seven_are_enough() {
     over_seeds(20, |seed| {
@@ -125,7 +126,8 @@ fn two_seconds_in_seven_are_enough() {
     });
 }
 
-/// Who is gone is noticed by both ends. Fails if a silent peer is never given up (`dead` left out of `deadline` for `Silent`).
+/// Both ends detect that the other is gone. Fails if a silent peer never times out (`dead` left out
+/// of `deadline` for `Silent`).
 #[test]
 fn who_does_not_come_back_is_dead_after_a_minute() {
     over_seeds(20, |seed| {

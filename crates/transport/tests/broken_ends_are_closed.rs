@@ -1,5 +1,5 @@
-//! An end with good keys that says what no honest end would. It is closed with a reason, it costs
-//! little, and nobody else notices.
+//! An end with valid keys violates the protocol. Its connection is closed with a reason, it costs
+//! little, and other connections are not affected.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{GOOD, SECOND, World, over_seeds};
 use prescient_transport::{ChannelId, CloseReason, ConnectionId, Time};
 
-/// Three clients that have talked a while; the first is the rogue.
+/// Three clients that have exchanged messages for a while; the first is the attacker.
 fn talking(seed: u64) -> (World, ConnectionId) {
     let mut world = World::new(seed, GOOD);
     for _ in 0..3 {
@@ -26,8 +26,8 @@ fn talking(seed: u64) -> (World, ConnectionId) {
 fn talk(world: &mut World, peers: usize) {
     for peer in 3 - peers..3 {
         let connection = world.connection_of(peer).expect("connected");
-        let up = world.client_say(peer, ChannelId::ORDERED, b"up");
-        let down = world.server_say(connection, ChannelId::ORDERED, b"down");
+        let up = world.client_send_on(peer, ChannelId::ORDERED, b"up");
+        let down = world.server_send_on(connection, ChannelId::ORDERED, b"down");
         assert_eq!((up, down), (Ok(()), Ok(())));
     }
 }
@@ -38,7 +38,7 @@ fn raw(world: &mut World, body: &[u8]) {
     world.run_for(Duration::from_millis(25));
 }
 
-/// Both ends know why, and the others go on.
+/// Both ends report the reason, and the other connections work on.
 fn is_closed(world: &mut World, attacker: ConnectionId) {
     world.run_for(SECOND);
     assert_eq!(world.closed(), [(attacker, CloseReason::Violation)]);
@@ -58,7 +58,7 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// A frame that says which packets arrived.
+/// A frame that acknowledges packets.
 fn received(newest: u64, further: u64, gaps: &[(u64, u64)]) -> Vec<u8> {
     let mut body = vec![1 + u8::from(!gaps.is_empty())];
     number(&mut body, newest);
@@ -84,7 +84,7 @@ fn part(channel: u8, reliable: bool, message: u64, offset: u64, total: u64) -> V
     body
 }
 
-/// Case 26. Fails if `Sent::handle_report` does not look whether a packet was sent.
+/// Case 26. Fails if `InFlight::handle_report` does not check whether a packet was sent.
 #[test]
 fn acknowledging_what_was_never_sent() {
     over_seeds(20, |seed| {
@@ -98,7 +98,7 @@ fn acknowledging_what_was_never_sent() {
     });
 }
 
-/// Case 27; what it costs is counted beside `Sent`. Fails if `Sent::handle_report` does not look
+/// Case 27; its cost is tested in `in_flight.rs`. Fails if `InFlight::handle_report` does not check
 /// whether a packet was sent.
 #[test]
 fn acknowledging_everything_there_could_be() {
@@ -119,7 +119,7 @@ fn acknowledging_everything_there_could_be() {
     }
 }
 
-/// Fails if what is not understood is passed over.
+/// Fails if malformed frames are skipped.
 #[test]
 fn speaking_in_tongues() {
     let too_many = [3; 65];
@@ -130,7 +130,7 @@ fn speaking_in_tongues() {
         &[16, 1],
         &too_many,
         &sound_and_then_not,
-        // Channels that nobody has; a reliable message on an unreliable one and the reverse.
+        // Channels that do not exist; a reliable message on an unreliable channel and the reverse.
         &[0x90 | 9, 1],
         &[0xd0 | 2, 0, 1],
         &[0x90, 1],
@@ -146,7 +146,8 @@ fn speaking_in_tongues() {
     }
 }
 
-/// Case 28, where nothing needs to be closed. Fails if scraps are not freed in time, or not limited.
+/// Case 28 for unreliable messages, where nothing has to be closed. Fails if partial messages are
+/// not dropped in time, or not limited.
 #[test]
 fn parts_of_unreliable_messages_that_never_end() {
     over_seeds(20, |seed| {
@@ -164,8 +165,8 @@ fn parts_of_unreliable_messages_that_never_end() {
     });
 }
 
-/// Case 28, where more is begun than may be. Fails if `ReliableReceiver::assemble` does not look at the
-/// room, or `finish` does not.
+/// Case 28, with more messages begun than allowed. Fails if `ReliableReceiver::assemble` does not
+/// check the room, or `finish` does not.
 #[test]
 fn parts_of_reliable_messages_that_are_too_many() {
     over_seeds(20, |seed| {
@@ -175,7 +176,7 @@ fn parts_of_reliable_messages_that_are_too_many() {
             for message in 21..1000u64 {
                 let mut body = part(0, true, message, 0, 2000);
                 if whole {
-                    // Complete, and without the one before it.
+                    // Complete, but the message before it is missing.
                     body = vec![0xd0];
                     number(&mut body, message);
                     body.extend_from_slice(&[7; 1000]);
@@ -192,16 +193,16 @@ fn parts_of_reliable_messages_that_are_too_many() {
     });
 }
 
-/// Case 28, where a message is begun and then something else is said, or nothing but signs of life.
-/// Fails if nobody sweeps (`is_neglected` left out of `Exchange::handle_timeout`), or if packets have to
-/// be many (`!is_lossy` left out of `ReceiveActivity::had_time_since`).
+/// Case 28: a message is begun, followed only by other messages or by keep-alives. Fails if there
+/// is no sweep (`is_neglected` left out of `Exchange::handle_timeout`), or if it always takes many
+/// packets (`!is_lossy` left out of `ReceiveActivity::had_time_since`).
 #[test]
 fn a_reliable_message_that_is_left_unfinished() {
     over_seeds(20, |seed| {
         let (mut world, attacker) = talking(seed);
         raw(&mut world, &part(1, true, 0, 0, 100_000));
         let begun = world.now;
-        // The message, and what it takes to keep track of it.
+        // The message, and the cost of keeping track of it.
         assert_eq!(world.server_statistics(attacker).incomplete, 100_256);
         while world.closed().is_empty() {
             match seed % 2 {
@@ -215,7 +216,7 @@ fn a_reliable_message_that_is_left_unfinished() {
     });
 }
 
-/// A server can be broken, too. Fails if the client does not close.
+/// A server may violate the protocol, too. Fails if the client does not close.
 #[test]
 fn a_broken_server_is_left() {
     let (mut world, attacker) = talking(1);

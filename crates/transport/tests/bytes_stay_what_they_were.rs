@@ -1,9 +1,9 @@
-//! The golden datagrams of a whole connection: written byte for byte, and understood.
+//! The golden datagrams of a whole connection: written byte for byte, and read.
 
 mod common;
 
-/// Fails if anything about the bytes changes: a label of the key schedule, the order of fields, the
-/// length of a tag.
+/// Fails if any byte changes: a label of the key schedule, the order of fields, the length of a
+/// tag.
 #[test]
 fn a_connection_is_what_it_was() {
     let golden = include_str!("../../../vectors/transport/v3/connection.txt");

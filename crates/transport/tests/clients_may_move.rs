@@ -1,4 +1,4 @@
-//! Addresses change under a connection, and somebody pretends that they did.
+//! Clients change their address, and attackers pretend that they did.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::time::Duration;
 use common::{GOOD, Link, SECOND, World, address, over_seeds};
 use prescient_transport::{ClientEvent, CloseReason, ServerEvent};
 
-/// The round trip is that of a delayed packet each way. One packet in fifty is lost, and of every
-/// one that proves an address there is another 10 ms later. Fails if the server never asks at a new
-/// address (`Server::challenge_path` returning at once), and if it does so for every fifth packet
-/// only.
+/// The round trip time includes a delayed packet in each direction. 2 % of packets are lost; the
+/// next packet that causes a path challenge follows 10 ms later. Fails if the server never
+/// challenges a new address (`Server::challenge_path` returning at once), and if it does so for
+/// every fifth packet only.
 #[test]
 fn every_five_seconds_another_address_and_never_a_disconnect() {
     over_seeds(20, |seed| {
@@ -59,8 +59,8 @@ fn every_five_seconds_another_address_and_never_a_disconnect() {
     });
 }
 
-/// On a link without loss the gap is what the proof takes: a round trip and a half, and the way
-/// down. Fails if the server waits for a second packet before it asks.
+/// On a link without loss, the gap is what path validation takes: a round trip and a half, and the
+/// way down. Fails if the server waits for a second packet before it sends a challenge.
 #[test]
 fn without_loss_the_gap_is_two_round_trips_at_most() {
     let mut world = World::new(1, GOOD);
@@ -79,10 +79,10 @@ fn without_loss_the_gap_is_two_round_trips_at_most() {
     assert!(gap <= 2 * 40_000 + 2_000, "{gap} µs");
 }
 
-/// Somebody on the way takes packets and sends them on with another sender address, faster than
-/// the original. Fails if `handle_opened` moves at once
-/// (`client_connection.connection.peer = from` on a newest packet), or if an answer from anywhere proves any
-/// path (`path.address == from` left out of `handle_path_response`).
+/// An attacker on the path forwards packets from another source address, faster than the original.
+/// Fails if `handle_opened` moves at once (`client_connection.connection.peer = from` on a newest
+/// packet), or if a response from any address validates any path (`path.address == from` left out
+/// of `handle_path_response`).
 #[test]
 fn a_spoofed_sender_moves_nothing() {
     over_seeds(20, |seed| {
@@ -112,7 +112,7 @@ fn a_spoofed_sender_moves_nothing() {
             }
             let seen = world.sent.len();
             world.run_for(Duration::from_millis(20));
-            // The questions are shown to the clients, who answer them from where they are.
+            // The challenges are forwarded to the clients, who respond from their own addresses.
             let challenges = world.sent[seen..].iter().filter(|sent| sent.to == victim);
             for challenge in challenges.cloned().collect::<Vec<_>>() {
                 for peer in 0..3 {
@@ -137,8 +137,8 @@ fn a_spoofed_sender_moves_nothing() {
     });
 }
 
-/// The limit of connections per address holds for those that move there, too. Fails if
-/// `handle_path_response` does not ask `has_room`.
+/// The limit of connections per address also applies to clients that move there. Fails if
+/// `handle_path_response` does not check `has_room`.
 #[test]
 fn moving_does_not_get_around_the_limit_per_address() {
     let mut world = World::new(3, GOOD);
@@ -159,7 +159,7 @@ fn moving_does_not_get_around_the_limit_per_address() {
     assert_eq!(world.server_events.iter().filter(moved).count(), 8);
 }
 
-/// Fails if goodbyes are said once (`GOODBYES` = 1).
+/// Fails if only one close packet is sent (`CLOSE_PACKETS` = 1).
 #[test]
 fn a_goodbye_arrives_after_a_move_and_through_loss() {
     over_seeds(20, |seed| {
@@ -175,12 +175,12 @@ fn a_goodbye_arrives_after_a_move_and_through_loss() {
         world.run_for(2 * SECOND);
         assert!(world.closed().len() <= 1);
         let by_itself = |(_, reason): &(_, CloseReason)| *reason == CloseReason::Other(5);
-        let heard = world.closed().iter().any(by_itself);
+        let received = world.closed().iter().any(by_itself);
         let last = world.peers[0].events.last();
         assert_eq!(last, Some(&ClientEvent::Closed(CloseReason::Other(5))));
-        // RELIABILITY asks nothing of goodbyes, and nobody answers them: who hears none of four
-        // finds out by silence. At 10 % of loss that is one seed in 10,000.
-        assert!(heard, "the server did not hear it");
+        // RELIABILITY requires nothing of close packets, and they are not acknowledged: an end that
+        // receives none of four times out. At 10 % loss that is one seed in 10,000.
+        assert!(received, "the server did not receive it");
         assert_eq!(world.connections().len(), 2);
     });
 }

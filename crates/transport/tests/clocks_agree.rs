@@ -1,4 +1,4 @@
-//! What a client takes for the server's time, on links of every kind.
+//! A client's estimate of the server's clock, on links of every kind.
 
 mod common;
 
@@ -9,8 +9,8 @@ use prescient_sim::link::{Clock, Conditions, LinkConditioner, PRESETS, Time as T
 use prescient_transport::Time;
 use prescient_transport::parts::{PING, PONG, Ping, Pinger, Pong, RemoteClock};
 
-/// A client that asks a server for the time over a link each way, looked at whenever something
-/// arrives and every millisecond.
+/// A client that pings a server over a link in each direction; the estimate is checked whenever a
+/// datagram arrives and every millisecond.
 struct Pair {
     now: True,
     up: LinkConditioner,
@@ -19,7 +19,7 @@ struct Pair {
     server: Clock,
     pinger: Pinger,
     estimate: RemoteClock,
-    /// What was read last, and after how many leaps.
+    /// The number of jumps, and the last reading.
     last: Option<(u64, Time)>,
 }
 
@@ -65,7 +65,7 @@ impl Pair {
                 self.estimate.observe(&echo);
             }
         }
-        // The estimate runs on, whatever happens, at most a tenth faster or slower.
+        // The estimate always advances, at most a tenth faster or slower.
         if let Some(reading) = self.estimate.read(here) {
             let leaps = self.estimate.leaps();
             if let Some((before, last)) = self.last
@@ -96,8 +96,8 @@ impl Pair {
         reading.as_micros() as i64 - truth as i64
     }
 
-    /// The largest error of a while. Unless it is being corrected, it is within what the estimate
-    /// says of itself.
+    /// The largest error within a span. Unless it is being corrected, it is within the reported
+    /// uncertainty.
     fn worst(&mut self, span: Duration) -> i64 {
         let (end, mut worst) = (self.now + span, 0);
         while self.now < end {
@@ -132,7 +132,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Fails if only the newest echo counts (`self.recent = Some(bounds)` in `observe`).
 #[test]
 fn five_seconds_after_the_first_answer_on_every_preset() {
-    // What 19 of 20 seeds have to keep.
+    // The bounds for 19 of 20 seeds.
     let bounds = [
         ("loopback", 1),
         ("lan", 52),
@@ -164,7 +164,7 @@ fn five_seconds_after_the_first_answer_on_every_preset() {
         let (half, nearly, max) = (part(10), part(19), part(20));
         println!("{name}: median {half} µs, 19 of 20 within {nearly} µs, most {max} µs");
         assert!(nearly <= bound, "{name}: {nearly} µs");
-        // A single echo is wrong by no more than half of what differs between there and back.
+        // The error of a single echo is at most half the difference between the two directions.
         let conditions = preset.conditions();
         let late = conditions.reordering.map_or(Duration::ZERO, |by| by.by);
         let jitter = (conditions.jitter + late).as_micros() as i64;
@@ -188,9 +188,9 @@ fn a_skew_of_a_thousandth_and_jitter_of_fifty_milliseconds() {
     });
 }
 
-/// The way there takes 120 ms, the way back 20 ms: the estimate is wrong by half of the difference
-/// and knows it. Fails if the bounds are anything but what the echoes prove (the `uncertainty`
-/// of half as much).
+/// 120 ms in one direction, 20 ms in the other: the estimate is wrong by half the difference, and
+/// its uncertainty includes that. Fails if the bounds are tighter than the echoes prove (an
+/// `uncertainty` of half as much).
 #[test]
 fn a_path_that_is_slower_one_way_hides_half_of_the_difference() {
     over_seeds(20, |seed| {
@@ -202,9 +202,9 @@ fn a_path_that_is_slower_one_way_hides_half_of_the_difference() {
     });
 }
 
-/// Either clock leaps by an hour, forward or back, or by less than a round trip. Fails if bounds
-/// outlive a contradiction (`recent.or(self.recent).or(Some(bounds))` at the end of `observe`), or,
-/// for the short leaps, if what is old is kept (`WHILE` of an hour).
+/// Either clock jumps by an hour, forward or back, or by less than a round trip. Fails if bounds
+/// survive a contradiction (`recent.or(self.recent).or(Some(bounds))` at the end of `observe`), or,
+/// for the short jumps, if old bounds are kept (`WHILE` of an hour).
 #[test]
 fn leaps_of_either_clock() {
     const HOUR: i64 = 3_600_000_000;
@@ -234,8 +234,8 @@ fn leaps_of_either_clock() {
     });
 }
 
-/// A blackout of a minute with the worst skew costs what clocks drift in a minute, and nothing of
-/// it stays. Fails if bounds do not loosen: the first echo after it would contradict them.
+/// A blackout of a minute with the highest skew costs the drift of a minute, and only for a while.
+/// Fails if bounds do not loosen: the first echo after it would contradict them.
 #[test]
 fn a_blackout_of_a_minute() {
     over_seeds(20, |seed| {
@@ -254,10 +254,10 @@ fn a_blackout_of_a_minute() {
     });
 }
 
-/// Through connections, with 50 ms of jitter each way, one packet in twenty lost, and clients whose
-/// clocks run a thousandth faster and are an hour ahead. Fails if pings do not ride in packets
-/// (`pinger.is_due` left out of `Exchange::poll_body`), or if they speak of attended time
-/// (`clock: self.attended` in `AttendedClock::advance_both`).
+/// Through connections, with 50 ms of jitter each way, 5 % loss, and clients whose clocks run a
+/// thousandth faster and are an hour ahead. Fails if packets carry no pings (`pinger.is_due` left
+/// out of `Exchange::poll_body`), or if pings carry attended time (`clock: self.attended` in
+/// `AttendedClock::advance_both`).
 #[test]
 fn clients_know_the_time_of_their_server() {
     over_seeds(20, |seed| {
@@ -303,8 +303,8 @@ fn clients_know_the_time_of_their_server() {
     });
 }
 
-/// Nothing is said, and still both ends know how long a round trip takes. Fails if a keep-alive is
-/// no ping (`PacketKind::KeepAlive` for all in `Connection::wake`).
+/// Both ends of an idle connection measure the round trip. Fails if a keep-alive is no ping
+/// (`PacketKind::KeepAlive` for all in `Connection::wake`).
 #[test]
 fn round_trips_are_known_of_who_says_nothing() {
     over_seeds(20, |seed| {

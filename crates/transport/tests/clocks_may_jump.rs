@@ -1,4 +1,4 @@
-//! Clocks that leap, and machines that sleep. No connection ends by it that need not.
+//! Clocks that jump, and machines that are suspended. No connection ends unnecessarily.
 
 mod common;
 
@@ -49,14 +49,15 @@ fn an_hour_forward_or_back_ends_nothing() {
     });
 }
 
-/// The server's machine sleeps for ten minutes; what clients sent lies in its socket. Fails for
-/// the same mutation: the timer is looked at before the socket. Nobody is called silent either,
-/// which fails if a step may be three keep-alives long (`LinkConfig::max_step`).
+/// The server's machine is suspended for ten minutes; datagrams of clients wait in its socket.
+/// Fails for the same mutation, since timers run before the socket is read. Nor is a client
+/// reported as silent, which fails if a step may be three keep-alives long
+/// (`LinkConfig::max_step`).
 #[test]
 fn ten_minutes_of_sleep_end_nothing_that_woke_together() {
     over_seeds(20, |seed| {
         let mut world = world(seed);
-        // Whenever the last word was heard.
+        // Varies the time since the last packet.
         world.run_for(Duration::from_millis(seed * 49));
         world.now += 600_000_000;
         world.run_for(5 * SECOND);
@@ -65,7 +66,7 @@ fn ten_minutes_of_sleep_end_nothing_that_woke_together() {
     });
 }
 
-/// But who is really gone is noticed. Fails if steps do not count at all.
+/// A client that is gone is still detected. Fails if steps do not count at all.
 #[test]
 fn silence_is_noticed_in_time() {
     over_seeds(20, |seed| {
@@ -91,8 +92,8 @@ fn silence_is_noticed_in_time() {
     });
 }
 
-/// A client whose clock runs a thousandth faster, for ten minutes. Fails if nobody keeps the
-/// connection alive meanwhile (`keep_alive` of a minute in `LinkConfig::default`).
+/// A client whose clock runs a thousandth faster, for ten minutes. Fails if no keep-alives are sent
+/// meanwhile (`keep_alive` of a minute in `LinkConfig::default`).
 #[test]
 fn a_skew_of_a_thousandth_ends_nothing() {
     let mut world = world(1);
@@ -103,8 +104,8 @@ fn a_skew_of_a_thousandth_ends_nothing() {
     all_is_well(&mut world);
 }
 
-/// The wall clock decides about new tokens only. Fails if `UsedTokens::is_expired` leaves out what
-/// was forgotten (`expires <= unix`): an hour forward and back would make a used token good again.
+/// The wall clock affects new tokens only. Fails if `UsedTokens::is_expired` leaves out `forgotten`
+/// (`expires <= unix`): an hour forward and back would make a used token valid again.
 #[test]
 fn a_wall_clock_that_leaps_ends_nothing_and_revives_no_token() {
     over_seeds(20, |seed| {
@@ -116,7 +117,7 @@ fn a_wall_clock_that_leaps_ends_nothing_and_revives_no_token() {
         assert!(world.peers[first].connected());
         for unix in [UNIX.0 + 3600, UNIX.0 - 3600, 0, u64::MAX] {
             world.unix = UnixTime(unix);
-            // Somebody knocks, so that the leap is noticed.
+            // A handshake, so that the server is given the new time.
             let knock = world.issue(&common::grant(4));
             world.join_with(knock, link, &format!("10.2.0.1:{}", unix % 1000 + 1));
             world.run_for(2 * SECOND);
@@ -126,7 +127,7 @@ fn a_wall_clock_that_leaps_ends_nothing_and_revives_no_token() {
         let again = world.join_with(token, link, "10.1.0.2:1");
         world.run_for(12 * SECOND);
         assert!(!world.peers[again].connected());
-        // One that was issued since is good, however far the clock had leapt.
+        // A token that was issued since is valid, however far the clock had jumped.
         let mut fresh = common::grant(5);
         fresh.expires = UnixTime(UNIX.0 + 31);
         let fresh = world.issue(&fresh);

@@ -1,4 +1,4 @@
-//! Packets that were damaged on the way.
+//! Packets that are damaged on the way.
 
 mod common;
 
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use common::{GOOD, Link, World, damage, over_seeds};
 
-/// Fails if `PacketProtection::open` does not authenticate the header (`Aad::from(&[])`), and if it notes a
-/// number before it has opened the packet (`self.replay.accept` above `open_in_place`): then the
-/// honest packet that follows is taken for a repeat.
+/// Fails if `PacketProtection::open` does not authenticate the header (`Aad::from(&[])`), and if it
+/// records a packet number before it has opened the packet (`self.replay.accept` above
+/// `open_in_place`): then the genuine packet is rejected as a replay.
 #[test]
 fn none_of_thirty_percent_is_accepted_and_the_others_all_are() {
     over_seeds(20, |seed| {
@@ -47,7 +47,7 @@ fn none_of_thirty_percent_is_accepted_and_the_others_all_are() {
     });
 }
 
-/// Fails for the same mutations: every damaged copy arrives before the honest packet.
+/// Fails for the same mutations: every damaged copy arrives before the genuine packet.
 #[test]
 fn a_damaged_copy_does_not_spoil_the_honest_packet_behind_it() {
     over_seeds(20, |seed| {
@@ -57,7 +57,7 @@ fn a_damaged_copy_does_not_spoil_the_honest_packet_behind_it() {
         let mut random = world.random.clone();
         for number in 0..200u8 {
             world.client_send(peer, &[number; 40]).expect("connected");
-            // Copies of what is about to arrive, damaged and faster.
+            // Damaged copies that arrive before the original.
             world.run_for(Duration::ZERO);
             let honest = world.sent.last().expect("just sent").clone();
             for after in 0..5 {

@@ -1,4 +1,4 @@
-//! What is said around a game: infos, loading, welcomes, resets, and the roster.
+//! The lobby: infos, loading, welcomes, resets, and the roster.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn world(seed: u64) -> World {
     World::with(seed, LOSSY, config)
 }
 
-/// Somebody comes who says who they are.
+/// Adds a client that sends its info.
 fn join(world: &mut World) -> usize {
     let peer = world.join();
     let now = world.client_time();
@@ -47,7 +47,7 @@ fn join(world: &mut World) -> usize {
     peer
 }
 
-/// Everybody loads at once what they are asked to.
+/// All clients load at once whatever is asked for.
 fn play(world: &mut World, span: Duration) {
     let end = world.now + span.as_micros() as u64;
     while world.now < end {
@@ -68,7 +68,7 @@ fn welcomes(world: &World, peer: usize) -> Vec<PlayerId> {
     welcomes.collect()
 }
 
-/// Who is connected and plays, as the server told its game.
+/// Who is connected and plays, by the server's events.
 fn truth(world: &World) -> BTreeMap<PlayerId, String> {
     let mut players = BTreeMap::new();
     for event in &world.server_events {
@@ -88,7 +88,7 @@ fn truth(world: &World) -> BTreeMap<PlayerId, String> {
 
 fn rosters_are_true(world: &World) {
     let truth = truth(world);
-    // All goodbyes to a client may have got lost, so the server says who is connected.
+    // All close packets to a client may be lost, so the server's connections decide.
     for (_, client) in world.server.clients() {
         let roster = world.peers[client.0 as usize].client.roster();
         let names = roster.iter().map(|(player, Player { info, .. })| {
@@ -103,9 +103,9 @@ fn rosters_are_true(world: &World) {
     }
 }
 
-/// Fails if newcomers are not told who is there (`introduction` left out of `Host::handle`), if who
-/// leaves stays in it (`host.leave` left out of `Server::end` and `leave`), or if latencies are
-/// not noted (`note_latency`).
+/// Fails if new clients do not receive the roster (`introduction` left out of
+/// `LobbyServer::handle`), if a client that left stays in it (`lobby.leave` left out of
+/// `Server::end` and `leave`), or if latencies are not recorded (`note_latency`).
 #[test]
 fn rosters_are_the_truth_in_the_end() {
     over_seeds(20, |seed| {
@@ -148,8 +148,8 @@ fn rosters_are_the_truth_in_the_end() {
     });
 }
 
-/// Fails if a reset does not say so (`LobbyPeer::reset` without `self.stage.reset()`), or if the number
-/// of a player changes by it (`lobby_peer.player` not looked at in `LobbyServer::join`).
+/// Fails if a reset does not change the stage (`LobbyPeer::reset` without `self.stage.reset()`), or
+/// if it changes a player's id (`lobby_peer.player` ignored in `LobbyServer::join`).
 #[test]
 fn after_a_reset_everybody_loads_again_and_keeps_its_number() {
     over_seeds(20, |seed| {
@@ -186,7 +186,7 @@ fn after_a_reset_everybody_loads_again_and_keeps_its_number() {
             }
         }
         rosters_are_true(&world);
-        // Another name, and everybody knows it.
+        // A new name reaches all rosters.
         let now = world.client_time();
         world.peers[0].client.set_info(info("somebody else"), now);
         play(&mut world, 5 * SECOND);
@@ -198,8 +198,9 @@ fn after_a_reset_everybody_loads_again_and_keeps_its_number() {
     });
 }
 
-/// Who does not take part is not bothered, and need not load. Fails if roster updates go to all
-/// (`is_introduced` always true): nobody has told it what they are differences to.
+/// A client that does not take part receives no lobby messages, and need not load. Fails if roster
+/// updates are sent to all (`is_introduced` always true): the client lacks the state that they are
+/// differences to.
 #[test]
 fn who_says_nothing_hears_nothing() {
     let mut world = world(1);

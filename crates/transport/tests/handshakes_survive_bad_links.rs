@@ -1,4 +1,4 @@
-//! Connecting where little gets through.
+//! Handshakes on very bad links.
 
 mod common;
 
@@ -39,9 +39,9 @@ fn thirty_percent_lost_and_thirty_percent_damaged() {
     assert!(failed.len() as u64 * 1000 <= all, "failed: {failed:?}");
 }
 
-/// A bit of the version flips on the way, and the server refuses what nobody asked. Fails if a
-/// refusal does not cover what it refuses (`mac(key, &[&bytes])` in `write_denied` and
-/// `mac_is(key, &[said], &tag)` in `read_denied`).
+/// A bit of the version is flipped on the way, and the server denies a request that was never made.
+/// Fails if the MAC of a denial does not cover the request (`mac(key, &[&bytes])` in `write_denied`
+/// and `mac_is(key, &[denied], &tag)` in `read_denied`).
 #[test]
 fn a_refusal_of_a_damaged_request_is_not_believed() {
     for place in [0, 1, 2, 40, 100] {
@@ -61,14 +61,14 @@ fn a_refusal_of_a_damaged_request_is_not_believed() {
     }
 }
 
-/// But a refusal of what was asked is. Fails if the server does not answer other versions, or the
-/// client does not listen.
+/// The denial of the actual request is accepted. Fails if the server does not answer other
+/// versions, or if the client ignores the answer.
 #[test]
 fn a_server_of_another_version_says_so() {
     let mut world = World::new(1, GOOD);
     let peer = world.join();
     world.run_for(Duration::ZERO);
-    // What a server of version 9 says to this request.
+    // The answer of a server of version 9 to this request.
     let request = &world.sent[0].bytes;
     let echo = &request[2..10];
     let mut denied = [&[4][..], echo, &[1, 9, 0]].concat();
@@ -84,7 +84,7 @@ fn a_server_of_another_version_says_so() {
         Some(ConnectError::Denied(version))
     );
 
-    // And what ours says to a request of version 9.
+    // Our answer to a request of version 9.
     let mut world = World::new(1, GOOD);
     let mut request = vec![0; BASE_DATAGRAM];
     request[..10].copy_from_slice(&[1, 9, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -100,8 +100,8 @@ fn a_server_of_another_version_says_so() {
     );
 }
 
-/// Who did not see the request cannot make the client return a cookie that is worth nothing. Fails
-/// if `handle_challenge` does not compare the echo.
+/// An attacker that did not see the request cannot make the client use a wrong cookie. Fails if
+/// `handle_challenge` does not compare the echo.
 #[test]
 fn a_strangers_challenge_is_not_answered() {
     let mut world = World::new(1, GOOD);
@@ -117,7 +117,7 @@ fn a_strangers_challenge_is_not_answered() {
     for request in &world.sent {
         assert_eq!(request.bytes[730..754], [0; 24], "still without a cookie");
     }
-    // The real one is.
+    // The genuine challenge is accepted.
     challenge[1..9].copy_from_slice(&world.sent[0].bytes[2..10]);
     world.inject(from, to, challenge.to_vec(), 1);
     world.run_for(Duration::from_millis(10));

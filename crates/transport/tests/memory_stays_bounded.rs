@@ -1,4 +1,4 @@
-//! Ends that do not listen: whoever talks to them holds little, says so, and gives up in time.
+//! Peers that receive nothing: the sender buffers little, reports errors, and closes in time.
 
 mod common;
 
@@ -31,14 +31,14 @@ fn three(seed: u64, backlog: usize) -> World {
     world
 }
 
-/// Says something to all for a tick; returns who was refused.
+/// Sends a message to all clients for a tick; returns for which of them that failed.
 fn tick(world: &mut World, number: u32, backlog: usize) -> [bool; 3] {
     let mut refused = [false; 3];
     for (peer, refused) in refused.iter_mut().enumerate() {
         if let Some(connection) = world.connection_of(peer) {
             let message = [number.to_le_bytes(); 90].concat();
             for channel in [ChannelId::ORDERED, ChannelId::UNRELIABLE] {
-                let said = world.server_say(connection, channel, &message);
+                let said = world.server_send_on(connection, channel, &message);
                 *refused |= said == Err(SendError::Backlogged);
                 assert!(matches!(said, Ok(()) | Err(SendError::Backlogged)));
             }
@@ -50,8 +50,8 @@ fn tick(world: &mut World, number: u32, backlog: usize) -> [bool; 3] {
     refused
 }
 
-/// Case 11: what comes from the clients is lost for ten seconds. Fails if the congestion controller
-/// is not asked (`self.held_back = false` in `Exchange::may_send`).
+/// Case 11: packets of the clients are lost for ten seconds. Fails if congestion control is ignored
+/// (`self.held_back = false` in `Exchange::may_send`).
 #[test]
 fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
     over_seeds(20, |seed| {
@@ -75,7 +75,7 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
             assert_eq!(allowed, if second == 0 { rate } else { floor });
             said.push(world.server_statistics(connection).bytes_sent - before);
         }
-        // Packets are cut to size: one more or less may fall into a second, and a probe.
+        // A full packet, and a probe, may fall into one second or the next.
         assert!(said[0] >= 10_000, "{said:?}");
         assert!(
             said[2..].iter().all(|bytes| *bytes <= floor.0 + 2 * 1200),
@@ -100,14 +100,15 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
     });
 }
 
-/// Case 30: a client whose game does not ask for events any more, though its machine goes on. Fails
-/// if nobody looks for a stall (`check_stall` returning `Ok`), or `send` not at what waits.
+/// Case 30: a client whose game does not poll events any more, while its connection runs on. Fails
+/// if a stall is not detected (`check_stall` returning `Ok`), or if `send` does not check the
+/// backlog.
 #[test]
 fn a_reader_that_stalls_is_refused_and_then_closed() {
     over_seeds(20, |seed| {
         let backlog = 100_000;
         let mut world = three(seed, backlog);
-        world.peers[0].deaf = true;
+        world.peers[0].unpolled = true;
         let (start, stalled) = (world.now, world.connection_of(0).expect("connected"));
         let (mut refused, mut number) = ([false; 3], 0);
         while world.closed().is_empty() {
@@ -124,8 +125,8 @@ fn a_reader_that_stalls_is_refused_and_then_closed() {
             let heard = world.peers[peer].messages_on(ChannelId::ORDERED);
             assert_eq!(heard.len(), number as usize);
         }
-        // When its game looks again, it learns what it missed and why it is over.
-        world.peers[0].deaf = false;
+        // Once its game polls again, it gets the missed events and the close reason.
+        world.peers[0].unpolled = false;
         world.run_for(SECOND);
         assert!(world.peers[0].messages().len() >= 50);
         assert!(world.peers[0].messages().len() < 200);
@@ -143,7 +144,7 @@ fn large_events_count_for_more() {
     let (mut now, from) = (world.server_time(), world.peers[0].address);
     let mut random = world.random.clone();
     for _ in 0..10 {
-        let sent = world.client_say(0, ChannelId::ORDERED, &[1; 60_000]);
+        let sent = world.client_send_on(0, ChannelId::ORDERED, &[1; 60_000]);
         sent.expect("fits");
     }
     for _ in 0..100 {

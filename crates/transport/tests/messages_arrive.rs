@@ -1,5 +1,5 @@
-//! What channels promise, on links that do everything to break it. Three clients talk with the
-//! server, both ways, on all channels.
+//! The guarantees of channels on bad links. Three clients exchange messages with the server, both
+//! ways, on all channels.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{GOOD, Link, Random, SECOND, World, over_seeds};
 use prescient_transport::{ChannelId, LinkConfig, RequestError};
 
-/// What was said on each channel, to and by each client, in order.
+/// What was sent on a channel by and to a client, in order.
 #[derive(Default)]
 struct Said {
     up: Vec<Vec<u8>>,
@@ -23,7 +23,7 @@ const ALL: [ChannelId; 4] = [
     ChannelId::SEQUENCED,
 ];
 
-/// Three clients and everything that was said.
+/// Three clients and everything that was sent.
 struct Talk {
     world: World,
     /// By client and channel.
@@ -47,8 +47,7 @@ impl Talk {
         }
     }
 
-    /// Says something both ways on a channel: a number and some bytes, of which there are many now
-    /// and then.
+    /// Sends a message both ways on a channel: a number and some bytes, sometimes many.
     fn say(&mut self, peer: usize, channel: ChannelId) {
         let extra = match self.lengths.below(20) {
             0 => self.lengths.below(8000),
@@ -60,15 +59,15 @@ impl Talk {
         message.resize(4 + extra as usize, self.count as u8);
         let connection = self.world.connection_of(peer).expect("connected");
         let said = &mut self.said[peer][usize::from(channel.0)];
-        let up = self.world.client_say(peer, channel, &message);
+        let up = self.world.client_send_on(peer, channel, &message);
         up.expect("little waits");
         said.up.push(message.clone());
-        let down = self.world.server_say(connection, channel, &message);
+        let down = self.world.server_send_on(connection, channel, &message);
         down.expect("little waits");
         said.down.push(message);
     }
 
-    /// Says something everywhere, so many times, one round every `pause`.
+    /// Sends messages on all channels for so many rounds, one every `pause`.
     fn talk(&mut self, rounds: usize, pause: Duration) {
         for _ in 0..rounds {
             for peer in 0..3 {
@@ -98,7 +97,7 @@ impl Talk {
         })
     }
 
-    /// Runs until everything reliable has arrived, and says how long that took.
+    /// Runs until everything reliable has arrived, and returns how long that took.
     fn settle(&mut self, max: Duration) -> Duration {
         let start = self.world.now;
         while !self.is_settled(&self.world) {
@@ -109,7 +108,7 @@ impl Talk {
         Duration::from_micros(self.world.now - start)
     }
 
-    /// Every promise of every channel.
+    /// Checks the guarantees of all channels.
     fn check(&self) {
         assert_eq!(self.world.closed(), []);
         for peer in 0..3 {
@@ -128,7 +127,7 @@ fn check(channel: ChannelId, said: &[Vec<u8>], mut heard: Vec<Vec<u8>>) {
     let places: Vec<_> = heard
         .iter()
         .map(|message| said.iter().position(|other| other == message))
-        .map(|place| place.expect("somebody said it"))
+        .map(|place| place.expect("it was sent"))
         .collect();
     match channel {
         ChannelId::ORDERED => assert!(heard == said, "each once and in order: {places:?}"),
@@ -166,7 +165,7 @@ fn loses(percent: u64) {
             let round_trip = statistics.round_trip.expect("measured");
             assert!(round_trip.smallest >= Duration::from_millis(40));
             assert!(round_trip.smallest < Duration::from_millis(60));
-            // Five standard deviations of what chance allows, and five packets: there are few.
+            // Five standard deviations, and five packets, because there are few.
             let within = |good: u64, share: u32| {
                 let expected = percent as f64 / 100.0;
                 let deviation = (expected * (1.0 - expected) / good as f64).sqrt();
@@ -180,40 +179,40 @@ fn loses(percent: u64) {
     });
 }
 
-/// Fails if nothing wants to be acknowledged (`asks` always false in `Exchange::handle_body`).
+/// Fails if no packet is ack-eliciting (`asks` always false in `Exchange::handle_body`).
 #[test]
 fn without_loss() {
     loses(0);
 }
 
-/// Fails if what was lost is not sent again (`ReliableSender::lost` returning at once).
+/// Fails if lost messages are not retransmitted (`ReliableSender::lost` returning at once).
 #[test]
 fn through_one_percent_of_loss() {
     loses(1);
 }
 
-/// Fails if messages do not wait for their turn (`self.ordered && …` left out of
+/// Fails if messages are delivered out of order (`self.ordered && …` left out of
 /// `ReliableReceiver::finish`).
 #[test]
 fn through_five_percent_of_loss() {
     loses(5);
 }
 
-/// Fails if nothing is ever taken for lost (`find_lost` returning at once).
+/// Fails if no packet is ever declared lost (`find_lost` returning at once).
 #[test]
 fn through_twenty_percent_of_loss() {
     loses(20);
 }
 
-/// Fails if what is complete is not remembered (`self.complete.contains` left out of
+/// Fails if complete messages are not remembered (`self.complete.contains` left out of
 /// `ReliableReceiver::handle`).
 #[test]
 fn through_fifty_percent_of_loss() {
     loses(50);
 }
 
-/// Case 2. Fails if what arrived is said only once (`TIMES` = 1 in `Arrivals`): then honest ends
-/// are taken for deaf.
+/// Case 2. Fails if acknowledgements are not repeated (`TIMES` = 1 in `Arrivals`): then correct
+/// ends are closed as stalled.
 #[test]
 fn through_ninety_percent_of_loss_for_a_minute() {
     over_seeds(20, |seed| {
@@ -259,14 +258,14 @@ fn half_of_all_reordered_by_two_hundred_milliseconds_either_way() {
         let statistics = talk.world.statistics(0);
         assert!(statistics.out_of_order > 20);
         assert_eq!((statistics.late, statistics.duplicate), (0, 0));
-        // Short ones need no luck: all that were not overtaken are there.
+        // Short messages are not fragmented: all that were not overtaken arrive.
         let sequenced = talk.world.peers[0].messages_on(ChannelId::SEQUENCED);
         assert!(sequenced.len() > 10, "{}", sequenced.len());
     });
 }
 
-/// Case 8. Fails if loss is not noticed when acknowledgements come again (`find_lost` returning at
-/// once), because then only probes carry anything.
+/// Case 8. Fails if loss is not detected when acknowledgements arrive again (`find_lost` returning
+/// at once), because then only probes carry anything.
 #[test]
 fn through_a_black_hole_of_five_seconds_out_of_seven() {
     over_seeds(20, |seed| {
@@ -283,9 +282,9 @@ fn through_a_black_hole_of_five_seconds_out_of_seven() {
     });
 }
 
-/// A message that is lost when nothing follows it comes again with the first probe, a round trip and
-/// its variation later. Fails if a probe repeats nothing (`self.lose(cargo)` left out of
-/// `Exchange::handle_timeout`), and if there is none (`Sent::probe_time` returning `None`).
+/// A lost message that nothing follows is retransmitted with the first probe, a round trip and its
+/// variation later. Fails if a probe repeats nothing (`self.lose(cargo)` left out of
+/// `Exchange::handle_timeout`), and if there is none (`InFlight::probe_time` returning `None`).
 #[test]
 fn a_message_that_is_lost_alone_comes_again_soon() {
     over_seeds(20, |seed| {
@@ -296,7 +295,7 @@ fn a_message_that_is_lost_alone_comes_again_soon() {
             let before = talk.world.received().len();
             let trip = talk.world.statistics(peer).round_trip.expect("measured");
             talk.world.silent_up = true;
-            let said = talk.world.client_say(peer, ChannelId::ORDERED, b"lost");
+            let said = talk.world.client_send_on(peer, ChannelId::ORDERED, b"lost");
             said.expect("fits");
             talk.world.run_for(Duration::from_millis(1));
             talk.world.silent_up = false;
@@ -310,8 +309,8 @@ fn a_message_that_is_lost_alone_comes_again_soon() {
     });
 }
 
-/// Long messages on all other channels do not keep a short one waiting: it goes out with the first
-/// packets. Fails if channels do not take turns (`at` not advanced in `Exchange::fill` while there
+/// Long messages on all other channels do not delay a short one: it is sent with the first packets.
+/// Fails if channels are not served round-robin (`at` not advanced in `Exchange::fill` while there
 /// is something).
 #[test]
 fn a_short_message_does_not_wait_for_long_ones() {
@@ -320,11 +319,11 @@ fn a_short_message_does_not_wait_for_long_ones() {
         talk.world.run_for(SECOND);
         for channel in &ALL[..3] {
             for _ in 0..3 {
-                let long = talk.world.client_say(0, *channel, &[1; 32 << 10]);
+                let long = talk.world.client_send_on(0, *channel, &[1; 32 << 10]);
                 long.expect("fits");
             }
         }
-        let short = talk.world.client_say(0, ChannelId::SEQUENCED, b"short");
+        let short = talk.world.client_send_on(0, ChannelId::SEQUENCED, b"short");
         short.expect("fits");
         let came = |world: &World| world.received().iter().any(|(_, bytes)| bytes == b"short");
         let one_way = Duration::from_micros(GOOD.latency);
@@ -334,8 +333,8 @@ fn a_short_message_does_not_wait_for_long_ones() {
     });
 }
 
-/// The other end has room for two unreliable messages of the longest kind. Fails if one is cut while
-/// another is (`may_cut` always true).
+/// The receiver has memory for two unreliable messages of the longest kind. Fails if one is
+/// fragmented while another is (`may_cut` always true).
 #[test]
 fn unreliable_messages_in_parts_wait_for_each_other() {
     use prescient_transport::{Channels, Delivery};
@@ -350,15 +349,15 @@ fn unreliable_messages_in_parts_wait_for_each_other() {
     let peer = world.join_with(token, link, "10.0.0.1:1");
     world.connect_all();
     for channel in (4..8).map(ChannelId) {
-        let long = world.client_say(peer, channel, &[channel.0; 32 << 10]);
+        let long = world.client_send_on(peer, channel, &[channel.0; 32 << 10]);
         long.expect("fits");
     }
     world.run_for(SECOND);
     assert_eq!(world.received().len(), 4);
 }
 
-/// The longest messages there are, on every channel at once. Fails if parts are put together in the
-/// wrong place (`self.bytes.get_mut(..end - start)` in `Assembly::add`).
+/// The longest messages, on every channel at once. Fails if fragments are copied to the wrong
+/// offset (`self.bytes.get_mut(..end - start)` in `Assembly::add`).
 #[test]
 fn the_longest_messages_arrive_on_every_channel() {
     over_seeds(20, |seed| {
@@ -367,7 +366,9 @@ fn the_longest_messages_arrive_on_every_channel() {
             let longest = if channel.0 < 2 { 64 << 10 } else { 32 << 10 };
             let message: Vec<u8> = (0..longest).map(|place| place as u8 ^ channel.0).collect();
             for _ in 0..3 {
-                talk.world.client_say(0, channel, &message).expect("fits");
+                talk.world
+                    .client_send_on(0, channel, &message)
+                    .expect("fits");
             }
             let connection = talk.world.connection_of(0).expect("connected");
             let up = talk.world.received_on(connection, channel);
@@ -392,8 +393,8 @@ fn the_longest_messages_arrive_on_every_channel() {
     });
 }
 
-/// What is said between two polls shares packets, 64 frames in each, two of which may be about other
-/// things. Fails if a packet is made for each message, and if more frames are put into one
+/// Messages that are sent between two polls share packets, with 64 frames in each, two of which may
+/// be others. Fails if each message gets its own packet, and if a packet has more frames
 /// (`MAX_FRAMES` = 128).
 #[test]
 fn messages_are_packed_together() {
@@ -411,8 +412,8 @@ fn messages_are_packed_together() {
     assert_eq!(talk.world.received().len(), 620);
 }
 
-/// Every client gets its share although one has much more to hear. Fails if the server goes on with
-/// the same client (`push_front` in `Server::poll_transmit`).
+/// Every client gets its share although much more is sent to one. Fails if the server continues
+/// with the same client (`push_front` in `Server::poll_transmit`).
 #[test]
 fn clients_take_turns() {
     let mut talk = Talk::new(1, GOOD);
@@ -423,7 +424,7 @@ fn clients_take_turns() {
     for _ in 0..100 {
         let much = talk
             .world
-            .server_say(connections[0], ChannelId::ORDERED, &[0; 1000]);
+            .server_send_on(connections[0], ChannelId::ORDERED, &[0; 1000]);
         much.expect("fits");
     }
     for connection in &connections[1..] {
@@ -439,7 +440,7 @@ fn clients_take_turns() {
     }
 }
 
-/// Two ends with other channels say so instead of guessing. Fails if a channel's promise is not
+/// Two ends with different channels close the connection. Fails if a channel's delivery is not
 /// compared (`handle_unreliable` on a reliable channel).
 #[test]
 fn ends_with_other_channels_part() {
@@ -461,7 +462,7 @@ fn ends_with_other_channels_part() {
         );
         let request = asked.expect("connected");
         world
-            .client_say(peer, ChannelId(channel), b"x")
+            .client_send_on(peer, ChannelId(channel), b"x")
             .expect("it has one");
         world.run_for(SECOND);
         assert_eq!(world.closed(), [(connection, CloseReason::Violation)]);
@@ -474,9 +475,9 @@ fn ends_with_other_channels_part() {
     }
 }
 
-/// Fails if a server does not know what it may not send yet (`Channel::is_idle` always true), if it goes
-/// on to believe it when everything is sent (always false), or if what waits on one channel counts for
-/// others (`is_waiting` without `one.id == channel.0`).
+/// Fails if a server does not report messages that it may not send yet (`Channel::is_idle` always
+/// true), if it reports them after they are sent (always false), or if messages on one channel
+/// count for others (`is_waiting` without `one.id == channel.0`).
 #[test]
 fn a_server_knows_whether_something_has_to_wait() {
     let mut world = World::new(1, GOOD);
@@ -485,7 +486,7 @@ fn a_server_knows_whether_something_has_to_wait() {
     let connection = world.connections()[0];
     let waits = |world: &World, channel| world.server.is_waiting(connection, channel);
     assert!(!waits(&world, ChannelId::UNRELIABLE));
-    // Sent at once, and more than may be.
+    // More than may be sent at once.
     let now = world.server_time();
     for _ in 0..200 {
         let sent = world
@@ -502,8 +503,8 @@ fn a_server_knows_whether_something_has_to_wait() {
     assert_eq!(world.closed(), []);
 }
 
-/// Long messages fill what the other end may hold while it waits for a packet that was lost. Fails if
-/// `ReliableReceiver::finish` counts a message that is complete as two, as its parts and as a whole.
+/// Long messages fill the receiver's buffer while it waits for a lost packet. Fails if
+/// `ReliableReceiver::finish` counts a complete message twice, as its fragments and as a whole.
 #[test]
 fn long_messages_survive_loss() {
     over_seeds(20, |seed| {
@@ -514,8 +515,8 @@ fn long_messages_survive_loss() {
         let connection = world.connections()[0];
         let length = [65_536, 48_900, 30_000, 1500][seed as usize % 4];
         for number in 0..8 {
-            let up = world.client_say(0, ChannelId::ORDERED, &vec![number; length]);
-            let down = world.server_say(connection, ChannelId::ORDERED, &vec![number; length]);
+            let up = world.client_send_on(0, ChannelId::ORDERED, &vec![number; length]);
+            let down = world.server_send_on(connection, ChannelId::ORDERED, &vec![number; length]);
             assert_eq!((up, down), (Ok(()), Ok(())));
         }
         world.run_until(60 * SECOND, |world| {

@@ -1,4 +1,4 @@
-//! Input over links that lose it.
+//! Inputs over lossy links.
 
 mod common;
 
@@ -13,7 +13,7 @@ use prescient_transport::{ConnectionId, Input, InputTick, Keys, Received};
 const ONE_WAY: u64 = 3;
 
 /// A player whose pointer moves in every tick and whose keys change every ten or so, with up to
-/// three of them held.
+/// three of them down.
 struct Player {
     random: Random,
     input: Input,
@@ -29,7 +29,7 @@ impl Player {
         }
     }
 
-    /// `keys` is how many different ones the player uses.
+    /// `keys` is how many different keys the player uses.
     fn tick(&mut self, keys: u64) -> Input {
         self.input.pressed = Keys::NONE;
         if self.random.below(10) == 0 {
@@ -57,11 +57,11 @@ impl Player {
 /// A client that sends a packet each tick, and a server that acknowledges each.
 struct Link {
     random: Random,
-    /// Percent of packets that come twice, and of those that are overtaken.
+    /// Percent of packets that are duplicated, and of those that are overtaken.
     disorder: u64,
     sender: InputSender,
     receiver: InputReceiver,
-    /// Packets by when they arrive: what their arrival means, and the frame.
+    /// Packets by arrival time: the tick that their acknowledgement confirms, and the frame.
     up: VecDeque<(u64, InputTick, Vec<u8>)>,
     down: VecDeque<(u64, InputTick)>,
     bytes: usize,
@@ -82,7 +82,7 @@ impl Link {
         }
     }
 
-    /// One tick; what arrived at the server in it.
+    /// One tick; returns what arrived at the server in it.
     fn tick(&mut self, tick: u64, input: Input, loss: u64) -> Vec<(InputTick, Input)> {
         let number = InputTick(tick);
         self.sender.push(number, input).expect("in order");
@@ -123,10 +123,10 @@ impl Link {
     }
 }
 
-/// 30 % lost each way, and three seconds without anything; every press of every key arrives once,
-/// in the order of ticks. Fails if what is joined forgets (`later.input.pressed.or(…)` in `fold`),
-/// if it repeats (`take` without `remove`), or if neighbours with a press in common are joined
-/// first (`find(disjoint)` left out of `fold`).
+/// 30 % loss in both directions, and a blackout of three seconds; every press of every key arrives
+/// once, in the order of ticks. Fails if joining loses presses (`later.input.pressed.or(…)` in
+/// `fold`), if presses are repeated (`take` without `remove`), or if neighbours with a press in
+/// common are joined first (`find(disjoint)` left out of `fold`).
 #[test]
 fn thirty_percent_lost_and_a_blackout_of_three_seconds() {
     over_seeds(20, |seed| {
@@ -172,8 +172,8 @@ fn thirty_percent_lost_and_a_blackout_of_three_seconds() {
     });
 }
 
-/// What it costs, at 0 and 5 % of loss with a round trip of six ticks. Fails if inputs are written
-/// in full (`before = None` in `frame::write`).
+/// The size of frames, at 0 and 5 % loss with a round trip of six ticks. Fails if inputs are
+/// written in full (`before = None` in `frame::write`).
 #[test]
 fn what_a_typical_player_costs() {
     for (loss, max) in [(0, 34.0), (5, 36.0)] {
@@ -193,7 +193,7 @@ fn what_a_typical_player_costs() {
     }
 }
 
-/// What the server was told by a client.
+/// The inputs that the server received from a client.
 fn inputs_of(world: &World, connection: ConnectionId) -> Vec<(InputTick, Input)> {
     let inputs = world
         .received_from(connection)
@@ -204,10 +204,10 @@ fn inputs_of(world: &World, connection: ConnectionId) -> Vec<(InputTick, Input)>
     inputs.collect()
 }
 
-/// Through connections: three players at 60 ticks a second, of whose packets 30 % are lost both ways,
-/// and all of them for three seconds. Who stops is heard of to the end. Fails if input does not make
-/// packets (`are_fresh` always false), or if what has arrived is repeated (`ReliableContent::Input` ignored in
-/// `Exchange::arrive`).
+/// Through connections: three players at 60 ticks a second, with 30 % loss in both directions and a
+/// blackout of three seconds. All inputs of a player who stops arrive. Fails if input causes no
+/// packets (`are_fresh` always false), or if acknowledged inputs are repeated (`ReliableContent::Input`
+/// ignored in `Exchange::arrive`).
 #[test]
 fn three_players_lose_nothing() {
     over_seeds(20, |seed| {

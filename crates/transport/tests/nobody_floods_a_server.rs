@@ -1,6 +1,6 @@
-//! Case 34: a client with good keys that says as much as it can in the dearest way. The game hears no
-//! more of it than the limits allow, the others are heard as before, and an honest client that says too
-//! much is heard later, but in full.
+//! Case 34: a client with valid keys sends as much as it can in the most expensive way. The game
+//! receives no more from it than the limits allow, other clients are not affected, and a correct
+//! client that exceeds the limits is delayed, but loses nothing.
 
 mod common;
 
@@ -14,7 +14,7 @@ const INPUTS_PER_SECOND: u64 = 256;
 const MESSAGES_PER_SECOND: u64 = 4096;
 const MESSAGES_AT_ONCE: u64 = 1024;
 
-/// Three clients; the first is the rogue.
+/// Three clients; the first is the attacker.
 fn connected(seed: u64) -> (World, [ConnectionId; 3]) {
     let mut world = World::new(seed, GOOD);
     for _ in 0..3 {
@@ -56,14 +56,14 @@ fn inputs_of(world: &World, connection: ConnectionId) -> Vec<&Input> {
     inputs.collect()
 }
 
-/// The two others say something in every tick.
+/// The two others send something in every tick.
 fn others_talk(world: &mut World, tick: u64) {
     for peer in [1, 2] {
         let now = world.client_time();
         let client = &mut world.peers[peer].client;
         let pushed = client.push_input(InputTick(tick), Input::default(), now);
         pushed.expect("in order");
-        let said = world.client_say(peer, ChannelId::ORDERED, &tick.to_le_bytes());
+        let said = world.client_send_on(peer, ChannelId::ORDERED, &tick.to_le_bytes());
         said.expect("there is room");
     }
 }
@@ -76,8 +76,8 @@ fn others_were_heard(world: &World, others: &[ConnectionId], ticks: u64) {
     }
 }
 
-/// Fails if a packet may have several frames of inputs, reports or the like (`seen & once` left out
-/// of `frames`).
+/// Fails if a packet may have several frames of inputs, acknowledgements or the like (`seen & once`
+/// left out of `frames`).
 #[test]
 fn a_packet_says_everything_but_messages_once() {
     over_seeds(20, |seed| {
@@ -101,9 +101,9 @@ fn a_packet_says_everything_but_messages_once() {
     });
 }
 
-/// 64 inputs in each of 500 packets a second, for three seconds. What is too much is joined, so every
-/// press arrives, and none twice. Fails if the allowance is not asked (`max` of `Inputs::handle` is
-/// `usize::MAX`), or if what is joined forgets (`pressed.or(…)` in `InputReceiver::take`).
+/// 64 inputs in each of 500 packets a second, for three seconds. Excess inputs are joined, so every
+/// press arrives exactly once. Fails if the allowance is ignored (`max` of `Inputs::handle` is
+/// `usize::MAX`), or if joining loses presses (`pressed.or(…)` in `InputReceiver::take`).
 #[test]
 fn inputs_are_bounded_by_time() {
     over_seeds(20, |seed| {
@@ -116,7 +116,7 @@ fn inputs_are_bounded_by_time() {
             world.run_for(Duration::from_millis(2));
         }
         world.run_for(SECOND);
-        // The last input has what is left.
+        // The last input has the remaining presses.
         raw(&mut world, &inputs(64 * 1500, 255));
         world.run_for(SECOND);
         let heard = inputs_of(&world, attacker);
@@ -135,13 +135,13 @@ fn inputs_are_bounded_by_time() {
     });
 }
 
-/// 64 messages in each of 500 packets a second, for three seconds. Fails if the allowance is not
-/// asked (`may_take` always true).
+/// 64 messages in each of 500 packets a second, for three seconds. Fails if the allowance is
+/// ignored (`may_take` always true).
 #[test]
 fn messages_are_bounded_by_time() {
     over_seeds(20, |seed| {
         let (mut world, [attacker, others @ ..]) = connected(seed);
-        // Empty ones of an unreliable channel.
+        // Empty messages on an unreliable channel.
         let body = [0x82, 0].repeat(64);
         for packet in 0..1500 {
             raw(&mut world, &body);
@@ -160,7 +160,7 @@ fn messages_are_bounded_by_time() {
     });
 }
 
-/// An honest client that says 20,000 things at once. Fails if a refused packet is acknowledged
+/// A correct client that sends 20,000 messages at once. Fails if a refused packet is acknowledged
 /// (`note` in `Exchange::handle_body` before `may_take`).
 #[test]
 fn what_must_arrive_arrives_later() {
@@ -171,7 +171,7 @@ fn what_must_arrive_arrives_later() {
         while said < 20_000 {
             while said < 20_000
                 && world
-                    .client_say(0, ChannelId::ORDERED, &said.to_le_bytes())
+                    .client_send_on(0, ChannelId::ORDERED, &said.to_le_bytes())
                     .is_ok()
             {
                 said += 1;
@@ -192,8 +192,8 @@ fn what_must_arrive_arrives_later() {
     });
 }
 
-/// Fails if a paused client is heard (`is_paused` left out of `may_take` or of `Inputs::handle`), or
-/// if it stays paused.
+/// Fails if messages of a paused client are accepted (`is_paused` left out of `may_take` or of
+/// `Inputs::handle`), or if it stays paused.
 #[test]
 fn a_paused_client_is_heard_later() {
     over_seeds(20, |seed| {
@@ -210,7 +210,7 @@ fn a_paused_client_is_heard_later() {
             client
                 .push_input(InputTick(tick), input, now)
                 .expect("in order");
-            let said = world.client_say(0, ChannelId::ORDERED, &tick.to_le_bytes());
+            let said = world.client_send_on(0, ChannelId::ORDERED, &tick.to_le_bytes());
             said.expect("there is room");
             world.run_for(Duration::from_millis(33));
         }

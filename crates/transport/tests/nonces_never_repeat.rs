@@ -1,7 +1,7 @@
-//! No key ever meets a nonce twice.
+//! No nonce is used twice with the same key.
 //!
-//! All bodies of one length are the same, so two packets with the same key and the same nonce would
-//! have the same ciphertext; what differs shows that they had not.
+//! All bodies of one length are equal, so two packets with the same key and nonce would have equal
+//! ciphertexts.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn often() -> LinkConfig {
     }
 }
 
-/// Connects with one and the same token and talks for a while, by raw bodies or by messages.
+/// Connects with the same token and exchanges data for a while, by raw bodies or by messages.
 fn session(seed: u64, token: &ConnectToken, restarted: bool, raw: bool) -> World {
     let mut config = config();
     config.link = often();
@@ -37,7 +37,7 @@ fn session(seed: u64, token: &ConnectToken, restarted: bool, raw: bool) -> World
     };
     let mut world = World::with(seed, link, config);
     if restarted {
-        // The server comes back and remembers nothing, not even which tokens were used.
+        // The restarted server has lost all state, including the used tokens.
         let mut config = common::config();
         config.link = often();
         let now = world.server_time();
@@ -56,8 +56,8 @@ fn session(seed: u64, token: &ConnectToken, restarted: bool, raw: bool) -> World
             world.server.send_raw(connection, &BODY, now);
         } else {
             let (channel, message) = (ChannelId::ORDERED, number.to_le_bytes());
-            let up = world.client_say(peer, channel, &message);
-            let down = world.server_say(connection, channel, &message);
+            let up = world.client_send_on(peer, channel, &message);
+            let down = world.server_send_on(connection, channel, &message);
             assert_eq!((up, down), (Ok(()), Ok(())));
         }
         world.run_for(Duration::from_millis(10));
@@ -66,10 +66,10 @@ fn session(seed: u64, token: &ConnectToken, restarted: bool, raw: bool) -> World
     world
 }
 
-/// Fails if a change of keys starts the count anew and the key stays (`self.seal = self.seal.next()`
+/// Fails if a key update resets the packet number without a new key (`self.seal = self.seal.next()`
 /// left out and `self.next_sequence = 0` put in), if both directions share a key (`expand` of `up`
-/// for `down`), or if the keys follow from the token alone (`own.exchange(other)` left out of
-/// `Keys::derive` and the transcript, too).
+/// for `down`), or if the keys depend on the token alone (`own.exchange(other)` left out of
+/// `ConnectionKeys::derive` and the transcript, too).
 #[test]
 fn not_across_restarts_changes_of_keys_and_of_addresses() {
     over_seeds(20, |seed| {
@@ -107,7 +107,7 @@ fn keys_change_all_the_time_and_nobody_notices() {
         assert_eq!(world.peers[0].messages(), all);
         let up: Vec<_> = world.received().into_iter().map(|(_, up)| up).collect();
         assert_eq!(up, all);
-        // What was sealed two keys ago and comes late cannot be read; there is little of it.
+        // Late packets that were sealed two keys ago cannot be opened; there are few.
         let forged = world.statistics(0).forged;
         assert!(forged <= 4, "{forged}");
         let phases: Vec<_> = world.sent.iter().map(|d| d.bytes[0] & 0x83).collect();

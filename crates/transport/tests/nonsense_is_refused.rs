@@ -1,5 +1,5 @@
-//! Every call with arguments that make no sense, and every parser with any bytes: a typed error or
-//! silence, never a panic, and the machine goes on.
+//! Every call with invalid arguments, and every parser with arbitrary bytes: the result is a typed
+//! error or nothing, never a panic, and everything works on.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{GOOD, PROTOCOL, Random, SECOND, UNIX, World, address, config, grant
 use prescient_transport::*;
 use proptest::prelude::*;
 
-/// Fails if `Server::send` indexes instead of asking, or if lengths are not looked at.
+/// Fails if `Server::send` indexes without a check, or if lengths are not checked.
 #[test]
 fn sending_to_nobody_too_much_or_too_often() {
     let mut world = World::new(1, GOOD);
@@ -33,18 +33,18 @@ fn sending_to_nobody_too_much_or_too_often() {
             length: longest + 1,
             limit: longest,
         });
-        assert_eq!(world.client_say(peer, channel, &long), too_long);
-        assert_eq!(world.server_say(connection, channel, &long), too_long);
+        assert_eq!(world.client_send_on(peer, channel, &long), too_long);
+        assert_eq!(world.server_send_on(connection, channel, &long), too_long);
         for message in [&long[1..], &[]] {
-            let up = world.client_say(peer, channel, message);
-            let down = world.server_say(connection, channel, message);
+            let up = world.client_send_on(peer, channel, message);
+            let down = world.server_send_on(connection, channel, message);
             assert_eq!((up, down), (Ok(()), Ok(())), "just right");
         }
     }
     for channel in (4..=255).map(ChannelId) {
         let unknown = Err(SendError::NoSuchChannel(channel));
-        assert_eq!(world.client_say(peer, channel, b""), unknown);
-        assert_eq!(world.server_say(connection, channel, b""), unknown);
+        assert_eq!(world.client_send_on(peer, channel, b""), unknown);
+        assert_eq!(world.server_send_on(connection, channel, b""), unknown);
     }
     world.run_for(SECOND);
     assert_eq!(world.received().len(), 8);
@@ -87,8 +87,8 @@ fn sending_to_nobody_too_much_or_too_often() {
     assert_eq!(world.peers[peer].events.iter().filter(closed).count(), 1);
 }
 
-/// Fails if ids are taken for granted (`Exchange::respond` without its first lines, `Blobs::accept`
-/// without `.filter(|_| !blob.ours)`), or if something is lost by it.
+/// Fails if ids are not checked (`Exchange::respond` without its first lines, `Blobs::accept`
+/// without `.filter(|_| !blob.ours)`), or if that loses something.
 #[test]
 fn requests_and_blobs_that_make_no_sense() {
     let mut world = World::new(1, GOOD);
@@ -115,7 +115,7 @@ fn requests_and_blobs_that_make_no_sense() {
     });
     assert_eq!(client.request(&long, SECOND, now).map(drop), too_long);
     assert_eq!(client.request(&long[1..], SECOND, now).map(drop), Ok(()));
-    // Our own request is nothing to respond to, at either end.
+    // An end cannot respond to its own request.
     assert_eq!(client.respond(asked, b"", now), Err(SendError::NotAsked));
     let server = &mut world.server;
     assert_eq!(
@@ -151,7 +151,7 @@ fn requests_and_blobs_that_make_no_sense() {
         });
     let request = request.expect("it was asked");
     let now = world.server_time();
-    // Another connection has not asked that; its client drops what nobody waits for.
+    // Another client made no such request; it drops the answer.
     let other = world.connection_of(1).expect("connected");
     for _ in 0..3 {
         let server = &mut world.server;
@@ -166,12 +166,12 @@ fn requests_and_blobs_that_make_no_sense() {
     };
     let answers = world.peers[0].received().filter(|one| **one == answer);
     assert_eq!(answers.count(), 1);
-    // More requests than anybody needs.
+    // More requests than allowed.
     let now = world.client_time();
     let client = &mut world.peers[0].client;
     let full = (0..2000).find_map(|_| client.request(b"", Duration::MAX, now).err());
     assert_eq!(full, Some(SendError::Backlogged));
-    // No channel takes the numbers that are not the game's.
+    // Ids that are reserved are not available to the game.
     let channels = (0..=255).fold(Channels::none(), |channels, number| {
         channels.with(ChannelId(number), Delivery::Ordered)
     });
@@ -182,8 +182,8 @@ fn requests_and_blobs_that_make_no_sense() {
     assert!(world.peers.iter().all(|peer| peer.closed().is_none()));
 }
 
-/// Fails if configurations are taken as they are (`LinkConfig::sane` returning `self`): a
-/// keep-alive every zero seconds never ends.
+/// Fails if configurations are used unchanged (`LinkConfig::sane` returning `self`): a keep-alive
+/// every zero seconds never ends.
 #[test]
 fn configurations_that_cannot_work() {
     let nothing = LinkConfig {
@@ -255,7 +255,7 @@ fn configurations_that_cannot_work() {
     }
 }
 
-/// Fails if the server insists on a number that is free (a loop in `Server::accept`).
+/// Fails if the server tries until it finds an unused id (a loop in `Server::accept`).
 #[test]
 fn randomness_that_is_none() {
     let mut world = World::new(1, GOOD);
@@ -282,7 +282,7 @@ fn randomness_that_is_none() {
     assert_eq!(world.server.clients().count(), 1);
 }
 
-/// Fails if grants are not looked at.
+/// Fails if grants are not checked.
 #[test]
 fn grants_that_fit_no_token() {
     let key = TokenKey::insecure_for_loopback_tests();
@@ -309,7 +309,7 @@ fn grants_that_fit_no_token() {
     assert_eq!(ConnectToken::from_bytes(&token.to_bytes()), Ok(token));
 }
 
-/// Fails if datagrams are taken while nobody polls (`self.events.is_full()` left out).
+/// Fails if datagrams are handled while events are not polled (`self.events.is_full()` left out).
 #[test]
 fn who_does_not_poll_does_not_fill_memory() {
     let mut small = config();
@@ -335,7 +335,7 @@ fn machines() -> (World, usize) {
     let mut world = World::new(1, GOOD);
     let asking = world.join();
     let peer = world.join();
-    // The first one keeps asking: nothing reaches it.
+    // The first client stays in the handshake: nothing reaches it.
     world.peers[asking].address = address("10.0.0.99:1");
     world.run_for(SECOND);
     (world, peer)
@@ -348,7 +348,7 @@ fn first_byte() -> impl Strategy<Value = u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Fails if any reader takes a length for granted (`bytes[1..9]` in `handle_sealed`).
+    /// Fails if any reader does not check a length (`bytes[1..9]` in `handle_sealed`).
     #[test]
     fn any_datagrams_in_any_order(
         script in prop::collection::vec(
@@ -389,7 +389,7 @@ proptest! {
             }
             world.run_for(Duration::from_millis(1));
         }
-        // All of that was forged, and changed nothing.
+        // All of these were forged, and changed nothing.
         prop_assert_eq!(world.closed(), []);
         let before = world.received().len();
         world.client_send(peer, b"still here").expect("connected");
@@ -397,8 +397,8 @@ proptest! {
         prop_assert_eq!(world.received().len(), before + 1);
     }
 
-    /// Fails if a token may name no server (`count == 0` left out of `read_servers`), which a
-    /// client could not ask.
+    /// Fails if a token may name no server (`count == 0` left out of `read_servers`): a client
+    /// would have no address to connect to.
     #[test]
     fn any_token_is_read_back_or_refused(
         bytes in prop::collection::vec(any::<u8>(), 0..1100),

@@ -1,5 +1,5 @@
-//! Half of all packets come twice, the second time up to a minute late and in any order, some of
-//! them right at the edge of what the window remembers.
+//! Half of all packets are duplicated, up to a minute late and in any order, some of them at the
+//! edge of the replay window.
 
 mod common;
 
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use common::{GOOD, Link, World, over_seeds};
 
-/// Fails if `PacketProtection::open` does not note what it accepted (`self.replay.accept(sequence)`), or if
-/// `Replay::is_new` takes what lies behind the window for new (`is_behind(sequence) ||`
-/// instead of `!is_behind(sequence) &&`).
+/// Fails if `PacketProtection::open` does not record what it accepted
+/// (`self.replay.accept(sequence)`), or if `Replay::is_new` accepts packets behind the window
+/// (`is_behind(sequence) ||` instead of `!is_behind(sequence) &&`).
 #[test]
 fn replays_up_to_a_minute_late_are_dropped() {
     over_seeds(20, |seed| {

@@ -1,5 +1,5 @@
-//! Case 28, by the heap: a client that begins messages in every way and completes none. What a
-//! connection holds of them is at most 256 KiB, with everything that it takes to keep track of them.
+//! Case 28, measured on the heap: a client begins messages in every way and completes none. A
+//! connection takes at most 256 KiB for them, including everything to keep track of them.
 //!
 //! The allocator counts, so these tests run one at a time.
 
@@ -15,7 +15,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// A client and a server without anything in between.
+/// A client and a server, connected directly.
 struct Pair {
     client: Client,
     server: Server,
@@ -24,7 +24,7 @@ struct Pair {
     client_now: Time,
     server_now: Time,
     random: Random,
-    /// Bytes that the server took from the heap and did not give back.
+    /// Bytes that the server allocated and did not free.
     held: isize,
 }
 
@@ -45,7 +45,7 @@ impl Pair {
             random: world.random,
             held: 0,
         };
-        // Until what a connection has anyway is there.
+        // Until everything that a connection allocates anyway is allocated.
         (0..50).for_each(|_| pair.pass(&[3]));
         pair.held = 0;
         pair
@@ -105,7 +105,7 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// A part of a message of which more is missing.
+/// A fragment of an incomplete message.
 fn part(body: &mut Vec<u8>, channel: u8, reliable: bool, message: u64, offset: u64, total: u64) {
     body.push(0xa0 | u8::from(reliable) << 6 | channel);
     number(body, message);
@@ -121,8 +121,8 @@ fn whole(body: &mut Vec<u8>, channel: u8, message: u64) {
     body.push(0);
 }
 
-/// A packet of 60 pieces that keep something waiting; the number of the packet and of the piece make
-/// them differ.
+/// A packet of 60 messages or fragments that keep something waiting; they differ by packet number
+/// and index.
 fn pieces(way: u64, packet: u64, random: &mut Random) -> Vec<u8> {
     let mut body = Vec::new();
     for piece in 0..60 {
@@ -130,7 +130,7 @@ fn pieces(way: u64, packet: u64, random: &mut Random) -> Vec<u8> {
         let channels = [0, 1, 13, 14, 15];
         let channel = channels[(count % 5) as usize];
         match way {
-            // Many short messages, a byte of each.
+            // Many short messages, one byte of each.
             0 => part(&mut body, channel, true, 1 + count / 5 % 1000, 0, 2),
             // Every other byte of longer ones.
             1 => {
@@ -143,21 +143,21 @@ fn pieces(way: u64, packet: u64, random: &mut Random) -> Vec<u8> {
                 [0, 13, 15][(count % 3) as usize],
                 1 + count / 3 % 1000,
             ),
-            // Every other one of those that wait for nobody.
+            // Every other message on an unordered channel.
             3 => whole(&mut body, 1, 1 + 2 * (count % 500)),
-            // Unreliable ones, with holes.
+            // Unreliable messages with gaps.
             4 => part(&mut body, 2, false, count / 500, 2 * (count % 500), 1200),
-            // Unreliable ones, as many as there may be.
+            // As many unreliable messages as possible.
             5 => part(&mut body, 3, false, count, 0, 1000),
-            // Something of everything.
+            // A mixture of everything.
             _ => {
                 let message = 2 * (1 + random.below(400));
-                // A message that changes its length would be refused at once.
+                // A message whose length changes would be rejected at once.
                 let total = 2 + message * 37 % 3000;
                 let offset = random.below(total - 1);
                 match random.below(10) {
                     0..2 => part(&mut body, 2, false, message, offset, total),
-                    // Channel 14 would hand it over, and a request is not empty.
+                    // On channel 14 it would be delivered, and a request is not empty.
                     2..4 if channel != 14 => whole(&mut body, channel, message + 1),
                     _ => part(&mut body, channel, true, message, offset, total),
                 }
@@ -167,7 +167,7 @@ fn pieces(way: u64, packet: u64, random: &mut Random) -> Vec<u8> {
     body
 }
 
-/// Fails if a message counts for its bytes alone (`MESSAGE_COST` is 0), or if gaps count for nothing
+/// Fails if a message counts for its bytes alone (`MESSAGE_COST` is 0), or if gaps are free
 /// (`MAX_GAPS` is `usize::MAX`).
 #[test]
 fn what_never_ends_takes_256_kibibytes_of_the_heap() {
@@ -183,10 +183,11 @@ fn what_never_ends_takes_256_kibibytes_of_the_heap() {
         }
         assert!(max <= 256 << 10, "{max} bytes after {packets} packets");
         assert!(max > 8000, "{max} bytes: nothing was tried");
-        // Whoever went too far was closed, whoever did not is now, or its parts were too old.
+        // Connections beyond the limits were closed; the others are by now, or their fragments have
+        // expired.
         for _ in 0..5 * 50 {
             pair.pass(&[3]);
         }
-        assert!(pair.held < 16 << 10, "{} bytes stay", pair.held);
+        assert!(pair.held < 16 << 10, "{} bytes are not freed", pair.held);
     });
 }

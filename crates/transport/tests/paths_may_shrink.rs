@@ -1,4 +1,4 @@
-//! How large datagrams may be is found out, and found out again.
+//! Path MTU discovery through connections.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn world(seed: u64, carries: usize, loss: u64) -> World {
     world
 }
 
-/// The size of datagrams, as each end of each connection knows it.
+/// The datagram size of each end of each connection.
 fn sizes(world: &World) -> Vec<usize> {
     let peers = 0..world.peers.len();
     let both = peers.flat_map(|peer| {
@@ -33,24 +33,24 @@ fn sizes(world: &World) -> Vec<usize> {
     both.collect()
 }
 
-/// Something small and something large, both ways.
+/// Sends a small and a large message, both ways.
 fn tick(world: &mut World) {
     for peer in 0..world.peers.len() {
         let connection = world.connection_of(peer).expect("connected");
         for (channel, length) in [(ChannelId::UNRELIABLE, 200), (ChannelId::ORDERED, 3000)] {
             let message = vec![7; length];
-            world.client_say(peer, channel, &message).expect("room");
+            world.client_send_on(peer, channel, &message).expect("room");
             world
-                .server_say(connection, channel, &message)
+                .server_send_on(connection, channel, &message)
                 .expect("room");
         }
     }
     world.run_for(Duration::from_millis(33));
 }
 
-/// Fails if what became of probes is not told (`on_probe_acknowledged` left out of
-/// `Exchange::settle`), or if lost
-/// ones count as losses (the first arm of `Exchange::settle` left out).
+/// Fails if the outcome of probes is not reported (`on_probe_acknowledged` left out of
+/// `Exchange::settle`), or if lost probes count as losses (the first arm of `Exchange::settle` left
+/// out).
 #[test]
 fn the_largest_size_is_found_without_a_word_being_lost() {
     over_seeds(20, |seed| {
@@ -67,12 +67,12 @@ fn the_largest_size_is_found_without_a_word_being_lost() {
     });
 }
 
-/// Case 12. The path shrinks to 1200 bytes of UDP payload. Were it the IP packets that shrink to
+/// Case 12. The path shrinks to 1200 bytes of UDP payload. If it were IP packets that shrink to
 /// 1200 bytes, no handshake would get through: 1200 is what every path has to carry.
 ///
 /// Fails if losses of large packets are not reported (`mtu.on_packet_lost` left out of
-/// `Exchange::settle`), or if what asks for an answer is as large as what got lost
-/// (`BASE_DATAGRAM` in `Exchange::poll_body`), where nothing small is said.
+/// `Exchange::settle`), or if a probe is as large as the lost packets (`BASE_DATAGRAM` in
+/// `Exchange::poll_body`), where nothing small is sent.
 #[test]
 fn a_path_that_shrinks_heals_within_three_seconds() {
     over_seeds(20, |seed| {
@@ -98,7 +98,8 @@ fn a_path_that_shrinks_heals_within_three_seconds() {
     });
 }
 
-/// Who says only large things learns it, too. Fails for the second mutation of the test above.
+/// With large messages only, the black hole is detected, too. Fails for the second mutation of the
+/// test above.
 #[test]
 fn without_anything_small_it_heals_as_well() {
     over_seeds(20, |seed| {
@@ -107,7 +108,7 @@ fn without_anything_small_it_heals_as_well() {
         assert_eq!(sizes(&world), [MAX_DATAGRAM; 6]);
         world.link.carries = BASE_DATAGRAM;
         for peer in 0..3 {
-            let sent = world.client_say(peer, ChannelId::ORDERED, &[1; 60_000]);
+            let sent = world.client_send_on(peer, ChannelId::ORDERED, &[1; 60_000]);
             sent.expect("room");
         }
         let all = |world: &World| world.received().len() == 3;
@@ -115,8 +116,7 @@ fn without_anything_small_it_heals_as_well() {
     });
 }
 
-/// Where somebody went, another path begins. Fails if `move_to` does not say so
-/// (`path_changed` left out).
+/// A new address is a new path. Fails if `move_to` does not report it (`path_changed` left out).
 #[test]
 fn another_path_is_tried_anew() {
     over_seeds(20, |seed| {

@@ -1,4 +1,4 @@
-//! Questions with answers, and large things that are offered first, both ways and through loss.
+//! Requests and blobs, both ways and through loss.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn blob(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// Answers everything that was asked since the last call, some of it twice.
+/// Answers all requests since the last call, some of them twice.
 fn answer_all(world: &mut World, connections: &[ConnectionId], done: &mut BTreeMap<String, usize>) {
     let (server_time, client_time) = (world.server_time(), world.client_time());
     for (peer, &connection) in connections.iter().enumerate() {
@@ -62,8 +62,8 @@ fn answer_all(world: &mut World, connections: &[ConnectionId], done: &mut BTreeM
     }
 }
 
-/// Fails if an answer is told whether or not somebody waits for it (`self.requests.close(number)`
-/// not asked in `Exchange::deliver`): answers are given twice here.
+/// Fails if an answer is reported although its request is not open (`self.requests.close(number)`
+/// not checked in `Exchange::deliver`): answers are sent twice here.
 #[test]
 fn every_request_is_answered_once_through_loss() {
     over_seeds(20, |seed| {
@@ -103,8 +103,8 @@ fn every_request_is_answered_once_through_loss() {
     });
 }
 
-/// Fails if nobody looks at the time (`requests.expired` left out of `Exchange::handle_timeout`),
-/// or if closing tells nobody (`Exchange::close` without its first lines).
+/// Fails if requests do not time out (`requests.expired` left out of `Exchange::handle_timeout`),
+/// or if closing does not fail them (`Exchange::close` without its first lines).
 #[test]
 fn who_gets_no_answer_is_told_so() {
     over_seeds(20, |seed| {
@@ -122,7 +122,7 @@ fn who_gets_no_answer_is_told_so() {
         assert!(world.peers[0].received().eq([&late(at_once)]));
         world.run_for(Duration::from_millis(100));
         assert!(world.peers[0].received().eq([&late(at_once), &late(slow)]));
-        // An answer that comes too late is dropped.
+        // A late answer is dropped.
         answer_all(&mut world, &connections[..1], &mut BTreeMap::new());
         world.run_for(SECOND);
         let answers = world.peers[0].received().count();
@@ -144,7 +144,7 @@ fn who_gets_no_answer_is_told_so() {
     });
 }
 
-/// Accepts everything that was offered.
+/// Accepts all offers.
 fn accept_all(world: &mut World, connections: &[ConnectionId]) {
     let (server_time, client_time) = (world.server_time(), world.client_time());
     let offered = |received: &Received| match received {
@@ -166,8 +166,8 @@ fn accept_all(world: &mut World, connections: &[ConnectionId]) {
     }
 }
 
-/// Blobs of all sizes both ways, with messages in between that do not wait for them. Fails if lost
-/// chunks are not sent again (`Blobs::lost` returning at once).
+/// Blobs of all sizes both ways, and messages that do not wait for them. Fails if lost chunks are
+/// not retransmitted (`Blobs::lost` returning at once).
 #[test]
 fn blobs_arrive_whole_and_messages_do_not_wait_for_them() {
     over_seeds(20, |seed| {
@@ -189,7 +189,7 @@ fn blobs_arrive_whole_and_messages_do_not_wait_for_them() {
         let mut waits = Vec::new();
         for number in 0..100u8 {
             world
-                .client_say(0, ChannelId::UNORDERED, &[number])
+                .client_send_on(0, ChannelId::UNORDERED, &[number])
                 .expect("fits");
             let before = world.received().len();
             let start = world.now;
@@ -234,8 +234,9 @@ fn blobs_arrive_whole_and_messages_do_not_wait_for_them() {
     });
 }
 
-/// Refused, stopped by the receiver, withdrawn before and after it was accepted. Fails if what is
-/// said about a blob does not free it (`self.theirs.remove` left out of `Said::Withdraw`).
+/// Blobs that are refused, stopped by the receiver, withdrawn before and after they were accepted.
+/// Fails if a message about a blob does not free it (`self.theirs.remove` left out of
+/// `BlobMessage::Withdraw`).
 #[test]
 fn either_end_can_stop_a_blob_at_any_time() {
     over_seeds(20, |seed| {
@@ -304,7 +305,7 @@ fn either_end_can_stop_a_blob_at_any_time() {
             };
             assert_eq!(world.received_from(connection).filter(over).count(), 0);
             assert_eq!(world.peers[peer].received().filter(over).count(), 0);
-            // What was cancelled makes room for others.
+            // A cancelled blob makes room for others.
             let now = world.server_time();
             for _ in 0..8 {
                 let offered = world.server.offer_blob(connection, b"", vec![1], now);
@@ -318,8 +319,8 @@ fn either_end_can_stop_a_blob_at_any_time() {
     });
 }
 
-/// Fails if an offer takes memory, or more than is configured can be accepted (`size <= room` left
-/// out of `Blobs::accept`).
+/// Fails if an offer takes memory, or if more than is configured can be accepted (`size <= room`
+/// left out of `Blobs::accept`).
 #[test]
 fn blobs_take_no_more_memory_than_is_allowed() {
     let (mut world, connections) = three(1, GOOD);

@@ -1,4 +1,4 @@
-//! What a server does for those who have not proven their address: next to nothing.
+//! A server does next to nothing for addresses that are not validated.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{GOOD, PROTOCOL, Random, SECOND, UNIX, World, address, config, grant, over_seeds};
 use prescient_transport::*;
 
-/// Requests that real clients would make, from addresses that nobody is at.
+/// Genuine requests from spoofed addresses.
 fn spoofed(random: &mut Random, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let key = TokenKey::new(common::KEY).expect("not the public one");
     let mut requests = Vec::new();
@@ -25,8 +25,8 @@ fn spoofed(random: &mut Random, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     requests
 }
 
-/// Fails if the server counts before it has proof (`try_handshake` above `cookie_key.made` in
-/// `handle_request`).
+/// Fails if the server counts before the address is validated (`try_handshake` above
+/// `cookie_key.made` in `handle_request`).
 #[test]
 fn spoofed_requests_leave_no_state() {
     over_seeds(20, |seed| {
@@ -47,8 +47,8 @@ fn spoofed_requests_leave_no_state() {
     });
 }
 
-/// A cookie that was given to one address is worth nothing at another. Fails if the cookie does
-/// not cover the address (`&[&time, opening]` in `CookieKey`).
+/// A cookie that was issued to one address is invalid at another. Fails if the cookie does not
+/// cover the address (`&[&time, opening]` in `CookieKey`).
 #[test]
 fn a_cookie_cannot_be_lent() {
     over_seeds(20, |seed| {
@@ -62,7 +62,7 @@ fn a_cookie_cannot_be_lent() {
             .nth(1)
             .expect("the request with a cookie")
             .clone();
-        // Another server, so that the token is not used there yet, with the same cookie key.
+        // Another server with the same cookie key, so that the token is not used there yet.
         let mut random = Random(seed);
         let start = Time::from_micros(common::START);
         let mut other_server = Server::new(config(), &mut random, start);
@@ -84,10 +84,10 @@ fn a_cookie_cannot_be_lent() {
     });
 }
 
-/// No answer to an address that is not proven is longer than what it answers, whatever comes:
+/// No answer to an unvalidated address is longer than the datagram it answers, whatever that is:
 /// every kind of packet, cut to every length, damaged, repeated. Fails if requests of any length
 /// are answered (`bytes.len() < 10` instead of `!= BASE_DATAGRAM` in `read_request`), and if
-/// `challenge_path` asks twice.
+/// `challenge_path` sends two challenges.
 #[test]
 fn nothing_is_amplified() {
     over_seeds(20, |seed| {
@@ -111,7 +111,7 @@ fn nothing_is_amplified() {
         let seen = world.sent.clone();
         let mut unseen = Vec::new();
         for peer in 0..3 {
-            // Authentic, new, and from elsewhere: this is what moves a connection.
+            // Authentic, new, and from another address: such a packet starts path validation.
             world.client_send(peer, b"").expect("connected");
             let client = &mut world.peers[peer].client;
             unseen.extend(std::iter::from_fn(|| client.poll_transmit(now)).map(|sent| sent.bytes));
@@ -144,7 +144,7 @@ fn nothing_is_amplified() {
     });
 }
 
-/// Fails if `Origins::has_room` or the total is not asked.
+/// Fails if `Origins::has_room` or the total is not checked.
 #[test]
 fn an_address_has_eight_places_and_the_server_so_many_in_all() {
     let mut limits = config();
@@ -179,7 +179,7 @@ fn an_address_has_eight_places_and_the_server_so_many_in_all() {
         world.peers[13].error(),
         Some(ConnectError::Denied(Denial::Full))
     );
-    // Whoever leaves makes room.
+    // A client that leaves makes room.
     let now = world.client_time();
     world.peers[0].client.close(CloseReason::Finished, now);
     world.run_for(SECOND);
@@ -188,8 +188,7 @@ fn an_address_has_eight_places_and_the_server_so_many_in_all() {
     assert!(world.peers[late].connected());
 }
 
-/// Fails if `try_handshake` is not asked: one address would make as many exchanges of keys as it
-/// likes.
+/// Fails if `try_handshake` is not called: one address could cause any number of key exchanges.
 #[test]
 fn an_address_gets_ten_handshakes_a_second() {
     let mut generous = config();

@@ -1,4 +1,4 @@
-//! Who gets in with which token, and what the others are told.
+//! Which tokens are accepted, and which denials the others get.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn one_token_from_many_addresses_is_one_session() {
             19
         );
 
-        // Also not when the session is over.
+        // Nor after the session has ended.
         let connection = world.connections()[0];
         let now = world.server_time();
         world.server.close(connection, CloseReason::Kicked, now);
@@ -71,7 +71,7 @@ fn the_others_are_told_why() {
         let token = world.issue(&old);
         assert_eq!(outcome(&mut world, token), denied(Denial::Expired));
 
-        // A token for another server that was brought here.
+        // A token for another server.
         let mut elsewhere = grant(3);
         elsewhere.servers = vec![address("192.0.2.2:4000")];
         let token = world.issue(&elsewhere);
@@ -82,7 +82,7 @@ fn the_others_are_told_why() {
         assert_eq!(token.servers(), [world.server_address]);
         assert_eq!(outcome(&mut world, token), denied(Denial::WrongServer));
 
-        // A token that somebody prolonged.
+        // A token whose expiry was changed.
         let mut expired = grant(4);
         expired.expires = UnixTime(UNIX.0 - 1);
         let mut bytes = world.issue(&expired).to_bytes().to_vec();
@@ -97,7 +97,7 @@ fn the_others_are_told_why() {
     });
 }
 
-/// Fails if the client does not compare what it speaks with its token, or the server with its own.
+/// Fails if the client does not compare its protocol with the token, or if the server does not.
 #[test]
 fn other_protocols_are_refused_on_both_sides() {
     let mut world = World::new(1, GOOD);
@@ -117,8 +117,8 @@ fn other_protocols_are_refused_on_both_sides() {
     );
 }
 
-/// The stolen half of a token, what travels of it, is worth nothing without the secret. Fails if
-/// `Server::admit` does not ask `is_from_holder`: the thief would use the token up.
+/// The part of a token that is sent is useless without the secret. Fails if `Server::admit` does
+/// not check `is_from_holder`: the thief would use the token up.
 #[test]
 fn who_saw_a_request_cannot_use_its_token() {
     over_seeds(20, |seed| {
@@ -137,7 +137,7 @@ fn who_saw_a_request_cannot_use_its_token() {
     });
 }
 
-/// Fails if the answer of the game is not asked for or not passed on.
+/// Fails if the game's admission is not asked, or its answer is ignored.
 #[test]
 fn the_game_has_the_last_word() {
     let mut world = World::new(1, GOOD);
@@ -152,12 +152,12 @@ fn the_game_has_the_last_word() {
     let [good, bad] = tokens.map(|token| outcome(&mut world, token));
     assert_eq!(good, None);
     assert_eq!(bad, Some(ConnectError::Denied(Denial::Refused(404))));
-    // A token that was turned away is still good.
+    // The token of a refused client is still valid.
     assert_eq!(world.server.footprint().tokens, 1);
 }
 
-/// Fails if `examine` does not look at bans, if `ban` leaves present connections alone, or if
-/// there is no end to bans.
+/// Fails if `examine` does not check bans, if `ban` does not close present connections, or if bans
+/// are not limited.
 #[test]
 fn who_is_banned_stays_out_whatever_the_token() {
     over_seeds(20, |seed| {
@@ -211,7 +211,8 @@ fn servers_are_tried_one_after_the_other() {
     );
 }
 
-/// Fails if a server with the public key answers everybody, or if that key can be had by accident.
+/// Fails if a server with the public key answers other machines, or if that key can be used by
+/// accident.
 #[test]
 fn the_insecure_mode_has_to_be_asked_for_and_stays_at_home() {
     let public = *b"insecure: only for loopback test";

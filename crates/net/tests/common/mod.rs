@@ -1,4 +1,4 @@
-//! Both ends on real sockets of this machine, driven by turns on one thread.
+//! Both ends on real sockets of this host, driven in turns on one thread.
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
@@ -11,7 +11,7 @@ use prescient_transport::*;
 
 pub const PROTOCOL: ProtocolId = ProtocolId(*b"tests of sockets");
 
-/// How long anything may take. Only a test that fails waits for it.
+/// How long anything may take. Only a failing test waits for that long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Arena {
@@ -38,7 +38,7 @@ impl Arena {
         }
     }
 
-    /// A client that begins to connect to the server at an address.
+    /// Adds a client that starts to connect to the server at an address.
     pub fn join(&mut self, server: SocketAddr) -> usize {
         let token = token(self.clients.len() as u64, server);
         let client = BlockingClient::start(token, PROTOCOL, LinkConfig::default());
@@ -47,7 +47,7 @@ impl Arena {
         self.clients.len() - 1
     }
 
-    /// Three clients, connected.
+    /// Adds three clients and connects them.
     pub fn join_three(&mut self) {
         for _ in 0..3 {
             self.join(self.server.address());
@@ -63,7 +63,7 @@ impl Arena {
         });
     }
 
-    /// The connection of a client, which its number names to the backend, too.
+    /// The connection of a client; its account id is its index.
     pub fn connection(&self, client: usize) -> ConnectionId {
         let mut clients = self.server.machine().clients();
         let found = clients.find(|(_, id)| id.0 == client as u64);
@@ -84,7 +84,7 @@ impl Arena {
         sent.expect("it is connected");
     }
 
-    /// What the server received from a client.
+    /// The messages that the server received from a client.
     pub fn heard_by_server(&self, client: usize) -> Vec<Vec<u8>> {
         let from = self.connection(client);
         let events = self.server_events.iter();
@@ -98,7 +98,7 @@ impl Arena {
         heard.collect()
     }
 
-    /// What a client received.
+    /// The messages that a client received.
     pub fn heard_by_client(&self, client: usize) -> Vec<Vec<u8>> {
         let events = self.client_events[client].iter();
         let heard = events.filter_map(|event| match event {
@@ -108,7 +108,7 @@ impl Arena {
         heard.collect()
     }
 
-    /// Drives everybody until something is so.
+    /// Drives both ends until a condition holds.
     pub fn run_until(&mut self, what: &str, mut done: impl FnMut(&Self) -> bool) {
         let deadline = self.server.now().after(PATIENCE);
         loop {
@@ -137,7 +137,7 @@ pub fn bind(address: &str) -> Socket {
     Socket::bind(address.parse().expect("an address")).expect("a free port")
 }
 
-/// Whether there is IPv6; says so if not.
+/// Whether the host has IPv6; prints a note if not.
 pub fn has_ipv6() -> bool {
     let address = "[::1]:0".parse().expect("an address");
     let has = Socket::bind(address).is_ok();

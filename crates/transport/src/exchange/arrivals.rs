@@ -1,4 +1,4 @@
-//! Which packets arrived, and when the other end has to be told.
+//! Packets that arrived, and when to acknowledge them.
 
 use std::time::Duration;
 
@@ -6,25 +6,26 @@ use super::frame::{Body, MAX_RANGES};
 use super::ranges::Ranges;
 use crate::time::Time;
 
-/// The packets of the other end that arrived, as far as it may still want to know.
+/// The packets of the other end that arrived, as far as they still have to be acknowledged.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     arrived: Ranges,
-    /// One more than the newest.
+    /// One more than the highest packet number.
     end: u64,
     newest_at: Time,
-    /// When to say so at the latest; none if there is nothing new to say.
+    /// When to send an acknowledgement at the latest; `None` if there is nothing new to
+    /// acknowledge.
     due: Option<Time>,
-    /// How often to say so yet, in packets that go out anyway.
+    /// In how many more packets to repeat the acknowledgement.
     left: u32,
 }
 
 impl Arrivals {
-    /// Notes a packet; `asks` if it wants to be acknowledged.
+    /// Records a packet; `asks` if it is ack-eliciting.
     pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
         let in_order = sequence == self.end;
         self.arrived.insert(sequence, sequence + 1);
-        // What falls out is old, and was said often.
+        // Dropped ranges are old and were acknowledged several times.
         self.arrived.keep_highest(MAX_RANGES);
         if sequence >= self.end {
             self.end = sequence + 1;
@@ -38,48 +39,49 @@ impl Arrivals {
         }
     }
 
-    /// When a packet has to go out even if it says nothing else.
+    /// When an acknowledgement has to be sent even without other content.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// Writes what is to be said, if anything. It counts as said with [`told`](Self::told).
+    /// Writes an acknowledgement, if one is pending. [`told`](Self::told) counts it as sent.
     pub(crate) fn write(&self, body: &mut Body, now: Time) {
         if self.left > 0 {
             body.received(&self.arrived, now.since(self.newest_at));
         }
     }
 
-    /// Notes that it was said; returns what to [`forget`](Self::forget) when that is acknowledged.
+    /// Counts an acknowledgement as sent; returns what to [`forget`](Self::forget) when that is
+    /// acknowledged.
     pub(crate) fn told(&mut self) -> Option<u64> {
         self.due = None;
         self.left = self.left.checked_sub(1)?;
         Some(self.end - 1)
     }
 
-    /// Whether there is much to repeat.
+    /// Whether there are many ranges to repeat.
     pub(crate) fn is_long(&self) -> bool {
         self.arrived.len() > MANY_RANGES
     }
 
-    /// The other end knows of everything before this packet; no need to repeat it.
+    /// The other end has received acknowledgements of everything before this packet; drop them.
     pub(crate) fn forget(&mut self, before: u64) {
         self.arrived.remove(0, before);
     }
 }
 
-/// Who sends more than it receives repeats itself, because packets get lost.
+/// How often an acknowledgement is repeated, since packets may be lost.
 const TIMES: u32 = 3;
 const MANY_RANGES: usize = 8;
-/// How long a packet may wait for company before it is acknowledged.
+/// How long the acknowledgement of a packet may be delayed.
 pub(crate) const DELAY: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if a gap is not told at once (`in_order` always true), or if what nobody asked for is
-    /// told.
+    /// Fails if a gap is not acknowledged at once (`in_order` always true), or if packets that are
+    /// not ack-eliciting are acknowledged.
     #[test]
     fn gaps_are_told_at_once_and_the_rest_soon() {
         let mut arrivals = Arrivals::default();
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(arrivals.arrived.iter().collect::<Vec<_>>(), [(4, 5)]);
     }
 
-    /// Fails if ranges are not forgotten (`keep_highest` left out).
+    /// Fails if ranges are not dropped (`keep_highest` left out).
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut arrivals = Arrivals::default();

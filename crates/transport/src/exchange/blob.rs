@@ -1,4 +1,4 @@
-//! Large things such as maps: offered first, and sent only to who wants them.
+//! Blobs, for large data such as maps: offered first, and sent only if the receiver accepts them.
 
 use std::collections::BTreeMap;
 
@@ -13,48 +13,47 @@ use super::reassembly::Assembly;
 use super::sender::WriteOutcome;
 use crate::bytes::{Reader, write_number};
 
-/// A blob of one connection, offered by this end or by the other.
+/// A blob of one connection, offered by either end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId {
     pub(crate) number: u64,
     pub(crate) ours: bool,
 }
 
-/// Why a call about a blob was refused. Nothing has changed.
+/// Why a call about a blob failed. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// There is no such connection, not yet or no longer.
+    /// The connection does not exist: it is not established yet, or it has ended.
     #[error("there is no such connection")]
     NotConnected,
-    /// There is no such blob any more, or it is not one to do this with.
-    #[error("there is no such blob, or nothing of this kind to do with it")]
+    /// The blob has ended, or does not support this operation.
+    #[error("there is no such blob, or it does not support this operation")]
     NoSuchBlob,
-    /// As many blobs are offered or under way as may be.
-    #[error("8 blobs are offered or under way: wait for one to end")]
+    /// Too many blobs are offered or being sent.
+    #[error("8 blobs are offered or being sent: wait for one to end")]
     TooMany,
     /// The label has more than 64 bytes.
     #[error("{0} bytes are too long for a label, which has room for 64")]
     Label(usize),
-    /// It would take more memory than [`blob_memory`](crate::LinkConfig::blob_memory) allows.
+    /// It would exceed [`blob_memory`](crate::LinkConfig::blob_memory).
     #[error("a blob of {size} bytes does not fit the {room} that are left for blobs")]
     TooLarge {
-        /// Its size.
+        /// The blob's size.
         size: u64,
-        /// What could be accepted now.
+        /// The largest blob that could be accepted now.
         room: u64,
     },
-    /// Too much waits to be sent.
+    /// Too many bytes wait to be sent.
     #[error("too much waits to be sent: try again later")]
     Backlogged,
 }
 
-/// All blobs of a connection.
 #[derive(Default)]
 pub(crate) struct Blobs {
     next: u64,
     ours: BTreeMap<u64, Ours>,
-    /// How many offers came.
+    /// How many offers were received.
     offered: u64,
     theirs: BTreeMap<u64, Theirs>,
 }
@@ -80,28 +79,28 @@ enum Theirs {
     },
 }
 
-/// How far it is, and how far it was when the game was last told.
+/// How much of a blob has arrived, and how much of that was reported.
 #[derive(Default)]
 struct Progress {
     done: u64,
-    told: u64,
+    reported: u64,
 }
 
 impl Progress {
-    /// Goes on; true if it is time to tell the game.
-    fn go_on(&mut self, by: u64, size: u64) -> bool {
+    /// Adds to the progress; true if it is time to report it.
+    fn advance(&mut self, by: u64, size: u64) -> bool {
         self.done += by;
         let step = (size / 100).max(PROGRESS_STEP);
-        let tell = self.done < size && self.done - self.told >= step;
-        if tell {
-            self.told = self.done;
+        let report = self.done < size && self.done - self.reported >= step;
+        if report {
+            self.reported = self.done;
         }
-        tell
+        report
     }
 }
 
 impl Blobs {
-    /// Offers a blob; returns what to call it and what to say.
+    /// Offers a blob; returns its id and the message to send.
     pub(crate) fn offer(
         &mut self,
         label: &[u8],
@@ -134,7 +133,7 @@ impl Blobs {
         Ok((BlobId { number, ours: true }, blob_message))
     }
 
-    /// Accepts an offer, if all that is coming then takes no more than `memory`.
+    /// Accepts an offer if all accepted blobs then fit `memory`.
     pub(crate) fn accept(
         &mut self,
         blob: BlobId,
@@ -165,7 +164,7 @@ impl Blobs {
         Ok(BlobMessage::Accept.write(blob.number))
     }
 
-    /// Withdraws, refuses or stops a blob; returns what to say.
+    /// Withdraws, refuses or stops a blob; returns the message to send.
     pub(crate) fn cancel(&mut self, blob: BlobId) -> Result<Vec<u8>, BlobError> {
         let (known, blob_message) = match blob.ours {
             true => (
@@ -182,7 +181,7 @@ impl Blobs {
             .ok_or(BlobError::NoSuchBlob)
     }
 
-    /// Takes a message about blobs.
+    /// Handles a message about a blob.
     pub(crate) fn handle_message(
         &mut self,
         message: &[u8],
@@ -243,13 +242,13 @@ impl Blobs {
             ours: false,
         };
         match self.theirs.get_mut(&number) {
-            // It was cancelled, or is a repeat of what is complete.
+            // The blob was cancelled, or is complete and this is a retransmission.
             None if number < self.offered => return Ok(()),
             None | Some(Theirs::Offered { .. }) => return Err(Fault::Violation),
             Some(Theirs::Coming { assembly, progress }) => {
                 let new = assembly.add(chunk.offset, chunk.bytes)?;
                 let size = assembly.total() as u64;
-                if progress.go_on(new, size) {
+                if progress.advance(new, size) {
                     let done = assembly.received();
                     events.push(Received::BlobProgress { blob, done, size });
                 }
@@ -265,12 +264,12 @@ impl Blobs {
         Ok(())
     }
 
-    /// Whether the other end wants nothing of ours.
+    /// Whether the other end has accepted none of our blobs.
     pub(crate) fn are_idle(&self) -> bool {
         !self.ours.values().any(|ours| ours.accepted)
     }
 
-    /// Adds a chunk of some blob to a packet.
+    /// Adds a chunk of a blob to a packet.
     pub(crate) fn write(
         &mut self,
         body: &mut Body,
@@ -310,7 +309,7 @@ impl Blobs {
         let new = ours.acknowledged.insert(start, end);
         ours.lost.remove(start, end);
         let size = ours.bytes.len() as u64;
-        if ours.progress.go_on(new, size) {
+        if ours.progress.advance(new, size) {
             let blob = BlobId { number, ours: true };
             let done = ours.progress.done;
             events.push(Received::BlobProgress { blob, done, size });
@@ -318,7 +317,7 @@ impl Blobs {
         self.finish_if_done(number, events);
     }
 
-    /// What was not acknowledged by another packet meanwhile is sent again.
+    /// Retransmits what was not acknowledged by another packet meanwhile.
     pub(crate) fn lost(&mut self, number: u64, start: u64, end: u64) {
         let Some(ours) = self.ours.get_mut(&number) else {
             return;
@@ -338,7 +337,7 @@ impl Blobs {
         }
     }
 
-    /// Bytes of blobs that are coming.
+    /// Bytes reserved for incoming blobs.
     pub(crate) fn buffered(&self) -> usize {
         self.theirs.values().map(Theirs::buffered).sum()
     }
@@ -353,7 +352,7 @@ impl Theirs {
     }
 }
 
-/// What is said about a blob.
+/// A message about a blob.
 enum BlobMessage<'a> {
     Offer { size: u64, label: &'a [u8] },
     Accept,
@@ -400,7 +399,7 @@ impl<'a> BlobMessage<'a> {
 
 const MAX_BLOBS: usize = 8;
 const MAX_LABEL: usize = 64;
-/// Shorter chunks are sent only at the end of a blob or of something lost.
+/// Shorter chunks are sent only at the end of a blob or of a lost range.
 const MIN_CHUNK: u64 = 256;
-/// The game is told of progress every hundredth, and not more often than this.
+/// Progress is reported every hundredth, but not more often than this.
 const PROGRESS_STEP: u64 = 1 << 16;

@@ -1,4 +1,4 @@
-//! Channels: what they promise, and one of them with both of its directions.
+//! Channels and their delivery guarantees.
 
 use super::Fault;
 use super::frame::{Body, MessageFrame};
@@ -14,25 +14,24 @@ use crate::time::Time;
 pub struct ChannelId(pub u8);
 
 impl ChannelId {
-    /// Reliable and ordered, unless [`Channels`] says otherwise.
+    /// Reliable and ordered in the default [`Channels`].
     pub const ORDERED: Self = Self(0);
-    /// Reliable and not ordered, unless [`Channels`] says otherwise.
+    /// Reliable and unordered in the default [`Channels`].
     pub const UNORDERED: Self = Self(1);
-    /// Unreliable, unless [`Channels`] says otherwise.
+    /// Unreliable in the default [`Channels`].
     pub const UNRELIABLE: Self = Self(2);
-    /// Sequenced, unless [`Channels`] says otherwise.
+    /// Sequenced in the default [`Channels`].
     pub const SEQUENCED: Self = Self(3);
 }
 
-/// What a channel promises. Whatever it is, no message arrives twice or changed.
+/// The guarantee of a channel. With each of them, no message arrives twice or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Every message arrives, in the order in which they were sent. One that is late holds up those
-    /// behind it.
+    /// Every message arrives, in the order of sending. A late message delays those after it.
     Ordered,
-    /// Every message arrives, as soon as it can.
+    /// Every message arrives, as soon as possible.
     Unordered,
-    /// Messages may be lost and overtake each other.
+    /// Messages may be lost or reordered.
     Unreliable,
     /// Messages may be lost, and none arrives after one that was sent later.
     Sequenced,
@@ -45,21 +44,20 @@ impl Delivery {
     }
 }
 
-/// The channels of a connection. Both ends must have the same: make them part of what
-/// [`ProtocolId`](crate::ProtocolId) stands for. A message on a channel that the receiver has not,
-/// or has with another promise, ends the connection with
+/// The channels of a connection. Both ends must have the same: make them part of the
+/// [`ProtocolId`](crate::ProtocolId). A message on a channel that the receiver does not have, or
+/// has with another delivery, closes the connection with
 /// [`Violation`](crate::CloseReason::Violation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels([Option<Delivery>; CHANNELS]);
 
 impl Channels {
-    /// No channels at all.
+    /// No channels.
     pub const fn none() -> Self {
         Self([None; CHANNELS])
     }
 
-    /// The same with one more channel, or another promise of one that there was. Numbers above 12
-    /// are not for the game; nothing changes then.
+    /// Adds a channel, or changes its delivery. Ids above 12 are reserved; nothing changes then.
     pub fn with(mut self, channel: ChannelId, delivery: Delivery) -> Self {
         if let Some(place) = self.0.get_mut(usize::from(channel.0)) {
             *place = Some(delivery);
@@ -67,14 +65,14 @@ impl Channels {
         self
     }
 
-    /// What a channel promises; none if there is no such channel.
+    /// A channel's delivery; `None` if there is no such channel.
     pub fn delivery(&self, channel: ChannelId) -> Option<Delivery> {
         self.0.get(usize::from(channel.0)).copied().flatten()
     }
 }
 
 impl Default for Channels {
-    /// One of each kind.
+    /// One channel of each delivery.
     fn default() -> Self {
         Self::none()
             .with(ChannelId::ORDERED, Delivery::Ordered)
@@ -84,7 +82,7 @@ impl Default for Channels {
     }
 }
 
-/// One channel of one connection.
+/// One channel of a connection, with both directions.
 pub(crate) struct Channel {
     pub(crate) id: u8,
     out: SendHalf,
@@ -124,7 +122,7 @@ impl Channel {
         }
     }
 
-    /// How long a message may be at most, whatever the configuration says.
+    /// The longest message that the channel supports, whatever the configuration is.
     pub(crate) fn max_message(&self) -> usize {
         match &self.out {
             SendHalf::Reliable(_) => usize::MAX,
@@ -132,8 +130,8 @@ impl Channel {
         }
     }
 
-    /// Adds something to a packet; `room` is what the other end may still be made to hold, and
-    /// `may_cut` says that no other channel sends an unreliable message in parts.
+    /// Adds something to a packet. `room` is how much more the other end can buffer; `may_cut` is
+    /// true if no other channel is fragmenting an unreliable message.
     pub(crate) fn write(
         &mut self,
         body: &mut Body,
@@ -155,7 +153,7 @@ impl Channel {
         }
     }
 
-    /// Whether it is sending an unreliable message in parts.
+    /// Whether it is sending an unreliable message in fragments.
     pub(crate) fn is_cutting(&self) -> bool {
         matches!(&self.out, SendHalf::Unreliable(burst) if burst.is_cutting())
     }
@@ -175,7 +173,7 @@ impl Channel {
         }
     }
 
-    /// What the other end may have to hold.
+    /// What the other end may have to buffer.
     pub(crate) fn exposed(&self) -> usize {
         match &self.out {
             SendHalf::Reliable(sender) => sender.exposed(),
@@ -183,7 +181,7 @@ impl Channel {
         }
     }
 
-    /// What we hold.
+    /// Bytes that are buffered here.
     pub(crate) fn buffered(&self) -> usize {
         match &self.into {
             ReceiveHalf::Reliable(receiver) => receiver.buffered(),
@@ -191,7 +189,7 @@ impl Channel {
         }
     }
 
-    /// Gaps in what we hold.
+    /// Gaps in what was received.
     pub(crate) fn gaps(&self) -> usize {
         match &self.into {
             ReceiveHalf::Reliable(receiver) => receiver.gaps(),
@@ -203,7 +201,7 @@ impl Channel {
         matches!(&self.into, ReceiveHalf::Reliable(receiver) if receiver.is_neglected(activity, now))
     }
 
-    /// Takes a reliable piece.
+    /// Handles a reliable message or fragment.
     pub(crate) fn handle_reliable(
         &mut self,
         piece: &MessageFrame<'_>,
@@ -217,7 +215,8 @@ impl Channel {
         }
     }
 
-    /// Takes an unreliable piece; returns the message if it is complete and not too late.
+    /// Handles an unreliable message or fragment; returns the message if it is complete and not too
+    /// late.
     pub(crate) fn handle_unreliable(
         &mut self,
         piece: &MessageFrame<'_>,
@@ -245,11 +244,11 @@ impl Channel {
     }
 }
 
-/// Channels that the game may have.
+/// Channels available to the game.
 const CHANNELS: usize = LOBBY as usize;
-/// Carries what is said around a game.
+/// Carries lobby messages.
 pub(crate) const LOBBY: u8 = 13;
 /// Carries requests and answers.
 pub(crate) const REQUESTS: u8 = 14;
-/// Carries what is said about blobs.
+/// Carries messages about blobs.
 pub(crate) const BLOBS: u8 = 15;

@@ -1,4 +1,4 @@
-//! What an exchange tells the game.
+//! Events of an exchange.
 
 use std::collections::VecDeque;
 
@@ -7,77 +7,77 @@ use super::channel::ChannelId;
 use super::request::{RequestError, RequestId};
 use crate::input::{Input, InputTick};
 
-/// Something that came from the other end, or became of what went there.
+/// A message of the other end, or the outcome of a request or blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A message arrived.
     Message {
-        /// On which channel.
+        /// The channel of the message.
         channel: ChannelId,
-        /// What it says.
+        /// Its bytes.
         message: Vec<u8>,
     },
-    /// A player did something. Each input comes once, in the order of ticks; of those that were not
-    /// heard of for long several may have become one.
+    /// An input of a player. Each input is reported once, in the order of ticks; after a blackout,
+    /// several may have been joined into one.
     Input {
-        /// When, in ticks of the client.
+        /// The client's tick.
         tick: InputTick,
-        /// What.
+        /// The player's input.
         input: Input,
     },
-    /// The other end wants to know something: `respond`.
+    /// A request of the other end; answer it with `respond`.
     Request {
-        /// What to respond to.
+        /// Identifies the request.
         request: RequestId,
-        /// What it wants to know.
+        /// Its bytes.
         message: Vec<u8>,
     },
-    /// A request of ours was answered, or will not be. Said once of each.
+    /// A request of ours was answered, or failed. Reported exactly once.
     Answer {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// The answer.
+        /// The answer's bytes.
         answer: Result<Vec<u8>, RequestError>,
     },
-    /// The other end has something large for us: `accept_blob` or `cancel_blob`.
+    /// The other end offers a blob: call `accept_blob` or `cancel_blob`.
     BlobOffered {
-        /// What to call it.
+        /// Identifies the blob.
         blob: BlobId,
-        /// What it is, in the game's own words.
+        /// The sender's description of it.
         label: Vec<u8>,
-        /// How many bytes it has.
+        /// Its size in bytes.
         size: u64,
     },
-    /// A blob is under way, in either direction.
+    /// Progress of a blob, in either direction.
     BlobProgress {
-        /// Which.
+        /// The blob.
         blob: BlobId,
         /// Bytes that have arrived.
         done: u64,
-        /// Of how many.
+        /// Its size in bytes.
         size: u64,
     },
     /// A blob that we accepted is complete.
     BlobArrived {
-        /// Which.
+        /// The blob.
         blob: BlobId,
-        /// All of it.
+        /// Its bytes.
         bytes: Vec<u8>,
     },
     /// A blob of ours is complete at the other end.
     BlobDelivered {
-        /// Which.
+        /// The blob.
         blob: BlobId,
     },
     /// The other end withdrew, refused or stopped a blob.
     BlobCancelled {
-        /// Which.
+        /// The blob.
         blob: BlobId,
     },
 }
 
 impl Received {
-    /// What it takes to keep it.
+    /// The bytes that count against [`LinkConfig::inbox_bytes`](crate::LinkConfig::inbox_bytes).
     pub(crate) fn cost(&self) -> usize {
         let bytes = match self {
             Self::Message { message, .. } | Self::Request { message, .. } => message.len(),
@@ -93,7 +93,7 @@ impl Received {
     }
 }
 
-/// What happened since somebody looked.
+/// Events that wait to be polled.
 #[derive(Default)]
 pub(crate) struct Events(VecDeque<Received>);
 

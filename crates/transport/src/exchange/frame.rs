@@ -1,7 +1,7 @@
-//! The frames, byte by byte; WIRE.md has the same as tables.
+//! Frames and their encoding; WIRE.md has the same as tables.
 //!
-//! A new frame is a variant of [`Frame`], an arm of [`read`], and a writer on [`Body`] above the
-//! reader of what it writes.
+//! A new frame takes a variant of [`Frame`], an arm of [`read`], and a writer on [`Body`] above its
+//! reader.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::bytes::{Reader, number_len, write_number};
 use crate::input::{self, Group, INPUT};
 use crate::ping::{PING, PONG, Ping, Pong};
 
-/// One thing that a packet says.
+/// A frame of a packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame<'a> {
     Received(Report<'a>),
-    /// Wants to be acknowledged, and nothing else.
+    /// Only elicits an acknowledgement.
     Ask,
     Chunk(Chunk<'a>),
     Message(MessageFrame<'a>),
     Ping(Ping),
     Pong(Pong),
-    /// What a player does.
+    /// Inputs of a player.
     Input(Vec<Group<'a>>),
-    /// Makes the packet as large as it is, and nothing else.
+    /// Only fills the packet.
     Padding,
 }
 
 impl Frame<'_> {
-    /// Something of which a packet may have several.
+    /// Whether a packet may have several frames of this kind.
     pub(crate) fn is_content(&self) -> bool {
         matches!(self, Self::Message(_) | Self::Chunk(_))
     }
 
-    /// A bit for each kind of which a packet has at most one.
+    /// A bit for each kind of which a packet may have at most one.
     fn once(&self) -> u8 {
         match self {
             Self::Received(_) => 1,
@@ -46,7 +46,7 @@ impl Frame<'_> {
     }
 }
 
-/// All frames of a body, or none of them if any is malformed.
+/// All frames of a body, or `None` if any is malformed.
 pub(crate) fn frames(body: &[u8]) -> Option<Vec<Frame<'_>>> {
     let mut reader = Reader::new(body);
     let (mut frames, mut seen) = (Vec::new(), 0);
@@ -82,9 +82,9 @@ pub(crate) struct Body {
     bytes: Vec<u8>,
     room: usize,
     frames: usize,
-    /// Whether there is anything in it that is worth a packet.
+    /// Whether a frame in it elicits an acknowledgement.
     is_ack_eliciting: bool,
-    /// Where the last frame begins and where its length is, if it can do without.
+    /// The start of the last frame, and the position of its length if that may be left out.
     last: Option<(usize, std::ops::Range<usize>)>,
 }
 
@@ -99,27 +99,27 @@ impl Body {
         }
     }
 
-    /// Whether there is anything in it that is worth a packet, which then wants to be acknowledged.
+    /// Whether a frame in it elicits an acknowledgement; such a frame is worth a packet.
     pub(crate) fn is_ack_eliciting(&self) -> bool {
         self.is_ack_eliciting
     }
 
-    /// Whether no further frame may follow.
+    /// Whether no further frame may be added.
     pub(crate) fn is_full(&self) -> bool {
         self.frames == MAX_FRAMES
     }
 
-    /// How long a frame may be.
+    /// How many bytes a frame may have.
     pub(crate) fn left(&self) -> usize {
         self.room.saturating_sub(self.bytes.len())
     }
 
-    /// How long a frame may be in a packet of its own.
+    /// How many bytes a frame may have in an empty packet.
     pub(crate) fn room(&self) -> usize {
         self.room
     }
 
-    /// The bytes; the last message does without its length.
+    /// The bytes, without the length of the last message.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         if let Some((start, length)) = self.last {
             self.bytes[start] |= LAST;
@@ -143,8 +143,8 @@ impl Body {
         self.count();
     }
 
-    /// Adds a frame of inputs if there is room for it. It may be a repeat, so it is no reason to
-    /// send a packet.
+    /// Adds a frame of inputs if it fits. They may be repeated ones, so they are no reason to send
+    /// a packet.
     pub(crate) fn input(&mut self, frame: &[u8]) -> bool {
         let fits = frame.len() <= self.left() && !self.is_full();
         if fits {
@@ -168,7 +168,7 @@ impl Body {
         write_number(&mut self.bytes, number);
     }
 
-    /// Which packets arrived: the newest ranges, as many as fit into half of a packet.
+    /// Acknowledges packets: the newest ranges, as many as fit half a packet.
     pub(crate) fn received(&mut self, arrived: &Ranges, delay: Duration) {
         let mut ranges = arrived.iter().rev();
         let Some((start, end)) = ranges.next() else {
@@ -200,7 +200,7 @@ impl Body {
 }
 
 impl Body {
-    /// Fills what is left. Nothing follows.
+    /// Fills the rest of the packet.
     pub(crate) fn pad(&mut self) {
         self.begin(PADDING);
         self.bytes.resize(self.room, 0);
@@ -208,17 +208,17 @@ impl Body {
     }
 }
 
-/// Nothing hides in padding.
+/// Padding must be zeros.
 fn read_padding<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
     let zeros = reader.rest().iter().all(|&byte| byte == 0);
     zeros.then_some(Frame::Padding)
 }
 
-/// Which packets the other end received.
+/// An acknowledgement: which packets the other end received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) newest: u64,
-    /// How long the newest waited there.
+    /// How long the acknowledgement of the newest packet was delayed.
     pub(crate) delay: Duration,
     further: u64,
     gaps: u64,
@@ -245,7 +245,7 @@ impl<'a> Report<'a> {
         for _ in 0..gaps {
             let missing = reader.number()?;
             let received = reader.number()?;
-            // Two further ones lie between the last range and the first number of this one.
+            // Both lengths are encoded less one.
             low = low
                 .checked_sub(missing)?
                 .checked_sub(received)?
@@ -254,7 +254,7 @@ impl<'a> Report<'a> {
         Some(report)
     }
 
-    /// First and last of each range, downwards.
+    /// First and last packet number of each range, descending.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
         let mut reader = self.rest;
         let mut low = self.newest - self.further;
@@ -268,7 +268,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A piece of a blob.
+/// A range of a blob's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk<'a> {
     pub(crate) blob: u64,
@@ -306,18 +306,18 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// A message, or a part of one.
+/// A message or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFrame<'a> {
     pub(crate) channel: u8,
     pub(crate) reliable: bool,
-    /// 0 where it has none: an unreliable message in one piece.
+    /// 0 for a message without a number: an unreliable one that is not fragmented.
     pub(crate) number: u64,
     pub(crate) fragment: Option<Fragment>,
     pub(crate) bytes: &'a [u8],
 }
 
-/// Which part of a message it is.
+/// The position of a fragment in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) offset: u64,
@@ -325,7 +325,7 @@ pub(crate) struct Fragment {
 }
 
 impl MessageFrame<'_> {
-    /// How much longer than its bytes the frame is.
+    /// The length of the frame without the message's bytes.
     pub(crate) fn head_len(&self) -> usize {
         let numbered = self.reliable || self.fragment.is_some();
         let number = if numbered { number_len(self.number) } else { 0 };
@@ -410,7 +410,7 @@ const FRAGMENT: u8 = 0x20;
 const LAST: u8 = 0x10;
 const CHANNEL: u8 = 0x0f;
 
-/// Microseconds; a wait of 20 ms takes one byte.
+/// Microseconds; a delay of 20 ms takes one byte.
 const DELAY_UNIT: u64 = 256;
 pub(crate) const MAX_FRAMES: usize = 64;
 pub(crate) const MAX_RANGES: usize = 64;
@@ -444,8 +444,8 @@ mod tests {
         assert_eq!(body.finish().len(), 64 + 7);
     }
 
-    /// Fails if a part may lie outside of its message (`end > fragment.total` left out), or if padding may
-    /// hide something.
+    /// Fails if a fragment may lie outside of its message (`end > fragment.total` left out), or if
+    /// padding may contain data.
     #[test]
     fn nonsense_is_malformed() {
         let bad: [&[u8]; 14] = [
@@ -472,11 +472,11 @@ mod tests {
         let empty = [MESSAGE, 0];
         assert!(frames(&empty.repeat(64)).is_some());
         assert!(frames(&empty.repeat(65)).is_none());
-        // What is sound is not applied if what follows is not.
+        // Frames before a malformed one are not applied.
         assert!(frames(&[ASK, 0]).is_none());
     }
 
-    /// Case 34. Fails if a packet may have two frames of a kind that is dear (`seen & once` left out
+    /// Case 34. Fails if a packet may have two frames of an expensive kind (`seen & once` left out
     /// of `frames`).
     #[test]
     fn only_messages_and_chunks_come_more_than_once() {
@@ -499,7 +499,7 @@ mod tests {
     }
 
     proptest! {
-        /// Fails if `ranges` forgets one of the two that lie between ranges (`- 1` for `- 2`).
+        /// Fails if `ranges` subtracts 1 instead of 2 between ranges.
         #[test]
         fn reports_come_back_as_what_they_were(
             spans in prop::collection::vec((1u64..1 << 20, 1u64..1 << 20), 1..90),
@@ -559,7 +559,7 @@ mod tests {
             prop_assert_eq!(read, expected);
         }
 
-        /// Fails if any reader takes a length for granted.
+        /// Fails if any reader does not check a length.
         #[test]
         fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
             for frame in frames(&body).unwrap_or_default() {

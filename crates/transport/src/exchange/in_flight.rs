@@ -1,8 +1,6 @@
-//! Packets in flight: which were acknowledged, which are lost, and when to ask.
-//!
-//! The rules are those of RFC 9002: a packet is lost if one that was sent three packets or 9/8 of a
-//! round trip later has arrived. If nothing arrives at all, a probe asks, at longer and longer
-//! intervals up to a second.
+//! Packets in flight, and detection of acknowledged and lost ones, after RFC 9002: a packet is lost
+//! if one that was sent three packets or 9/8 of a round trip later was acknowledged. If nothing is
+//! acknowledged, probes are sent at growing intervals, up to a second.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,22 +11,22 @@ use super::round_trip::RoundTrip;
 use crate::input::InputTick;
 use crate::time::Time;
 
-/// A packet that wants to be acknowledged.
+/// An ack-eliciting packet.
 #[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) sequence: u64,
     pub(crate) sent: Time,
-    /// Its length as a datagram.
+    /// The length of its datagram.
     pub(crate) size: usize,
     /// What has to be sent again if it is lost.
     pub(crate) reliable: Vec<ReliableContent>,
-    /// Whether it was sent to find out whether packets of its size arrive.
+    /// Whether it is an MTU probe.
     pub(crate) probe: bool,
-    /// The newest arrival that it told the other end of.
+    /// The highest packet number that it acknowledged.
     pub(crate) told: Option<u64>,
 }
 
-/// Something reliable in a packet.
+/// Reliable content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReliableContent {
     /// Bytes `start` to `end` of a message.
@@ -44,39 +42,38 @@ pub(crate) enum ReliableContent {
     Chunk { blob: u64, start: u64, end: u64 },
 }
 
-/// What became of packets.
+/// Packets that were acknowledged or lost.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     pub(crate) acknowledged: Vec<Packet>,
     pub(crate) lost: Vec<Packet>,
-    /// Sizes of packets that arrived although they were taken for lost.
+    /// Sizes of packets that were acknowledged after they had been declared lost.
     pub(crate) revived: Vec<usize>,
 }
 
-/// Packets in flight.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    /// By ascending sequence; none where a packet has been acknowledged.
+    /// By ascending packet number; `None` once a packet has been acknowledged.
     flight: VecDeque<(u64, Option<Packet>)>,
     bytes: usize,
-    /// Packets in flight that carry anything reliable.
+    /// Packets in flight with reliable content.
     reliable_packets: usize,
-    /// Sequence and size of the last packets that were taken for lost.
+    /// Packet number and size of the last packets that were declared lost.
     lost: VecDeque<(u64, usize)>,
-    /// How many packets may overtake one, beyond the usual, as far as was seen.
+    /// How many packets more than `REORDERED` may overtake one, as observed.
     reordered: u64,
-    /// One more than the newest acknowledged.
+    /// One more than the highest packet number acknowledged.
     acknowledged: u64,
     round_trip: Option<RoundTrip>,
     /// When the last packet was sent.
     last: Time,
-    /// Probes in a row that were not answered.
+    /// Probes since the last acknowledgement.
     probes: u32,
-    /// When a packet that is not lost yet will be.
+    /// When the next packet will be declared lost.
     loss: Option<Time>,
-    /// How many packets were looked at, ever.
+    /// How many packets `handle_report` has visited.
     #[cfg(test)]
-    pub(crate) looked_at: u64,
+    pub(crate) visited: u64,
 }
 
 impl InFlight {
@@ -85,14 +82,14 @@ impl InFlight {
         self.bytes += packet.size;
         self.reliable_packets += usize::from(!packet.reliable.is_empty());
         self.flight.push_back((packet.sequence, Some(packet)));
-        // A window of packets later it would not be accepted any more.
+        // The other end's replay window would reject it.
         if self.flight.len() > MAX_PACKETS {
             return self.take_first();
         }
         None
     }
 
-    /// Takes what the other end says it received. `next` is the sequence of the next packet.
+    /// Handles the acknowledgements of the other end. `next` is the next packet number.
     pub(crate) fn handle_report(
         &mut self,
         report: &Report<'_>,
@@ -112,7 +109,7 @@ impl InFlight {
                 .partition_point(|(sequence, _)| *sequence <= last);
             #[cfg(test)]
             {
-                self.looked_at += (end - start) as u64;
+                self.visited += (end - start) as u64;
             }
             for (_, place) in self.flight.range_mut(start..end) {
                 settled.acknowledged.extend(place.take());
@@ -124,7 +121,7 @@ impl InFlight {
             self.reliable_packets -= usize::from(!packet.reliable.is_empty());
         }
         self.acknowledged = self.acknowledged.max(report.newest.saturating_add(1));
-        // Only the newest one was answered without further delay than it says.
+        // The reported delay is that of the newest packet.
         let newest = settled
             .acknowledged
             .iter()
@@ -139,7 +136,7 @@ impl InFlight {
         Ok(settled)
     }
 
-    /// Does what is due; true if a probe has to be sent.
+    /// Does everything that is due; true if a probe has to be sent.
     pub(crate) fn handle_timeout(&mut self, now: Time, lost: &mut Vec<Packet>) -> bool {
         if self.loss.is_some_and(|time| time <= now) {
             self.find_lost(now, lost);
@@ -147,13 +144,13 @@ impl InFlight {
         let probe = self.probe_time().is_some_and(|time| time <= now);
         if probe {
             self.probes = self.probes.saturating_add(1);
-            // The probe starts the next interval, even if it is never made.
+            // The probe starts the next interval, even if it is never sent.
             self.last = now;
         }
         probe
     }
 
-    /// What the oldest packets carry, for a probe to carry it, too.
+    /// The content of the oldest packets, which a probe sends again.
     pub(crate) fn oldest_reliable(&self) -> impl Iterator<Item = &ReliableContent> {
         let packets = self.flight.iter().filter_map(|(_, packet)| packet.as_ref());
         let with_reliable = packets.filter(|packet| !packet.reliable.is_empty());
@@ -166,12 +163,11 @@ impl InFlight {
         self.loss.into_iter().chain(self.probe_time()).min()
     }
 
-    /// Bytes in flight.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether anything reliable is in flight.
+    /// Whether reliable content is in flight.
     pub(crate) fn has_reliable(&self) -> bool {
         self.reliable_packets > 0
     }
@@ -191,7 +187,7 @@ impl InFlight {
         Some(self.last.after(patience.min(MAX_PATIENCE)))
     }
 
-    /// Learns how long an answer took, without the delay that the other end speaks of.
+    /// Records a round trip sample; `delay` is the delay that the other end reports.
     pub(crate) fn measure(&mut self, sample: Duration, delay: Duration) {
         match &mut self.round_trip {
             Some(round_trip) => round_trip.measure(sample, delay),
@@ -199,7 +195,7 @@ impl InFlight {
         }
     }
 
-    /// Finds packets that were taken for lost too early, and is more patient from now on.
+    /// Finds packets that were declared lost too early, and raises the reordering threshold.
     fn revive(&mut self, report: &Report<'_>, revived: &mut Vec<usize>) {
         if self.lost.is_empty() {
             return;
@@ -215,7 +211,7 @@ impl InFlight {
         }
     }
 
-    /// Takes out what is lost, and decides when to look again.
+    /// Removes lost packets, and sets the time of the next check.
     fn find_lost(&mut self, now: Time, lost: &mut Vec<Packet>) {
         self.loss = None;
         let reordering = self
@@ -234,7 +230,7 @@ impl InFlight {
                 }
             }
             if let Some(packet) = self.take_first() {
-                // Probes are expected to get lost.
+                // The loss of an MTU probe is expected.
                 if !packet.probe {
                     if self.lost.len() == MAX_LOST {
                         self.lost.pop_front();
@@ -255,18 +251,18 @@ impl InFlight {
     }
 }
 
-/// How many packets may overtake one before it counts as lost, as long as nothing else was seen.
+/// How many packets may overtake one before it counts as lost, unless more reordering was observed.
 const REORDERED: u64 = 3;
 const MAX_REORDERED: u64 = 64;
-/// How many lost packets are remembered, in case they arrive.
+/// How many lost packets are remembered, in case they are acknowledged after all.
 const MAX_LOST: usize = 128;
-/// As many as the other end tells from repeats, and a few.
+/// A little more than the other end's replay window.
 const MAX_PACKETS: usize = 2048;
-/// As long as nothing was measured.
+/// Before the first measurement.
 const FIRST_PATIENCE: Duration = Duration::from_millis(500);
-/// So that the end of a blackout is noticed soon.
+/// Limits the time in which the end of a blackout goes unnoticed.
 const MAX_PATIENCE: Duration = Duration::from_secs(1);
-/// A probe repeats what this many packets carried.
+/// How many packets' content a probe sends again.
 const PROBED: usize = 2;
 
 #[cfg(test)]
@@ -309,8 +305,8 @@ mod tests {
         packets.iter().map(|packet| packet.sequence).collect()
     }
 
-    /// Fails if two later packets are enough (`REORDERED` = 2), or if time alone is not
-    /// (`time > now` left out).
+    /// Fails if two later packets suffice (`REORDERED` = 2), or if time alone does not (`time >
+    /// now` left out).
     #[test]
     fn three_later_packets_or_some_time_mean_loss() {
         let mut sent = InFlight::default();
@@ -330,7 +326,7 @@ mod tests {
         assert_eq!(sent.bytes(), 100, "the last is in flight");
     }
 
-    /// Fails if what was taken for lost is forgotten (`self.lost.push_back` left out).
+    /// Fails if packets declared lost are not remembered (`self.lost.push_back` left out).
     #[test]
     fn who_was_wrong_about_a_loss_is_more_patient() {
         let mut sent = InFlight::default();
@@ -346,7 +342,7 @@ mod tests {
         assert_eq!(numbers(&settled.lost), [3], "six may overtake one");
     }
 
-    /// Fails if probes do not back off, or without end (`MAX_PATIENCE` of a minute).
+    /// Fails if probes do not back off, or without bound (`MAX_PATIENCE` of a minute).
     #[test]
     fn probes_back_off_to_one_a_second() {
         let mut sent = InFlight::default();
@@ -366,7 +362,7 @@ mod tests {
         assert_eq!(sent.oldest_reliable().count(), 1);
     }
 
-    /// The report of case 27. Fails if its ranges are not searched for (`start` of 0 in
+    /// The report of case 27. Fails if its ranges are not found by binary search (`start` of 0 in
     /// `handle_report`).
     #[test]
     fn ranges_of_everything_cost_no_more_than_what_is_in_flight() {
@@ -379,11 +375,11 @@ mod tests {
             .collect();
         let settled = report(&mut sent, &wide, 50).expect("within what was sent");
         assert_eq!(settled.acknowledged.len(), 1000);
-        assert_eq!(sent.looked_at, 1000);
+        assert_eq!(sent.visited, 1000);
         for _ in 0..100 {
             report(&mut sent, &wide, 60).expect("within what was sent");
         }
-        assert_eq!(sent.looked_at, 1000, "nothing is left to look at");
+        assert_eq!(sent.visited, 1000, "nothing is left to visit");
     }
 
     /// Fails if a packet that was never sent can be acknowledged.
@@ -396,7 +392,7 @@ mod tests {
         assert_eq!(sent.bytes(), 100);
     }
 
-    /// Fails if the flight is not bounded.
+    /// Fails if `flight` is not bounded.
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut sent = InFlight::default();

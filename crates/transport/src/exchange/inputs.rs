@@ -1,7 +1,7 @@
-//! Inputs of a player in the packets of its client.
+//! Player inputs in packets.
 //!
-//! Every packet repeats what is not known to have arrived. New input causes one; otherwise it rides
-//! along, at the latest with the packet that asks what became of those before it.
+//! Every packet repeats the inputs that are not acknowledged. A new input causes a packet; old ones
+//! are only added to packets that are sent anyway, at the latest to a probe.
 
 use super::events::Events;
 use super::frame::Body;
@@ -11,20 +11,20 @@ use crate::allowance::Allowance;
 use crate::input::{Group, Input, InputError, InputReceiver, InputSender, InputTick, MAX_INPUTS};
 use crate::time::Time;
 
-/// One end's side of them.
+/// One end's side of the inputs.
 pub(crate) enum Inputs {
-    /// A client's.
+    /// The client's side.
     Sent {
         sender: InputSender,
-        /// Whether they are worth a packet.
+        /// Whether there is an input that was not sent yet.
         fresh: bool,
     },
-    /// A server's.
+    /// The server's side.
     Taken {
         receiver: InputReceiver,
-        /// How many may be handed out.
+        /// How many inputs may be handed to the game.
         allowance: Allowance,
-        /// How many were more than that, and became part of later ones.
+        /// How many exceeded that and were joined with later ones.
         joined: u64,
     },
 }
@@ -54,12 +54,13 @@ impl Inputs {
         Ok(())
     }
 
-    /// Whether there is something that is worth a packet.
+    /// Whether there is an input that was not sent yet.
     pub(crate) fn are_fresh(&self) -> bool {
         matches!(self, Self::Sent { sender, fresh: true } if sender.waiting() > 0)
     }
 
-    /// Adds to a packet what is not known to have arrived; what to remember of it.
+    /// Adds the inputs that are not acknowledged to a packet; returns what to record with that
+    /// packet.
     pub(crate) fn write(&mut self, body: &mut Body) -> Option<ReliableContent> {
         let Self::Sent { sender, fresh } = self else {
             return None;
@@ -72,7 +73,7 @@ impl Inputs {
         Some(ReliableContent::Input(newest))
     }
 
-    /// Takes a frame, of a client only. What is new in it and not too much goes to `events`.
+    /// Handles the input frame of a client. New inputs within the allowance go to `events`.
     pub(crate) fn handle(
         &mut self,
         frame: &[Group<'_>],
@@ -99,7 +100,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// How many inputs were more than allowed.
+    /// How many inputs exceeded the allowance.
     pub(crate) fn joined(&self) -> u64 {
         match self {
             Self::Taken { joined, .. } => *joined,
@@ -107,7 +108,7 @@ impl Inputs {
         }
     }
 
-    /// A packet with everything up to this tick arrived.
+    /// A packet with all inputs up to this tick was acknowledged.
     pub(crate) fn arrived(&mut self, tick: InputTick) {
         if let Self::Sent { sender, .. } = self {
             sender.on_arrived(tick);
@@ -115,7 +116,7 @@ impl Inputs {
     }
 }
 
-/// Bytes of a packet. Seconds of input fit into it, and much else beside it.
+/// Bytes of a packet for inputs. Seconds of input fit, and leave most of the packet to messages.
 const ROOM: usize = 256;
-/// What a client has to say after a blackout: a full frame, and what happens meanwhile.
+/// What a client sends after a blackout: a full frame, and the inputs made meanwhile.
 const MIN_BURST: u32 = 2 * MAX_INPUTS as u32;

@@ -1,8 +1,7 @@
-//! Messages into the bodies of packets and back: the part of a connection that knows no keys and
-//! no addresses.
+//! The exchange of messages over packets: the part of a connection without keys and addresses.
 //!
-//! Opened bodies and calls of the game go in; bodies and events come out. A body is made when it is
-//! polled, of everything that waits.
+//! Bodies of opened packets and calls of the game go in; bodies of packets and events come out. A
+//! body is built when it is polled, from everything that waits to be sent.
 
 mod arrivals;
 pub(crate) mod blob;
@@ -52,12 +51,12 @@ use crate::ping::{Ping, Pinger};
 use crate::statistics::{BytesPerSecond, PacketOutcome, Sizes};
 use crate::time::{Now, Time};
 
-/// What the other end did that no honest one would.
+/// Misbehaviour of the other end, which closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It broke the rules.
+    /// It violated the protocol.
     Violation,
-    /// It is there and acknowledges nothing.
+    /// It sends packets but acknowledges nothing.
     Stalled,
 }
 
@@ -70,13 +69,13 @@ impl From<Fault> for CloseReason {
     }
 }
 
-/// One end of an exchange of messages.
+/// One end of an exchange.
 pub(crate) struct Exchange {
     config: LinkConfig,
     arrivals: Arrivals,
     in_flight: InFlight,
     congestion: Box<dyn Congestion>,
-    /// There may be something to say that the congestion controller does not allow yet.
+    /// Something may wait to be sent that congestion control does not allow yet.
     held_back: bool,
     mtu: PathMtu,
     channels: Vec<Channel>,
@@ -84,30 +83,30 @@ pub(crate) struct Exchange {
     requests: Requests,
     blobs: Blobs,
     events: Events,
-    /// The channel that begins the next packet.
+    /// The channel that is first in the next packet.
     turn: usize,
-    /// Packets in a row that had no room for what is left of blobs.
+    /// How many packets in a row had no room for a blob chunk.
     without_chunk: u32,
-    /// A packet must go out, whatever may be in flight.
+    /// A probe packet must be sent, whatever is in flight (RFC 9002, probe timeout).
     probe: bool,
     pinger: Pinger,
-    /// A packet must go out with a ping in it.
+    /// A packet with a ping must be sent.
     pings: bool,
-    /// A ping that was not answered yet, and when it came.
+    /// A ping that is not answered yet, and when it arrived.
     pinged: Option<(Ping, Now)>,
     remote_clock: RemoteClock,
     inputs: Inputs,
-    /// How many messages and chunks may come; of a client only.
+    /// How many messages and chunks the other end may send; limits clients only.
     allowance: Option<Allowance>,
-    /// The game has enough of the other end's for now.
+    /// The game accepts no more messages of the other end for now.
     is_paused: bool,
-    /// Packets with more in them than may come.
+    /// Packets that were dropped because of `allowance` or `is_paused`.
     refused: u64,
-    /// What was said around the game, until it is looked at.
+    /// Lobby messages that were received and not polled yet.
     lobby: VecDeque<Vec<u8>>,
     activity: ReceiveActivity,
     stall: Stall,
-    /// When to look for neglected messages.
+    /// When to check again for neglected messages.
     sweep: Time,
     sizes: Sizes,
 }
@@ -163,13 +162,14 @@ impl Exchange {
         }
     }
 
-    /// Takes note of a packet; one with a body is noted by [`handle_body`](Self::handle_body).
+    /// Records a packet that arrived; [`handle_body`](Self::handle_body) does so for one with a
+    /// body.
     pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
         self.activity.note(sequence, now);
         self.arrivals.note(sequence, asks, now);
     }
 
-    /// Does what time demands.
+    /// Does everything that is due.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), Fault> {
         let mut lost = Vec::new();
         if self.in_flight.handle_timeout(now, &mut lost) {
@@ -197,29 +197,28 @@ impl Exchange {
         self.check_stall(now)
     }
 
-    /// Takes no more messages and inputs until told otherwise: packets with messages are as good as
-    /// lost, inputs are joined.
+    /// Stops or resumes accepting messages and inputs: packets with messages are treated as lost,
+    /// inputs are joined.
     pub(crate) fn pause(&mut self, is_paused: bool) {
         self.is_paused = is_paused;
     }
 
-    /// Packets that were refused and inputs that were joined because there were too many.
+    /// Packets that were dropped and inputs that were joined because there were too many.
     pub(crate) fn excess(&self) -> (u64, u64) {
         (self.refused, self.inputs.joined())
     }
 
-    /// Wants a packet to go out that is answered, and need not arrive.
+    /// Sends a packet with a ping, which is answered but not retransmitted.
     pub(crate) fn ping(&mut self) {
         self.pings = true;
     }
 
-    /// What the other end's clock shows.
     pub(crate) fn remote_clock(&mut self) -> &mut RemoteClock {
         &mut self.remote_clock
     }
 
     /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
-    /// [`poll_probe`](Self::poll_probe) has something to do.
+    /// [`poll_probe`](Self::poll_probe) has to be called.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let holds = self.buffered_by_channels() + self.gaps() > 0;
         let times = [
@@ -235,17 +234,17 @@ impl Exchange {
         times.into_iter().flatten().min()
     }
 
-    /// The other end is elsewhere now, or we are.
+    /// The address of either end has changed.
     pub(crate) fn path_changed(&mut self, peer: SocketAddr, now: Time) {
         self.mtu.on_path_changed(peer, now);
     }
 
-    /// How large datagrams may be.
+    /// The largest datagram to send.
     pub(crate) fn datagram(&self) -> usize {
         self.mtu.size()
     }
 
-    /// What the other end said around the game.
+    /// The next lobby message of the other end.
     pub(crate) fn poll_lobby(&mut self) -> Option<Vec<u8>> {
         self.lobby.pop_front()
     }
@@ -254,7 +253,7 @@ impl Exchange {
         self.events.pop()
     }
 
-    /// Gives up: whoever waits for an answer is told so, and everything else is forgotten.
+    /// Ends the exchange: fails all open requests and drops everything else.
     pub(crate) fn close(&mut self) {
         let mut requests = std::mem::take(&mut self.requests);
         while let Some(request) = requests.expired(Time::from_micros(u64::MAX)) {
@@ -271,12 +270,12 @@ impl Exchange {
         self.in_flight.round_trip()
     }
 
-    /// What became of our packets, by their size.
+    /// Acknowledged and lost packets by size.
     pub(crate) fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// Bytes that are held for the game or for the other end.
+    /// Bytes buffered in both directions.
     pub(crate) fn buffered(&self) -> BufferedBytes {
         BufferedBytes {
             waiting: self.channels.iter().map(Channel::waiting).sum(),
@@ -287,18 +286,18 @@ impl Exchange {
         }
     }
 
-    /// Counts a packet that was made elsewhere and did not wait to be allowed.
+    /// Counts a packet that was built elsewhere and did not wait for the allowance.
     pub(crate) fn charge(&mut self, bytes: usize, now: Time) {
         self.congestion.on_unanswered(bytes, now);
     }
 
-    /// Whether something that was said on a channel was not sent yet.
+    /// Whether a message on a channel waits to be sent.
     pub(crate) fn is_waiting(&self, channel: ChannelId) -> bool {
         let mut channels = self.channels.iter();
         channels.any(|one| one.id == channel.0 && !one.is_idle())
     }
 
-    /// How fast packets may go out.
+    /// The present sending rate.
     pub(crate) fn rate(&self) -> BytesPerSecond {
         self.congestion.rate()
     }
@@ -322,10 +321,10 @@ impl Exchange {
 
     fn check_stall(&self, now: Time) -> Result<(), Fault> {
         let (span, mark) = (self.config.stalled, self.mark(now));
-        let deaf = self.in_flight.bytes() > 0 && self.stall.acknowledges_nothing(span, mark);
-        let choosy =
+        let nothing = self.in_flight.bytes() > 0 && self.stall.acknowledges_nothing(span, mark);
+        let nothing_reliable =
             self.in_flight.has_reliable() && self.stall.acknowledges_nothing_reliable(span, mark);
-        if deaf || choosy {
+        if nothing || nothing_reliable {
             Err(Fault::Stalled)
         } else {
             Ok(())
@@ -333,21 +332,21 @@ impl Exchange {
     }
 }
 
-/// Bytes that an exchange holds.
+/// Bytes that an exchange buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BufferedBytes {
-    /// To be sent, or to be acknowledged.
+    /// Messages that wait to be sent or acknowledged.
     pub(crate) waiting: usize,
-    /// Received, but parts or predecessors are missing.
+    /// Received messages that wait for fragments or for messages before them.
     pub(crate) incomplete: usize,
-    /// Blobs under way to us.
+    /// Incoming blobs.
     pub(crate) blobs: usize,
 }
 
-/// What may be saved up while nothing is said: a thirtieth of a second or so.
+/// The burst of congestion control: what the rate yields in about a thirtieth of a second.
 fn burst(config: &LinkConfig) -> usize {
     usize::try_from(config.rate.0 / 32).unwrap_or(usize::MAX)
 }
 
-/// How often to look for neglected messages.
+/// How often to check for neglected messages.
 const SWEEP: Duration = Duration::from_millis(250);

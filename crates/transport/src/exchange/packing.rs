@@ -1,4 +1,5 @@
-//! What goes into a packet, which is made when it is polled, of everything that waits.
+//! Building the body of a packet, which happens when it is polled, from everything that waits to be
+//! sent.
 
 use super::Exchange;
 use super::channel::Channel;
@@ -12,16 +13,16 @@ use crate::statistics::PacketOutcome;
 use crate::time::{Now, Time};
 
 impl Exchange {
-    /// The body of the packet with this sequence, which is sent at once; none if there is nothing
-    /// to say. Its packet is `overhead` longer, and no larger than the path carries.
+    /// The body of the packet with this packet number, which must be sent at once; `None` if there
+    /// is nothing to send. Its datagram is `overhead` longer, and no longer than the path MTU.
     pub(crate) fn poll_body(&mut self, sequence: u64, overhead: usize, at: Now) -> Option<Vec<u8>> {
         let now = at.now;
-        // Whoever polls does so until there is nothing, which is every second time.
-        if self.has_nothing_to_say(now) {
+        // Callers poll until `None`, so every second call ends here.
+        if self.has_nothing_to_send(now) {
             self.held_back = false;
             return None;
         }
-        // A path that shrank swallows large packets; what asks for an answer has to get through.
+        // After a path has shrunk, large packets are lost; a probe has to get through.
         let size = match self.probe {
             true => BASE_DATAGRAM,
             false => self.mtu.size(),
@@ -43,11 +44,12 @@ impl Exchange {
             self.fill(&mut body, &mut reliable);
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
-        let says = body.is_ack_eliciting() || (fresh && !reliable.is_empty());
-        if !(says || due || self.probe || self.pings || self.pinged.is_some()) {
+        let has_content = body.is_ack_eliciting() || (fresh && !reliable.is_empty());
+        if !(has_content || due || self.probe || self.pings || self.pinged.is_some()) {
             return None;
         }
-        // Who only listens is never acknowledged, and could never stop to repeat all gaps.
+        // An ACK-only packet elicits no ACK, so old ranges would be repeated for ever; ask for one
+        // now and then.
         let repeats = due && self.arrivals.is_long() && self.in_flight.bytes() == 0;
         if (self.probe || repeats) && !body.is_ack_eliciting() && reliable.is_empty() {
             body.ask();
@@ -87,7 +89,7 @@ impl Exchange {
         Some(body)
     }
 
-    /// The body of a packet that finds out how large packets may be, if it is time for one.
+    /// The body of an MTU probe, if one is due.
     pub(crate) fn poll_probe(
         &mut self,
         sequence: u64,
@@ -119,30 +121,31 @@ impl Exchange {
         }
     }
 
-    /// Whether no packet would come of it, as far as that can be told without making one.
-    fn has_nothing_to_say(&self, now: Time) -> bool {
+    /// Whether there is nothing to send, as far as that is known without building a packet.
+    fn has_nothing_to_send(&self, now: Time) -> bool {
         let asked = self.probe || self.pings || self.pinged.is_some();
         let due = self.arrivals.due().is_some_and(|time| time <= now);
         let idle = self.channels.iter().all(Channel::is_idle) && self.blobs.are_idle();
         !asked && !due && idle && !self.inputs.are_fresh()
     }
 
-    /// Whether a packet of frames may go out now.
+    /// Whether congestion control allows a packet with content now.
     fn may_send(&mut self, size: usize, now: Time) -> bool {
         self.held_back = self.congestion.allowance(now) < size;
         !self.held_back && self.in_flight.bytes() + size <= MAX_IN_FLIGHT
     }
 
-    /// Fills a packet: channels take turns, and blobs get what is left.
+    /// Fills a packet: channels are served round-robin, blobs get the remaining space.
     fn fill(&mut self, body: &mut Body, reliable: &mut Vec<ReliableContent>) {
         if self.without_chunk >= CHUNK_PATIENCE {
             self.add_chunks(body, reliable);
         }
         let count = self.channels.len();
         let mut exposed: usize = self.channels.iter().map(Channel::exposed).sum();
-        // One unreliable message in parts at a time: the other end has little room for them.
+        // One unreliable message is fragmented at a time: the other end has little memory for
+        // reassembly.
         let mut cutting = self.channels.iter().position(Channel::is_cutting);
-        let (mut idle, mut at, mut hungry) = (0, self.turn, None);
+        let (mut idle, mut at, mut without_room) = (0, self.turn, None);
         while idle < count && !body.is_full() {
             let channel = &mut self.channels[at];
             let before = channel.exposed();
@@ -159,11 +162,11 @@ impl Exchange {
                     }
                 }
                 WriteOutcome::Nothing => {}
-                WriteOutcome::NoRoom => hungry = hungry.or(Some(at)),
+                WriteOutcome::NoRoom => without_room = without_room.or(Some(at)),
             }
             at = (at + 1) % count;
         }
-        self.turn = hungry.unwrap_or(at);
+        self.turn = without_room.unwrap_or(at);
         self.add_chunks(body, reliable);
     }
 
@@ -184,7 +187,7 @@ impl Exchange {
     }
 }
 
-/// Bytes in flight, however fast they may be sent: all of them are remembered.
+/// The limit of bytes in flight at any rate, since all of them are kept in memory.
 const MAX_IN_FLIGHT: usize = 256 << 10;
-/// After that many packets without room for a chunk, the next begins with one.
+/// After this many packets without room for a chunk, the next one starts with a chunk.
 const CHUNK_PATIENCE: u32 = 8;

@@ -1,12 +1,11 @@
-//! Sets of numbers that mostly lie next to each other.
+//! Sets of mostly consecutive numbers.
 
-/// Ranges in ascending order, each from its first number up to but without its second. None is
-/// empty, and between two of them something is missing.
+/// Half-open ranges in ascending order. None is empty, and no two of them touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Adds what lies from `start` up to `end`; returns how much of it was not there.
+    /// Adds the numbers from `start` up to `end`; returns how many of them are new.
     pub(crate) fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -27,7 +26,7 @@ impl Ranges {
         joined.1 - joined.0 - there
     }
 
-    /// Takes out what lies from `start` up to `end`.
+    /// Removes the numbers from `start` up to `end`.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
         let first = self.0.partition_point(|range| range.1 <= start);
         let last = self.0.partition_point(|range| range.0 < end);
@@ -48,7 +47,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -61,7 +60,7 @@ impl Ranges {
         self.0.iter().copied()
     }
 
-    /// Forgets the lowest ranges until no more than `max` are left.
+    /// Drops the lowest ranges until at most `max` are left.
     pub(crate) fn keep_highest(&mut self, max: usize) {
         let excess = self.0.len().saturating_sub(max);
         self.0.drain(..excess);
@@ -99,7 +98,7 @@ mod tests {
         }
     }
 
-    /// Fails if `remove` forgets what lies behind (`(end, end)` in `kept`).
+    /// Fails if `remove` drops the upper rest of a range (`(end, end)` in `kept`).
     #[test]
     fn all_numbers_are_a_range_like_any_other() {
         let mut ranges = Ranges::default();

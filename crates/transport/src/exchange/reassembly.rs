@@ -1,4 +1,4 @@
-//! Messages of which parts are missing.
+//! Reassembly of fragmented messages.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::ranges::Ranges;
 use super::receiver::{GAP_COST, MESSAGE_COST};
 use crate::time::Time;
 
-/// A message, or a blob, that is being put together.
+/// A message or blob that is being reassembled.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl Assembly {
         }
     }
 
-    /// Puts bytes into their place; returns how many were new.
+    /// Copies bytes to their offset; returns how many were new.
     pub(crate) fn add(&mut self, offset: u64, bytes: &[u8]) -> Result<u64, Fault> {
         let end = offset
             .checked_add(bytes.len() as u64)
@@ -35,7 +35,7 @@ impl Assembly {
         place.ok_or(Fault::Violation)?.copy_from_slice(bytes);
         let new = self.got.insert(offset, end);
         self.received += new;
-        // No sender leaves that many gaps; each takes memory that nobody counts.
+        // No correct sender causes that many gaps, and each takes memory that is not counted.
         if self.got.len() > MAX_GAPS {
             return Err(Fault::Violation);
         }
@@ -46,7 +46,7 @@ impl Assembly {
         self.bytes.len()
     }
 
-    /// How many gaps there are in what was received.
+    /// The number of gaps in what was received.
     pub(crate) fn gaps(&self) -> usize {
         self.got.len().saturating_sub(1)
     }
@@ -64,14 +64,14 @@ impl Assembly {
     }
 }
 
-/// Where a message stands among those of its channel: its packet, and its place in that.
+/// The order of a message in its channel: packet number, and index in the packet.
 pub(crate) type Position = (u64, usize);
 
-/// Unreliable messages of which parts are missing, the oldest first.
+/// Unreliable messages with missing fragments, the oldest first.
 #[derive(Default)]
 pub(crate) struct Reassembly {
     messages: Vec<PartialMessage>,
-    /// Bytes of all, [`MESSAGE_COST`] for each and [`GAP_COST`] for each gap.
+    /// Bytes of all messages, [`MESSAGE_COST`] for each and [`GAP_COST`] for each gap.
     buffered: usize,
 }
 
@@ -90,7 +90,7 @@ impl PartialMessage {
 }
 
 impl Reassembly {
-    /// Takes a part of a message; returns the message if nothing is missing any more.
+    /// Handles a fragment; returns the message once it is complete.
     pub(crate) fn add(
         &mut self,
         piece: &MessageFrame<'_>,
@@ -124,7 +124,7 @@ impl Reassembly {
         }
         let message = self.messages.remove(place);
         self.buffered -= message.cost();
-        // Where nothing is missing, the part with offset 0 is not, either.
+        // A complete message has its fragment with offset 0, which set the position.
         let position = message.position.unwrap_or(position);
         Ok(Some((position, message.assembly.into_bytes())))
     }
@@ -157,7 +157,7 @@ impl Reassembly {
         self.buffered -= message.cost();
     }
 
-    /// Frees what has waited for too long.
+    /// Drops messages that have waited for too long.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         while self.deadline().is_some_and(|time| time <= now) {
             self.drop_oldest();
@@ -168,17 +168,16 @@ impl Reassembly {
         Some(self.messages.first()?.begun.after(LIFETIME))
     }
 
-    /// Bytes held.
     pub(crate) fn buffered(&self) -> usize {
         self.buffered
     }
 }
 
-/// How long an unreliable message waits for what is missing.
+/// How long an unreliable message waits for missing fragments.
 const LIFETIME: Duration = Duration::from_secs(5);
 /// The longest unreliable message: nearly thirty packets, all of which must arrive.
 pub(crate) const MAX_UNRELIABLE: usize = 32 << 10;
-/// What all of them may take together while parts are missing.
+/// The limit of bytes for all incomplete unreliable messages together.
 const MAX_BYTES: usize = 40 << 10;
 const MAX_PARTIAL_MESSAGES: usize = 32;
 const MAX_GAPS: usize = 2048;
@@ -200,7 +199,8 @@ mod tests {
         added.expect("sound").is_some()
     }
 
-    /// Case 28. Fails if the oldest is not dropped for a new one, or nothing after five seconds.
+    /// Case 28. Fails if the oldest message is not dropped for a new one, or none after five
+    /// seconds.
     #[test]
     fn parts_without_end_hold_little_and_not_for_long() {
         let mut reassembly = Reassembly::default();
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(reassembly.buffered(), 0);
     }
 
-    /// Fails if a second length of the same message is believed, or gaps are not counted.
+    /// Fails if another length of the same message is accepted, or if gaps are not counted.
     #[test]
     fn contradictions_are_refused() {
         let mut reassembly = Reassembly::default();

@@ -1,4 +1,4 @@
-//! What comes of a packet: frames taken in, and what became of our own packets.
+//! Receiving a packet: its frames, and the acknowledgements among them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::statistics::PacketOutcome;
 use crate::time::{Now, Time};
 
 impl Exchange {
-    /// Takes the body of a packet. `next` is the sequence of our next packet.
+    /// Handles the body of a packet. `next` is our next packet number.
     pub(crate) fn handle_body(
         &mut self,
         sequence: u64,
@@ -49,8 +49,8 @@ impl Exchange {
         self.check_stall(now)
     }
 
-    /// Whether so many messages and chunks may come now. A packet with more is as good as lost, so
-    /// that its sender says it again, later: nobody keeps us busy by saying much.
+    /// Whether this many messages and chunks are allowed now. A packet with more is treated as
+    /// lost, so that its sender retransmits it later; a flood costs only little work.
     fn may_take(&mut self, content: usize, now: Time) -> bool {
         let Some(allowance) = &mut self.allowance else {
             return true;
@@ -80,7 +80,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The one place that learns what became of packets, and that tells others.
+    /// Applies the outcome of a packet; the only function that does so.
     pub(super) fn settle(&mut self, packet: Packet, outcome: PacketOutcome, now: Time) {
         let size = packet.size;
         match outcome {
@@ -142,7 +142,7 @@ impl Exchange {
 
     pub(super) fn lose(&mut self, reliable: ReliableContent) {
         match reliable {
-            // All packets repeat it.
+            // All packets repeat inputs.
             ReliableContent::Input(_) => {}
             ReliableContent::Chunk { blob, start, end } => self.blobs.lost(blob, start, end),
             ReliableContent::Message {
@@ -212,9 +212,10 @@ impl Exchange {
                 }
             }
             BLOBS => {
-                // Who goes on offering while it acknowledges none of our answers never stops.
-                let unheard = self.channel(BLOBS).map_or(0, |channel| channel.waiting());
-                if unheard > MAX_UNSENT_BLOB_MESSAGES {
+                // A peer that keeps offering while it acknowledges none of our messages would never
+                // stop.
+                let unacknowledged = self.channel(BLOBS).map_or(0, |channel| channel.waiting());
+                if unacknowledged > MAX_UNSENT_BLOB_MESSAGES {
                     return Err(Fault::Stalled);
                 }
                 self.blobs.handle_message(&message, &mut self.events)?;
@@ -228,5 +229,5 @@ impl Exchange {
     }
 }
 
-/// Bytes of what we say about blobs.
+/// Bytes of unacknowledged messages about blobs.
 const MAX_UNSENT_BLOB_MESSAGES: usize = 1 << 18;

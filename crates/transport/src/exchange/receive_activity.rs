@@ -1,18 +1,18 @@
-//! What was heard of the other end, as a measure of how long it had time to say something.
+//! How long the other end has been active, as a measure of how much time it had to send something.
 
 use std::time::Duration;
 
 use super::receiver::ActivityMark;
 use crate::time::Time;
 
-/// What was heard so far, or until something happened.
+/// The activity of the other end up to a point in time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceiveActivity {
     /// Packets that arrived, of all kinds.
     packets: u64,
-    /// Packets that were sent, as far as their numbers tell.
+    /// Packets that the other end sent, by the highest packet number received.
     numbers: u64,
-    /// How long the other end was heard of; see [`GAP`].
+    /// How long the other end was active; see [`GAP`].
     active: Duration,
     last: Time,
 }
@@ -25,7 +25,6 @@ impl ReceiveActivity {
         }
     }
 
-    /// A packet arrived.
     pub(crate) fn note(&mut self, sequence: u64, now: Time) {
         self.active = self.active(now);
         self.last = now;
@@ -40,8 +39,8 @@ impl ReceiveActivity {
         }
     }
 
-    /// Whether the other end had enough time since then to repeat whatever was lost. Where more than
-    /// half of its packets are lost, it takes many of them.
+    /// Whether the other end had enough time since `then` to retransmit whatever was lost. If more
+    /// than half of its packets are lost, it also takes many packets.
     pub(crate) fn had_time_since(&self, then: &Self, now: Time) -> bool {
         let packets = self.packets - then.packets;
         let is_lossy = 2 * packets < self.numbers - then.numbers;
@@ -53,9 +52,9 @@ impl ReceiveActivity {
     }
 }
 
-/// In a longer silence nothing can be said: no more than this counts of it.
+/// A longer silence counts only for this much, since nothing can arrive in it.
 const GAP: Duration = Duration::from_secs(1);
-/// With the time between two sweeps, less than 5 s.
+/// Together with the time between two sweeps, less than 5 s.
 const PATIENCE: Duration = Duration::from_millis(4500);
 const MANY: u64 = 256;
 
@@ -67,15 +66,15 @@ mod tests {
         Time::from_micros(1000 * millis)
     }
 
-    /// Fails if a silence counts in full (`min(GAP)` left out), or if loss is not looked at
-    /// (`is_lossy` always false).
+    /// Fails if a silence counts in full (`min(GAP)` left out), or if loss is ignored (`is_lossy`
+    /// always false).
     #[test]
     fn neither_silence_nor_loss_is_time_to_say_something() {
         let then = ReceiveActivity::new(at(0));
         let mut activity = then;
         assert!(
             !activity.had_time_since(&then, at(60_000)),
-            "nothing was heard"
+            "nothing was received"
         );
         for second in 1..=4 {
             activity.note(second, at(1000 * second));

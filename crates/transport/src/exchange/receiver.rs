@@ -1,4 +1,5 @@
-//! Reliable messages of one channel, in: each once, and in order where that is wanted.
+//! The receiving side of a reliable channel: each message is delivered once, and in order if the
+//! channel is ordered.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +10,30 @@ use super::reassembly::Assembly;
 use super::receive_activity::ReceiveActivity;
 use crate::time::Time;
 
-/// The receiving end of a reliable channel.
+/// The receiving side of a reliable channel.
 pub(crate) struct ReliableReceiver {
     ordered: bool,
-    /// The first message that is not complete.
+    /// The number of the first message that is not complete.
     next: u64,
-    /// Complete ones after it: with their bytes if they wait for their turn.
+    /// Complete messages after it; if the channel is ordered, their bytes are in `waiting`.
     complete: Ranges,
     waiting: BTreeMap<u64, Vec<u8>>,
     partial: BTreeMap<u64, Partial>,
-    /// What was heard when the first that is missing became that, if others are complete.
+    /// The activity when message `next` became the one that others wait for.
     stuck: Option<ReceiveActivity>,
-    /// Bytes of all that wait and all that are partial, and [`MESSAGE_COST`] for each.
+    /// Bytes of all waiting and partial messages, and [`MESSAGE_COST`] for each.
     buffered: usize,
-    /// Gaps in what was received of partial messages.
+    /// Gaps in partial messages.
     gaps: usize,
 }
 
 struct Partial {
     assembly: Assembly,
-    /// What was heard when something was added last.
+    /// The activity when the last fragment was added.
     touched: ReceiveActivity,
 }
 
-/// A moment, and how many packets had arrived by then.
+/// A point in time, and how many packets had arrived by then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActivityMark {
     pub(crate) now: Time,
@@ -53,8 +54,8 @@ impl ReliableReceiver {
         }
     }
 
-    /// Takes a message or a part of one; what is complete and whose turn it is goes to `out`. No
-    /// more than `room` further bytes may be held.
+    /// Handles a message or fragment; messages that are complete and next in order go to `out`. At
+    /// most `room` further bytes may be buffered.
     pub(crate) fn handle(
         &mut self,
         piece: &MessageFrame<'_>,
@@ -144,7 +145,7 @@ impl ReliableReceiver {
         }
         self.complete.insert(number, number + 1);
         if number == self.next {
-            self.go_on(out);
+            self.advance(out);
             self.stuck = None;
         }
         if !self.complete.is_empty() {
@@ -154,7 +155,7 @@ impl ReliableReceiver {
     }
 
     /// Moves past everything that is complete.
-    fn go_on(&mut self, out: &mut Vec<Vec<u8>>) {
+    fn advance(&mut self, out: &mut Vec<Vec<u8>>) {
         let Some((start, end)) = self.complete.first() else {
             return;
         };
@@ -169,17 +170,18 @@ impl ReliableReceiver {
         }
     }
 
-    /// Bytes held, and [`MESSAGE_COST`] for each message.
+    /// Bytes buffered, and [`MESSAGE_COST`] for each message.
     pub(crate) fn buffered(&self) -> usize {
         self.buffered
     }
 
-    /// Gaps in what was received, which take memory, too.
+    /// Gaps in what was received; they take memory, too.
     pub(crate) fn gaps(&self) -> usize {
         self.gaps + self.complete.len()
     }
 
-    /// Whether the other end has left a message unfinished, or out, although it had the time to go on.
+    /// Whether the other end has left a message incomplete, or left one out, although it had the
+    /// time to send it.
     pub(crate) fn is_neglected(&self, activity: &ReceiveActivity, now: Time) -> bool {
         let partial = self.partial.values().map(|partial| &partial.touched);
         let mut since = partial.chain(&self.stuck);
@@ -187,17 +189,17 @@ impl ReliableReceiver {
     }
 }
 
-/// How many messages may follow one that is missing.
+/// How many messages may follow a missing one.
 pub(crate) const WINDOW: u64 = 1024;
-/// The longest message, with what requests put before it.
+/// The longest message, including the header of a request.
 pub(crate) const MAX_MESSAGE: usize = (1 << 17) + 16;
-/// How many bytes all reliable channels may have to hold together. With this, what gaps take and what
-/// unreliable messages may, a connection holds at most 256 KiB of what is not complete.
+/// How many bytes all reliable channels together may buffer. With this, the cost of gaps and the
+/// limit of unreliable messages, a connection buffers at most 256 KiB of incomplete messages.
 pub(crate) const MAX_BUFFERED: usize = 192 << 10;
-/// What a message counts for besides its bytes; no less than it takes to keep track of it.
+/// What a message counts for besides its bytes; at least the memory to keep track of it.
 pub(crate) const MESSAGE_COST: usize = 256;
-/// How many gaps there may be in what all reliable channels received. An honest sender has too few
-/// packets in flight for more.
+/// How many gaps all reliable channels together may have. A correct sender has too few packets in
+/// flight for more.
 pub(crate) const MAX_GAPS: usize = 768;
 /// Bytes that a gap takes, in a list that grows by doubling.
 pub(crate) const GAP_COST: usize = 32;
@@ -225,7 +227,7 @@ mod tests {
         Ok(out.len())
     }
 
-    /// Fails if `complete` is not asked, or an ordered message does not wait.
+    /// Fails if `complete` is not checked, or if an ordered message does not wait.
     #[test]
     fn each_comes_once_and_in_order_where_that_is_wanted() {
         let mut receiver = ReliableReceiver::new(true);
@@ -242,7 +244,7 @@ mod tests {
         assert!(receiver.complete.is_empty());
     }
 
-    /// Fails if the window is not looked at.
+    /// Fails if the window is not checked.
     #[test]
     fn what_lies_too_far_ahead_breaks_the_rules() {
         for ordered in [true, false] {
@@ -260,7 +262,7 @@ mod tests {
     }
 
     /// Fails if a message counts for its bytes alone (`MESSAGE_COST` left out of `assemble` or
-    /// `finish`), or if what is unfinished, or missing, is not looked for.
+    /// `finish`), or if incomplete or missing messages are not detected.
     #[test]
     fn a_message_that_is_left_unfinished_is_neglected() {
         let mut receiver = ReliableReceiver::new(true);
@@ -283,9 +285,9 @@ mod tests {
         assert_eq!(deliver(&mut receiver, &whole(2)), Ok(0));
         assert_eq!(receiver.buffered(), 10 + 3 + 2 * MESSAGE_COST);
         assert_eq!(receiver.gaps(), 1);
-        // The whole message does as well as its parts.
+        // The whole message replaces its fragments.
         assert_eq!(deliver(&mut receiver, &whole(0)), Ok(1));
-        // The next is missing since nothing was heard.
+        // Message 1 is missing since before the first activity.
         assert!(receiver.is_neglected(&activity, now));
         assert_eq!(deliver(&mut receiver, &whole(1)), Ok(2));
         assert_eq!((receiver.buffered(), receiver.gaps()), (0, 0));

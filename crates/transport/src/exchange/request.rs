@@ -1,5 +1,5 @@
-//! Questions and answers. Both are messages of a reliable channel, so all that is left to do is to
-//! number questions and to notice that an answer takes too long.
+//! Requests and answers. Both are messages on a reliable channel, so this only numbers requests and
+//! detects timeouts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,26 @@ use thiserror::Error;
 use crate::bytes::{Reader, write_number};
 use crate::time::Time;
 
-/// A request of one connection, of this end or of the other.
+/// A request of one connection, made by either end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
     pub(crate) number: u64,
     pub(crate) ours: bool,
 }
 
-/// Why there is no answer to a request.
+/// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// None came in time. One that still comes is dropped.
-    #[error("no answer in time: ask again, or go on without")]
+    /// No answer arrived in time. A later one is dropped.
+    #[error("no answer in time: repeat the request, or go on without")]
     TimedOut,
     /// The connection ended first.
     #[error("the connection ended before an answer came")]
     Closed,
 }
 
-/// Our requests that are not answered yet.
+/// Our requests without an answer.
 #[derive(Default)]
 pub(crate) struct Requests {
     next: u64,
@@ -40,7 +40,7 @@ impl Requests {
         self.open.len() >= MAX_OPEN
     }
 
-    /// A new request, to be answered until then.
+    /// Starts a request that times out at `until`.
     pub(crate) fn open(&mut self, until: Time) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -49,7 +49,7 @@ impl Requests {
         number
     }
 
-    /// Whether an answer to this request was awaited; it is no longer.
+    /// Ends a request; whether it was open.
     pub(crate) fn close(&mut self, number: u64) -> bool {
         let Some(until) = self.open.remove(&number) else {
             return false;
@@ -57,7 +57,7 @@ impl Requests {
         self.deadlines.remove(&(until, number))
     }
 
-    /// The next one that waited for too long.
+    /// Ends the next request that has timed out.
     pub(crate) fn expired(&mut self, now: Time) -> Option<RequestId> {
         let &(until, number) = self.deadlines.first()?;
         (until <= now && self.close(number)).then_some(RequestId { number, ours: true })
@@ -68,7 +68,7 @@ impl Requests {
     }
 }
 
-/// The message that carries a question or an answer.
+/// The message of a request or an answer.
 pub(crate) fn write(number: u64, answer: bool, bytes: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(bytes.len() + 10);
     write_number(&mut message, number << 1 | u64::from(answer));
@@ -76,7 +76,7 @@ pub(crate) fn write(number: u64, answer: bool, bytes: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The number, whether it is an answer, and what it says.
+/// The number, whether it is an answer, and the payload.
 pub(crate) fn read(message: &[u8]) -> Option<(u64, bool, &[u8])> {
     let mut reader = Reader::new(message);
     let head = reader.number()?;

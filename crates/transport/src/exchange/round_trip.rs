@@ -1,24 +1,24 @@
-//! How long an answer takes, by the rules of RFC 9002.
+//! Estimation of the round trip time, after RFC 9002.
 
 use std::time::Duration;
 
 use super::arrivals::DELAY;
 
-/// Measured round trips of a connection.
+/// The round trip time of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// A moving average.
+    /// The smoothed round trip time, a moving average.
     pub smoothed: Duration,
-    /// The shortest ever seen.
+    /// The smallest sample.
     pub smallest: Duration,
-    /// How far single ones are from the average, on average.
+    /// The mean deviation of samples from the average.
     pub variation: Duration,
-    /// The last one.
+    /// The latest sample.
     pub latest: Duration,
 }
 
 impl RoundTrip {
-    /// What the first answer tells.
+    /// Starts with the first sample.
     pub(crate) fn new(sample: Duration) -> Self {
         Self {
             smoothed: sample,
@@ -28,8 +28,8 @@ impl RoundTrip {
         }
     }
 
-    /// One more answer. `delay` is how long the other end says that it waited with it, and is
-    /// believed as far as it is plausible: answers are repeated, so one that arrives may be old.
+    /// Adds a sample. `delay` is the delay that the other end reports; it is subtracted only as far
+    /// as it is plausible: acknowledgements are repeated, so one that arrives may be old.
     pub(crate) fn measure(&mut self, sample: Duration, delay: Duration) {
         self.smallest = self.smallest.min(sample);
         self.latest = sample;
@@ -41,26 +41,26 @@ impl RoundTrip {
         self.smoothed = (self.smoothed * 7 + self.latest) / 8;
     }
 
-    /// A packet is lost if one that was sent this much later has arrived.
+    /// A packet is lost if one that was sent this much later was acknowledged.
     pub(crate) fn reordering(&self) -> Duration {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
     }
 
-    /// How long to wait for any answer before asking again.
+    /// The probe timeout, without backoff.
     pub(crate) fn patience(&self) -> Duration {
         self.smoothed + (self.variation * 4).max(GRANULARITY) + DELAY
     }
 }
 
-/// Clocks and timers are not finer than this.
+/// The granularity of clocks and timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if a delay is believed that cannot be (`if sample >= …` left out): the round trip
-    /// would fall below what light takes. Or if a long one is not (`delay.min(DELAY)`).
+    /// Fails if an implausible delay is subtracted (`if sample >= …` left out): the round trip time
+    /// would fall below the physical one. Or if a long delay is not (`delay.min(DELAY)`).
     #[test]
     fn averages_settle_and_lies_about_delays_do_not_help() {
         let [trip, wait] = [50, 15].map(Duration::from_millis);

@@ -1,4 +1,4 @@
-//! What the game says, and what is said around it: into the queues of channels.
+//! Queueing messages, requests and blobs for sending.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl Exchange {
         self.inputs.push(tick, input)
     }
 
-    /// Says something around the game; `false` if the other end does not listen.
+    /// Sends a lobby message; `false` if too many wait because the other end acknowledges nothing.
     pub(crate) fn send_lobby(&mut self, message: Vec<u8>) -> bool {
         let backlog = self.config.backlog.max(MIN_BACKLOG);
         let channel = self.channel(LOBBY);
@@ -87,7 +87,7 @@ impl Exchange {
         true
     }
 
-    /// Puts a message into the queue of a channel, if it is not too long and the queue is not.
+    /// Adds a message to a channel's queue, if neither exceeds its limit.
     fn push(
         &mut self,
         id: u8,
@@ -109,5 +109,5 @@ impl Exchange {
     }
 }
 
-/// Who comes to a server is told of all who are there, however little may wait.
+/// A new client must be sent the whole roster, however small the configured backlog is.
 const MIN_BACKLOG: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Messages of one channel on their way out, cut into pieces where they do not fit a packet.
+//! The sending side of a channel: the queue of messages, fragmented where they do not fit a packet.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,45 +7,45 @@ use super::in_flight::ReliableContent;
 use super::ranges::Ranges;
 use super::receiver::{MESSAGE_COST, WINDOW};
 
-/// What came of an attempt to add something to a packet.
+/// The result of an attempt to add something to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     /// Something was added.
     Something,
     /// There is nothing to add, or not yet.
     Nothing,
-    /// There is something, but it did not fit.
+    /// There is something to add, but it did not fit.
     NoRoom,
 }
 
-/// The sending end of a reliable channel.
+/// The sending side of a reliable channel.
 pub(crate) struct ReliableSender {
     channel: u8,
-    /// Messages from the first on that is not acknowledged.
+    /// Messages, from the first that is not acknowledged.
     queue: VecDeque<Outgoing>,
-    /// The number of the first in the queue.
+    /// The number of the first message in the queue.
     first: u64,
-    /// How many of the queue were begun.
+    /// How many messages of the queue were sent at least in part.
     begun: usize,
-    /// Messages of which something is to be sent again.
+    /// Messages of which something has to be sent again.
     lost: BTreeSet<u64>,
-    /// Bytes of those that were begun and [`MESSAGE_COST`] for each, which is what the other end may
-    /// have to hold.
+    /// Bytes of the messages that were begun, and [`MESSAGE_COST`] for each: what the other end may
+    /// have to buffer.
     exposed: usize,
-    /// Bytes of all.
+    /// Bytes of all messages, with their cost.
     waiting: usize,
 }
 
 struct Outgoing {
     bytes: Vec<u8>,
-    /// Everything before was sent at least once.
+    /// Everything before this offset was sent at least once.
     sent: u64,
     lost: Ranges,
     acknowledged: Ranges,
 }
 
 impl Outgoing {
-    /// An empty message has one place, too, so that it can be sent and acknowledged.
+    /// The length, but 1 for an empty message, so that it can be sent and acknowledged, too.
     fn places(&self) -> u64 {
         places(&self.bytes)
     }
@@ -78,8 +78,8 @@ impl ReliableSender {
         });
     }
 
-    /// Adds a piece to a packet: what was lost first, then what was begun, then what is next if the
-    /// other end has `room` for it.
+    /// Adds a message or fragment to a packet: lost ones first, then the rest of the message that
+    /// was begun, then the next one if the other end has `room` for it.
     pub(crate) fn write(
         &mut self,
         body: &mut Body,
@@ -117,12 +117,12 @@ impl ReliableSender {
         WriteOutcome::Something
     }
 
-    /// Whether everything was sent, and what was lost again.
+    /// Whether there is nothing to send or retransmit.
     pub(crate) fn is_idle(&self) -> bool {
         self.next(usize::MAX).is_none()
     }
 
-    /// What to send next: which of the queue, from where to where.
+    /// What to send next: index in the queue, start and end.
     fn next(&self, room: usize) -> Option<(usize, u64, u64)> {
         if let Some(number) = self.lost.first() {
             let place = (number - self.first) as usize;
@@ -160,7 +160,7 @@ impl ReliableSender {
         }
     }
 
-    /// What was not acknowledged by another packet meanwhile is sent again.
+    /// Retransmits what was not acknowledged by another packet meanwhile.
     pub(crate) fn lost(&mut self, number: u64, start: u64, end: u64) {
         let Some(message) = self.message(number) else {
             return;
@@ -179,12 +179,12 @@ impl ReliableSender {
         self.queue.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// What the other end may have to hold.
+    /// What the other end may have to buffer.
     pub(crate) fn exposed(&self) -> usize {
         self.exposed
     }
 
-    /// Bytes not acknowledged yet, and what it costs to keep track of them.
+    /// Bytes not acknowledged yet, and the cost of keeping track of them.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -195,13 +195,13 @@ impl ReliableSender {
     }
 }
 
-/// The sending end of an unreliable channel.
+/// The sending side of an unreliable channel.
 pub(crate) struct UnreliableSender {
     channel: u8,
     queue: VecDeque<Vec<u8>>,
-    /// How much of the first was sent.
+    /// How many bytes of the first message were sent.
     sent: u64,
-    /// The number of the next message that is sent in parts.
+    /// The number of the next message that is fragmented.
     number: u64,
     waiting: usize,
 }
@@ -222,12 +222,12 @@ impl UnreliableSender {
         self.queue.push_back(bytes);
     }
 
-    /// Whether some parts of a message were sent and others were not.
+    /// Whether the first message is sent in part.
     pub(crate) fn is_cutting(&self) -> bool {
         self.sent > 0
     }
 
-    /// Adds a message, or a part of one if it may begin to cut.
+    /// Adds a message, or a fragment if a message is being fragmented or may be (`may_cut`).
     pub(crate) fn write(&mut self, body: &mut Body, may_cut: bool) -> WriteOutcome {
         let Some(bytes) = self.queue.front() else {
             return WriteOutcome::Nothing;
@@ -259,7 +259,7 @@ impl UnreliableSender {
     }
 }
 
-/// What is cut into pieces.
+/// A message that is fragmented.
 struct Cut {
     channel: u8,
     reliable: bool,
@@ -267,7 +267,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Writes as much of a message from `start` up to `end` as fits and returns where that ends.
+    /// Writes as much of a message from `start` up to `end` as fits, and returns where that ends.
     fn write(&self, message: &[u8], start: u64, end: u64, body: &mut Body) -> Option<u64> {
         let mut piece = MessageFrame {
             channel: self.channel,
@@ -282,7 +282,7 @@ impl Cut {
                 body.message(&piece);
                 return Some(end);
             }
-            // In a packet of its own it need not be cut.
+            // It fits an empty packet without fragmentation.
             if message.is_empty() || (body.is_ack_eliciting() && length <= body.room()) {
                 return None;
             }
@@ -312,9 +312,9 @@ fn cost(message: &[u8]) -> usize {
     message.len() + OVERHEAD
 }
 
-/// What stands before an unreliable message that is not cut.
+/// The header of an unreliable message that is not fragmented.
 const MAX_HEAD: usize = 1 + 3;
-/// Shorter parts are not worth their frames.
+/// Shorter fragments are not worth their headers.
 const MIN_FRAGMENT: usize = 64;
 const OVERHEAD: usize = 64;
 
@@ -348,8 +348,8 @@ mod tests {
         }
     }
 
-    /// Fails if what is acknowledged is sent again (`message.acknowledged` not looked at in `lost`),
-    /// and if counting starts at 0 somewhere (`self.queue.get_mut(number)` in `message`).
+    /// Fails if acknowledged bytes are sent again (`message.acknowledged` ignored in `lost`), or if
+    /// numbers are expected to start at 0 (`self.queue.get_mut(number)` in `message`).
     #[test]
     fn what_is_lost_is_cut_anew_and_the_rest_is_not_repeated() {
         let mut sender = ReliableSender::new(0);
@@ -365,7 +365,7 @@ mod tests {
             say(&mut sender, &packets[lost].1, false);
         }
         say(&mut sender, &packets[0].1, true);
-        // The link carries less than it did.
+        // The path MTU has shrunk.
         let again = all(&mut sender, 500);
         assert!(again.len() >= 3 && again.iter().all(|(length, _)| *length <= 500));
         let bytes = |reliable: &ReliableContent| match *reliable {
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(all(&mut sender, 1171).len(), 0, "it arrived, after all");
     }
 
-    /// Fails if the window of messages or of bytes is not looked at.
+    /// Fails if the window of messages or of bytes is not checked.
     #[test]
     fn no_more_is_begun_than_the_other_end_has_room_for() {
         let mut sender = ReliableSender::new(0);
@@ -400,7 +400,8 @@ mod tests {
         }
         let packets = all(&mut sender, 1171);
         assert_eq!(sender.exposed(), WINDOW as usize * (10 + MESSAGE_COST));
-        // A later message that arrived makes no room while the first is missing.
+        // The acknowledgement of a later message does not move the window while the first is
+        // missing.
         for (_, reliable) in &packets[1..] {
             say(&mut sender, reliable, true);
         }

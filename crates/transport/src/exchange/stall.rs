@@ -1,18 +1,18 @@
-//! Whether the other end takes anything in.
+//! Detection of a peer that is alive but acknowledges nothing.
 
 use std::time::Duration;
 
 use super::receiver::ActivityMark;
 
-/// What speaks for and against it.
+/// The evidence of a stall.
 pub(crate) struct Stall {
-    /// When anything was acknowledged last, or nothing was in flight.
+    /// When a packet was last acknowledged, or none was in flight.
     answered: ActivityMark,
-    /// Packets that were sent since then.
+    /// Packets sent since then.
     unanswered: u32,
-    /// The same for anything reliable.
+    /// When reliable content was last acknowledged, or none was in flight.
     progress: ActivityMark,
-    /// Packets with something reliable in them that were lost since then.
+    /// Packets with reliable content that were lost since then.
     lost: u32,
 }
 
@@ -26,18 +26,18 @@ impl Stall {
         }
     }
 
-    /// The first packet in flight is sent.
+    /// The first packet in flight was sent.
     pub(crate) fn begin(&mut self, mark: ActivityMark) {
         self.answered = mark;
         self.unanswered = 0;
     }
 
-    /// A packet is sent that wants to be acknowledged.
+    /// An ack-eliciting packet was sent.
     pub(crate) fn sent(&mut self) {
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
-    /// The first packet with anything reliable in it is sent.
+    /// The first packet in flight with reliable content was sent.
     pub(crate) fn begin_reliable(&mut self, mark: ActivityMark) {
         self.progress = mark;
         self.lost = 0;
@@ -54,13 +54,14 @@ impl Stall {
         self.lost = self.lost.saturating_add(reliable.into());
     }
 
-    /// Whether the other end was heard of for that long and acknowledged nothing at all of what is
-    /// in flight. On a bad link that may be bad luck, so it takes many packets, too.
+    /// Whether packets of the other end arrived for that long while it acknowledged nothing. On a
+    /// bad link that may be chance, so it takes many packets, too.
     pub(crate) fn acknowledges_nothing(&self, span: Duration, mark: ActivityMark) -> bool {
         mark.is_long_after(self.answered, span) && self.unanswered >= MANY_UNANSWERED
     }
 
-    /// The same for what is reliable, while other packets may be acknowledged.
+    /// Whether packets of the other end arrived for that long while it acknowledged nothing
+    /// reliable; it may have acknowledged other packets.
     pub(crate) fn acknowledges_nothing_reliable(&self, span: Duration, mark: ActivityMark) -> bool {
         mark.is_long_after(self.progress, span) && self.lost >= MANY_LOST
     }
@@ -72,12 +73,12 @@ impl ActivityMark {
     }
 }
 
-/// A blackout is no stall: this many packets must have come without an acknowledgement.
+/// A blackout is no stall: this many packets must have arrived without an acknowledgement.
 const MANY_PACKETS: u64 = 32;
-/// At 90 % of loss one packet in forty is answered. So few are sent in that time only at the floor of
-/// the rate, and have no answer once in thirty times.
+/// At 90 % loss, one packet in forty is acknowledged. Only at the floor of the rate are so few
+/// packets sent in that time; none of them is acknowledged in one of thirty cases.
 const MANY_UNANSWERED: u32 = 128;
-/// At 90 % of loss, one packet in a thousand is followed by that many losses in a row.
+/// At 90 % loss, one packet in a thousand is followed by so many losses in a row.
 const MANY_LOST: u32 = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Inputs as bytes: the first in full, the others as what differs from the one before.
+//! The encoding of inputs: the first in full, each other one as its difference to the one before.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
     let count = bytes.len();
     bytes.push(0);
     let mut before: Option<&Entry> = None;
-    // Where the flags of the present group stand, and how many entries repeat its first.
+    // The position of the present group's flags, and how many entries repeat its first.
     let mut group: Option<(usize, u64)> = None;
     for entry in entries {
         match (&mut group, before) {
@@ -32,7 +32,7 @@ pub(super) fn write(entries: &VecDeque<Entry>, bytes: &mut Vec<u8>) {
     end_group(group, bytes);
 }
 
-/// An input and how many repeat it, as they stand in a frame.
+/// An input and the number of its repeats, as encoded in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'a> {
     pub(super) tick: InputTick,
@@ -44,7 +44,8 @@ pub(crate) struct Group<'a> {
     pub(super) repeats: u64,
 }
 
-/// Reads what follows the type. Ticks ascend, and there are at most [`MAX_INPUTS`] with all repeats.
+/// Reads what follows the type. Ticks ascend, and there are at most [`MAX_INPUTS`] including
+/// repeats.
 pub(crate) fn read<'a>(reader: &mut Reader<'a>) -> Option<Vec<Group<'a>>> {
     let first = InputTick(reader.number()?);
     let count = reader.u8().filter(|&count| count > 0)?;
@@ -60,7 +61,7 @@ pub(crate) fn read<'a>(reader: &mut Reader<'a>) -> Option<Vec<Group<'a>>> {
 }
 
 impl Entry {
-    /// Whether there is nothing to say about it but that it follows.
+    /// Whether the entry can be encoded as a repeat of the one before.
     fn repeats(&self, before: &Self) -> bool {
         self.tick.0 - before.tick.0 == 1
             && self.from == self.tick
@@ -71,7 +72,7 @@ impl Entry {
     }
 }
 
-/// The flags, and what they announce, in the order of their bits.
+/// Writes the flags, and the parts that they announce in the order of their bits.
 fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
     let nothing = Input::default();
     let old = before.map_or(&nothing, |before| &before.input);
@@ -112,7 +113,7 @@ fn write_changes(entry: &Entry, before: Option<&Entry>, bytes: &mut Vec<u8>) {
     bytes[flags_at] = flags;
 }
 
-/// Ends a group with the number of entries that repeat its first, if there are any.
+/// Ends a group with the number of its repeats, if there are any.
 fn end_group(group: Option<(usize, u64)>, bytes: &mut Vec<u8>) {
     if let Some((flags_at, repeats)) = group
         && repeats > 0
@@ -129,7 +130,7 @@ fn read_group<'a>(
 ) -> Option<Group<'a>> {
     let flags = reader.u8().filter(|&flags| flags < ALL)?;
     let has = |flag: u8| flags & flag != 0;
-    // The last that repeats the group before, whose end is in range.
+    // The last repeat of the group before; it cannot overflow.
     let last = before.map(|before| before.tick.0 + before.repeats);
     let tick = match (last, has(STEP)) {
         (Some(last), true) => {
@@ -180,13 +181,13 @@ fn read_group<'a>(
     })
 }
 
-/// A key that is newly held was most likely pressed. In the first entry of a frame that is not
-/// known of any.
+/// A key that is newly down was most likely pressed. For the first entry of a frame nothing is
+/// expected, since the entry before is not known.
 fn expected_presses(keys_down: Keys, before: Option<Keys>) -> Keys {
     before.map_or(Keys::NONE, |before| keys_down.without(before))
 }
 
-/// A few keys one by one, many as bits.
+/// Few keys as a list, many as a bitmap.
 fn write_keys(keys: Keys, bytes: &mut Vec<u8>) {
     let count = keys.len().min(AS_BITS.into());
     bytes.push(count as u8);
@@ -208,7 +209,7 @@ fn read_keys(reader: &mut Reader<'_>) -> Option<Keys> {
     }
 }
 
-/// Small changes in either direction become small numbers.
+/// Maps numbers of small magnitude to small numbers.
 fn zigzag(value: i32) -> u32 {
     (value << 1 ^ value >> 31) as u32
 }
@@ -228,10 +229,10 @@ const POINTER: u8 = 1 << 4;
 const FIELDS: u8 = 1 << 5;
 const REPEATED: u8 = 1 << 6;
 const ALL: u8 = 1 << 7;
-/// The count that stands for 32 bytes of bits.
+/// In place of a count: a bitmap of 32 bytes follows.
 const AS_BITS: u8 = 32;
 const NUMBER: usize = 10;
 const KEYS: usize = 1 + 32;
-/// A frame of one input: type, tick, count, flags and everything that they can announce.
+/// The longest frame of one input: type, tick, count, flags and all parts.
 pub(super) const MAX_SINGLE: usize =
     1 + NUMBER + 1 + 1 + NUMBER + 2 * KEYS + 2 * 5 + 1 + MAX_FIELDS;

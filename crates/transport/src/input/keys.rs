@@ -1,6 +1,6 @@
 //! A set of keys.
 
-/// Up to 256 keys, numbered as the game likes.
+/// A set of up to 256 keys, numbered by the game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys([u64; 4]);
 
@@ -8,12 +8,12 @@ impl Keys {
     /// No key.
     pub const NONE: Self = Self([0; 4]);
 
-    /// Those of the first 64 keys whose bits are set.
+    /// The set of those of the first 64 keys whose bits are set.
     pub const fn from_bits(bits: u64) -> Self {
         Self([bits, 0, 0, 0])
     }
 
-    /// The first 64 keys, a bit each.
+    /// The first 64 keys, one bit each.
     pub const fn bits(self) -> u64 {
         self.0[0]
     }
@@ -23,22 +23,22 @@ impl Keys {
         self.0[usize::from(key >> 6)] |= 1 << (key & 63);
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub fn remove(&mut self, key: u8) {
         self.0[usize::from(key >> 6)] &= !(1 << (key & 63));
     }
 
-    /// Whether a key is in.
+    /// Whether a key is in the set.
     pub fn contains(&self, key: u8) -> bool {
         self.0[usize::from(key >> 6)] >> (key & 63) & 1 == 1
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::NONE
     }
 
-    /// How many there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -48,22 +48,22 @@ impl Keys {
         (0..=u8::MAX).filter(move |&key| self.contains(key))
     }
 
-    /// Those that are in either.
+    /// The union.
     pub fn or(self, other: Self) -> Self {
         self.with(other, |a, b| a | b)
     }
 
-    /// Those that are in both.
+    /// The intersection.
     pub fn and(self, other: Self) -> Self {
         self.with(other, |a, b| a & b)
     }
 
-    /// Those that are in one of them only.
+    /// The symmetric difference.
     pub fn xor(self, other: Self) -> Self {
         self.with(other, |a, b| a ^ b)
     }
 
-    /// Those that are in this and not in the other.
+    /// The difference.
     pub fn without(self, other: Self) -> Self {
         self.with(other, |a, b| a & !b)
     }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Fails if a key lands in another's place (`key >> 5` in any of the three).
+        /// Fails if a key maps to another's bit (`key >> 5` in any of the three).
         #[test]
         fn it_agrees_with_a_set(
             one in prop::collection::btree_set(any::<u8>(), 0..40),

@@ -1,4 +1,4 @@
-//! Texts and bytes that are never too long.
+//! Texts and bytes of limited length.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use thiserror::Error;
 
 use crate::bytes::{Reader, write_number};
 
-/// Longer than it may be.
+/// A value exceeds its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{length} bytes are too long: there is room for {room}")]
 pub struct TooLong {
-    /// What there was.
+    /// The length of the value.
     pub length: usize,
-    /// What there may be.
+    /// The limit.
     pub room: usize,
 }
 
@@ -28,7 +28,7 @@ fn check(length: usize, room: usize) -> Result<(), TooLong> {
 pub struct Text<const MAX: usize>(String);
 
 impl<const MAX: usize> Text<MAX> {
-    /// Takes a text that is short enough.
+    /// `text`, if it is short enough.
     pub fn new(text: impl Into<String>) -> Result<Self, TooLong> {
         let text = text.into();
         check(text.len(), MAX)?;
@@ -52,9 +52,8 @@ impl<const MAX: usize> Text<MAX> {
     }
 }
 
-/// For terminals and logs, with everything escaped that would do more there than to be read: control
-/// characters and those that change the direction of text. [`as_str`](Text::as_str) is the text
-/// itself.
+/// Escapes control characters and characters that change the direction of text, for terminals and
+/// logs. [`as_str`](Text::as_str) returns the raw text.
 impl<const MAX: usize> fmt::Display for Text<MAX> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0.escape_debug(), formatter)
@@ -66,7 +65,7 @@ impl<const MAX: usize> fmt::Display for Text<MAX> {
 pub struct Bytes<const MAX: usize>(Vec<u8>);
 
 impl<const MAX: usize> Bytes<MAX> {
-    /// Takes bytes that are few enough.
+    /// `bytes`, if they are few enough.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, TooLong> {
         let bytes = bytes.into();
         check(bytes.len(), MAX)?;
@@ -98,8 +97,8 @@ fn read_slice<'a>(reader: &mut Reader<'a>, max: usize) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    /// Fails if a limit is looked at on one side only (`length <= max` in `read_slice`, `check`
-    /// in either `new`).
+    /// Fails if a limit is checked on one side only (`length <= max` in `read_slice`, `check` in
+    /// either `new`).
     #[test]
     fn limits_hold_on_both_sides() {
         assert!(Text::<4>::new("four").is_ok());

@@ -1,19 +1,19 @@
-//! A client's side of the talk around a game.
+//! The client's side of the lobby.
 
 use super::message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
 use super::roster::{PlayerId, Roster};
 use super::stage::ClientStage;
 
-/// What a client knows of the server and of the others there.
+/// The client's stage, and its copy of the roster.
 #[derive(Default)]
 pub(crate) struct LobbyClient {
-    /// What to say about the player; none for who does not take part.
+    /// The player's info; `None` if the client does not take part in the lobby.
     info: Option<ClientInfo>,
     stage: ClientStage,
     roster: Roster,
 }
 
-/// What the server said.
+/// What a lobby message of the server means for the game.
 pub(crate) enum ClientLobbyEvent {
     Info(ServerInfo),
     Welcome(PlayerId),
@@ -21,27 +21,27 @@ pub(crate) enum ClientLobbyEvent {
     Roster,
 }
 
-/// The server said what none may say.
+/// The server sent a lobby message that it must not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LobbyViolation;
 
 impl LobbyClient {
-    /// Says something else about the player from now on.
+    /// Replaces the player's info.
     pub(crate) fn set_info(&mut self, info: ClientInfo) {
         self.info = Some(info);
     }
 
-    /// The message that says who the player is, if it is to be said.
+    /// The message with the player's info, if there is any.
     pub(crate) fn introduction(&self) -> Option<ClientMessage> {
         self.info.clone().map(ClientMessage::Info)
     }
 
-    /// Everything is loaded: the message that says so, if it is the time for it.
+    /// Reports that everything is loaded: the message to send, if the server waits for it.
     pub(crate) fn loaded(&mut self) -> Option<ClientMessage> {
         self.stage.loaded()
     }
 
-    /// Takes what the server said.
+    /// Handles a lobby message of the server.
     pub(crate) fn handle(&mut self, message: &[u8]) -> Result<ClientLobbyEvent, LobbyViolation> {
         let message = ServerMessage::from_bytes(message).map_err(|_| LobbyViolation)?;
         self.stage.handle(&message).map_err(|_| LobbyViolation)?;

@@ -1,4 +1,4 @@
-//! The messages, byte by byte.
+//! Lobby messages and their encoding.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use super::bounded::{Bytes, Text};
 use super::roster::{PlayerId, RosterUpdate};
 use crate::bytes::{Reader, write_number};
 
-/// What a server says about itself.
+/// A server's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// What it is called.
+    /// The server's name.
     pub name: Text<64>,
-    /// How long a tick takes, in whole microseconds.
+    /// The duration of a tick, in whole microseconds.
     pub update_period: Duration,
-    /// The tick that it was in when it said this.
+    /// The server's tick when it sent this.
     pub tick: u64,
     /// The message of the day.
     pub message_of_the_day: Text<1024>,
-    /// Whatever else the game wants to say, such as what to load.
+    /// Further data of the game, such as what to load.
     pub data: Bytes<1024>,
 }
 
@@ -44,12 +44,12 @@ impl ServerInfo {
     }
 }
 
-/// What a client says about its player, as the others shall see it.
+/// A player's public info; other clients receive it with the roster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// What to call the player.
+    /// The player's name.
     pub name: Text<64>,
-    /// Whatever else the game wants to say, such as a colour.
+    /// Further data of the game, such as a colour.
     pub data: Bytes<256>,
 }
 
@@ -67,21 +67,21 @@ impl ClientInfo {
     }
 }
 
-/// What a server says around a game.
+/// A lobby message of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerMessage {
-    /// The first message: what the server is.
+    /// The server's info; the first message.
     Info(ServerInfo),
     /// The client is in the game, as this player.
     Welcome(PlayerId),
-    /// Everything begins anew; load what this asks for.
+    /// The server starts over; the client has to load what this names.
     Reset(ServerInfo),
-    /// Who else is there.
+    /// A change of the roster.
     Roster(RosterUpdate),
 }
 
 impl ServerMessage {
-    /// The message as bytes.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -123,21 +123,21 @@ impl ServerMessage {
     }
 }
 
-/// What a client says around a game.
+/// A lobby message of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientMessage {
-    /// Who the player is; the first message, and whenever that changes.
+    /// The player's info; the first message, and sent again whenever it changes.
     Info(ClientInfo),
-    /// What the server asked for is loaded.
+    /// Everything that the server asked for is loaded.
     Loaded {
-        /// How many resets the client has seen. A reset may be under way while it says this, which
-        /// makes it old.
+        /// How many resets the client has received. If a reset is on its way, this message is
+        /// outdated.
         resets: u64,
     },
 }
 
 impl ClientMessage {
-    /// The message as bytes.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -171,7 +171,7 @@ impl ClientMessage {
     }
 }
 
-/// These bytes are no message of the lobby. An honest peer of the same version sends none such.
+/// Not a lobby message. A correct peer of the same version never sends such bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a message of the lobby")]
 pub struct MalformedMessage;
@@ -215,7 +215,7 @@ mod tests {
         ]
     }
 
-    /// Fails if a field is left out or read in another order, or if something may follow
+    /// Fails if a field is left out or read in another order, or if trailing bytes are accepted
     /// (`reader.end()` left out).
     #[test]
     fn messages_come_back_as_what_they_were() {
@@ -240,8 +240,8 @@ mod tests {
     }
 
     proptest! {
-        /// Fails if a reader accepts what no writer makes, such as a text that is none
-        /// (`from_utf8_lossy` in `Text::read`).
+        /// Fails if a reader accepts what no writer makes, such as invalid UTF-8 (`from_utf8_lossy`
+        /// in `Text::read`).
         #[test]
         fn any_bytes_are_one_message_or_refused(
             first in 0u8..6,

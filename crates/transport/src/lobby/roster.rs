@@ -1,4 +1,4 @@
-//! Who is there, as a client is told by differences.
+//! The roster as a client has it, and the updates that change it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use thiserror::Error;
 use super::message::ClientInfo;
 use crate::bytes::{Reader, write_number};
 
-/// A player's number. It may belong to somebody else once everybody was told that its player left.
+/// A player's id in the roster. It may be reused once all clients were sent that its player left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlayerId(pub u16);
 
-/// A round trip in steps of 4 milliseconds, up to a second and a bit.
+/// A round trip time in steps of 4 milliseconds, up to 1016.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Latency(u8);
 
 impl Latency {
-    /// The nearest step; the last one for everything beyond.
+    /// The nearest step, or the last one.
     pub fn of(round_trip: Duration) -> Self {
         let steps = (round_trip.as_micros() + STEP.as_micros() / 2) / STEP.as_micros();
         Self(u8::try_from(steps).unwrap_or(u8::MAX).min(LAST_STEP))
     }
 
-    /// The round trip.
+    /// The round trip time.
     pub fn as_duration(self) -> Duration {
         STEP * self.0.into()
     }
@@ -37,25 +37,25 @@ impl Latency {
     }
 }
 
-/// Somebody who is there.
+/// A player in the roster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Player {
-    /// What its client says about it.
+    /// The info that its client sent.
     pub info: ClientInfo,
-    /// How long its round trip takes, if that is known.
+    /// Its round trip time, if that is known.
     pub latency: Option<Latency>,
 }
 
-/// What changed since the last update.
+/// A change of the roster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RosterUpdate {
-    /// These are gone.
+    /// Players that left.
     pub(super) left: Vec<PlayerId>,
-    /// These say something else about themselves.
+    /// Players with new info.
     pub(super) changed: Vec<(PlayerId, ClientInfo)>,
-    /// These are new.
+    /// New players.
     pub(super) joined: Vec<(PlayerId, ClientInfo)>,
-    /// The latencies of all who are there after that, in the order of their numbers; empty if none
+    /// The latencies of all players after this update, in the order of their ids; empty if none
     /// changed.
     pub(super) latencies: Vec<Option<Latency>>,
 }
@@ -102,8 +102,8 @@ fn read_number(reader: &mut Reader<'_>) -> Option<PlayerId> {
     reader.u16().map(PlayerId)
 }
 
-/// A list in ascending order, which therefore names nobody twice. It grows as it is read, so a
-/// count alone reserves nothing.
+/// A list in ascending order, so that no player occurs twice. It grows while it is read, so a
+/// forged count reserves no memory.
 fn read_list<T>(
     reader: &mut Reader<'_>,
     read: impl Fn(&mut Reader<'_>) -> Option<T>,
@@ -126,43 +126,43 @@ fn read_list<T>(
     Some(list)
 }
 
-/// Why an update does not fit what came before it. Nothing of it was applied; the server's list and
-/// ours differ, so the connection is of no use.
+/// Why an update does not fit the roster. Nothing of it was applied; since the rosters of server
+/// and client differ, the connection is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RosterError {
-    /// It speaks of somebody who is not there.
+    /// It names a player that is not in the roster.
     #[error("there is no player {}", .0.0)]
     Unknown(PlayerId),
-    /// Somebody joins who is there.
+    /// It adds a player that is in the roster already.
     #[error("player {} is there already", .0.0)]
     Present(PlayerId),
-    /// There would be too many.
+    /// It would exceed [`MAX_PLAYERS`].
     #[error("more than {MAX_PLAYERS} players")]
     Full,
-    /// It has more or fewer latencies than there are players.
+    /// The number of latencies is not the number of players.
     #[error("{latencies} latencies for {players} players")]
     Latencies {
-        /// How many it has.
+        /// The number of latencies.
         latencies: usize,
-        /// How many there would be.
+        /// The number of players after the update.
         players: usize,
     },
 }
 
-/// Who is there, as a client was told.
+/// The players in the game, as the server sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
     players: BTreeMap<PlayerId, Player>,
 }
 
 impl Roster {
-    /// Nobody is there.
+    /// An empty roster.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Applies an update; all of them have to be, in order.
+    /// Applies an update. All of them must be applied, in order.
     pub fn apply(&mut self, update: &RosterUpdate) -> Result<(), RosterError> {
         self.check(update)?;
         for player in &update.left {
@@ -177,24 +177,24 @@ impl Roster {
         Ok(())
     }
 
-    /// Everybody, in the order of their numbers.
+    /// All players, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         self.players
             .iter()
             .map(|(&number, player)| (number, player))
     }
 
-    /// Somebody, if they are there.
+    /// A player, if it is in the roster.
     pub fn get(&self, player: PlayerId) -> Option<&Player> {
         self.players.get(&player)
     }
 
-    /// How many are there.
+    /// The number of players.
     pub fn len(&self) -> usize {
         self.players.len()
     }
 
-    /// Whether nobody is there.
+    /// Whether there are no players.
     pub fn is_empty(&self) -> bool {
         self.players.is_empty()
     }
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Fails if a list may name somebody twice (`number(last) >= number(&item)` in `read_list`).
+    /// Fails if a list may name a player twice (`number(last) >= number(&item)` in `read_list`).
     #[test]
     fn lists_ascend() {
         let is_read = |numbers: [u8; 2]| {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     proptest! {
-        /// An update is applied as a whole or not at all. Fails if `apply` does not ask `check`,
+        /// An update is applied as a whole or not at all. Fails if `apply` does not call `check`,
         /// or if any line of that is left out.
         #[test]
         fn what_does_not_fit_leaves_no_trace(updates in prop::collection::vec(any_update(), 1..40)) {

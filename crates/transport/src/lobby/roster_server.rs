@@ -1,8 +1,8 @@
-//! Who is there, as the server knows it and tells it at a low rate.
+//! The server's side of the roster, sent at a low rate.
 //!
-//! All clients are told the same, once a second, over channels that lose nothing; so the server
-//! needs to remember once what everybody knows, not once for each. Who comes later is told that
-//! first and the differences from then on.
+//! All clients receive the same updates, once a second, over channels that lose nothing. The server
+//! therefore keeps a single copy of what was sent, not one for each client. A new client receives
+//! that copy first and only differences from then on.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::message::ClientInfo;
 use super::roster::{MAX_PLAYERS, Player, PlayerId, RosterUpdate};
 use crate::time::Time;
 
-/// Why somebody cannot be added or changed.
+/// Why a player cannot be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RosterServerError {
-    /// There are as many as there may be.
+    /// The roster has [`MAX_PLAYERS`] players.
     #[error("there are {MAX_PLAYERS} players, which is all that there may be")]
     Full,
     /// There is no such player.
@@ -25,31 +25,31 @@ pub enum RosterServerError {
     Unknown(PlayerId),
 }
 
-/// Who is there, as the server knows it, and what all clients were told of it.
+/// The roster, and the state of it that all clients were sent.
 #[derive(Clone, Debug)]
 pub struct RosterServer {
     players: BTreeMap<PlayerId, Player>,
-    told: BTreeMap<PlayerId, Player>,
+    sent: BTreeMap<PlayerId, Player>,
     next: Time,
 }
 
 impl RosterServer {
-    /// Nobody is there.
+    /// An empty roster.
     pub fn new(now: Time) -> Self {
         Self {
             players: BTreeMap::new(),
-            told: BTreeMap::new(),
+            sent: BTreeMap::new(),
             next: now,
         }
     }
 
-    /// Adds a player and gives it the lowest number that nobody has or is believed to have.
+    /// Adds a player with the lowest id that is unused, also in the roster that clients were sent.
     pub fn join(&mut self, info: ClientInfo) -> Result<PlayerId, RosterServerError> {
         if self.players.len() >= MAX_PLAYERS {
             return Err(RosterServerError::Full);
         }
         let taken =
-            |number: &PlayerId| self.players.contains_key(number) || self.told.contains_key(number);
+            |number: &PlayerId| self.players.contains_key(number) || self.sent.contains_key(number);
         let mut numbers = (0..=u16::MAX).map(PlayerId);
         let number = numbers
             .find(|number| !taken(number))
@@ -59,42 +59,41 @@ impl RosterServer {
         Ok(number)
     }
 
-    /// Takes a player out.
+    /// Removes a player.
     pub fn leave(&mut self, player: PlayerId) -> Result<(), RosterServerError> {
         let left = self.players.remove(&player);
         left.map(drop).ok_or(RosterServerError::Unknown(player))
     }
 
-    /// The player, to be changed.
+    /// A player, to be changed.
     pub fn player_mut(&mut self, player: PlayerId) -> Result<&mut Player, RosterServerError> {
         let found = self.players.get_mut(&player);
         found.ok_or(RosterServerError::Unknown(player))
     }
 
-    /// Once a second: what every client is to be told, one message after the other.
+    /// Once a second: the updates to send to every client, in this order.
     pub fn poll_updates(&mut self, now: Time) -> Vec<RosterUpdate> {
         if now < self.next {
             return Vec::new();
         }
         self.next = now.after(PERIOD);
-        let updates = differences(&self.told, &self.players);
-        self.told.clone_from(&self.players);
+        let updates = differences(&self.sent, &self.players);
+        self.sent.clone_from(&self.players);
         updates
     }
 
-    /// When [`poll_updates`](Self::poll_updates) may have something to say.
+    /// When [`poll_updates`](Self::poll_updates) may return updates.
     pub fn next_update(&self) -> Time {
         self.next
     }
 
-    /// What a client that just came in is to be told before any further update: all that the others
-    /// were told so far.
+    /// What a new client is sent before any further update: the roster as the others have it.
     pub fn introduction(&self) -> Vec<RosterUpdate> {
-        differences(&BTreeMap::new(), &self.told)
+        differences(&BTreeMap::new(), &self.sent)
     }
 }
 
-/// From one list to another, in pieces of about a packet's length each.
+/// The updates from one roster to another, each of about one packet's length.
 fn differences(
     from: &BTreeMap<PlayerId, Player>,
     to: &BTreeMap<PlayerId, Player>,
@@ -146,7 +145,7 @@ fn differences(
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// About how long a message gets before another one is begun.
+/// The length at which a new message is started.
 const PIECE: usize = 1024;
 
 #[cfg(test)]
@@ -163,13 +162,13 @@ mod tests {
         }
     }
 
-    /// None for zero.
+    /// `None` for zero.
     fn latency(millis: u64) -> Option<Latency> {
         (millis > 0).then(|| Latency::of(Duration::from_millis(millis)))
     }
 
-    /// Tells a client, over the bytes.
-    fn tell(roster: &mut Roster, updates: &[RosterUpdate]) {
+    /// Applies updates to a client's roster, through their bytes.
+    fn apply_all(roster: &mut Roster, updates: &[RosterUpdate]) {
         for update in updates {
             let bytes = ServerMessage::Roster(update.clone()).to_bytes();
             assert!(bytes.len() <= PIECE + 64, "{} bytes", bytes.len());
@@ -185,16 +184,16 @@ mod tests {
         Time::from_micros(seconds * 1_000_000)
     }
 
-    /// Fails if a number is given again before everybody knows that it is free (`self.told` left
-    /// out of `join`), or if a newcomer is told what is now rather than what was told
-    /// (`introduction` from `self.players`).
+    /// Fails if an id is reused before all clients were sent that it is free (`self.sent` left out
+    /// of `join`), or if a new client is sent the present roster instead of the one that was sent
+    /// to the others (`introduction` from `self.players`).
     #[test]
     fn everybody_knows_the_same_whenever_they_came() {
         let mut roster_server = RosterServer::new(at(0));
         let mut early = Roster::new();
         let first = roster_server.join(info("one")).expect("room");
         let second = roster_server.join(info("two")).expect("room");
-        tell(&mut early, &roster_server.poll_updates(at(0)));
+        apply_all(&mut early, &roster_server.poll_updates(at(0)));
         assert_eq!(early.len(), 2);
 
         roster_server.leave(first).expect("there");
@@ -203,15 +202,15 @@ mod tests {
         roster_server.player_mut(second).expect("there").latency =
             Some(Latency::of(Duration::from_millis(30)));
         let mut late = Roster::new();
-        tell(&mut late, &roster_server.introduction());
+        apply_all(&mut late, &roster_server.introduction());
         assert_eq!(late, early);
         assert!(
             roster_server.poll_updates(at(0)).is_empty(),
             "once a second"
         );
         let updates = roster_server.poll_updates(at(1));
-        tell(&mut early, &updates);
-        tell(&mut late, &updates);
+        apply_all(&mut early, &updates);
+        apply_all(&mut late, &updates);
         assert_eq!(late, early);
         let names: Vec<_> = early
             .iter()
@@ -234,7 +233,7 @@ mod tests {
         );
     }
 
-    /// Fails if a bound is not looked at: `MAX_PLAYERS` in `join`, or in `check`.
+    /// Fails if a bound is not checked: `MAX_PLAYERS` in `join`, or in `check`.
     #[test]
     fn there_is_an_end_to_them() {
         let mut roster_server = RosterServer::new(at(0));
@@ -251,7 +250,7 @@ mod tests {
             Err(RosterServerError::Full)
         );
         let mut roster = Roster::new();
-        tell(&mut roster, &roster_server.poll_updates(at(0)));
+        apply_all(&mut roster, &roster_server.poll_updates(at(0)));
         assert_eq!(roster.len(), MAX_PLAYERS);
         let more = RosterUpdate {
             joined: vec![(PlayerId(5000), info("more"))],
@@ -261,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes, a client that is told everything knows everything. Fails if
+        /// A client that applies all updates has the server's roster, whatever changes. Fails if
         /// `differences` leaves out any kind of change.
         #[test]
         fn differences_lead_to_the_same(
@@ -283,11 +282,11 @@ mod tests {
                         _ => {}
                     }
                 }
-                tell(&mut roster, &roster_server.poll_updates(at(second as u64)));
+                apply_all(&mut roster, &roster_server.poll_updates(at(second as u64)));
                 let truth = roster_server.players.iter().map(|(&number, player)| (number, player));
                 prop_assert!(roster.iter().eq(truth));
                 let mut late = Roster::new();
-                tell(&mut late, &roster_server.introduction());
+                apply_all(&mut late, &roster_server.introduction());
                 prop_assert_eq!(&late, &roster);
             }
         }

@@ -1,4 +1,4 @@
-//! The server's side of the talk around a game: what it is, and who its guests are.
+//! The server's side of the lobby.
 
 use super::message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
 use super::roster::{Latency, PlayerId};
@@ -6,13 +6,13 @@ use super::roster_server::{RosterServer, RosterServerError};
 use super::stage::{Reply, ServerStage};
 use crate::time::Time;
 
-/// What a server knows of all its guests together.
+/// The server's info and the roster.
 pub(crate) struct LobbyServer {
     info: ServerInfo,
     roster_server: RosterServer,
 }
 
-/// One client.
+/// One client in the lobby.
 #[derive(Default)]
 pub(crate) struct LobbyPeer {
     stage: ServerStage,
@@ -20,17 +20,17 @@ pub(crate) struct LobbyPeer {
     player: Option<PlayerId>,
 }
 
-/// What a guest said, as far as the game cares.
+/// What a lobby message of a client means for the game.
 pub(crate) enum ServerLobbyEvent {
-    /// Who it is.
+    /// The client sent its info.
     Info(ClientInfo),
-    /// It is in the game now.
+    /// The client is in the game now.
     Plays(PlayerId),
-    /// Something that is not true any more.
+    /// The message was outdated by a reset.
     Nothing,
 }
 
-/// A guest said what none may say, or there is no room for it.
+/// The client sent a lobby message that it must not send, or the roster is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LobbyFault {
     Violation,
@@ -45,7 +45,7 @@ impl LobbyServer {
         }
     }
 
-    /// Takes what a guest said; what to answer goes to `out`.
+    /// Handles a lobby message of a client; answers are added to `out`.
     pub(crate) fn handle(
         &mut self,
         lobby_peer: &mut LobbyPeer,
@@ -79,7 +79,7 @@ impl LobbyServer {
         Ok(ServerLobbyEvent::Info(info))
     }
 
-    /// A guest that plays keeps its number through resets.
+    /// Adds the client's player to the roster. A player keeps its id through resets.
     fn join(&mut self, lobby_peer: &mut LobbyPeer) -> Result<PlayerId, LobbyFault> {
         if let Some(player) = lobby_peer.player {
             return Ok(player);
@@ -90,18 +90,18 @@ impl LobbyServer {
         Ok(player)
     }
 
-    /// Everything begins anew, for newcomers as well; what to tell each guest.
+    /// Starts over, also for new clients; returns the message for each client.
     pub(crate) fn reset(&mut self, info: ServerInfo) -> ServerMessage {
         self.info = info;
         ServerMessage::Reset(self.info.clone())
     }
 
-    /// What newcomers are told from now on.
+    /// Sets the info that new clients receive.
     pub(crate) fn set_info(&mut self, info: ServerInfo) {
         self.info = info;
     }
 
-    /// Notes how long a guest's round trip takes.
+    /// Sets the latency of a client's player.
     pub(crate) fn note_latency(&mut self, lobby_peer: &LobbyPeer, latency: Option<Latency>) {
         if let Some(player) = lobby_peer.player
             && let Ok(player) = self.roster_server.player_mut(player)
@@ -110,7 +110,7 @@ impl LobbyServer {
         }
     }
 
-    /// A guest is gone.
+    /// Removes a client's player from the roster.
     pub(crate) fn leave(&mut self, lobby_peer: &mut LobbyPeer) {
         if let Some(player) = lobby_peer.player.take() {
             let left = self.roster_server.leave(player);
@@ -118,25 +118,25 @@ impl LobbyServer {
         }
     }
 
-    /// Once a second: what to tell all guests.
+    /// Once a second: the updates to send to all clients.
     pub(crate) fn poll_updates(&mut self, now: Time) -> Vec<ServerMessage> {
         let updates = self.roster_server.poll_updates(now);
         updates.into_iter().map(ServerMessage::Roster).collect()
     }
 
-    /// When [`poll_updates`](Self::poll_updates) may have something to say.
+    /// When [`poll_updates`](Self::poll_updates) may return messages.
     pub(crate) fn next_update(&self) -> Time {
         self.roster_server.next_update()
     }
 }
 
 impl LobbyPeer {
-    /// Whether it was told what the server is.
+    /// Whether the client was sent the server's info.
     pub(crate) fn is_introduced(&self) -> bool {
         self.stage != ServerStage::Waiting
     }
 
-    /// Has to load again; `false` if there is nothing that it has loaded.
+    /// The client has to load again; `false` if it needs no reset.
     pub(crate) fn reset(&mut self) -> bool {
         self.stage.reset()
     }

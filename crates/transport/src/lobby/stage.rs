@@ -1,40 +1,40 @@
-//! How far the two ends have come with each other.
+//! The order of lobby messages, as a state machine for each end.
 
 use thiserror::Error;
 
 use super::message::{ClientMessage, ServerMessage};
 
-/// A message that the other end may not send yet, or no more. The connection is of no use then:
-/// the channel keeps the order, so the other end means it.
+/// A message that the other end may not send in the present stage. The channel keeps the order, so
+/// this is a violation of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the other end sent a message that is not its turn")]
+#[error("the other end sent a lobby message out of order")]
 pub struct UnexpectedMessage;
 
-/// A client's way into the game.
+/// A client's stage on the way into the game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientStage {
-    /// Waits to hear what the server is.
+    /// Waits for the server's info.
     #[default]
     Waiting,
     /// Loads what the server asked for.
     Loading {
-        /// How many resets there were.
+        /// The number of resets so far.
         resets: u64,
     },
-    /// Has loaded, and waits for its welcome.
+    /// Has loaded, and waits for the welcome.
     Loaded {
-        /// How many resets there were.
+        /// The number of resets so far.
         resets: u64,
     },
     /// Is in the game.
     Playing {
-        /// How many resets there were.
+        /// The number of resets so far.
         resets: u64,
     },
 }
 
 impl ClientStage {
-    /// Moves on by what the server said.
+    /// Advances by a message of the server.
     pub fn handle(&mut self, message: &ServerMessage) -> Result<(), UnexpectedMessage> {
         *self = match (*self, message) {
             (Self::Waiting, ServerMessage::Info(_)) => Self::Loading { resets: 0 },
@@ -50,7 +50,7 @@ impl ClientStage {
         Ok(())
     }
 
-    /// Everything is loaded: the message that says so, if it is the time for it.
+    /// Reports that everything is loaded: the message to send, if the server waits for it.
     pub fn loaded(&mut self) -> Option<ClientMessage> {
         let Self::Loading { resets } = *self else {
             return None;
@@ -60,37 +60,37 @@ impl ClientStage {
     }
 }
 
-/// A client's way into the game, as the server sees it.
+/// A client's stage on the way into the game, as the server knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerStage {
-    /// Waits to hear who the client is.
+    /// Waits for the client's info.
     #[default]
     Waiting,
     /// The client loads.
     Loading {
-        /// How many resets there were.
+        /// The number of resets so far.
         resets: u64,
     },
     /// The client is in the game.
     Playing {
-        /// How many resets there were.
+        /// The number of resets so far.
         resets: u64,
     },
 }
 
-/// What a server owes a client for what it said.
+/// The answer to a message of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// No answer.
     Nothing,
     /// [`ServerMessage::Info`].
     Info,
-    /// [`ServerMessage::Welcome`]: it is a player now.
+    /// [`ServerMessage::Welcome`]; the client becomes a player.
     Welcome,
 }
 
 impl ServerStage {
-    /// Moves on by what the client said, and says what it is owed for that.
+    /// Advances by a message of the client and returns the answer that it requires.
     pub fn handle(&mut self, message: &ClientMessage) -> Result<Reply, UnexpectedMessage> {
         match (*self, message) {
             (Self::Waiting, ClientMessage::Info(_)) => {
@@ -106,7 +106,7 @@ impl ServerStage {
                 *self = Self::Playing { resets };
                 Ok(Reply::Welcome)
             }
-            // It had not heard of the last reset when it said so.
+            // The client sent this before it received the last reset.
             (Self::Loading { resets }, ClientMessage::Loaded { resets: seen })
                 if *seen < resets =>
             {
@@ -116,8 +116,8 @@ impl ServerStage {
         }
     }
 
-    /// Everything begins anew: the client has to load again. `false` if it has not said who it is
-    /// and needs no reset.
+    /// Starts over: the client has to load again. `false` if it has not sent its info and needs no
+    /// reset.
     pub fn reset(&mut self) -> bool {
         let (Self::Loading { resets } | Self::Playing { resets }) = *self else {
             return false;
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::lobby::{ClientInfo, PlayerId, RosterUpdate, ServerInfo};
 
-    /// Both ends and everything that is under way between them.
+    /// Both ends and the messages in flight between them.
     #[derive(Default)]
     struct Pair {
         client: ClientStage,
@@ -189,8 +189,8 @@ mod tests {
         }
     }
 
-    /// However resets cross what the client says, both ends end up playing. Fails if `Loaded` does
-    /// not say what it answers (`seen == resets` always true).
+    /// Both ends reach the game, however resets and the client's messages cross. Fails if `Loaded`
+    /// does not name the reset that it answers (`seen == resets` always true).
     #[test]
     fn resets_at_any_time() {
         for seed in 0..500u64 {
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Fails if any of the last arms of the two `handle` lets something pass.
+    /// Fails if a last arm of either `handle` accepts a message.
     #[test]
     fn what_is_not_its_turn_is_refused() {
         let welcome = ServerMessage::Welcome(PlayerId(0));

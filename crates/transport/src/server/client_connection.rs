@@ -1,4 +1,4 @@
-//! A client's seat, from its first packet to its end.
+//! A server's side of one client, from its first sealed packet to its end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,16 +17,17 @@ use crate::packet_protection::{Opened, TAG_LEN};
 use crate::time::{Now, Time};
 use crate::token::ClientId;
 
-/// What a server has of a client.
+/// A client's connection and its state in server and lobby.
 pub(super) struct ClientConnection {
     pub(super) connection: Connection,
     pub(super) client: ClientId,
     pub(super) timer: Time,
-    /// Whether it stands among the talkers.
+    /// Whether it is in the server's `send_queue`.
     pub(super) in_send_queue: bool,
-    /// Until the client is heard of: what to repeat to it, and what to announce then.
+    /// Until the client's first sealed packet: the accept packet to repeat, and what to report
+    /// then.
     pub(super) arriving: Option<Box<Arriving>>,
-    /// An address that the client may have moved to.
+    /// An unvalidated address that the client may have moved to.
     pub(super) path: Option<Path>,
     pub(super) lobby_peer: LobbyPeer,
 }
@@ -61,16 +62,16 @@ impl Server {
                 address: client_connection.connection.peer,
                 data: arriving.data,
             });
-            // The client repeats itself until it hears of us.
+            // The client repeats its first packet until it receives one of ours.
             let to = client_connection.connection.peer;
-            let greeted = client_connection.connection.send(
+            let sent = client_connection.connection.send(
                 PacketKind::KeepAlive,
                 &[],
                 to,
                 now,
                 &mut self.outbox,
             );
-            debug_assert!(greeted.is_ok(), "a fresh session has numbers left");
+            debug_assert!(sent.is_ok(), "a fresh session has numbers left");
         }
         if was_silent {
             self.resume(id, now);
@@ -79,8 +80,9 @@ impl Server {
         self.hurry(id, now);
     }
 
-    /// Tells a client that its connection is none of ours, with less than it sent: its address is
-    /// not proven. One that says goodbye knows already.
+    /// Answers a packet of an unknown connection with a stateless reset. It is shorter than the
+    /// packet, because the address is not validated. Close packets are not answered: their client
+    /// has ended already.
     fn answer_unknown(&mut self, id: ConnectionId, from: SocketAddr, bytes: &[u8], now: Time) {
         let Ok((header, sealed)) = Header::read(bytes, true) else {
             return;
@@ -93,7 +95,7 @@ impl Server {
         }
     }
 
-    /// Tells the game, and the client, which may still believe that we are gone.
+    /// Reports the resumed client, and sends it a packet, since it may consider us silent, too.
     fn resume(&mut self, id: ConnectionId, now: Time) {
         let Some(client_connection) = self.connections.get_mut(&id) else {
             return;
@@ -155,7 +157,7 @@ impl Server {
         }
     }
 
-    /// Says goodbye, and to the game at once that it is over.
+    /// Starts closing and reports the end to the game at once.
     pub(super) fn leave(&mut self, id: ConnectionId, reason: CloseReason, now: Time) {
         let Some(client_connection) = self.connections.get_mut(&id) else {
             return;
@@ -190,7 +192,7 @@ impl Server {
                     self.events.push(ServerEvent::Silent { connection: id });
                 }
                 self.queue_for_sending(id);
-                // What is due and waits to be polled shall not be waited for here.
+                // What is due now waits to be polled; a timer at `now` would fire again at once.
                 self.set_timer(id, now.after(Duration::from_micros(1)));
             }
             TimerOutcome::TimedOut => self.end(id, CloseReason::TimedOut),
@@ -200,7 +202,7 @@ impl Server {
         }
     }
 
-    /// Where messages to a client go in, which then may have something to say.
+    /// A client's exchange; queues the client for sending, since the caller adds messages.
     pub(super) fn exchange(&mut self, id: ConnectionId) -> Option<&mut Exchange> {
         self.queue_for_sending(id);
         self.connections.get_mut(&id)?.connection.exchange()
@@ -215,7 +217,7 @@ impl Server {
         }
     }
 
-    /// Hands on what a connection has to tell.
+    /// Forwards a connection's events.
     pub(super) fn collect(&mut self, id: ConnectionId) {
         if let Some(client_connection) = self.connections.get_mut(&id) {
             while let Some(received) = client_connection.connection.poll_event() {
@@ -228,8 +230,8 @@ impl Server {
         }
     }
 
-    /// Sets the timer of a connection if it wants to be woken earlier than was planned. One that
-    /// goes off too early does no harm.
+    /// Sets a connection's timer if its deadline is now earlier. A timer that fires early is
+    /// harmless.
     pub(super) fn hurry(&mut self, id: ConnectionId, now: Time) {
         let client_connection = self.connections.get(&id);
         if client_connection.is_some_and(|client_connection| {
@@ -250,7 +252,7 @@ impl Server {
         }
     }
 
-    /// Frees everything that a connection holds, without a further word to its client.
+    /// Removes a connection and all its state without sending a close packet.
     pub(super) fn end(&mut self, id: ConnectionId, reason: CloseReason) {
         if let Some(client_connection) = self.connections.get_mut(&id)
             && client_connection.arriving.is_none()

@@ -1,4 +1,4 @@
-//! What happened to a server.
+//! Events of a server.
 
 use std::net::SocketAddr;
 
@@ -7,69 +7,69 @@ use crate::exchange::Received;
 use crate::lobby::{ClientInfo, PlayerId};
 use crate::token::ClientId;
 
-/// A connection of a server, as the packets of its client name it, too. Not used again.
+/// Identifies a connection; also the connection id in the client's packets. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// What happened to a server.
+/// An event of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A client is there, and has proven that it holds its token and its address.
+    /// A client connected: it holds a valid token, and its address is validated.
     Connected {
-        /// What to call it from now on.
+        /// The new connection.
         connection: ConnectionId,
-        /// Who it is to the backend.
+        /// The client's account id from the token.
         client: ClientId,
-        /// Where it is.
+        /// The client's address.
         address: SocketAddr,
-        /// What the backend put into the token for us.
+        /// The data that the backend put into the token.
         data: Vec<u8>,
     },
-    /// Something came from a client, or became of what went there.
+    /// A message of a client, or the outcome of a request or blob.
     Received {
-        /// Which client.
+        /// The client's connection.
         connection: ConnectionId,
-        /// What.
+        /// The message or outcome.
         received: Received,
     },
-    /// A client said who its player is, for the first time or anew.
+    /// A client sent its player's info, for the first time or again.
     Info {
-        /// Which client.
+        /// The client's connection.
         connection: ConnectionId,
-        /// What it said.
+        /// The player's info.
         info: ClientInfo,
     },
-    /// A client has loaded what it was asked to and is in the game, as this player. Said again after
-    /// each reset.
+    /// A client has loaded everything and is in the game, as this player. Reported again after each
+    /// reset.
     Plays {
-        /// Who.
+        /// The client's connection.
         connection: ConnectionId,
-        /// What all call it.
+        /// The player's id in the roster.
         player: PlayerId,
     },
-    /// A client has another address now, and has proven that, too.
+    /// A client changed its address, and the new path is validated.
     Moved {
-        /// Who.
+        /// The client's connection.
         connection: ConnectionId,
-        /// Where it is.
+        /// The new address.
         address: SocketAddr,
     },
-    /// Nothing was heard of a client for a while. It may come back; what is sent to it meanwhile
-    /// may not arrive.
+    /// No packet of a client arrived for a while. It may recover; what is sent meanwhile may be
+    /// lost.
     Silent {
-        /// Of whom.
+        /// The client's connection.
         connection: ConnectionId,
     },
-    /// A silent client is heard of again.
+    /// Packets of a silent client arrive again.
     Resumed {
-        /// Who.
+        /// The client's connection.
         connection: ConnectionId,
     },
-    /// A connection that was [`Connected`](Self::Connected) is over; said once of each.
+    /// A connection that was [`Connected`](Self::Connected) has ended; reported exactly once.
     Closed {
-        /// Which.
+        /// The connection that ended.
         connection: ConnectionId,
-        /// Why.
+        /// Why it ended.
         reason: CloseReason,
     },
 }

@@ -1,4 +1,4 @@
-//! The door: from a stranger's request to a seat.
+//! The handshake: from a request to a connection.
 
 use std::net::SocketAddr;
 
@@ -16,18 +16,18 @@ use crate::reset::SEALED_RESET_LEN;
 use crate::time::{Time, UnixTime};
 use crate::token::{ClientId, Private};
 
-/// Somebody with a good token at the door.
+/// A client with a valid token that asks to be admitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Applicant<'a> {
-    /// Who it is to the backend.
+    /// The client's account id from the token.
     pub client: ClientId,
-    /// Where it is, which it has proven.
+    /// The client's validated address.
     pub address: SocketAddr,
-    /// What the backend put into the token for us.
+    /// The data that the backend put into the token.
     pub data: &'a [u8],
 }
 
-/// The game's own word on who may come in: `Err` with a code of its own turns the client away.
+/// Lets the game decide about a client: `Err` denies it with a code of the game.
 pub type Admission = Box<dyn FnMut(&Applicant<'_>) -> Result<(), u16> + Send>;
 
 pub(super) struct Arriving {
@@ -65,7 +65,7 @@ impl Server {
             return self.outbox.offer(from, challenge);
         }
 
-        // From here on somebody really is at that address.
+        // The cookie was valid, so the address is validated.
         if let Some(accept) = self.repeated(&request) {
             return self.outbox.offer(from, accept);
         }
@@ -79,14 +79,14 @@ impl Server {
         }
     }
 
-    /// What was answered to this very request before, as long as nothing was heard since.
+    /// The accept packet that answered this request before, until the client's first sealed packet.
     fn repeated(&self, request: &Request) -> Option<Vec<u8>> {
         let id = ConnectionId(self.used.find(&request.front.nonce)?);
         let arriving = self.connections.get(&id)?.arriving.as_ref()?;
         (arriving.ephemeral == request.ephemeral).then(|| arriving.accept.clone())
     }
 
-    /// Lets a client in, or says why not and with which key to prove that.
+    /// Admits a client, or returns the denial and the key to authenticate it with.
     fn admit(
         &mut self,
         from: SocketAddr,
@@ -162,7 +162,7 @@ impl Server {
         entropy: &mut dyn Entropy,
     ) {
         let id = ConnectionId(u64::from_le_bytes(random(entropy)));
-        // Two equal numbers of 64 bits mean that the randomness is none: no ground to build on.
+        // A collision of random 64-bit ids means that the entropy is broken: refuse to go on.
         if self.connections.contains_key(&id) {
             return;
         }
@@ -181,7 +181,7 @@ impl Server {
             &request.opening,
             &answer,
         );
-        // A client that spoils its own key exchange gets no answer.
+        // A client with an invalid public key gets no answer.
         let Some(keys) = keys else {
             return;
         };
@@ -212,5 +212,5 @@ impl Server {
     }
 }
 
-/// The key of a refusal where the server knows none.
+/// The key of a denial if the token cannot be opened.
 const NO_KEY: [u8; 32] = [0; 32];

@@ -1,4 +1,4 @@
-//! What is said around the game: who is there, and what to load.
+//! Lobby messages to and from clients, and the roster.
 
 use super::{ConnectionId, Server, ServerEvent};
 use crate::error::CloseReason;
@@ -6,12 +6,12 @@ use crate::lobby::{Latency, LobbyFault, ServerInfo, ServerLobbyEvent, ServerMess
 use crate::time::Time;
 
 impl Server {
-    /// What newcomers are told about this server from now on.
+    /// Sets the info that new clients receive.
     pub fn set_info(&mut self, info: ServerInfo) {
         self.lobby.set_info(info);
     }
 
-    /// Begins something else: all clients that said who they are have to load again.
+    /// Starts over: all clients that sent their info have to load again.
     pub fn reset(&mut self, info: ServerInfo, now: Time) {
         let now = self.clock.advance(now);
         let message = self.lobby.reset(info);
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Says something around the game to who is known to take part in it.
+    /// Sends a lobby message to a client that is in the lobby.
     fn send_lobby(&mut self, id: ConnectionId, message: &ServerMessage, now: Time) {
         if let Some(exchange) = self.exchange(id)
             && !exchange.send_lobby(message.to_bytes())
@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    /// Tells all clients who came and went, and how long everybody's round trip takes.
+    /// Sends roster changes and latencies to all clients in the lobby.
     pub(super) fn send_roster(&mut self, now: Time) {
         let mut introduced = Vec::new();
         for (&id, client_connection) in &self.connections {

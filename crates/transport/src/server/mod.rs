@@ -1,4 +1,4 @@
-//! The server: every connection of one socket, and the door that leads to them.
+//! The server: all connections of one socket, and the handshakes that establish them.
 
 mod client_connection;
 mod event;
@@ -30,20 +30,19 @@ use crate::statistics::Statistics;
 use crate::time::{AttendedClock, Time, UnixTime};
 use crate::token::{ClientId, canonical};
 
-/// A server: feed it datagrams and time, and poll it for datagrams and events until both are
-/// `None`.
+/// A server. Pass in datagrams and time, and poll datagrams and events until both are `None`.
 pub struct Server {
     config: ServerConfig,
     clock: AttendedClock,
     cookie_key: CookieKey,
     resets: Resets,
-    /// Nobody is let in any more.
+    /// No more clients are admitted.
     closing: bool,
     admission: Option<Admission>,
     connections: BTreeMap<ConnectionId, ClientConnection>,
-    /// When to look at which connection; one entry for each.
+    /// The timer of each connection; one entry for each.
     timers: BTreeSet<(Time, ConnectionId)>,
-    /// Connections that may have something to say, each once, in turns.
+    /// Connections that may have something to send, each once, served round-robin.
     send_queue: VecDeque<ConnectionId>,
     origins: Origins,
     used: UsedTokens,
@@ -53,23 +52,23 @@ pub struct Server {
     events: Inbox<ServerEvent>,
 }
 
-/// How much a server holds at the moment. None of it grows by what strangers send.
+/// The sizes of a server's tables. Unauthenticated datagrams cannot make them grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Connections, including those that are being made and those that take leave.
+    /// Connections, including those in the handshake and those that are closing.
     pub connections: usize,
     /// Tokens remembered as used.
     pub tokens: usize,
-    /// Addresses remembered for their limits.
+    /// Addresses with a handshake allowance.
     pub addresses: usize,
-    /// Clients that are banned.
+    /// Banned clients.
     pub bans: usize,
     /// Datagrams and events that wait to be polled.
     pub waiting: usize,
 }
 
 impl Server {
-    /// A server that waits for requests.
+    /// A server without connections.
     pub fn new(config: ServerConfig, entropy: &mut dyn Entropy, now: Time) -> Self {
         let mut config = config;
         config.link = config.link.sane();
@@ -101,14 +100,14 @@ impl Server {
         }
     }
 
-    /// Asks `admission` about everybody who could come in otherwise. A token whose holder it turns
-    /// away stays good.
+    /// Consults `admission` about every client that passes all other checks. The token of a refused
+    /// client stays valid.
     pub fn set_admission(&mut self, admission: Admission) {
         self.admission = Some(admission);
     }
 
-    /// Takes a datagram that arrived. What is not understood is dropped without a word; before an
-    /// address is proven, answers are shorter than what they answer and nothing is remembered.
+    /// Handles a received datagram. Malformed and forged ones are dropped. Before an address is
+    /// validated, answers are shorter than the datagram they answer, and no state is kept.
     ///
     /// `unix` is the wall clock, which decides whether tokens have expired.
     pub fn handle_datagram(
@@ -132,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Does what time demands: repeats what was lost, keeps alive, says goodbye, notices silence.
+    /// Does what is due: retransmits, sends keep-alives and close packets, detects silence.
     pub fn handle_timeout(&mut self, now: Time) {
         let now = self.clock.advance(now);
         while let Some(&(time, id)) = self.timers.first()
@@ -145,7 +144,7 @@ impl Server {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, on the caller's clock.
+    /// When to call [`handle_timeout`](Self::handle_timeout), on the caller's clock.
     /// `None` without connections.
     pub fn next_timeout(&self) -> Option<Time> {
         let (time, _) = self.timers.first()?;
@@ -153,8 +152,8 @@ impl Server {
         Some(self.clock.on_callers_clock(time))
     }
 
-    /// The next datagram to send. It is made now, of everything that was said to a client and not
-    /// sent yet; clients take turns.
+    /// The next datagram to send. It is built now, from everything that waits to be sent to a
+    /// client; clients are served round-robin.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         let at = self.clock.advance_both(now);
         let now = at.now;
@@ -180,12 +179,12 @@ impl Server {
         None
     }
 
-    /// The next thing that happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop()
     }
 
-    /// Sends any body in a packet of frames, which no honest server does.
+    /// Sends an arbitrary body in a packet of frames, as an attacker might.
     #[cfg(feature = "__test_hooks")]
     #[doc(hidden)]
     pub fn send_raw(&mut self, connection: ConnectionId, body: &[u8], now: Time) {
@@ -202,15 +201,14 @@ impl Server {
         }
     }
 
-    /// Ends a connection; nothing happens if there is none of that name. The goodbye is repeated a
-    /// few times.
+    /// Closes a connection, if it exists. The close packet is repeated a few times.
     pub fn close(&mut self, connection: ConnectionId, reason: CloseReason, now: Time) {
         let now = self.clock.advance(now);
         self.leave(connection, reason, now);
     }
 
-    /// Ends all connections, and lets nobody in any more: who asks is told that the server is
-    /// [`Closing`](crate::Denial::Closing). Go on polling until
+    /// Closes all connections and admits no more: requests are denied with
+    /// [`Closing`](crate::Denial::Closing). Continue to poll until
     /// [`next_timeout`](Self::next_timeout) is `None`, which takes a quarter of a second.
     pub fn close_all(&mut self, reason: CloseReason, now: Time) {
         let now = self.clock.advance(now);
@@ -221,8 +219,9 @@ impl Server {
         }
     }
 
-    /// Keeps a client out, whatever token it has, and ends its connections. A server knows its own
-    /// bans only: to keep somebody out for good, the backend issues no more tokens.
+    /// Bans a client, whatever token it has, and closes its connections. A server does not share
+    /// its bans or keep them across restarts: for a permanent ban the backend must stop issuing
+    /// tokens.
     pub fn ban(&mut self, client: ClientId, now: Time) -> Result<(), BanError> {
         let now = self.clock.advance(now);
         let full = self.banned.len() >= self.config.limits.memory;
@@ -240,17 +239,17 @@ impl Server {
         Ok(())
     }
 
-    /// Lets a client in again. `false` if it was not banned.
+    /// Lifts a ban. `false` if the client was not banned.
     pub fn unban(&mut self, client: ClientId) -> bool {
         self.banned.remove(&client)
     }
 
-    /// Everybody who is banned.
+    /// All banned clients.
     pub fn banned(&self) -> impl Iterator<Item = ClientId> {
         self.banned.iter().copied()
     }
 
-    /// Everybody who is connected, and who they are to the backend.
+    /// All open connections and the account ids of their clients.
     pub fn clients(&self) -> impl Iterator<Item = (ConnectionId, ClientId)> {
         self.connections
             .iter()
@@ -258,13 +257,13 @@ impl Server {
             .map(|(&id, client_connection)| (id, client_connection.client))
     }
 
-    /// What a connection has seen so far.
+    /// A connection's statistics.
     pub fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
         let client_connection = self.connections.get(&connection)?;
         Some(client_connection.connection.statistics())
     }
 
-    /// How much this server holds.
+    /// The sizes of this server's tables.
     pub fn footprint(&self) -> Footprint {
         Footprint {
             connections: self.connections.len(),

@@ -1,4 +1,4 @@
-//! Clients that move to another address.
+//! Path validation of clients that change their address.
 
 use std::net::SocketAddr;
 
@@ -9,16 +9,16 @@ use crate::limits::Origin;
 use crate::packet::PacketKind;
 use crate::time::Time;
 
-/// An address at which a client may be, and what it is asked there.
+/// An unvalidated address of a client, and the challenge sent there.
 pub(super) struct Path {
     address: SocketAddr,
     challenge: [u8; 8],
 }
 
 impl Server {
-    /// Asks whoever is at a new address to prove it, with no more bytes than came from there, and
-    /// for every packet, because each of them or its answer may be lost. An older packet that
-    /// comes from elsewhere was late, or is somebody's copy.
+    /// Sends a path challenge to a new address, for every packet from there, because each challenge
+    /// or its response may be lost. A challenge is not longer than the packet that caused it.
+    /// Packets that are not the newest are ignored: they are late, or an attacker's copies.
     pub(super) fn challenge_path(
         &mut self,
         id: ConnectionId,
@@ -58,7 +58,7 @@ impl Server {
         }
     }
 
-    /// Moves to a new address if the answer is right and came from there.
+    /// Moves the connection if the response is right and came from the challenged address.
     pub(super) fn handle_path_response(
         &mut self,
         id: ConnectionId,
@@ -91,5 +91,5 @@ impl Server {
     }
 }
 
-/// No longer than the shortest packet of a client, whose header has a name in it.
+/// Not longer than the shortest packet of a client, whose header has a connection id.
 const PATH_CHALLENGE_LEN: usize = 1 + 4 + 8 + 16;

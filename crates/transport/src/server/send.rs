@@ -1,4 +1,4 @@
-//! What the game says to its clients.
+//! Sending to clients: messages, requests and blobs.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::exchange::request::RequestId;
 use crate::time::Time;
 
 impl Server {
-    /// Says something to a client on a channel, which decides what becomes of it. It goes out with
-    /// the next datagram to that client that is polled.
+    /// Queues a message for a client on a channel; the channel decides its delivery. It is sent
+    /// with the next datagram to that client that is polled.
     pub fn send(
         &mut self,
         connection: ConnectionId,
@@ -24,25 +24,26 @@ impl Server {
         exchange.send(channel, message)
     }
 
-    /// Whether something that was said to a client on a channel still waits, because more goes there
-    /// than may, or because it does not answer. Whoever says something anew in every tick saves
-    /// itself the trouble as long as this is so.
+    /// Whether messages to a client on a channel still wait to be sent, because of congestion or
+    /// because the client is silent. A game that sends fresh state every tick can skip the tick
+    /// then.
     pub fn is_waiting(&self, connection: ConnectionId, channel: ChannelId) -> bool {
         let client_connection = self.connections.get(&connection);
         client_connection
             .is_some_and(|client_connection| client_connection.connection.is_waiting(channel))
     }
 
-    /// Takes no more messages and inputs of a client, or takes them again; for games that have as many
-    /// of one client as they can hold. Packets with messages count as lost on the way meanwhile,
-    /// inputs are joined, and the connection lives on.
+    /// Stops or resumes accepting messages and inputs of a client, for games that have as many of
+    /// one client as they can hold. While paused, packets with messages are treated as lost and
+    /// inputs are joined; the connection stays open.
     pub fn pause(&mut self, connection: ConnectionId, is_paused: bool) {
         if let Some(exchange) = self.exchange(connection) {
             exchange.pause(is_paused);
         }
     }
 
-    /// Asks a client something. Exactly one [`Received::Answer`](crate::Received::Answer) follows.
+    /// Sends a request to a client. Exactly one [`Received::Answer`](crate::Received::Answer)
+    /// follows.
     pub fn request(
         &mut self,
         connection: ConnectionId,
@@ -56,7 +57,7 @@ impl Server {
     }
 
     /// Answers a [`Received::Request`](crate::Received::Request). Only the first answer counts, and
-    /// none that comes too late.
+    /// none after the request's timeout.
     pub fn respond(
         &mut self,
         connection: ConnectionId,
@@ -69,7 +70,7 @@ impl Server {
         exchange.respond(request, message)
     }
 
-    /// Offers a client something large, with a label of up to 64 bytes that tells it what.
+    /// Offers a blob to a client, with a label of up to 64 bytes that describes it.
     pub fn offer_blob(
         &mut self,
         connection: ConnectionId,
@@ -82,7 +83,7 @@ impl Server {
         exchange.offer_blob(label, bytes)
     }
 
-    /// Accepts a [`Received::BlobOffered`](crate::Received::BlobOffered); from now on it takes memory.
+    /// Accepts a [`Received::BlobOffered`](crate::Received::BlobOffered) and reserves its memory.
     pub fn accept_blob(
         &mut self,
         connection: ConnectionId,
@@ -96,8 +97,8 @@ impl Server {
         accepted
     }
 
-    /// Refuses or stops a blob of a client, or withdraws one of ours. Nothing more is heard of it,
-    /// except that a blob of ours may have been complete before the client knew.
+    /// Refuses or stops an incoming blob, or withdraws an outgoing one. No event of it follows,
+    /// except that an outgoing blob may have been completed before the client is told.
     pub fn cancel_blob(
         &mut self,
         connection: ConnectionId,

@@ -1,4 +1,4 @@
-//! A network in memory: seeded, on a virtual clock, with every fault that datagrams know.
+//! A seeded network in memory on a virtual clock, with all faults that datagrams may suffer.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod transcript;
@@ -45,19 +45,19 @@ impl Entropy for Random {
     }
 }
 
-/// What happens to datagrams, in percent and microseconds.
+/// Faults of a link, in percent and microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub latency: u64,
     pub loss: u64,
     pub corruption: u64,
-    /// How many are delayed by up to `delay` more.
+    /// How many datagrams are delayed by up to `delay` more.
     pub delayed: u64,
     pub delay: u64,
-    /// How many come again, up to `repeat` later.
+    /// How many datagrams are duplicated, up to `repeat` later.
     pub duplicated: u64,
     pub repeat: u64,
-    /// Longer datagrams than this are lost.
+    /// Longer datagrams are lost.
     pub carries: usize,
 }
 
@@ -86,8 +86,8 @@ pub struct Peer {
     pub client: Client,
     pub address: SocketAddr,
     pub events: Vec<ClientEvent>,
-    /// Nobody asks it for events.
-    pub deaf: bool,
+    /// Events are not polled.
+    pub unpolled: bool,
 }
 
 impl Peer {
@@ -139,7 +139,7 @@ fn on<'a>(received: impl Iterator<Item = &'a Received>, wanted: ChannelId) -> Ve
     messages.collect()
 }
 
-/// A server, its clients, and everything in between.
+/// A server, its clients, and the network between them.
 pub struct World {
     pub random: Random,
     pub link: Link,
@@ -148,7 +148,7 @@ pub struct World {
     pub silent_down: bool,
     /// Microseconds of the virtual clock.
     pub now: u64,
-    /// What the clocks of the server and of the clients show beyond that.
+    /// How far the clocks of the server and of the clients are ahead of it.
     pub server_ahead: i64,
     pub client_ahead: i64,
     pub unix: UnixTime,
@@ -157,9 +157,9 @@ pub struct World {
     pub server_address: SocketAddr,
     pub server_events: Vec<ServerEvent>,
     pub peers: Vec<Peer>,
-    /// Every datagram that anybody sent.
+    /// Every datagram that was sent.
     pub sent: Vec<Datagram>,
-    /// Every datagram that reached anybody, and when.
+    /// Every datagram that was delivered, and when.
     pub arrived: Vec<(u64, Datagram)>,
     flying: BTreeMap<(u64, u64), Datagram>,
     count: u64,
@@ -228,7 +228,7 @@ impl World {
         grant.issue(&key, &mut self.random).expect("a sound grant")
     }
 
-    /// Kills the server without a goodbye, and starts it again with what its configuration says.
+    /// Kills the server without close packets, and starts it again with its configuration.
     pub fn restart_server(&mut self) {
         self.restart_server_with(self.config.clone());
     }
@@ -238,7 +238,7 @@ impl World {
         self.server = Server::new(config, &mut self.random, now);
     }
 
-    /// A client with a token of its own and an address of its own.
+    /// Adds a client with its own token and address.
     pub fn join(&mut self) -> usize {
         let number = self.peers.len() as u64;
         let token = self.issue(&grant(number));
@@ -256,7 +256,7 @@ impl World {
             client: client.expect("the same protocol"),
             address: address(from),
             events: Vec::new(),
-            deaf: false,
+            unpolled: false,
         });
         self.peers.len() - 1
     }
@@ -279,10 +279,10 @@ impl World {
 
     /// Sends an unreliable message.
     pub fn client_send(&mut self, peer: usize, message: &[u8]) -> Result<(), SendError> {
-        self.client_say(peer, ChannelId::UNRELIABLE, message)
+        self.client_send_on(peer, ChannelId::UNRELIABLE, message)
     }
 
-    pub fn client_say(
+    pub fn client_send_on(
         &mut self,
         peer: usize,
         channel: ChannelId,
@@ -294,10 +294,10 @@ impl World {
 
     /// Sends an unreliable message.
     pub fn server_send(&mut self, to: ConnectionId, message: &[u8]) -> Result<(), SendError> {
-        self.server_say(to, ChannelId::UNRELIABLE, message)
+        self.server_send_on(to, ChannelId::UNRELIABLE, message)
     }
 
-    pub fn server_say(
+    pub fn server_send_on(
         &mut self,
         to: ConnectionId,
         channel: ChannelId,
@@ -307,7 +307,7 @@ impl World {
         self.server.send(to, channel, message, now)
     }
 
-    /// The messages that the server received, and from whom.
+    /// The messages that the server received, with their connections.
     pub fn received(&self) -> Vec<(ConnectionId, Vec<u8>)> {
         let received = self.server_events.iter().filter_map(|event| match event {
             ServerEvent::Received {
@@ -355,8 +355,7 @@ impl World {
         closed.collect()
     }
 
-    /// How often the server, and how often the clients were told that the other end fell silent;
-    /// they agree.
+    /// How many `Silent` events the server and the clients reported, which must agree.
     pub fn silences(&self) -> usize {
         let silent = |event: &&ServerEvent| matches!(event, ServerEvent::Silent { .. });
         let by_server = self.server_events.iter().filter(silent).count();
@@ -366,7 +365,7 @@ impl World {
         by_server
     }
 
-    /// Puts a datagram on its way without asking anybody; it arrives as it is.
+    /// Injects a datagram, which arrives unchanged after a delay.
     pub fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>, after: u64) {
         let datagram = Datagram {
             from,
@@ -382,8 +381,8 @@ impl World {
         self.run_until(span, |_| false);
     }
 
-    /// Runs until something is so, which is looked at after every moment at which anything
-    /// happens; false if it was not in time.
+    /// Runs until a condition holds, which is checked after every step; false if that took longer
+    /// than `span`.
     pub fn run_until(&mut self, span: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.now + span.as_micros() as u64;
         loop {
@@ -422,7 +421,7 @@ impl World {
         );
     }
 
-    /// Everything that is due at this moment, until nothing is.
+    /// Does everything that is due now.
     fn settle(&mut self) {
         loop {
             let before = (self.count, self.flying.len());
@@ -482,7 +481,7 @@ impl World {
             while let Some(Transmit { to, bytes }) = peer.client.poll_transmit(client_time) {
                 out.push((peer.address, to, bytes));
             }
-            if !peer.deaf {
+            if !peer.unpolled {
                 peer.events
                     .extend(std::iter::from_fn(|| peer.client.poll_event()));
             }
@@ -538,7 +537,7 @@ impl World {
     }
 }
 
-/// Changes one to eight bits, or cuts something off.
+/// Flips one to eight bits, or truncates.
 pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     if random.percent(10) {
         let length = random.below(bytes.len() as u64) as usize;

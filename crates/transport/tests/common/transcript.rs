@@ -1,4 +1,4 @@
-//! A small connection, the same every time: what the golden datagrams are made of.
+//! A deterministic connection, of which the golden datagrams are made.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use prescient_transport::*;
 
 use super::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
 
-/// Plays the connection. Every datagram and the token pass through `carry` with a name, and what
-/// comes out of it is what arrives.
+/// Runs the connection. Every datagram and the token pass through `carry` with a name; its result
+/// is delivered.
 pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut random = Random(2026);
     let mut now = Time::from_micros(1_000_000);
@@ -28,7 +28,7 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut home = address("198.51.100.7:50000");
     let mut connection = None;
     for round in 0..16u8 {
-        // A roster is told once a second.
+        // The roster is sent once a second.
         let pause = if round == 14 { 1000 } else { 7 };
         now = now.after(Duration::from_millis(pause));
         client.handle_timeout(now);
@@ -95,7 +95,7 @@ fn player(name: &str) -> ClientInfo {
     }
 }
 
-/// Something on every channel, long messages, a request, a blob, inputs, and talk around the game.
+/// Messages on every channel, long ones, a request, a blob, inputs and lobby messages.
 fn speak(round: u8, client: &mut Client, server: &mut Server, connection: ConnectionId, now: Time) {
     let channel = ChannelId(round % 4);
     client.send(channel, &[round; 5], now).expect("connected");
@@ -135,7 +135,7 @@ fn speak(round: u8, client: &mut Client, server: &mut Server, connection: Connec
     }
 }
 
-/// A token that has expired, and what the server says to it.
+/// An expired token, and the server's denial.
 fn refusal(random: &mut Random, carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut world = World::new(random.next(), GOOD);
     let mut old = grant(78);
@@ -149,7 +149,7 @@ fn refusal(random: &mut Random, carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>)
     carry("denied", denied);
 }
 
-/// A server that was restarted, and what it says to a client that it does not know.
+/// A restarted server, and its stateless reset for an unknown connection.
 fn reset(random: &mut Random, carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut world = World::new(random.next(), GOOD);
     let peer = world.join();
