@@ -1,36 +1,72 @@
-//! Values to bits and back: predict, learn, and code only the surprises.
+//! Rows of integers to packets and back: predict, learn, and code only the surprises.
 //!
-//! A server captures its world once per tick into an [`Archive`](history::Archive) of rows of
-//! integers and has one [`Encoder`] per client; the client has a [`Decoder`] that is built from
-//! the schema alone. Packets may be lost, late, repeated or damaged: both ends learn only from
-//! what both know to have been applied, so their models stay identical bit for bit.
+//! A server captures its world once per tick into an [`Archive`](history::Archive) and has one
+//! [`Encoder`] per client. A client has a [`Decoder`], built from the schema alone. Packets may be
+//! lost, late, repeated or damaged: both ends learn only from packets that both know to be applied,
+//! so their models stay identical bit for bit.
+//!
+//! # Order of calls
+//!
+//! 1. Sender: [`Archive::begin`](history::Archive::begin), write the tick, finish the capture.
+//! 2. Sender: [`Encoder::show`] and [`Encoder::hide`] when the visible set changes.
+//! 3. Sender: [`Encoder::encode`], with the bytes that a packet may have, and send the packet.
+//! 4. Receiver: [`Decoder::decode`] with every packet; an error leaves the decoder unchanged.
+//! 5. Receiver: [`Decoder::acknowledgement`], and send it back; any of them may get lost.
+//! 6. Sender: [`Encoder::acknowledge`].
 //!
 //! ```
 //! use std::sync::Arc;
 //! use prescient_codec::{Config, Decoder, Encoder, HISTORY, Tick, history::Archive};
-//! use prescient_schema::{Class, Field, FieldKind, Schema};
+//! use prescient_schema::{SchemaBuilder, State};
+//!
+//! #[derive(State)]
+//! #[state(rename = "ship", tick_hz = 60)]
+//! struct Ship {
+//!     #[state(step = 0.01, position)]
+//!     position: [f32; 2],
+//!     #[state(step = 0.01, velocity_of = "position")]
+//!     velocity: [f32; 2],
+//!     #[state(only_on_spawn)]
+//!     team: u8,
+//! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let x = Field::new("x", FieldKind::Int { bits: 32, signed: true });
-//! let schema = Arc::new(Schema { classes: vec![Class::new("cart", vec![x])] });
+//! let schema = Arc::new(SchemaBuilder::new().state::<Ship>().build()?);
 //! let mut archive = Archive::new(schema.clone(), HISTORY);
 //! let mut encoder = Encoder::new(schema.clone(), Config::default());
 //! let mut decoder = Decoder::new(schema, Config::default());
 //!
-//! let mut capture = archive.begin(Tick(1))?;
-//! let cart = capture.spawn(0, &[17])?;
+//! let mut ship = Ship { position: [0.0, 5.0], velocity: [30.0, 0.0], team: 1 };
+//! let mut capture = archive.begin(Tick(0))?;
+//! let slot = capture.spawn(0, &ship.to_row("default"))?;
 //! capture.finish();
-//! let id = encoder.show(cart, &archive).expect("it was just captured");
+//! let id = encoder.show(slot, &archive).expect("it was just captured");
 //!
-//! let packet = encoder.encode(&archive, None)?;
-//! decoder.decode(&packet.bytes)?;
-//! assert_eq!(decoder.row(id), Some(&[17][..]));
-//! if let Some(ack) = decoder.acknowledgement() {
-//!     encoder.acknowledge(&ack, &archive)?;
+//! let mut bytes = Vec::new();
+//! for tick in 1..=120 {
+//!     ship.position[0] += ship.velocity[0] / 60.0;
+//!     let mut capture = archive.begin(Tick(tick))?;
+//!     capture.write(slot, &ship.to_row("default"))?;
+//!     capture.finish();
+//!
+//!     // With `Some(1200)` no packet is longer than 1200 bytes, unless it is marked `oversize`.
+//!     bytes = encoder.encode(&archive, None)?.bytes;
+//!     // Send `bytes`; any packet may get lost.
+//!     decoder.decode(&bytes)?;
+//!     assert_eq!(decoder.row(id), Some(&ship.to_row("default")[..]));
+//!     // Send the acknowledgement back; it may get lost, too.
+//!     if let Some(ack) = decoder.acknowledgement() {
+//!         encoder.acknowledge(&ack, &archive)?;
+//!     }
 //! }
+//! // Three bytes of header and two of check: everything is as predicted.
+//! assert_eq!(bytes.len(), 5);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Why the models cannot diverge, and how the parts work together, is in the book
+//! (`book/src/internals/codec.md`); the bytes are in `docs/wire/codec.md`.
 #![no_std]
 
 extern crate alloc;
@@ -71,7 +107,7 @@ mod slot_map;
 pub mod units;
 mod visibility_history;
 
-/// The version of the packets: ends of different versions do not understand each other.
+/// Version of the packets. Ends of different versions cannot exchange state.
 pub const WIRE_VERSION: u8 = 3;
 
 pub use ack::Ack;

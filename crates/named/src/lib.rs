@@ -1,14 +1,14 @@
 //! Named-data networking: ask for a name, get the data, wherever it is.
 //!
-//! Nobody has an address here. An *Interest* asks for a name, *Data* answers it, and forwarders in
-//! between remember who asked: Interests for the same name become one, Data goes to everybody who
-//! waits and is kept for those who ask later. So a thousand spectators of a game cost its server what
-//! one costs.
+//! Packets carry names instead of addresses. An *Interest* requests a name, *Data* answers it, and
+//! forwarders in between keep the pending Interests: those for the same name are aggregated into one,
+//! and Data is sent to every face that waits for it and cached for later requests. So a thousand
+//! spectators of a game cost its server as much as one.
 //!
-//! The packets are those of NDN, packet format 0.3 with NDNLPv2 on links: other programs that speak
-//! it can be neighbours, producers and consumers, among them NFD, NDNts and python-ndn.
+//! The packets are those of NDN, packet format 0.3 with NDNLPv2 on links: other implementations, among
+//! them NFD, NDNts and python-ndn, can be neighbours, producers and consumers.
 //!
-//! - [`Interest`], [`Data`] and [`LinkPacket`] are views of bytes that came; nothing is copied, and no
+//! - [`Interest`], [`Data`] and [`LinkPacket`] are views of received bytes; nothing is copied, and no
 //!   input makes them panic. [`InterestBuilder`], [`DataBuilder`] and [`LinkHeader`] write them.
 //! - [`Signer`] and [`Verifier`] sign and check: SHA-256 digests, HMAC, Ed25519.
 //! - [`Forwarder`] is a forwarder without sockets and clocks, [`Deframer`] finds packets in streams.
@@ -20,13 +20,13 @@
 //!
 //! 1. [`Forwarder::new`], with a key from the system's randomness.
 //! 2. [`Forwarder::add_face`] for every neighbour and application, at any time, and
-//!    [`Forwarder::remove_face`] when it is gone. Ways to names are added by
-//!    [`Forwarder::add_route`], or by applications that register prefixes.
-//! 3. [`Forwarder::handle_packet`] with whatever comes from a face; an error says why it changed
-//!    nothing.
+//!    [`Forwarder::remove_face`] when it is gone. Routes are added by [`Forwarder::add_route`], or by
+//!    applications that register prefixes.
+//! 3. [`Forwarder::handle_packet`] with every packet from a face; a packet that returns an error
+//!    changed nothing.
 //! 4. [`Forwarder::poll_transmit`] until it returns `None`, after every call of
 //!    [`handle_packet`](Forwarder::handle_packet), or after several.
-//! 5. [`Forwarder::handle_timeout`] when [`Forwarder::next_timeout`] says so.
+//! 5. [`Forwarder::handle_timeout`] at the time that [`Forwarder::next_timeout`] returns.
 //!
 //! ```
 //! use std::time::Duration;
@@ -53,7 +53,7 @@
 //!     forwarder.handle_packet(now, *spectator, &interest)?;
 //! }
 //!
-//! // Two asked, and Anna is asked once.
+//! // Two Interests arrived, and one is forwarded.
 //! let mut bytes = Vec::new();
 //! assert_eq!(forwarder.poll_transmit(&mut bytes), Some(anna));
 //! assert_eq!(Interest::decode(&bytes)?.name(), name.view());
@@ -66,7 +66,7 @@
 //!     .sign(&Signer::digest(), &mut data)?;
 //! forwarder.handle_packet(now, anna, &data)?;
 //!
-//! // She answers once, and both hear of it.
+//! // One Data packet answers both.
 //! for spectator in spectators {
 //!     assert_eq!(forwarder.poll_transmit(&mut bytes), Some(spectator));
 //!     assert_eq!(Data::decode(&bytes)?.content(), b"at the bridge");
@@ -76,10 +76,10 @@
 //!
 //! # Limits
 //!
-//! A packet has at most [`MAX_PACKET`] bytes, a name at most [`MAX_COMPONENTS`], a forwarding hint at
-//! most [`MAX_HINTS`] names, a packet on a link at most [`MAX_FRAGMENTS`] pieces; of a neighbour at most
-//! four packets may be incomplete, for half a second. What a forwarder holds is bounded by its
-//! [`ForwarderConfig`].
+//! A packet has at most [`MAX_PACKET`] bytes, a name at most [`MAX_COMPONENTS`] components, a forwarding
+//! hint at most [`MAX_HINTS`] names, a packet on a link at most [`MAX_FRAGMENTS`] fragments; each face
+//! may have at most four incomplete packets, for half a second. The memory of a forwarder is bounded by
+//! its [`ForwarderConfig`].
 
 mod control;
 mod data;

@@ -1,9 +1,9 @@
 //! Values as curves over time.
 //!
 //! A property (a position, a heading, a health) is not a value that is overwritten but a curve, made of
-//! few keyframes: values at times, and how to get from one to the next. Whoever holds the keyframes
-//! knows the value at any time: now, on a slow connection as on a fast one if they came ahead of time;
-//! a minute ago, to rewind or play backwards; or shortly after the last one.
+//! few keyframes: values at times, and how to interpolate between them. An end that has the keyframes
+//! can compute the value at any time: now, whatever the latency, if they were sent ahead of time; a
+//! minute ago, to rewind or play backwards; or shortly after the last one.
 //!
 //! # Order of calls
 //!
@@ -16,7 +16,7 @@
 //!    changed nothing, on either end.
 //! 3. Look up values at any time, as often as you draw: [`Timeline::at`], or [`Curve::at_cursor`] with a
 //!    [`Cursor`] for each property that is played.
-//! 4. Let go of the past, if the limits of step 1 do not: [`Timeline::drop_before`],
+//! 4. Drop the past, if the limits of step 1 do not: [`Timeline::drop_before`],
 //!    [`Curve::thin_before`].
 //!
 //! ```
@@ -27,7 +27,7 @@
 //! let position = PropertyId(7);
 //! let operation = |edit| Operation { property: position, edit };
 //!
-//! // The server knows the way a unit is going to take, and says so at once.
+//! // The server knows the path that a unit is going to take, and sends all of it.
 //! let mut server = Timeline::<[f32; 2]>::default();
 //! let mut client = server.clone();
 //! let way = [(10, [4.0, 7.0]), (30, [6.0, 12.0]), (40, [6.0, 30.0])];
@@ -40,7 +40,7 @@
 //! assert_eq!(client.at(position, second(20)), Some([5.0, 9.5]));
 //! assert_eq!(client.at(position, second(60)), Some([6.0, 30.0]));
 //!
-//! // It is held up for five seconds at its first corner.
+//! // The unit is delayed for five seconds at its first corner.
 //! let held_up = Edit::MoveWithin { from: second(31), to: Time::MAX, by: Span::from_secs(5) };
 //! let waits = Edit::Add(Keyframe::new(second(35), [6.0, 12.0]));
 //! for step in [operation(held_up), operation(waits)] {
@@ -49,7 +49,7 @@
 //! }
 //! assert_eq!(client, server);
 //!
-//! // Playing, in either direction, does not search.
+//! // Playing with a cursor, in either direction, needs no search.
 //! let curve = client.curve(position).expect("it has keyframes");
 //! let mut cursor = Cursor::default();
 //! for frame in (0..600).rev() {
