@@ -44,6 +44,9 @@ pub struct ServerConfig {
     /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
     /// [`PeerStatistics::overrun`].
     pub max_event_bytes: usize,
+    /// Bytes that a peer may make the server hold by what it reports of the entities that it is in
+    /// charge of. Reports that need more are lost.
+    pub report_memory: usize,
 }
 
 impl Default for ServerConfig {
@@ -56,6 +59,7 @@ impl Default for ServerConfig {
             resync_every: 30,
             probe_every: 10,
             max_event_bytes: 1 << 20,
+            report_memory: 16 << 20,
         }
     }
 }
@@ -406,7 +410,6 @@ impl Server {
         here: bool,
         body: WorldMessage<'_>,
     ) -> Result<FromClient, PeerError> {
-        let codec = self.config.codec;
         let world = &self.world;
         let from = self.peers.get_mut(&peer);
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
@@ -438,7 +441,7 @@ impl Server {
             }
             WorldMessage::State(packet) if here => {
                 // What could not be applied is late or damaged, and heals by itself.
-                let _ = from.report(peer, packet, world, codec);
+                let _ = from.report(peer, packet, world, &self.config);
                 match from.reports_too_much() {
                     true => Err(PeerError::Malformed),
                     false => Ok(FromClient::Applied),
