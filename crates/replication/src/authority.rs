@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prescient_codec::history::Archive;
-use prescient_codec::{Config, DecodeError, Decoder, NetEntityId, Slot, Tick};
+use prescient_codec::{DecodeError, Decoder, NetEntityId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, FieldKind, Library, Parcel, Schema};
 
 use crate::entity_types::EntityTypes;
-use crate::server::PeerId;
+use crate::server::{PeerId, ServerConfig};
 use crate::world::{Serial, Touched, World, WorldError, WorldStep};
 
 impl WorldStep<'_> {
@@ -94,10 +94,12 @@ pub(crate) struct AuthorityReports {
 }
 
 impl AuthorityReports {
-    pub fn new(world: &World, config: Config) -> Self {
+    pub fn new(world: &World, config: &ServerConfig) -> Self {
         let schema = report_schema(world.archive().schema(), world.entity_types());
+        let mut decoder = Decoder::new(Arc::new(schema), config.codec);
+        decoder.set_max_bytes(config.report_memory);
         Self {
-            decoder: Decoder::new(Arc::new(schema), config),
+            decoder,
             pending: BTreeMap::new(),
             unanswered: false,
             max_entities: 0,
@@ -126,14 +128,15 @@ impl AuthorityReports {
         let Some(changes) = shown.changes(applied.tick) else {
             return Ok(());
         };
-        for &slot in changes.spawned.iter().chain(&changes.changed) {
-            let Some((serial, table)) = target(shown, slot, world, peer, find) else {
-                continue;
-            };
-            if let Some(parcel) = parcel(shown, slot, world, find) {
-                self.pending.insert((serial, table), parcel);
-            }
-        }
+        // Any number of entities may stand for the same table. Contents are copied for the last one.
+        let slots = changes.spawned.iter().chain(&changes.changed);
+        let targets =
+            slots.filter_map(|&slot| Some((target(shown, slot, world, peer, find)?, slot)));
+        let last: BTreeMap<(Serial, u8), Slot> = targets.collect();
+        let parcels = last.into_iter();
+        self.pending.extend(
+            parcels.filter_map(|(target, slot)| Some((target, parcel(shown, slot, world, find)?))),
+        );
         Ok(())
     }
 

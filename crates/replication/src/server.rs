@@ -43,6 +43,9 @@ pub struct ServerConfig {
     /// Maximum bytes of events that may wait for a peer. Beyond that the peer is overrun: see
     /// [`PeerStatistics::overrun`].
     pub max_event_bytes: usize,
+    /// Maximum bytes that the server holds for a peer's authority reports. Reports that need more are
+    /// refused, as if they were lost.
+    pub report_memory: usize,
 }
 
 impl Default for ServerConfig {
@@ -55,6 +58,7 @@ impl Default for ServerConfig {
             resync_every: 30,
             probe_every: 10,
             max_event_bytes: 1 << 20,
+            report_memory: 16 << 20,
         }
     }
 }
@@ -412,7 +416,6 @@ impl Server {
         here: bool,
         body: WorldMessage<'_>,
     ) -> Result<FromClient, PeerError> {
-        let codec = self.config.codec;
         let world = &self.world;
         let from = self.peers.get_mut(&peer);
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
@@ -445,7 +448,7 @@ impl Server {
             }
             WorldMessage::State(packet) if here => {
                 // A report that cannot be applied is late or damaged, which heals by itself.
-                let _ = from.report(peer, packet, world, codec);
+                let _ = from.report(peer, packet, world, &self.config);
                 match from.reports_too_much() {
                     true => Err(PeerError::Malformed),
                     false => Ok(FromClient::Applied),

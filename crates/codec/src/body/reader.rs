@@ -1,15 +1,12 @@
 //! Reading what [`Writer`](super::writer::Writer) wrote.
 
-use alloc::sync::Arc;
-
-use prescient_schema::Content;
-
 use super::{
     Malformed, PRESENCE, Readout, Scratch,
     coded_entity::{coded_entity, past, rest_past, resting_entity},
 };
 use crate::{
     history::Window,
+    kept::Labelled,
     ledger::Cause,
     packet_coder::{List, PacketCoder},
     past::{CachedPlan, Motion},
@@ -31,7 +28,8 @@ pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
 impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     pub(super) fn wake(&mut self, id: u32) -> Result<(), Malformed> {
         let entity_states = self.packet_coder.entity_states;
-        if entity_states.phase(id) != Phase::Resting {
+        let leaves = self.packet_coder.log.despawns.binary_search(&id).is_ok();
+        if entity_states.phase(id) != Phase::Resting || leaves {
             return Err(Malformed);
         }
         let class = entity_states.population.status(id).class;
@@ -166,14 +164,14 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     }
 
     /// The row that was just read may name contents that only a kept row has.
-    fn hold(&mut self, class: u16, kept: &[Arc<Content>]) {
+    fn hold(&mut self, class: u16, kept: &[Labelled]) {
         for &field in &self.packet_coder.entity_states.layout.classes[usize::from(class)].contents {
             let cell = self.scratch.row[usize::from(field)];
-            let found = kept.iter().find(|content| content.cell() == cell);
-            if let Some(content) = found
+            let found = kept.iter().find(|labelled| labelled.cell == cell);
+            if let Some(labelled) = found
                 && self.side.content(cell).is_none()
             {
-                self.out.contents.push(content.clone());
+                self.out.contents.push(labelled.clone());
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What a packet says about entities, taken into the entity states.
 
+use alloc::vec::Vec;
+
 use crate::{
     log::Log,
     population::{Entity, Phase},
@@ -41,15 +43,18 @@ impl SharedModel {
         self.entity_states
             .releveled
             .retain(|&(_, changed_by)| changed_by > log.cursor);
+        let mut stated: Vec<u32> = log.levels.iter().map(|&(id, _)| id).collect();
+        stated.sort_unstable();
         for at in 0..self.entity_states.releveled.len() {
             let (id, _) = self.entity_states.releveled[at];
-            if log.levels.iter().any(|&(stated, _)| stated == id) {
+            if stated.binary_search(&id).is_ok() {
                 continue;
             }
             if let Some(entity) = self.change(id) {
                 entity.head.cover(fold, false);
             }
         }
+        let mut changed = Vec::new();
         for &(id, level) in &log.levels {
             if self.entity_states.phase(id) == Phase::Absent {
                 continue;
@@ -63,12 +68,14 @@ impl SharedModel {
                 }
                 let old = self.entity_states.population.set_level(id, level);
                 self.journal.note(|| Undo::Level { id, old });
-                self.entity_states
-                    .releveled
-                    .retain(|&(other, _)| other != id);
-                self.entity_states.releveled.push((id, log.sequence));
+                changed.push((id, log.sequence));
             }
         }
+        let mut ids: Vec<u32> = changed.iter().map(|&(id, _)| id).collect();
+        ids.sort_unstable();
+        let releveled = &mut self.entity_states.releveled;
+        releveled.retain(|(id, _)| ids.binary_search(id).is_err());
+        releveled.extend(changed);
     }
 
     pub(super) fn note_surprises(&mut self, log: &Log) {

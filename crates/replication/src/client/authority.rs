@@ -34,6 +34,8 @@ pub(super) struct AuthorityReporter {
     archive: Archive,
     encoder: Encoder,
     authored: BTreeMap<EntityHandle, AuthoredEntity>,
+    /// Number of entries at which those of removed entities are swept.
+    sweep_at: usize,
     /// Table entities of entities over which our authority ended.
     ended: Vec<Slot>,
 }
@@ -61,13 +63,25 @@ impl AuthorityReporter {
             archive: Archive::new(schema.clone(), HISTORY),
             encoder: Encoder::new(schema, config),
             authored: BTreeMap::new(),
+            sweep_at: SWEEP,
             ended: Vec::new(),
         }
     }
 
-    pub fn set_authority(&mut self, entity: EntityHandle, granted: bool, since: Tick) {
+    pub fn set_authority(
+        &mut self,
+        entity: EntityHandle,
+        granted: bool,
+        since: Tick,
+        shown_world: &ShownWorld,
+    ) {
         if granted {
             self.authored.entry(entity).or_default().since = since;
+            // A client that never reports would keep them all.
+            if self.authored.len() > self.sweep_at {
+                self.end_gone(shown_world);
+                self.sweep_at = 2 * self.authored.len() + SWEEP;
+            }
         } else {
             self.end(entity);
         }
@@ -109,9 +123,7 @@ impl AuthorityReporter {
 
     /// A packet with all changes, if there is anything to report.
     pub fn report(&mut self, shown_world: &ShownWorld, budget: Option<usize>) -> Option<Vec<u8>> {
-        let gone = |entity: &&EntityHandle| shown_world.entry(**entity).is_none();
-        let gone: Vec<_> = self.authored.keys().filter(gone).copied().collect();
-        gone.into_iter().for_each(|entity| self.end(entity));
+        self.end_gone(shown_world);
         let is_set = |reported_entity: &AuthoredEntity| !reported_entity.latest.is_empty();
         if !self.authored.values().any(is_set) && self.archive.living_slots().next().is_none() {
             return None;
@@ -164,6 +176,13 @@ impl AuthorityReporter {
         self.encoder.acknowledge(ack, &self.archive)
     }
 
+    /// Drops entities that are no longer shown.
+    fn end_gone(&mut self, shown_world: &ShownWorld) {
+        let gone = |entity: &&EntityHandle| shown_world.entry(**entity).is_none();
+        let gone: Vec<_> = self.authored.keys().filter(gone).copied().collect();
+        gone.into_iter().for_each(|entity| self.end(entity));
+    }
+
     fn end(&mut self, entity: EntityHandle) {
         if let Some(reported_entity) = self.authored.remove(&entity) {
             self.ended.extend(reported_entity.slots);
@@ -192,3 +211,6 @@ fn report_row(
         .extend([i64::from(entity.id), i64::from(since.0)]);
     parcel
 }
+
+/// Number of entries below which nothing is swept.
+const SWEEP: usize = 64;

@@ -302,7 +302,8 @@ impl Client {
                 Notice::Authority { about, granted } => {
                     if let Some(entity) = find(about) {
                         let since = self.shown_world.tick().unwrap_or_default();
-                        self.authority.set_authority(entity, granted, since);
+                        self.authority
+                            .set_authority(entity, granted, since, &self.shown_world);
                         return Some(Change::AuthorityChanged { entity, granted });
                     }
                 }

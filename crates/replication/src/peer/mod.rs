@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, Config, DecodeError, EncodeError, Encoder, NetEntityId, Policy, Slot,
-    Statistics, Tick, ledger::Ledger,
+    Ack, AckError, DecodeError, EncodeError, Encoder, NetEntityId, Policy, Slot, Statistics, Tick,
+    ledger::Ledger,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -282,9 +282,9 @@ impl Peer {
         if after.applied > before.applied {
             let settled = unsettled.saturating_sub(self.encoder.unsettled_bytes());
             self.pace.note_applied(settled);
+            self.send_known();
         }
         self.sent.apply(ack.newest);
-        self.send_known();
         Ok(())
     }
 
@@ -362,7 +362,7 @@ impl Peer {
         own: PeerId,
         packet: &[u8],
         world: &World,
-        config: Config,
+        config: &ServerConfig,
     ) -> Result<(), DecodeError> {
         if self.authorities.is_empty() && self.reports.is_none() {
             return Ok(());
@@ -372,7 +372,7 @@ impl Peer {
             .get_or_insert_with(|| AuthorityReports::new(world, config));
         let (encoder, since) = (&self.encoder, &self.assigned_at);
         let find = |id, shown| slot(encoder, since, id, shown);
-        let limit = max_reported(self.authorities.len()).min(config.max_entities);
+        let limit = max_reported(self.authorities.len()).min(config.codec.max_entities);
         reports.take(packet, limit, world, own, &find)
     }
 
