@@ -144,9 +144,11 @@ impl HotSet {
         }
     }
 
-    /// Turns the chunks of the tick before into those of this one.
-    pub fn publish(&mut self, chunks: &mut Chunks, fields: usize) {
+    /// Turns the chunks of the tick before into those of this one, and returns how many integers those
+    /// have that are new.
+    pub fn publish(&mut self, chunks: &mut Chunks, fields: usize) -> usize {
         let draft = &mut self.draft;
+        let written = draft.rows.len();
         if chunks.pages.len() < draft.pages.len() {
             chunks.pages.resize(draft.pages.len(), None);
         }
@@ -173,6 +175,7 @@ impl HotSet {
             *page = new.iter().any(Option::is_some).then(|| Arc::new(new));
         }
         draft.clear();
+        written
     }
 }
 

@@ -8,6 +8,7 @@ use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use prescient_schema::{Container, Content, Shape};
 
 use crate::{
+    kept::Labelled,
     model::repeats::NONE,
     predict::{Width, bit_length},
     script::{Edit, Grain, edits},
@@ -54,13 +55,13 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         field: u16,
         base: &Content,
         truth: Option<&Content>,
-    ) -> Arc<Content> {
+    ) -> Labelled {
         let layout = &*self.book.layout;
         let (class, at) = (usize::from(class), usize::from(field));
         let kind = &layout.schema.classes[class].fields[at].kind;
         let Some(container) = kind.container() else {
             self.invalid = true;
-            return Arc::new(Content::Cells([].into()));
+            return Labelled::new(Content::Cells([].into()));
         };
         let items = &layout.classes[class].items[at];
         let site = Site {
@@ -73,7 +74,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         self.charge(base.len());
         if self.is_exhausted() {
             self.invalid = true;
-            return Arc::new(Content::Cells([].into()));
+            return Labelled::new(Content::Cells([].into()));
         }
         let old = widen(base);
         let new = truth.map(widen);
@@ -93,13 +94,16 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         } else {
             Content::Cells(cells.into())
         };
-        let taken = |known: &Arc<Content>| **known != content;
-        if !container.admits(&content) || self.rows.content(content.cell()).is_some_and(taken) {
+        let admitted = container.admits(&content);
+        let made = Labelled::new(content);
+        let taken = |known: &Arc<Content>| *known != made.content;
+        if !admitted || self.rows.content(made.cell).is_some_and(taken) {
             self.invalid = true;
         }
-        let content = Arc::new(content);
-        self.made.push(content.clone());
-        content
+        self.invalid |= made.bytes() > self.room;
+        self.room = self.room.saturating_sub(made.bytes());
+        self.made.push(made.clone());
+        made
     }
 
     fn edit(

@@ -20,6 +20,7 @@ use crate::{
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
+    model::decisions::Decisions,
     population::Phase,
     predict::{ROWS, Samples},
     prior::{Prior, PriorMismatch},
@@ -33,6 +34,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Decoder {
     config: Config,
+    max_bytes: usize,
     layout: Arc<Layout>,
     twin: Twin,
     /// What is shown; slots are the numbers by which the sender calls the entities.
@@ -48,7 +50,7 @@ pub struct Decoder {
     /// Ids in the last packet; `None` if it was full.
     covered: Option<Vec<ClientId>>,
     refusals: u32,
-    /// Decisions in applied packets, and decisions folded for packets that were then refused.
+    /// [Work](Log::work) in applied packets, and work of folding for packets that were then refused.
     useful: u64,
     wasted: u64,
     scratch: Scratch,
@@ -78,6 +80,8 @@ pub enum DecodeError {
     UnknownModel,
     /// It was read, but is not what was written: damaged, or the two ends disagree.
     CheckFailed,
+    /// It would make this end hold more than [`Decoder::set_max_bytes`] allows.
+    Full,
 }
 
 impl fmt::Display for DecodeError {
@@ -87,6 +91,7 @@ impl fmt::Display for DecodeError {
             Self::Malformed => "the packet is malformed",
             Self::UnknownModel => "the packet is coded with a model that this end does not have",
             Self::CheckFailed => "the packet's check does not match its contents",
+            Self::Full => "the packet needs more memory than this end allows",
         };
         f.write_str(text)
     }
@@ -116,6 +121,7 @@ impl Decoder {
             shown: Archive::mirror(layout.schema.clone(), HISTORY),
             twin: Twin::new(layout.clone(), &config, true),
             config,
+            max_bytes: MAX_BYTES,
             layout,
             epoch: 0,
             newest: Sequence(0),
@@ -179,6 +185,20 @@ impl Decoder {
     /// Those that are shown already stay.
     pub fn set_max_entities(&mut self, most: usize) {
         self.config.max_entities = most;
+    }
+
+    /// Bytes that packets may make this end hold from now on: rows and contents of recent ticks, and
+    /// what they teach until the sender knows that they were applied, which gets half of it. A packet
+    /// that needs more is refused and counts as lost. [`MAX_BYTES`] if this is not called.
+    pub fn set_max_bytes(&mut self, most: usize) {
+        self.max_bytes = most;
+    }
+
+    /// Bytes that count towards [`set_max_bytes`](Self::set_max_bytes).
+    pub fn held_bytes(&self) -> usize {
+        let logs: usize = self.logs.iter().map(Log::held_bytes).sum();
+        let shown = self.shown.bytes_at(self.shown.newest().unwrap_or_default());
+        logs + self.twin.book.rest_row_bytes() + shown
     }
 
     /// The entities that the last packet covered, ascending; all that are shown, if it was full.
@@ -248,6 +268,7 @@ impl Decoder {
         {
             return Err(DecodeError::Malformed);
         }
+        let room = self.room_for(&header).ok_or(DecodeError::Full)?;
         let mut fresh = None;
         let mut folded = 0;
         if header.epoch != self.epoch {
@@ -260,7 +281,7 @@ impl Decoder {
         }
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, header.tick, header.cursor, header.full);
-        match self.read::<N>(&header, check, body, &mut fresh, &mut log) {
+        match self.read::<N>(&header, check, body, room, &mut fresh, &mut log) {
             Ok(()) => {
                 if let Some(twin) = fresh {
                     self.start_epoch(header.epoch, twin);
@@ -274,15 +295,39 @@ impl Decoder {
             }
             Err(error) => {
                 self.wasted += folded;
-                self.spare.push(log);
+                self.readout.clear();
+                self.retire(log);
                 self.twin.roll_back();
                 Err(error)
             }
         }
     }
 
-    /// Brings the model to where the sender's was when it wrote the packet, and returns how many
-    /// decisions that took.
+    /// What a packet may add to what this end holds; `None` if that is too much already.
+    fn room_for(&self, header: &Header) -> Option<Room> {
+        let (mut logs, mut rest_rows) = (0, 0);
+        // What the packet does not need any more goes when it is committed: with another epoch, all.
+        if header.epoch == self.epoch {
+            let stays = |log: &&Log| log.sequence >= header.cursor;
+            logs = self.logs.iter().filter(stays).map(Log::held_bytes).sum();
+            rest_rows = self.twin.book.rest_row_bytes();
+        }
+        let held = logs + rest_rows + self.shown.bytes_at(header.tick);
+        Some(Room {
+            logs: (self.max_bytes / LOGS).checked_sub(logs)?,
+            all: self.max_bytes.checked_sub(held)?,
+        })
+    }
+
+    /// Keeps a log's memory for another packet.
+    fn retire(&mut self, log: Log) {
+        if log.bytes() <= self.max_bytes / SPARE_SHARE {
+            self.spare.push(log);
+        }
+    }
+
+    /// Brings the model to where the sender's was when it wrote the packet, and returns how much
+    /// work that took.
     fn fold_for<const N: usize>(&mut self, header: &Header) -> Result<u64, DecodeError> {
         if header.cursor == self.cursor {
             return Ok(0);
@@ -302,8 +347,9 @@ impl Decoder {
                 && log.sequence <= header.cursor
                 && !header.excluded.iter().any(excluded)
         };
+        let book = &self.twin.book;
         let folded = self.logs.iter().filter(is_folded);
-        let work: u64 = folded.map(|log| log.decisions.count() as u64).sum();
+        let work: u64 = folded.map(|log| log.work(book.active.len())).sum();
         // A refused packet is rolled back and can be sent again, so folding for it must not be free.
         if self.wasted.saturating_add(work) > FREE_WASTE + WASTE * self.useful {
             return Err(DecodeError::UnknownModel);
@@ -320,6 +366,7 @@ impl Decoder {
         header: &Header,
         check: u16,
         body: &[u8],
+        room: Room,
         fresh: &mut Option<Twin>,
         log: &mut Log,
     ) -> Result<(), DecodeError> {
@@ -328,9 +375,10 @@ impl Decoder {
         let moment = twin.bank.mark();
         let is_fresh = header.epoch != self.epoch;
         self.readout.clear();
+        let allowance = body::allowance(body.len(), &twin.book);
         let limits = ReadLimits {
             entities: self.config.max_entities,
-            decisions: body::allowance(body.len(), &twin.book),
+            decisions: allowance.min(room.logs / Decisions::BYTES_EACH),
         };
         let mut session = Session::<_, N> {
             coder: RangeDecoder::new(body),
@@ -350,6 +398,7 @@ impl Decoder {
             allowance: usize::MAX,
             charged: 0,
             made: Vec::new(),
+            room: room.all,
             invalid: false,
         };
         let read = read_body(
@@ -362,10 +411,13 @@ impl Decoder {
             &mut self.readout,
         );
         let sum = session.sum;
+        let is_log_full = session.is_exhausted() && session.unfolded() <= allowance;
+        let is_full = session.room == 0 || is_log_full;
         self.readout.contents.append(&mut session.made);
         twin.bank.rewind(moment);
         let mut unfolded = self.logs.iter().filter(|old| old.sequence > header.cursor);
         let error = match read {
+            Err(_) if is_full => DecodeError::Full,
             Err(_) => DecodeError::Malformed,
             Ok(()) if !is_fresh && !unfolded.all(|old| classes_agree(&old.spawns, &log.spawns)) => {
                 DecodeError::Malformed
@@ -373,6 +425,7 @@ impl Decoder {
             Ok(()) if !check_matches(finish_check(sum, twin, log, &rows), check) => {
                 DecodeError::CheckFailed
             }
+            Ok(()) if !room.takes(log, &self.readout) => DecodeError::Full,
             Ok(()) => return Ok(()),
         };
         twin.bank.tidy();
@@ -384,7 +437,9 @@ impl Decoder {
         self.epoch = epoch;
         self.cursor = Sequence(0);
         self.applied = 0;
-        self.spare.extend(self.logs.drain(..));
+        while let Some(log) = self.logs.pop_front() {
+            self.retire(log);
+        }
         self.unconfirmed = self.shown.living_slots().map(|slot| slot.0).collect();
     }
 
@@ -396,7 +451,7 @@ impl Decoder {
             }
         }
         self.twin.commit();
-        self.useful += log.decisions.count() as u64;
+        self.useful += log.work(self.twin.book.active.len());
         self.show(header, &log);
         let gap = header.sequence.0 - self.newest.0;
         self.applied = self.applied.checked_shl(gap).unwrap_or(0) | 1;
@@ -413,7 +468,9 @@ impl Decoder {
             if self.logs.get(at).is_none_or(|log| log.sequence >= horizon) {
                 break;
             }
-            self.spare.extend(self.logs.remove(at));
+            if let Some(log) = self.logs.remove(at) {
+                self.retire(log);
+            }
         }
         self.spare.truncate(SPARE);
     }
@@ -440,9 +497,11 @@ impl Decoder {
         };
         // Refusals below cannot happen for what was read and checked; they would leave the
         // entity as it was, and the next check would find it.
-        let kept = restored.iter().flat_map(|(_, row)| row.contents());
-        for content in self.readout.contents.iter().chain(kept) {
-            let _ = capture.intern_shared(content.clone());
+        for content in &self.readout.contents {
+            let _ = capture.intern_labelled(content.clone());
+        }
+        for content in restored.iter().flat_map(|(_, row)| row.contents()) {
+            capture.restore(content);
         }
         for id in gone {
             let _ = capture.despawn(Slot(id));
@@ -479,6 +538,20 @@ impl Decoder {
             .binary_search_by_key(&sequence, |log| log.sequence)
             .ok()?;
         self.logs.get(at).map(|log| log.tick)
+    }
+}
+
+/// What a packet may add to what a decoder holds, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    logs: usize,
+    all: usize,
+}
+
+impl Room {
+    fn takes(&self, log: &Log, readout: &Readout) -> bool {
+        let kept = log.held_bytes();
+        kept <= self.logs && kept + readout.bytes() <= self.all
     }
 }
 
@@ -552,11 +625,19 @@ impl Rows for Shown<'_> {
     }
 }
 
+/// Bytes that packets may make a decoder hold, unless it is [told](Decoder::set_max_bytes) otherwise:
+/// as much as 100,000 entities of ten fields that all move at every tick.
+pub const MAX_BYTES: usize = 1 << 30;
+
 /// Packets in a row that may be refused before a new epoch is asked for.
 const PATIENCE: u32 = 3;
 const SPARE: usize = 4;
-/// Decisions that may be folded for refused packets: this many per decision of an applied packet, and
-/// a number that is always allowed.
+/// Logs may hold one in so many of all bytes.
+const LOGS: usize = 2;
+/// A log that holds more than one in so many of all bytes is not reused.
+const SPARE_SHARE: usize = 64;
+/// Work of folding for refused packets: this much for each unit in applied packets, and as much as is
+/// always allowed.
 const WASTE: u64 = 4;
 const FREE_WASTE: u64 = 1 << 20;
 

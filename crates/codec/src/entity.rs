@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use prescient_schema::{Content, Shape};
 
 use crate::{
-    kept::KeptRow,
+    kept::{KeptRow, Labelled},
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
@@ -280,6 +280,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         if differs {
             let contexts = [u32::from(entity.level) + 1; 5];
             let level = self.symbol(Topic::Level, key, &contexts, 4, i64::from(level)) as u8;
+            self.insist(level != entity.level);
             self.log.levels.push((entity.id, level));
             self.sum.add(u64::from(entity.id) << 16 | u64::from(level));
         }
@@ -491,7 +492,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
         &mut self,
         class: u16,
         field: u16,
-        kept: &[Arc<Content>],
+        kept: &[Labelled],
         guess: i64,
         truth: Option<&[i64]>,
     ) -> i64 {
@@ -507,7 +508,7 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
             self.invalid = true;
             return guess;
         };
-        self.content(class, field, &old, new.as_deref()).cell()
+        self.content(class, field, &old, new.as_deref()).cell
     }
 
     /// An entity that a field refers to, by the receiver's number.

@@ -1,4 +1,4 @@
-//! A row that outlives its place in an archive.
+//! Contents and rows that outlive their place in an archive.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::ops::Deref;
@@ -10,11 +10,44 @@ use crate::{
     twin::Rows,
 };
 
+/// A content and its cell, which takes a walk over the whole content to compute.
+#[derive(Clone, Debug)]
+pub(crate) struct Labelled {
+    pub cell: i64,
+    pub content: Arc<Content>,
+}
+
+impl Labelled {
+    pub fn new(content: Content) -> Self {
+        Self {
+            cell: content.cell(),
+            content: Arc::new(content),
+        }
+    }
+
+    /// Bytes that it holds, with what it takes to find it.
+    pub fn bytes(&self) -> usize {
+        content_bytes(&self.content)
+    }
+}
+
+/// Bytes that a content holds, with what it takes to find it.
+pub(crate) fn content_bytes(content: &Content) -> usize {
+    ENTRY
+        + match content {
+            Content::Bytes(bytes) => bytes.len(),
+            Content::Cells(cells) => size_of_val(&**cells),
+        }
+}
+
+/// Bytes of a content's entry in an archive, roughly.
+const ENTRY: usize = 128;
+
 /// A row together with what its containers hold, which an archive would forget.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptRow {
     row: Box<[i64]>,
-    contents: Vec<Arc<Content>>,
+    contents: Vec<Labelled>,
 }
 
 impl KeptRow {
@@ -34,9 +67,10 @@ impl KeptRow {
             return None;
         }
         let cells = class.contents.iter().map(|&at| row[usize::from(at)]);
+        let label = |cell| find(cell).map(|content| Labelled { cell, content });
         Some(Self {
             row: row.into(),
-            contents: cells.filter(|&cell| cell != 0).filter_map(find).collect(),
+            contents: cells.filter(|&cell| cell != 0).filter_map(label).collect(),
         })
     }
 
@@ -54,8 +88,14 @@ impl KeptRow {
     }
 
     /// What its containers hold.
-    pub fn contents(&self) -> &[Arc<Content>] {
+    pub fn contents(&self) -> &[Labelled] {
         &self.contents
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        let contents: usize = self.contents.iter().map(Labelled::bytes).sum();
+        size_of_val(&*self.row) + contents
     }
 }
 

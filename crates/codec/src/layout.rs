@@ -114,7 +114,7 @@ impl Layout {
 impl ClassLayout {
     fn new(class: &Class, first_page: u32) -> Self {
         let mut order: Vec<u16> = (0..class.fields.len() as u16).collect();
-        order.sort_by_key(|&field| core::cmp::Reverse(rank(class, field)));
+        order.sort_by_cached_key(|&field| core::cmp::Reverse(rank(class, field)));
         let updates = order.iter().copied();
         let updates = updates.filter(|&f| is_updated(&class.fields[usize::from(f)]));
         let updates = updates.collect();

@@ -76,7 +76,7 @@ pub const WIRE_VERSION: u8 = 3;
 
 pub use ack::Ack;
 pub use config::{Config, Policy, Profile};
-pub use decoder::{Applied, DecodeError, Decoder};
+pub use decoder::{Applied, DecodeError, Decoder, MAX_BYTES};
 pub use encoder::{AckError, EncodeError, Encoder, Packet, Statistics};
 pub use prior::{Prior, PriorError, PriorMismatch, Trainer};
 pub use twin::HISTORY;

@@ -48,6 +48,13 @@ pub(crate) struct Surprise {
 }
 
 impl Log {
+    /// What folding it takes, in decisions: unless it is full, coverage is noted for each of `active`
+    /// entities.
+    pub fn work(&self, active: usize) -> u64 {
+        let noted = if self.full { 0 } else { active };
+        (self.decisions.count() + noted + self.levels.len()) as u64
+    }
+
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
         let Self {
@@ -69,6 +76,12 @@ impl Log {
             + buffer::bytes(covered)
             + buffer::bytes(levels)
             + buffer::bytes(references)
+    }
+
+    /// The same with the rows and contents that it refers to, which others may hold, too.
+    pub fn held_bytes(&self) -> usize {
+        let kept = self.references.iter().map(|(_, row)| row.bytes());
+        self.bytes() + kept.sum::<usize>()
     }
 
     /// Empties it for another packet, keeping the memory that it may need.

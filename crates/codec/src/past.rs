@@ -1,10 +1,11 @@
 //! What both ends know of an entity's past, and what they expect of it.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
 
-use prescient_schema::{Content, Contract, Shape};
+use prescient_schema::{Contract, Shape};
 
 use crate::{
+    kept::Labelled,
     layout::{ClassLayout, Rate},
     predict::{
         BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
@@ -23,7 +24,7 @@ pub(crate) struct Past<'a> {
     /// What the class's contract makes of the newest row; empty without one.
     pub contract: &'a [i64],
     /// What containers of a row hold that an archive may have forgotten.
-    pub kept: &'a [Arc<Content>],
+    pub kept: &'a [Labelled],
 }
 
 impl<'a> Past<'a> {

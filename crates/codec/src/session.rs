@@ -10,6 +10,7 @@ use prescient_schema::Content;
 
 use crate::{
     check::Checksum,
+    kept::Labelled,
     ledger::{Account, Ledger},
     log::Log,
     model::{
@@ -79,7 +80,9 @@ pub(crate) struct Session<'a, C, const N: usize> {
     /// What was unfolded besides decisions, in the same unit.
     pub charged: usize,
     /// Contents that were coded in this packet.
-    pub made: Vec<Arc<Content>>,
+    pub made: Vec<Labelled>,
+    /// Bytes that contents of this packet may still take; 0 once one did not fit.
+    pub room: usize,
     /// Set when something was decoded that no encoder writes, or when a row is missing.
     pub invalid: bool,
 }
@@ -216,11 +219,12 @@ impl<C: Coder, const N: usize> Session<'_, C, N> {
 
     /// What a container with this cell holds: in a row that was kept, in the archive, or in this
     /// packet.
-    pub fn find(&self, cell: i64, kept: &[Arc<Content>]) -> Option<Arc<Content>> {
-        let is_it = |content: &&Arc<Content>| content.cell() == cell;
-        let kept = || kept.iter().find(is_it).cloned();
-        let made = || self.made.iter().rev().find(is_it).cloned();
-        self.rows.content(cell).cloned().or_else(kept).or_else(made)
+    pub fn find(&self, cell: i64, kept: &[Labelled]) -> Option<Arc<Content>> {
+        let is_it = |labelled: &&Labelled| labelled.cell == cell;
+        let kept = || kept.iter().find(is_it);
+        let made = || self.made.iter().rev().find(is_it);
+        let elsewhere = || kept().or_else(made).map(|labelled| &labelled.content);
+        self.rows.content(cell).or_else(elsewhere).cloned()
     }
 
     #[inline]

@@ -4,16 +4,26 @@
 //! stays until no row of any kept tick does. What counts are the newest rows: a content that the
 //! last of them lets go of is noted in the tick at which that happened, and leaves with it.
 
-use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+    vec::Vec,
+};
 
 use prescient_schema::Content;
 
-use crate::units::Tick;
+use crate::{
+    kept::{Labelled, content_bytes},
+    units::Tick,
+};
 
 /// Contents by their cells, in shared pieces: a copy costs a word each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shelf {
     shards: Vec<Arc<BTreeMap<i64, Held>>>,
+    /// Bytes of all contents, and of those that nobody uses by when they were released.
+    bytes: usize,
+    unused: BTreeMap<Tick, usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -23,6 +33,8 @@ struct Held {
     uses: u32,
     /// When it was last without any.
     released: Tick,
+    /// Class and column of the containers that are known to admit it, if it is [long](LONG).
+    admitted: Vec<(u16, u16)>,
 }
 
 impl Shelf {
@@ -35,11 +47,10 @@ impl Shelf {
     /// of the tick was released by it.
     pub fn put(
         &mut self,
-        content: Arc<Content>,
+        Labelled { cell, content }: Labelled,
         now: Tick,
         released: &mut Vec<i64>,
     ) -> Option<i64> {
-        let cell = content.cell();
         if cell == 0 {
             return Some(0);
         }
@@ -50,10 +61,14 @@ impl Shelf {
         if self.shards.is_empty() {
             self.shards.resize_with(SHARDS, Arc::default);
         }
+        let bytes = content_bytes(&content);
+        self.bytes += bytes;
+        *self.unused.entry(now).or_default() += bytes;
         let held = Held {
             content,
             uses: 0,
             released: now,
+            admitted: Vec::new(),
         };
         released.push(cell);
         Arc::make_mut(&mut self.shards[shard(cell)]).insert(cell, held);
@@ -64,14 +79,45 @@ impl Shelf {
     pub fn exchange(&mut self, old: i64, new: i64, now: Tick, released: &mut Vec<i64>) {
         if let Some(held) = self.held(new) {
             held.uses += 1;
+            if held.uses == 1 {
+                let (at, bytes) = (held.released, content_bytes(&held.content));
+                self.note_used(at, bytes);
+            }
         }
-        if let Some(held) = self.held(old) {
-            held.uses = held.uses.saturating_sub(1);
+        if let Some(held) = self.held(old)
+            && held.uses > 0
+        {
+            held.uses -= 1;
             if held.uses == 0 {
                 held.released = now;
                 released.push(old);
+                let bytes = content_bytes(&held.content);
+                *self.unused.entry(now).or_default() += bytes;
             }
         }
+    }
+
+    /// Whether the container in a column of a class admits a content; `None` without the content. The
+    /// answer is remembered if the question takes long.
+    pub fn admits(
+        &mut self,
+        cell: i64,
+        column: (u16, u16),
+        admits: impl FnOnce(&Content) -> bool,
+    ) -> Option<bool> {
+        let shard = self.shards.get_mut(shard(cell))?;
+        let held = shard.get(&cell)?;
+        if held.admitted.contains(&column) {
+            return Some(true);
+        }
+        let fits = admits(&held.content);
+        if fits
+            && held.content.len() >= LONG
+            && let Some(held) = Arc::make_mut(shard).get_mut(&cell)
+        {
+            held.admitted.push(column);
+        }
+        Some(fits)
     }
 
     /// The tick at which a content was released is no longer kept.
@@ -80,19 +126,34 @@ impl Shelf {
             return;
         };
         let unused = |held: &Held| held.uses == 0 && held.released == at;
-        if shard.get(&cell).is_some_and(unused) {
-            Arc::make_mut(shard).remove(&cell);
+        if shard.get(&cell).is_some_and(unused)
+            && let Some(held) = Arc::make_mut(shard).remove(&cell)
+        {
+            let bytes = content_bytes(&held.content);
+            self.bytes -= bytes;
+            self.note_used(at, bytes);
         }
     }
 
-    /// Integers (or bytes) held.
+    /// Bytes that stay when ticks before this one are no longer kept.
+    pub fn bytes_from(&self, first: Tick) -> usize {
+        let old = self.unused.range(..first).map(|(_, bytes)| bytes);
+        self.bytes - old.sum::<usize>()
+    }
+
+    /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let all = self.shards.iter().flat_map(|shard| shard.values());
-        all.map(|held| match &*held.content {
-            Content::Bytes(bytes) => bytes.len(),
-            Content::Cells(cells) => cells.len() * 8,
-        })
-        .sum()
+        self.bytes
+    }
+
+    /// So many of the bytes that were released at a tick are in use again, or gone.
+    fn note_used(&mut self, released: Tick, bytes: usize) {
+        if let Entry::Occupied(mut entry) = self.unused.entry(released) {
+            *entry.get_mut() -= bytes;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
     }
 
     fn held(&mut self, cell: i64) -> Option<&mut Held> {
@@ -110,3 +171,69 @@ fn shard(cell: i64) -> usize {
 
 /// What is copied when a snapshot is taken, and what a change copies after that.
 const SHARDS: usize = 256;
+/// Integers (or bytes) of a content that takes long to check.
+const LONG: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A long content is walked over once for each column that names it, and a wrong one each time.
+    /// Fails if `admits` does not remember, or remembers a refusal or another column.
+    #[test]
+    fn a_long_content_is_checked_once() {
+        let mut shelf = Shelf::default();
+        let long = Labelled::new(Content::Cells([7; LONG].into()));
+        let cell = long.cell;
+        shelf.put(long, Tick(1), &mut Vec::new());
+        let mut walks = 0;
+        let mut ask = |column, fits| {
+            let count = |_: &Content| {
+                walks += 1;
+                fits
+            };
+            let answer = shelf.admits(cell, column, count);
+            (answer, walks)
+        };
+        assert_eq!(ask((0, 1), false), (Some(false), 1));
+        assert_eq!(ask((0, 1), true), (Some(true), 2));
+        assert_eq!(ask((0, 2), false), (Some(false), 3));
+        assert_eq!(ask((0, 2), true), (Some(true), 4));
+        for column in [(0, 1), (0, 2), (0, 1)] {
+            assert_eq!(ask(column, false), (Some(true), 4));
+        }
+        assert_eq!(shelf.admits(cell + 1, (0, 1), |_| true), None);
+    }
+
+    /// Fails if `put` counts a content that is there, `drop_released` does not count, or `exchange` does
+    /// not say that a content is used again.
+    #[test]
+    fn bytes_are_those_of_what_is_there() {
+        let mut shelf = Shelf::default();
+        let released = &mut Vec::new();
+        let content = |nth: u8| Labelled::new(Content::Bytes([nth; 100].into()));
+        let [first, second, third] = [1, 2, 3].map(|nth| content(nth).cell);
+        for nth in [1, 2, 1, 3] {
+            shelf.put(content(nth), Tick(5), released);
+        }
+        let each = content(1).bytes();
+        let counts = |shelf: &Shelf| [5, 6, 7, 8].map(|at| shelf.bytes_from(Tick(at)) / each);
+        assert_eq!(counts(&shelf), [3, 0, 0, 0]);
+        shelf.exchange(0, first, Tick(5), released);
+        shelf.exchange(0, second, Tick(5), released);
+        assert_eq!(counts(&shelf), [3, 2, 2, 2]);
+        shelf.exchange(first, second, Tick(6), released);
+        assert_eq!(counts(&shelf), [3, 2, 1, 1]);
+        shelf.exchange(second, first, Tick(7), released);
+        assert_eq!(counts(&shelf), [3, 2, 2, 2]);
+        for cell in [first, second, third] {
+            shelf.drop_released(cell, Tick(5));
+        }
+        assert_eq!((counts(&shelf), shelf.bytes()), ([2; 4], 2 * each));
+        shelf.exchange(first, 0, Tick(7), released);
+        shelf.drop_released(first, Tick(7));
+        shelf.drop_released(first, Tick(7));
+        assert_eq!((counts(&shelf), shelf.bytes()), ([1; 4], each));
+        assert!(shelf.unused.is_empty());
+    }
+}

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prescient_codec::history::Archive;
-use prescient_codec::{ClientId, Config, DecodeError, Decoder, Slot, Tick};
+use prescient_codec::{ClientId, DecodeError, Decoder, Slot, Tick};
 use prescient_schema::{EntityRef, Field, Kind, Library, Parcel, Schema};
 
 use crate::kinds::Kinds;
-use crate::server::PeerId;
+use crate::server::{PeerId, ServerConfig};
 use crate::world::{Serial, Step, Touched, World, WorldError};
 
 impl Step<'_> {
@@ -77,10 +77,12 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub fn new(world: &World, config: Config) -> Self {
+    pub fn new(world: &World, config: &ServerConfig) -> Self {
         let schema = reported(world.archive().schema(), world.kinds());
+        let mut decoder = Decoder::new(Arc::new(schema), config.codec);
+        decoder.set_max_bytes(config.report_memory);
         Self {
-            decoder: Decoder::new(Arc::new(schema), config),
+            decoder,
             news: BTreeMap::new(),
             unanswered: false,
             most: 0,
@@ -109,14 +111,15 @@ impl Intake {
         let Some(changes) = shown.changes(applied.tick) else {
             return Ok(());
         };
-        for &slot in changes.spawned.iter().chain(&changes.changed) {
-            let Some((serial, table)) = target(shown, slot, world, peer, find) else {
-                continue;
-            };
-            if let Some(parcel) = parcel(shown, slot, world, find) {
-                self.news.insert((serial, table), parcel);
-            }
-        }
+        // Any number of entities may stand for the same table. Contents are copied for the last one.
+        let slots = changes.spawned.iter().chain(&changes.changed);
+        let targets =
+            slots.filter_map(|&slot| Some((target(shown, slot, world, peer, find)?, slot)));
+        let last: BTreeMap<(Serial, u8), Slot> = targets.collect();
+        let parcels = last.into_iter();
+        self.news.extend(
+            parcels.filter_map(|(target, slot)| Some((target, parcel(shown, slot, world, find)?))),
+        );
         Ok(())
     }
 

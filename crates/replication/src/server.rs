@@ -44,6 +44,9 @@ pub struct ServerConfig {
     /// Bytes of events that may wait for a peer. One that lets more wait takes nothing in: see
     /// [`PeerStatistics::overrun`].
     pub most_event_bytes: usize,
+    /// Bytes that a peer may make the server hold by what it reports of the objects that it is in
+    /// charge of. Reports that need more are lost.
+    pub report_memory: usize,
 }
 
 impl Default for ServerConfig {
@@ -56,6 +59,7 @@ impl Default for ServerConfig {
             resync_every: 30,
             probe_every: 10,
             most_event_bytes: 1 << 20,
+            report_memory: 16 << 20,
         }
     }
 }
@@ -394,7 +398,6 @@ impl Server {
 
     /// Takes what a client said about this world, if it is `here`, or about the one before.
     fn hear(&mut self, peer: PeerId, here: bool, said: Said<'_>) -> Result<FromClient, PeerError> {
-        let codec = self.config.codec;
         let world = &self.world;
         let from = self.peers.get_mut(&peer);
         let from = from.ok_or(PeerError::NoSuchPeer(peer))?;
@@ -424,7 +427,7 @@ impl Server {
             Said::State(packet) if packet.len() > MAX_REPORT_BYTES => Err(PeerError::Malformed),
             Said::State(packet) if here => {
                 // What could not be applied is late or damaged, and heals by itself.
-                let _ = from.report(peer, packet, world, codec);
+                let _ = from.report(peer, packet, world, &self.config);
                 match from.reports_too_much() {
                     true => Err(PeerError::Malformed),
                     false => Ok(FromClient::Applied),

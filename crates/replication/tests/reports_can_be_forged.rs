@@ -112,6 +112,60 @@ fn a_report_that_no_client_would_send_is_refused_unread() {
     assert!(matches!(taken, Err(PeerError::Malformed)), "{taken:?}");
 }
 
+/// A client that ignores all acknowledgements reports a crowd in confused motion: the server keeps what
+/// that teaches only as far as `ServerConfig::report_memory` goes, and asks to start over. Fails
+/// with all packets applied if `Intake::new` does not call `set_max_bytes`.
+#[test]
+fn reports_have_a_limit_in_bytes() {
+    over_seeds(20, |seed| {
+        let mut dice = Dice::new(seed);
+        let mut stage = Stage::with(ServerConfig {
+            report_memory: 1 << 19,
+            ..ServerConfig::default()
+        });
+        let unit = stage.own(LIAR);
+        let schema = Arc::new(reported(stage.server.world().archive().schema()));
+        let mut archive = Archive::new(schema.clone(), HISTORY);
+        let mut encoder = Encoder::new(schema, Config::default());
+        let mut row = || [0; 3].map(|_| dice.below(1 << 16) as i64);
+        let mut ack = None;
+        for tick in 1..=60 {
+            let mut capture = archive.begin(Tick(tick)).expect("in order");
+            for slot in (0..1000).map(Slot) {
+                match capture.class(slot) {
+                    Some(_) => capture.write(slot, &row()).expect("sound"),
+                    None => drop(capture.spawn(1, &row()).expect("sound")),
+                }
+            }
+            capture.finish();
+            for slot in archive.living_slots() {
+                encoder.show(slot, &archive);
+            }
+            let packet = encoder.encode(&archive, Some(MAX_REPORT_BYTES));
+            let packet = packet.expect("a new tick").bytes;
+            let taken = stage.server.handle(LIAR, &report(&packet));
+            taken.expect("what cannot be applied heals by itself");
+            let said = stage.server.acknowledgement(LIAR).expect("it reported");
+            ack = Ack::from_bytes(&said[1..]);
+        }
+        let ack = ack.expect("an acknowledgement");
+        let newest = ack.newest.0;
+        assert!(
+            (1..30).contains(&newest),
+            "seed {seed}: {newest} is the newest"
+        );
+        assert!(ack.resync, "seed {seed}");
+        stage.tick(|step| {
+            let next = Unit {
+                health: 9,
+                ..Unit::default()
+            };
+            step.set(unit, &next).expect("it is there");
+        });
+        assert_eq!(stage.witnessed().health, 9, "everybody goes on");
+    });
+}
+
 /// A first packet in which an entity has this number.
 fn appearance(schema: &Arc<Schema>, id: u32) -> Vec<u8> {
     let mut archive = Archive::new(schema.clone(), HISTORY);
@@ -171,7 +225,10 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let config = ServerConfig::default();
+        Self::with(ServerConfig::default())
+    }
+
+    fn with(config: ServerConfig) -> Self {
         let mut server = Server::new(schema(), config, Everything).expect("sound");
         let [liar, witness] = [LIAR, WITNESS].map(|peer| {
             let mut client = Client::new(schema(), Default::default()).expect("sound");

@@ -57,6 +57,11 @@ impl Class {
                 return fail(Fault::BadIndex(*index));
             }
         }
+        // A list of the same name over and over would be spelled out where schemas differ.
+        let places: BTreeSet<&u16> = self.position.iter().collect();
+        if places.len() < self.position.len() {
+            return fail(Fault::DeclaredTwice);
+        }
         if let Some(contract) = &self.contract
             && !is_name(&contract.name)
         {

@@ -395,6 +395,10 @@ fn a_bad_schema_says_what_is_wrong_where() {
     assert_eq!(fault(vec![x(), v(rate(0, 0))]), Fault::RateOutOfRange);
     let many = (0..=Class::MAX_FIELDS).map(|n| Field::new(n.to_string(), Kind::Bool));
     assert_eq!(fault(many.collect()), Fault::TooManyFields);
+    // Fails if `Class::validate` does not compare positions: differences would repeat a long name.
+    let mut stutter = Class::new("c", vec![x()]);
+    stutter.position = vec![0, 0];
+    assert_eq!(stutter.validate().unwrap_err().fault, Fault::DeclaredTwice);
     let twice = Schema {
         classes: vec![Class::new("a", vec![]), Class::new("a", vec![])],
     };

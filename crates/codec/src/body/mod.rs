@@ -11,12 +11,11 @@ mod reader;
 mod subject;
 mod writer;
 
-use alloc::{sync::Arc, vec::Vec};
-
-use prescient_schema::Content;
+use alloc::vec::Vec;
 
 use crate::{
     history::Window,
+    kept::Labelled,
     ledger::{Account, Cause},
     past::PlanCache,
     predict::{ROWS, Samples},
@@ -155,7 +154,7 @@ pub(crate) struct Readout {
     /// Ids of entities that were at rest, ascending.
     pub wakes: Vec<u32>,
     /// What containers of the rows hold, where the archive may not have it.
-    pub contents: Vec<Arc<Content>>,
+    pub contents: Vec<Labelled>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -185,6 +184,12 @@ impl Readout {
         });
         self.values.extend_from_slice(row);
         &mut self.values[start..]
+    }
+
+    /// Bytes that showing it takes, at least.
+    pub fn bytes(&self) -> usize {
+        let contents: usize = self.contents.iter().map(Labelled::bytes).sum();
+        contents + size_of_val(&self.values[..])
     }
 
     pub fn row(&self, row: &ReadRow) -> &[i64] {

@@ -1,15 +1,12 @@
 //! Reading what [`Writer`](super::writer::Writer) wrote.
 
-use alloc::sync::Arc;
-
-use prescient_schema::Content;
-
 use super::{
     Malformed, PRESENCE, Readout, Scratch,
     subject::{past, rest_past, sleeper, subject},
 };
 use crate::{
     history::Window,
+    kept::Labelled,
     ledger::Cause,
     past::{Motion, Outlook},
     population::Phase,
@@ -31,7 +28,8 @@ pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
 impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     pub(super) fn wake(&mut self, id: u32) -> Result<(), Malformed> {
         let book = self.session.book;
-        if book.phase(id) != Phase::Resting {
+        let leaves = self.session.log.despawns.binary_search(&id).is_ok();
+        if book.phase(id) != Phase::Resting || leaves {
             return Err(Malformed);
         }
         let class = book.population.seat(id).class;
@@ -154,14 +152,14 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     }
 
     /// The row that was just read may name contents that only a kept row has.
-    fn hold(&mut self, class: u16, kept: &[Arc<Content>]) {
+    fn hold(&mut self, class: u16, kept: &[Labelled]) {
         for &field in &self.session.book.layout.classes[usize::from(class)].contents {
             let cell = self.scratch.row[usize::from(field)];
-            let found = kept.iter().find(|content| content.cell() == cell);
-            if let Some(content) = found
+            let found = kept.iter().find(|labelled| labelled.cell == cell);
+            if let Some(labelled) = found
                 && self.side.content(cell).is_none()
             {
-                self.out.contents.push(content.clone());
+                self.out.contents.push(labelled.clone());
             }
         }
     }

@@ -180,6 +180,108 @@ fn refused_packets_do_not_fold_without_limit() {
     decoder.decode(&packet).unwrap();
 }
 
+/// A partial packet that says nothing is four decisions long, but folding it notes the coverage of every
+/// active entity. Fails with thousands of refused packets that are folded for if `Log::work` does not
+/// count `active`.
+#[test]
+fn coverage_counts_as_work() {
+    let mut decoder = decoder(&[Kind::Bool]);
+    let first = forge(&decoder, header(1, 0), |session| {
+        spawns(session, (0..2000).map(|id| (id, 0)));
+    });
+    decoder.decode(&first).unwrap();
+    for sequence in 2..=60 {
+        let partial = Header {
+            full: false,
+            ..header(sequence, 1)
+        };
+        let packet = forge(&decoder, partial, nothing);
+        decoder.decode(&packet).unwrap();
+    }
+    let mut bad = forge(&decoder, header(61, 60), |session| {
+        silence(session, false);
+        session.end(List::Spawns);
+    });
+    bad[3] ^= 1;
+    // 59 times 2000.
+    let work = 118_000;
+    let most = (FREE_WASTE + WASTE * decoder.useful) / work;
+    assert!(most < 30, "{most}");
+    for _ in 0..most {
+        assert!(decoder.decode(&bad).is_err());
+    }
+    assert_eq!(decoder.decode(&bad), Err(DecodeError::UnknownModel));
+}
+
+/// Packets that nobody has confirmed are kept up to a number of bytes. What comes then is refused and
+/// leaves no trace, until the sender says that it knows of those before. Fails if `room_for` does not
+/// count logs, or `read` does not ask `Room::takes`.
+#[test]
+fn logs_have_a_limit_in_bytes() {
+    for seed in 0..20u32 {
+        let mut decoder = decoder(&[Kind::Bool]);
+        let most = 1 << 20;
+        decoder.set_max_bytes(2 * most);
+        let logs = |decoder: &Decoder| decoder.logs.iter().map(Log::held_bytes).sum::<usize>();
+        let partial = |sequence, cursor| Header {
+            full: false,
+            ..header(sequence, cursor)
+        };
+        let mut refused = 0;
+        for sequence in 1..=64 {
+            let before = (decoder.digest(), decoder.newest);
+            let packet = forge(&decoder, partial(sequence, 0), |session| {
+                strangers_leave(session, 1000, sequence + 64 * seed);
+            });
+            if let Err(error) = decoder.decode(&packet) {
+                assert_eq!(error, DecodeError::Full);
+                assert_eq!(before, (decoder.digest(), decoder.newest));
+                refused += 1;
+            }
+            assert!(logs(&decoder) <= most, "{} bytes", logs(&decoder));
+        }
+        assert!((40..63).contains(&refused), "{refused} were refused");
+        let newest = decoder.newest.0;
+        let packet = forge(&decoder, partial(65, newest), nothing);
+        decoder.decode(&packet).unwrap();
+        assert!(logs(&decoder) < most / 2, "{} bytes", logs(&decoder));
+        // Or all is forgotten.
+        let mut fresh = self::decoder(&[Kind::Bool]);
+        fresh.epoch = 1;
+        let anew = Header {
+            epoch: 1,
+            ..header(66, 0)
+        };
+        let packet = forge(&fresh, anew, |session| spawns(session, [(0, 0)]));
+        decoder.decode(&packet).unwrap();
+        assert!(logs(&decoder) < 10_000, "{} bytes", logs(&decoder));
+    }
+}
+
+/// Fails with `CheckFailed` if `Reader::wake` does not look for the id among those that leave: with the
+/// right check it would be shown for as long as the epoch lasts.
+#[test]
+fn who_leaves_does_not_wake() {
+    let mut decoder = decoder(&[Kind::Enum { values: 300 }]);
+    let first = forge(&decoder, header(1, 0), |session| spawns(session, [(0, 0)]));
+    decoder.decode(&first).unwrap();
+    for sequence in 2..92 {
+        let quiet = forge(&decoder, header(sequence, sequence - 1), |session| {
+            silence(session, false);
+            session.end(List::Spawns);
+        });
+        decoder.decode(&quiet).unwrap();
+    }
+    assert_eq!(decoder.twin.book.phase(0), Phase::Resting);
+    let both = forge(&decoder, header(92, 91), |session| {
+        session.list_item(List::Despawns, &mut None, 0);
+        session.log.despawns.push(0);
+        session.end(List::Despawns);
+        session.list_item(List::Wakes, &mut None, 0);
+    });
+    assert_eq!(decoder.decode(&both), Err(DecodeError::Malformed));
+}
+
 /// Fails with a panic if `Session::class` takes class 0 of a schema that has none.
 #[test]
 fn a_schema_without_classes_spawns_nothing() {
@@ -249,6 +351,23 @@ fn silence(session: &mut Forging<'_>, leaves: bool) {
     }
 }
 
+/// The body of a partial packet that says nothing.
+fn nothing(session: &mut Forging<'_>) {
+    let lists = [List::Despawns, List::Wakes, List::Covered, List::Spawns];
+    lists.into_iter().for_each(|list| session.end(list));
+}
+
+/// A partial packet in which so many entities leave that nobody has heard of.
+fn strangers_leave(session: &mut Forging<'_>, count: u32, seed: u32) {
+    let (mut id, mut previous) = (0, None);
+    for nth in 0..count {
+        id += 1 + hash(u64::from(seed) << 32 | u64::from(nth)) % 60;
+        session.list_item(List::Despawns, &mut previous, id);
+        session.log.despawns.push(id);
+    }
+    nothing(session);
+}
+
 /// A whole body for a decoder that knows no entities, with these spawns.
 fn spawns(session: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     session.end(List::Despawns);
@@ -304,6 +423,7 @@ fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>))
         allowance: usize::MAX,
         charged: 0,
         made: Vec::new(),
+        room: usize::MAX,
         invalid: false,
     };
     body(&mut session);

@@ -122,6 +122,7 @@ impl Encoder {
             allowance: usize::MAX,
             charged: 0,
             made: Vec::new(),
+            room: usize::MAX,
             invalid: false,
         };
         write_body(

@@ -35,13 +35,13 @@ impl Encoder {
             return;
         }
         let settled = self.cursor.max(self.before_epoch);
-        if floor > settled.0 + 1 {
+        let first = settled.0.saturating_add(1);
+        if floor > first {
             if self.excluded.len() == MAX_EXCLUDED {
                 self.resync();
                 return;
             }
-            self.excluded
-                .push((Sequence(settled.0 + 1), Sequence(floor - 1)));
+            self.excluded.push((Sequence(first), Sequence(floor - 1)));
         }
         while self.logs.front().is_some_and(|log| log.sequence <= newest) {
             let Some(log) = self.logs.pop_front() else {

@@ -6,7 +6,10 @@ use core::fmt;
 use prescient_schema::{Content, EntityRef, Parcel};
 
 use super::{Archive, Frame, Record};
-use crate::units::{Slot, Tick};
+use crate::{
+    kept::Labelled,
+    units::{Slot, Tick},
+};
 
 /// A tick being written. Dropping it without [`finish`](Capture::finish) leaves the archive in
 /// an unspecified but safe state; finish every tick that was begun.
@@ -72,6 +75,7 @@ impl Capture<'_> {
         if has_links {
             self.relink(slot, class, None, Some(row));
         }
+        self.archive.living_cells += row.len();
         self.frame.changes.spawned.push(slot);
         Ok(())
     }
@@ -190,6 +194,7 @@ impl Capture<'_> {
             self.archive.hot[usize::from(class)].release(place);
         }
         let record = self.archive.records.get_mut(slot.0 as usize);
+        self.archive.living_cells -= usize::from(record.fields);
         record.alive = false;
         record.place = None;
         record.cold = None;
@@ -217,6 +222,7 @@ impl Capture<'_> {
             for &cell in &old.released {
                 archive.shelf.drop_released(cell, old.tick);
             }
+            archive.written -= old.written;
             let unread = Arc::into_inner(old).into_iter();
             let chunks = unread.flat_map(|old| old.classes);
             for ((hot, rules), chunks) in archive.hot.iter_mut().zip(&*archive.rules).zip(chunks) {
@@ -225,23 +231,31 @@ impl Capture<'_> {
         }
         let drafts = archive.hot.iter_mut().zip(&*archive.rules);
         for ((hot, rules), chunks) in drafts.zip(&mut frame.classes) {
-            hot.publish(chunks, rules.ranges.len());
+            frame.written += hot.publish(chunks, rules.ranges.len());
         }
+        archive.written += frame.written;
         archive.frames.push_back(Arc::new(frame));
     }
 
     /// Takes in what a container holds; the value is what rows name it by. A content that no
     /// row names by the end of the tick is forgotten after a while.
     pub fn intern(&mut self, content: Content) -> Result<i64, CaptureError> {
-        self.intern_shared(Arc::new(content))
+        self.intern_labelled(Labelled::new(content))
     }
 
-    pub(crate) fn intern_shared(&mut self, content: Arc<Content>) -> Result<i64, CaptureError> {
-        let (tick, cell) = (self.frame.tick, content.cell());
+    pub(crate) fn intern_labelled(&mut self, content: Labelled) -> Result<i64, CaptureError> {
+        let (tick, cell) = (self.frame.tick, content.cell);
         let shelf = &mut self.archive.shelf;
         shelf
             .put(content, tick, &mut self.frame.released)
             .ok_or(CaptureError::Collision(cell))
+    }
+
+    /// Takes in a content unless there is one with its cell.
+    pub(crate) fn restore(&mut self, content: &Labelled) {
+        if self.archive.shelf.get(content.cell).is_none() {
+            let _ = self.intern_labelled(content.clone());
+        }
     }
 
     /// A new entity with what its containers hold, in a slot of the archive's choice.
@@ -261,8 +275,14 @@ impl Capture<'_> {
         self.intern_all(parcel)?;
         let record = self.archive.living(slot);
         let record = record.ok_or(CaptureError::NotAlive(slot))?;
-        self.archive.rules[usize::from(record.class)].admit(&parcel.row)?;
-        self.check_links(record.class, &parcel.row, Some(self.present(record)))
+        let class = record.class;
+        let rules = &self.archive.rules[usize::from(class)];
+        rules.admit(&parcel.row)?;
+        if rules.links.is_empty() {
+            return Ok(());
+        }
+        let old = self.present(record).to_vec();
+        self.check_links(class, &parcel.row, Some(&old))
     }
 
     fn intern_all(&mut self, parcel: &Parcel) -> Result<(), CaptureError> {
@@ -277,42 +297,38 @@ impl Capture<'_> {
 
     /// Whether everything that a row names exists; what was there before is not looked at.
     fn check_links(
-        &self,
+        &mut self,
         class: u16,
         row: &[i64],
         old: Option<&[i64]>,
     ) -> Result<(), CaptureError> {
-        let links = &self.archive.rules[usize::from(class)].links;
+        let archive = &mut *self.archive;
+        let links = &archive.rules[usize::from(class)].links;
         let is_new = |at: u16| {
             let at = usize::from(at);
             row[at] != 0 && old.is_none_or(|old| old[at] != row[at])
         };
         for &field in links.contents.iter().filter(|&&at| is_new(at)) {
             let cell = row[usize::from(field)];
-            let content = self.archive.shelf.get(cell);
-            let content = content.ok_or(CaptureError::UnknownContent { field, cell })?;
-            let kind =
-                &self.archive.schema.classes[usize::from(class)].fields[usize::from(field)].kind;
-            if !kind
-                .container()
-                .is_some_and(|container| container.admits(content))
-            {
-                return Err(CaptureError::WrongContent { field, cell });
+            let kind = &archive.schema.classes[usize::from(class)].fields[usize::from(field)].kind;
+            let container = kind.container();
+            let admits = |content: &Content| container.is_some_and(|of| of.admits(content));
+            match archive.shelf.admits(cell, (class, field), admits) {
+                Some(true) => {}
+                Some(false) => return Err(CaptureError::WrongContent { field, cell }),
+                None => return Err(CaptureError::UnknownContent { field, cell }),
             }
         }
-        if self.archive.mirror {
+        if archive.mirror {
             return Ok(());
         }
         for (field, classes) in links.references.iter().filter(|(at, _)| is_new(*at)) {
             let to = EntityRef::from_cell(row[usize::from(*field)]).unwrap_or_default();
             let slot = Slot(to.index().unwrap_or(u32::MAX));
-            let record = self.archive.records.get(slot.0 as usize);
+            let record = archive.records.get(slot.0 as usize);
             let was_there = record.is_some_and(|record| record.spawns > to.generation());
             let is_wrong = |class: u16| classes.as_ref().is_some_and(|of| !of.contains(&class));
-            let is_there = self
-                .archive
-                .entity(to)
-                .and_then(|slot| self.archive.class(slot));
+            let is_there = archive.entity(to).and_then(|slot| archive.class(slot));
             if !was_there || is_there.is_some_and(is_wrong) {
                 return Err(CaptureError::WrongReference { field: *field, to });
             }

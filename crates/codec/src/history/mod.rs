@@ -43,6 +43,10 @@ pub struct Archive {
     holders: Pages<Vec<Slot>>,
     /// Slots are numbers of another end: references are taken as they come.
     mirror: bool,
+    /// Integers of all rows of living entities.
+    living_cells: usize,
+    /// Integers of all chunks that kept frames wrote.
+    written: usize,
 }
 
 /// The chunks that were looked at last: neighbours in a list are mostly neighbours there, too.
@@ -76,6 +80,8 @@ pub struct Frame {
     changes: Changes,
     /// Contents that no newest row names since this tick.
     released: Vec<i64>,
+    /// Integers of the chunks that are new in it.
+    written: usize,
 }
 
 /// What happened at a tick, each list in the order of the calls.
@@ -107,6 +113,8 @@ impl Archive {
             rules,
             holders: Pages::default(),
             mirror: false,
+            living_cells: 0,
+            written: 0,
         }
     }
 
@@ -137,6 +145,7 @@ impl Archive {
                 ..Changes::default()
             },
             released: Vec::new(),
+            written: 0,
         };
         Ok(Capture {
             archive: self,
@@ -356,6 +365,21 @@ impl Archive {
             previous = Some(frame);
         }
         seen + self.records.len * size_of::<Record>() + self.shelf.bytes()
+    }
+
+    /// An upper bound, but for a constant factor, of the bytes that rows and contents hold once `tick`
+    /// is begun and what is too old for it is dropped.
+    pub(crate) fn bytes_at(&self, tick: Tick) -> usize {
+        let horizon = tick.0.saturating_sub(self.depth);
+        let old = self.frames.iter().take_while(|old| old.tick.0 < horizon);
+        let written = self.written - old.map(|old| old.written).sum::<usize>();
+        let contents = self.shelf.bytes_from(Tick(horizon));
+        let hot = self.hot.iter().zip(&*self.rules);
+        let places: usize = hot
+            .map(|(hot, rules)| hot.places.len() * rules.ranges.len())
+            .sum();
+        let cells = written + places + self.living_cells;
+        self.records.len * size_of::<Record>() + cells * size_of::<i64>() + contents
     }
 
     fn frame(&self, tick: Tick) -> Option<&Frame> {

@@ -93,7 +93,7 @@ struct Page {
     mask: u32,
     /// How many decisions it was taught here.
     lessons: u32,
-    /// At how many it grows.
+    /// At how many it grows; [`FINAL`] once it was taught so many at its largest size.
     limit: u32,
 }
 
@@ -108,6 +108,12 @@ impl Page {
     fn places(&self) -> core::ops::Range<usize> {
         let start = self.start as usize;
         start..start + (self.mask as usize + 1) / LINE
+    }
+
+    /// Whether nothing was learned in it. The count of lessons wraps to 0 after 2^32, long after the
+    /// page reached its final size.
+    fn is_untaught(&self) -> bool {
+        self.lessons == 0 && (self.mask == 0 || self.limit != FINAL)
     }
 }
 
@@ -328,6 +334,7 @@ impl Bank {
         let old = self.pages[at];
         let size = old.mask + 1;
         if size >= self.largest {
+            self.pages[at].limit = FINAL;
             return;
         }
         let new = Page {
@@ -435,7 +442,7 @@ impl Bank {
     /// Gives up the pages that nothing was learned in.
     pub fn tidy(&mut self) {
         for at in 0..self.pages.len() {
-            if self.pages[at].lessons == 0 {
+            if self.pages[at].is_untaught() {
                 let page = core::mem::take(&mut self.pages[at]);
                 self.vacate(page);
             }
@@ -449,7 +456,7 @@ impl Bank {
             .start
             .as_ref()
             .and_then(|start| start.page(at as usize));
-        if page.lessons == 0 {
+        if page.is_untaught() {
             return known.cloned();
         }
         let before = known.map_or(0, |taught| taught.lessons);
@@ -539,6 +546,8 @@ pub const GROWTH: u32 = 4;
 const INHERITED: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
 const LESSONS_PER_CELL: u32 = 1;
+/// [`Page::limit`] of a page that does not grow any more. Only a count that wrapped reaches it again.
+const FINAL: u32 = 0;
 /// The first decisions that a page is taught teach the weights, too; then one of so many does.
 const EARLY: u32 = 1024;
 const WEIGHTY: u32 = 4;
@@ -579,5 +588,51 @@ mod tests {
         assert_eq!(bank.pages[0].lessons, 1);
         bank.rewind(moment);
         assert_eq!(bank.digest(0), before);
+    }
+
+    /// A page whose count of lessons wrapped to 0 is kept, with what was learned in it and what a
+    /// rewind writes back. Fails if `tidy` frees every page with `lessons == 0`: the rewind then writes
+    /// cells over the list of free lines, and the next line that is added panics.
+    #[test]
+    fn a_page_is_kept_when_its_count_wraps() {
+        for seed in 0..20u16 {
+            let contexts = |nth: u16| Contexts::<2> {
+                page: 0,
+                set: 0,
+                cells: [nth.wrapping_mul(16 + seed), nth.wrapping_mul(48)],
+            };
+            let mut bank = Bank::new(2, Learning::Folds, 2, 10, None);
+            let lessons = |bank: &mut Bank, count: u16| {
+                let mut decisions = Decisions::default();
+                for nth in 0..count {
+                    let forecast = bank.forecast(&contexts(nth));
+                    decisions.push(&contexts(nth), forecast, nth % 3 == 0);
+                }
+                decisions
+            };
+            // More than the largest page has cells, as 2^32 lessons are.
+            let early = lessons(&mut bank, 1100);
+            bank.replay::<2>(&early);
+            let last = lessons(&mut bank, 5);
+            bank.pages[0].lessons = 5u32.wrapping_neg();
+            bank.settle();
+            let before = bank.digest(0);
+            let moment = bank.mark();
+            bank.replay::<2>(&last);
+            assert_eq!(bank.pages[0].lessons, 0);
+            let taught = bank.taught(0).expect("it was taught");
+            bank.tidy();
+            assert_eq!(bank.taught(0), Some(taught), "seed {seed}");
+            bank.rewind(moment);
+            assert_eq!(bank.digest(0), before, "seed {seed}");
+            let other = |nth: u16| Contexts::<2> {
+                page: 1,
+                ..contexts(nth)
+            };
+            for nth in 0..200 {
+                let forecast = bank.forecast(&other(nth));
+                bank.learn(&other(nth), forecast, true);
+            }
+        }
     }
 }

@@ -21,6 +21,9 @@ pub struct Length {
 }
 
 impl Decisions {
+    /// Bytes that a decision takes at least if it is kept.
+    pub const BYTES_EACH: usize = 4 * size_of::<u16>();
+
     /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
     /// from what everybody knew.
     #[inline(always)]

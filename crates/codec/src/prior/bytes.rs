@@ -79,7 +79,8 @@ impl Prior {
         if Fingerprint::of_bytes(body) != fingerprint {
             return Err(PriorError::Damaged);
         }
-        let prior = Reader::read(&body[MAGIC.len() + 1..], fingerprint);
+        let body = body.get(MAGIC.len() + 1..).ok_or(PriorError::Damaged)?;
+        let prior = Reader::read(body, fingerprint);
         // Only one way to say something is right, or the fingerprints of equal priors would differ.
         let canonical = prior.filter(|prior| prior.to_bytes() == bytes);
         canonical.ok_or(PriorError::Malformed)

@@ -25,7 +25,7 @@ use crate::{
         repeats::Repeats,
         start::{Start, Taught},
     },
-    predict::Costs,
+    predict::{Costs, HOLD},
     ranking::Ranking,
     twin::{ClassField, ClassState},
 };
@@ -156,8 +156,14 @@ impl Prior {
                 for (page, &column) in pages[columns].iter_mut().zip(&known.columns) {
                     *page = column;
                 }
+                // Costs of predictors that have no say about the field would only make one of them the
+                // favourite.
+                let costs = match of.predictors[at].0 {
+                    HOLD => Costs::default(),
+                    _ => known.costs,
+                };
                 fields.push(ClassField {
-                    costs: known.costs,
+                    costs,
                     repeats: known.repeats,
                 });
                 let admitted = Some(known.newcomer).filter(|&value| field.kind.admits(value));
@@ -235,4 +241,105 @@ fn is_plain(field: &Field) -> bool {
 fn halves(fingerprint: Fingerprint) -> [u64; 2] {
     let number = u128::from_be_bytes(fingerprint.to_be_bytes());
     [(number >> 64) as u64, number as u64]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Decoder, Encoder, HISTORY, Policy, Slot, Tick, history::Archive};
+    use prescient_schema::Kind;
+
+    /// A prior that claims that fields move in lines that have none. Fails with `CheckFailed`, or an
+    /// encoder that finds no content, if `bind` takes any costs.
+    #[test]
+    fn costs_of_what_does_not_move_are_not_believed() {
+        let kinds = [
+            Kind::Bool,
+            Kind::Enum { values: 7 },
+            Kind::Text { most: 9 },
+            Kind::Reference { class: None },
+        ];
+        for (kind, seed) in kinds
+            .iter()
+            .flat_map(|kind| (0..20).map(move |s| (kind, s)))
+        {
+            let number = Kind::Int {
+                bits: 16,
+                signed: true,
+            };
+            let fields = [Field::new("n", number), Field::new("f", kind.clone())];
+            let schema = Schema {
+                classes: alloc::vec![Class::new("c", fields.into())],
+            };
+            let schema = Arc::new(schema);
+            let mut prior = trained(&schema);
+            for field in prior.classes.iter_mut().flat_map(|class| &mut class.fields) {
+                field.costs = Costs([-100, -50, -50, -50]);
+            }
+            let prior = prior.sealed();
+            let mut archive = Archive::new(schema.clone(), HISTORY);
+            let config = Config::default();
+            let mut encoder = Encoder::with_prior(schema.clone(), config, &prior).unwrap();
+            let mut decoder = Decoder::with_prior(schema, config, &prior).unwrap();
+            for tick in 1..80u32 {
+                let chance = crate::session::hash(u64::from(tick) << 8 | seed);
+                play(&mut archive, tick, kind, chance);
+                for slot in archive.living_slots() {
+                    encoder.show(slot, &archive);
+                }
+                let packet = encoder.encode(&archive, None).unwrap();
+                let taken = decoder.decode(&packet.bytes);
+                assert!(taken.is_ok(), "{kind:?}, tick {tick}: {taken:?}");
+                let ack = decoder.acknowledgement().unwrap();
+                encoder.acknowledge(&ack, &archive).unwrap();
+                assert_eq!(encoder.statistics().resyncs, 0, "{kind:?}, tick {tick}");
+            }
+        }
+    }
+
+    fn trained(schema: &Arc<Schema>) -> Prior {
+        let mut trainer = Trainer::new(Config {
+            policy: Policy::Immediate,
+            ..Config::default()
+        });
+        let mut encoder = trainer.encoder(schema.clone()).unwrap();
+        let mut archive = Archive::new(schema.clone(), HISTORY);
+        let kind = &schema.classes[0].fields[1].kind;
+        for tick in 1..9 {
+            play(&mut archive, tick, kind, tick);
+            for slot in archive.living_slots() {
+                encoder.show(slot, &archive);
+            }
+            encoder.encode(&archive, None).unwrap();
+        }
+        trainer.learn(&encoder);
+        trainer.finish()
+    }
+
+    /// A tick of two entities, of which the field with this kind changes now and then.
+    fn play(archive: &mut Archive, tick: u32, kind: &Kind, chance: u32) {
+        let mut capture = archive.begin(Tick(tick)).unwrap();
+        for slot in [0, 1].map(Slot) {
+            let change = i64::from(chance >> slot.0 & 7);
+            let value = match kind {
+                Kind::Text { .. } => {
+                    let text = alloc::format!("{change}");
+                    let content = prescient_schema::Content::Bytes(text.as_bytes().into());
+                    capture.intern(content).unwrap()
+                }
+                Kind::Bool => change & 1,
+                Kind::Enum { .. } => change % 7,
+                _ => {
+                    let to = capture.reference(Slot(0)).filter(|_| change < 4);
+                    to.map_or(0, |to| to.cell())
+                }
+            };
+            let row = [i64::from(tick), value];
+            match capture.class(slot) {
+                Some(_) => capture.write(slot, &row).unwrap(),
+                None => drop(capture.spawn(0, &row).unwrap()),
+            }
+        }
+        capture.finish();
+    }
 }

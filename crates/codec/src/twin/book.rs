@@ -147,6 +147,11 @@ impl Book {
         }
     }
 
+    /// Bytes that rows of resting entities hold.
+    pub fn rest_row_bytes(&self) -> usize {
+        self.rest_rows.values().map(KeptRow::bytes).sum()
+    }
+
     /// Active entities, those that were not covered for longest first.
     pub fn stalest_first(&self) -> Vec<u32> {
         let staleness = |id: u32| {

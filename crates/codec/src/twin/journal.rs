@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use crate::{
+    buffer,
     kept::KeptRow,
     model::{bank::Moment, repeats::Repeats},
     population::{Entity, Seat},
@@ -31,6 +32,39 @@ pub(super) struct Journal {
 }
 
 impl Journal {
+    /// Entries in each list, to [`ease`](Self::ease) by.
+    pub(super) fn len(&self) -> [usize; 5] {
+        [
+            self.steps.len(),
+            self.heads.len(),
+            self.fields.len(),
+            self.repeats.len(),
+            self.rankings.len(),
+        ]
+    }
+
+    /// Empties it and keeps the memory that is in use.
+    pub(super) fn clear(&mut self) {
+        let used = self.len();
+        self.steps.clear();
+        self.heads.clear();
+        self.fields.clear();
+        self.repeats.clear();
+        self.rankings.clear();
+        self.ease(used);
+    }
+
+    /// Gives back memory after a peak. Packets that fold nothing say nothing about what is in use.
+    pub(super) fn ease(&mut self, [steps, heads, fields, repeats, rankings]: [usize; 5]) {
+        if steps > 0 {
+            buffer::ease(&mut self.steps, steps);
+            buffer::ease(&mut self.heads, heads);
+            buffer::ease(&mut self.fields, fields);
+            buffer::ease(&mut self.repeats, repeats);
+            buffer::ease(&mut self.rankings, rankings);
+        }
+    }
+
     #[inline]
     pub(super) fn note(&mut self, step: impl FnOnce() -> Undo) {
         if self.kept {
@@ -162,6 +196,38 @@ impl Twin {
                 }
             }
             Undo::Reference { class, old } => self.book.classes[usize::from(class)].reference = old,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if `clear` keeps the memory of a peak, or gives back what is in use because of packets
+    /// that fold nothing.
+    #[test]
+    fn memory_follows_use() {
+        let mut journal = Journal {
+            kept: true,
+            ..Journal::default()
+        };
+        let fold = |journal: &mut Journal, steps: u32| {
+            for id in 0..steps {
+                journal.note(|| Undo::Head { id });
+            }
+            journal.clear();
+            journal.steps.capacity()
+        };
+        let peak = fold(&mut journal, 100_000);
+        assert!(peak >= 100_000);
+        for _ in 0..20 {
+            fold(&mut journal, 1000);
+        }
+        let room = fold(&mut journal, 1000);
+        assert!((1000..=4096).contains(&room), "room for {room}");
+        for _ in 0..20 {
+            assert_eq!(fold(&mut journal, 0), room);
         }
     }
 }

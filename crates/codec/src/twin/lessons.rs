@@ -1,5 +1,7 @@
 //! What a packet says about entities, taken into the book.
 
+use alloc::vec::Vec;
+
 use crate::{
     log::Log,
     population::{Entity, Phase},
@@ -41,15 +43,18 @@ impl Twin {
         self.book
             .releveled
             .retain(|&(_, changed_by)| changed_by > log.cursor);
+        let mut said: Vec<u32> = log.levels.iter().map(|&(id, _)| id).collect();
+        said.sort_unstable();
         for at in 0..self.book.releveled.len() {
             let (id, _) = self.book.releveled[at];
-            if log.levels.iter().any(|&(said, _)| said == id) {
+            if said.binary_search(&id).is_ok() {
                 continue;
             }
             if let Some(entity) = self.change(id) {
                 entity.head.cover(fold, false);
             }
         }
+        let mut changed = Vec::new();
         for &(id, level) in &log.levels {
             if self.book.phase(id) == Phase::Absent {
                 continue;
@@ -63,10 +68,14 @@ impl Twin {
                 }
                 let old = self.book.population.set_level(id, level);
                 self.journal.note(|| Undo::Level { id, old });
-                self.book.releveled.retain(|&(other, _)| other != id);
-                self.book.releveled.push((id, log.sequence));
+                changed.push((id, log.sequence));
             }
         }
+        let mut ids: Vec<u32> = changed.iter().map(|&(id, _)| id).collect();
+        ids.sort_unstable();
+        let releveled = &mut self.book.releveled;
+        releveled.retain(|(id, _)| ids.binary_search(id).is_err());
+        releveled.extend(changed);
     }
 
     pub(super) fn note_surprises(&mut self, log: &Log) {

@@ -140,11 +140,7 @@ impl Twin {
     pub fn commit(&mut self) {
         self.bank.settle();
         self.journal.start = None;
-        self.journal.steps.clear();
-        self.journal.fields.clear();
-        self.journal.repeats.clear();
-        self.journal.heads.clear();
-        self.journal.rankings.clear();
+        self.journal.clear();
     }
 
     /// Takes back everything since the last [`commit`](Self::commit).
@@ -152,9 +148,11 @@ impl Twin {
         if let Some(start) = self.journal.start.take() {
             self.bank.rewind(start);
         }
+        let used = self.journal.len();
         while let Some(step) = self.journal.steps.pop() {
             self.take_back(step);
         }
+        self.journal.ease(used);
     }
 
     /// Keeps the row of a resting entity whose archive is about to say something else.

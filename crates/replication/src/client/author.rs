@@ -34,6 +34,8 @@ pub(super) struct Author {
     archive: Archive,
     encoder: Encoder,
     charges: BTreeMap<Object, Charge>,
+    /// At how many charges those of objects that are gone are looked for.
+    sweep_at: usize,
     /// Entities of objects that we are no longer in charge of.
     ended: Vec<Slot>,
 }
@@ -58,13 +60,19 @@ impl Author {
             archive: Archive::new(schema.clone(), HISTORY),
             encoder: Encoder::new(schema, config),
             charges: BTreeMap::new(),
+            sweep_at: SWEEP,
             ended: Vec::new(),
         }
     }
 
-    pub fn charge(&mut self, object: Object, yours: bool, since: Tick) {
+    pub fn charge(&mut self, object: Object, yours: bool, since: Tick, scene: &Scene) {
         if yours {
             self.charges.entry(object).or_default().since = since;
+            // A client that never reports would keep them all.
+            if self.charges.len() > self.sweep_at {
+                self.end_gone(scene);
+                self.sweep_at = 2 * self.charges.len() + SWEEP;
+            }
         } else {
             self.end(object);
         }
@@ -104,9 +112,7 @@ impl Author {
 
     /// A packet about everything, if there is anything.
     pub fn report(&mut self, scene: &Scene, budget: Option<usize>) -> Option<Vec<u8>> {
-        let gone = |object: &&Object| scene.entry(**object).is_none();
-        let gone: Vec<_> = self.charges.keys().filter(gone).copied().collect();
-        gone.into_iter().for_each(|object| self.end(object));
+        self.end_gone(scene);
         let is_said = |charge: &Charge| !charge.latest.is_empty();
         if !self.charges.values().any(is_said) && self.archive.living_slots().next().is_none() {
             return None;
@@ -155,6 +161,13 @@ impl Author {
         self.encoder.acknowledge(ack, &self.archive)
     }
 
+    /// Ends charges of objects that are no longer shown.
+    fn end_gone(&mut self, scene: &Scene) {
+        let gone = |object: &&Object| scene.entry(**object).is_none();
+        let gone: Vec<_> = self.charges.keys().filter(gone).copied().collect();
+        gone.into_iter().for_each(|object| self.end(object));
+    }
+
     fn end(&mut self, object: Object) {
         if let Some(charge) = self.charges.remove(&object) {
             self.ended.extend(charge.slots);
@@ -178,3 +191,6 @@ fn stand_in(object: Object, since: Tick, class: u16, parcel: &Parcel, scene: &Sc
         .extend([i64::from(object.id), i64::from(since.0)]);
     parcel
 }
+
+/// Charges that are not worth a look.
+const SWEEP: usize = 64;

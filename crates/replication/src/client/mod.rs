@@ -290,7 +290,7 @@ impl Client {
                 Notice::Charge { about, yours } => {
                     if let Some(object) = find(about) {
                         let since = self.scene.tick().unwrap_or_default();
-                        self.author.charge(object, yours, since);
+                        self.author.charge(object, yours, since, &self.scene);
                         return Some(Change::Charged { object, yours });
                     }
                 }

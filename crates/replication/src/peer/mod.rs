@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, ClientId, Config, DecodeError, EncodeError, Encoder, Policy, Slot, Statistics,
-    Tick, ledger::Ledger,
+    Ack, AckError, ClientId, DecodeError, EncodeError, Encoder, Policy, Slot, Statistics, Tick,
+    ledger::Ledger,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -282,9 +282,9 @@ impl Peer {
         if after.applied > before.applied {
             let settled = unsettled.saturating_sub(self.encoder.unsettled_bytes());
             self.pace.note_applied(settled);
+            self.tell_of_known();
         }
         self.sent.apply(ack.newest);
-        self.tell_of_known();
         Ok(())
     }
 
@@ -358,7 +358,7 @@ impl Peer {
         own: PeerId,
         packet: &[u8],
         world: &World,
-        config: Config,
+        config: &ServerConfig,
     ) -> Result<(), DecodeError> {
         if self.charged.is_empty() && self.intake.is_none() {
             return Ok(());
@@ -368,7 +368,7 @@ impl Peer {
             .get_or_insert_with(|| Intake::new(world, config));
         let (encoder, since) = (&self.encoder, &self.since);
         let find = |id, shown| slot(encoder, since, id, shown);
-        let most = most_reported(self.charged.len()).min(config.max_entities);
+        let most = most_reported(self.charged.len()).min(config.codec.max_entities);
         intake.take(packet, most, world, own, &find)
     }
 

@@ -1,0 +1,169 @@
+//! What packets make a decoder hold has a limit in bytes, measured by the allocator: logs of packets
+//! that the sender does not know to be applied, and contents that rows of recent ticks name. What
+//! needs more is refused, and the two ends go on from there as after any lost packet. One test alone,
+//! because memory is counted for the whole process.
+
+mod common;
+
+use std::{alloc::System, sync::Arc};
+
+use common::Random;
+use prescient_codec::{
+    ClientId, Config, DecodeError, Decoder, Encoder, HISTORY, Slot, Tick, history::Archive,
+};
+use prescient_schema::{Class, Content, Field, Kind, Library, Schema};
+use prescient_tests::seeds::over_seeds;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The first fails with more bytes than allowed if `Decoder::room_for` does not count logs, the second
+/// if `Archive::bytes_at` does not count contents; both if `Decoder::decode_with` does not ask
+/// `room_for`. The second never goes on if `bytes_at` counts what the packet lets go of.
+#[test]
+fn a_decoder_holds_no_more_than_it_is_allowed() {
+    over_seeds(20, logs);
+    over_seeds(20, contents);
+}
+
+/// A crowd in confused motion whose packets nobody confirms for a while.
+fn logs(seed: u64) {
+    let most = 2 << 20;
+    let mut pair = Pair::new(vec![int("x"), int("y")], most);
+    let mut random = Random::new(seed);
+    for _ in 0..300 {
+        pair.rows.push((vec![0, 0], None));
+    }
+    let mut stray = |pair: &mut Pair| {
+        for (row, _) in &mut pair.rows {
+            for value in row {
+                *value += random.below(1 << 16) as i64 - (1 << 15);
+            }
+        }
+    };
+    let mut refused = 0;
+    for tick in 0..140 {
+        stray(&mut pair);
+        let taken = pair.tick(tick % 70 == 0);
+        refused += u32::from(taken == Err(DecodeError::Full));
+    }
+    assert!(refused > 40, "seed {seed}: {refused} packets were refused");
+    pair.recovers(seed, stray);
+}
+
+/// Long lists of which an item changes at every tick, so that every tick has lists of its own.
+fn contents(seed: u64) {
+    let most = 1 << 20;
+    let item = vec![int("item")];
+    let list = Field::new("list", Kind::List { item, most: 2000 });
+    let mut pair = Pair::new(vec![list], most);
+    let mut random = Random::new(seed);
+    for _ in 0..10 {
+        pair.rows.push((vec![0], Some(vec![0; 2000])));
+    }
+    let mut refused = 0;
+    for _ in 0..2 * HISTORY {
+        for (_, list) in &mut pair.rows {
+            let list = list.as_mut().unwrap();
+            list[200 * random.below(10) as usize] += 1;
+        }
+        refused += u32::from(pair.tick(true) == Err(DecodeError::Full));
+    }
+    let applied = 2 * HISTORY - refused;
+    // About five ticks of lists fit, and as many more once those are forgotten.
+    assert!(applied > 10, "seed {seed}: {applied} packets were applied");
+    assert!(refused > 100, "seed {seed}: {refused} packets were refused");
+    pair.recovers(seed, |_| {});
+}
+
+struct Pair {
+    archive: Archive,
+    encoder: Encoder,
+    decoder: Decoder,
+    /// The row of each entity, and what its container holds.
+    rows: Vec<(Vec<i64>, Option<Vec<i64>>)>,
+    tick: u32,
+    most: usize,
+    /// Bytes that the decoder holds.
+    held: isize,
+}
+
+impl Pair {
+    fn new(fields: Vec<Field>, most: usize) -> Self {
+        let classes = vec![Class::new("thing", fields)];
+        let schema = Arc::new(Schema { classes });
+        let mut decoder = Decoder::new(schema.clone(), Config::default());
+        decoder.set_max_bytes(most);
+        Self {
+            archive: Archive::new(schema.clone(), HISTORY),
+            encoder: Encoder::new(schema, Config::default()),
+            decoder,
+            rows: Vec::new(),
+            tick: 0,
+            most,
+            held: 0,
+        }
+    }
+
+    /// The next tick; its acknowledgement may get lost.
+    fn tick(&mut self, hears: bool) -> Result<(), DecodeError> {
+        self.tick += 1;
+        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        for (slot, (row, list)) in (0..).map(Slot).zip(&mut self.rows) {
+            if let Some(list) = list {
+                row[0] = capture.intern(Content::Cells(list[..].into())).unwrap();
+            }
+            match capture.class(slot) {
+                Some(_) => capture.write(slot, row).unwrap(),
+                None => assert_eq!(capture.spawn(0, row), Ok(slot)),
+            }
+        }
+        capture.finish();
+        if self.tick == 1 {
+            for slot in (0..self.rows.len() as u32).map(Slot) {
+                self.encoder.show(slot, &self.archive);
+            }
+        }
+        let packet = self.encoder.encode(&self.archive, None).unwrap();
+        let region = Region::new(GLOBAL);
+        let taken = self.decoder.decode(&packet.bytes).map(drop);
+        let change = region.change();
+        self.held += change.bytes_allocated as isize - change.bytes_deallocated as isize;
+        // Besides, there is the model, and buffers that are as large as the longest packet needs.
+        let most = (2 * self.most + (1 << 20)) as isize;
+        assert!(self.held < most, "{} bytes are held", self.held);
+        assert!(self.decoder.held_bytes() < self.most + self.most / 4);
+        if taken.is_ok() {
+            assert_eq!(self.encoder.digest(), self.decoder.digest());
+        }
+        if let Some(ack) = self.decoder.acknowledgement().filter(|_| hears) {
+            self.encoder.acknowledge(&ack, &self.archive).unwrap();
+        }
+        taken
+    }
+
+    /// Once all is heard again, everything is shown as it is.
+    fn recovers(&mut self, seed: u64, mut meanwhile: impl FnMut(&mut Self)) {
+        for _ in 0..HISTORY + 10 {
+            meanwhile(self);
+            let _ = self.tick(true);
+        }
+        assert_eq!(self.tick(true), Ok(()), "seed {seed}");
+        for slot in 0..self.rows.len() as u32 {
+            let id: ClientId = self.encoder.client_id(Slot(slot)).unwrap();
+            let shown = self.decoder.row(id).unwrap();
+            let truth = self.archive.latest(Slot(slot)).unwrap();
+            assert_eq!(shown, truth, "seed {seed}");
+            if let (_, Some(list)) = &self.rows[slot as usize] {
+                let shown = self.decoder.world().content(shown[0]);
+                assert_eq!(shown, Some(&Content::Cells(list[..].into())));
+            }
+        }
+    }
+}
+
+fn int(name: &str) -> Field {
+    let (bits, signed) = (32, true);
+    Field::new(name, Kind::Int { bits, signed })
+}

@@ -1,0 +1,97 @@
+//! What a report of a client in charge makes its server allocate. One test alone, because memory is
+//! counted for the whole process.
+
+mod common;
+
+use std::alloc::System;
+use std::sync::Arc;
+
+use common::{Dice, greet};
+use prescient_codec::{Ack, Encoder, HISTORY, Slot, history::Archive};
+use prescient_replication::{
+    Client, Config, Everything, MAX_REPORT_BYTES, PeerId, Server, ServerConfig, Tick,
+};
+use prescient_schema::{Content, Field, Kind, SchemaBuilder, State};
+use prescient_tests::seeds::over_seeds;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+#[derive(State, Clone, Debug, Default, PartialEq)]
+#[state(rename = "porter")]
+struct Porter {
+    load: u8,
+    #[state(max_len = 5000)]
+    items: Vec<u16>,
+}
+
+/// Two hundred entities stand for the same object and have the same long list, and each changes a
+/// number. Fails with two hundred copies of the list if `Intake::take` makes a parcel of every entity.
+#[test]
+fn a_report_copies_one_list_per_object() {
+    over_seeds(20, |seed| {
+        let mut dice = Dice::new(seed);
+        let schema = SchemaBuilder::new().state::<Porter>().build();
+        let schema = schema.expect("a sound schema");
+        let config = ServerConfig::default();
+        let mut server = Server::new(schema.clone(), config, Everything).expect("sound");
+        let mut client = Client::new(schema, Default::default()).expect("sound");
+        let peer = PeerId(1);
+        server.connect(peer);
+        greet(&mut server, peer, &mut client);
+        let mut step = server.step(Tick(1)).expect("the first");
+        let porter = step.spawn(&Porter::default()).expect("sound");
+        step.entrust(porter.entity(), Some(peer)).expect("there");
+        step.finish();
+        for (_, message) in server.encode(&|_| None) {
+            client.handle(&message).expect("in order");
+        }
+        let object = client.objects().next().expect("it is shown");
+        let id = client.reference(object).and_then(|to| to.index());
+        let id = i64::from(id.expect("it has a number"));
+
+        let mut reported = (**server.world().archive().schema()).clone();
+        let (bits, signed) = (33, false);
+        for name in ["object", "since"] {
+            let number = Field::new(name, Kind::Int { bits, signed });
+            reported.classes[0].fields.push(number);
+        }
+        let reported = Arc::new(reported);
+        let mut archive = Archive::new(reported.clone(), HISTORY);
+        let mut encoder = Encoder::new(reported, Config::default());
+        let list = [dice.below(9) as i64; 5000];
+        let mut worst = 0;
+        for tick in 1..10 {
+            let mut capture = archive.begin(Tick(tick)).expect("in order");
+            let list = Content::Cells(list.into());
+            let list = capture.intern(list).expect("no other has its cell");
+            for slot in (0..200).map(Slot) {
+                let row = [dice.below(200) as i64, list, id, 1];
+                match capture.class(slot) {
+                    Some(_) => capture.write(slot, &row).expect("sound"),
+                    None => drop(capture.spawn(0, &row).expect("sound")),
+                }
+            }
+            capture.finish();
+            for slot in archive.living_slots() {
+                encoder.show(slot, &archive);
+            }
+            let packet = encoder.encode(&archive, None).expect("a new tick").bytes;
+            assert!(packet.len() <= MAX_REPORT_BYTES, "{} bytes", packet.len());
+            let message = [&[0], &packet[..]].concat();
+            let region = Region::new(MEMORY);
+            server.handle(peer, &message).expect("nothing is wrong");
+            worst = worst.max(region.change().bytes_allocated);
+            let said = server.acknowledgement(peer).expect("it reported");
+            let ack = Ack::from_bytes(&said[1..]).expect("an acknowledgement");
+            assert_eq!(ack.newest.0, tick, "seed {seed}");
+            encoder.acknowledge(&ack, &archive).expect("honest");
+        }
+        // The list has 40 KB; reading the first packet takes most of the rest.
+        assert!(worst < 3 << 20, "seed {seed}: {worst} bytes");
+        server.step(Tick(2)).expect("in order").finish();
+        let row = server.world().archive().latest(Slot(0)).expect("there");
+        assert_ne!(row[1], 0, "the list is the world's now");
+    });
+}
