@@ -1,6 +1,6 @@
 //! The server: one world and its peers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use prescient_codec::history::Archive;
@@ -46,6 +46,10 @@ pub struct ServerConfig {
     /// Maximum bytes that the server holds for a peer's authority reports. Reports that need more are
     /// refused, as if they were lost.
     pub report_memory: usize,
+    /// Maximum number of peers per tick that are sent full packets before they ever acknowledged one.
+    /// The first packets of a peer are the most expensive; with this limit, a crowd that joins at once
+    /// delays itself and not the others.
+    pub max_newcomers: usize,
 }
 
 impl Default for ServerConfig {
@@ -59,6 +63,7 @@ impl Default for ServerConfig {
             probe_every: 10,
             max_event_bytes: 1 << 20,
             report_memory: 16 << 20,
+            max_newcomers: 16,
         }
     }
 }
@@ -122,6 +127,8 @@ pub struct Server {
     peers: BTreeMap<PeerId, Peer>,
     /// Events since the last [`encode`](Self::encode), which determines their receivers.
     entity_events: Vec<EntityEvent>,
+    /// The newcomer that was sent a packet last, when there were too many for a tick.
+    last_newcomer: PeerId,
 }
 
 /// The maximum bytes of state per peer; `None` for no limit.
@@ -152,6 +159,7 @@ impl Server {
             relevance: Box::new(relevance),
             peers: BTreeMap::new(),
             entity_events: Vec::new(),
+            last_newcomer: PeerId(0),
         })
     }
 
@@ -255,7 +263,8 @@ impl Server {
     /// independent of the tick rate.
     pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
         self.update_visibility();
-        encode(&mut self.peers, self.world.archive(), budget)
+        let delayed = self.delayed_newcomers();
+        encode(&mut self.peers, self.world.archive(), &delayed, budget)
     }
 
     /// Like [`encode`](Self::encode), while `happen` changes the next tick on another core; peers
@@ -267,13 +276,30 @@ impl Server {
         happen: impl FnOnce(&mut WorldStep<'_>) -> R + Send,
     ) -> Result<(Messages, R), WorldError> {
         self.update_visibility();
+        let delayed = self.delayed_newcomers();
         let before = self.world.archive().clone();
         let mut step = begin(&mut self.world, &mut self.peers, next)?;
         let peers = &mut self.peers;
         Ok(rayon::join(
-            || encode(peers, &before, budget),
+            || encode(peers, &before, &delayed, budget),
             move || happen(&mut step),
         ))
+    }
+
+    /// Newcomers that are not sent a packet in this tick, because there are too many. They take turns.
+    fn delayed_newcomers(&mut self) -> BTreeSet<PeerId> {
+        let now = self.world.tick().unwrap_or_default();
+        let is_due = |(&id, peer): (&PeerId, &Peer)| peer.is_due_newcomer(now).then_some(id);
+        let mut due: Vec<_> = self.peers.iter().filter_map(is_due).collect();
+        let limit = self.config.max_newcomers.max(1);
+        if due.len() <= limit {
+            return BTreeSet::new();
+        }
+        let next = due.partition_point(|&id| id <= self.last_newcomer);
+        due.rotate_left(next);
+        let delayed = due.split_off(limit).into_iter().collect();
+        self.last_newcomer = due.last().copied().unwrap_or(self.last_newcomer);
+        delayed
     }
 
     /// Updates the visible sets and queues the entity events.
@@ -589,9 +615,15 @@ fn greeted(peers: &mut BTreeMap<PeerId, Peer>) -> Vec<(&PeerId, &mut Peer)> {
     peers.iter_mut().filter(|(_, peer)| peer.greeted).collect()
 }
 
-fn encode(peers: &mut BTreeMap<PeerId, Peer>, archive: &Archive, budget: &Budget<'_>) -> Messages {
+fn encode(
+    peers: &mut BTreeMap<PeerId, Peer>,
+    archive: &Archive,
+    delayed: &BTreeSet<PeerId>,
+    budget: &Budget<'_>,
+) -> Messages {
     let serve = |(&id, peer): (&PeerId, &mut Peer)| {
         let bytes = match budget(id) {
+            _ if delayed.contains(&id) => None,
             Some(0) => None,
             budget => peer.encode(archive, budget),
         };

@@ -224,6 +224,15 @@ impl Peer {
         self.assigned_at[at] = now;
     }
 
+    /// Whether it is to be sent a full packet and has never acknowledged one.
+    pub fn is_due_newcomer(&self, now: Tick) -> bool {
+        let unsettled = || self.encoder.unsettled_bytes();
+        self.settings_sent
+            && self.policy == Policy::Confirmed
+            && self.pace.is_newcomer()
+            && self.pace.turn(now, unsettled) == Turn::Full
+    }
+
     /// A packet of the newest tick; `None` if that was encoded already, the client cannot decode it
     /// yet, or the tick is skipped because the client applies nothing.
     pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {

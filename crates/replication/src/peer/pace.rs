@@ -58,6 +58,11 @@ impl Pace {
         }
     }
 
+    /// Whether it has never acknowledged anything.
+    pub fn is_newcomer(&self) -> bool {
+        !self.is_proven
+    }
+
     /// What to send now; `unsettled` is the number of bytes that logs hold.
     pub fn turn(&self, now: Tick, unsettled: impl Fn() -> usize) -> Turn {
         let Some((first, last)) = self.waiting else {
