@@ -30,8 +30,8 @@ pub struct JoinOptions {
     seconds: Option<u64>,
     /// Exit when the connection is lost instead of reconnecting.
     ///
-    /// A reconnect reads the token file again: after a restart of the server the token is accepted once more until it expires, and
-    /// the issuer may replace it.
+    /// A reconnect reads the token file again: after a restart of the server the token is accepted
+    /// once more until it expires, and the issuer may replace it.
     #[arg(long)]
     no_reconnect: bool,
     /// Print JSON lines.
