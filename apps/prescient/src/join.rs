@@ -28,9 +28,10 @@ pub struct JoinOptions {
     /// Seconds to run; by default until Ctrl-C or until the server ends.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Exit when the connection is lost instead of reconnecting. A reconnect reads the token file
-    /// again: after a restart of the server the token is accepted once more until it expires, and
-    /// the issuer may replace it.
+    /// Exit when the connection is lost instead of reconnecting.
+    ///
+    /// A reconnect reads the token file again: after a restart of the server the token is accepted
+    /// once more until it expires, and the issuer may replace it.
     #[arg(long)]
     no_reconnect: bool,
     /// Print JSON lines.

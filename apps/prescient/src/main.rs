@@ -37,8 +37,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the demo: a web page on this machine shows a server's world beside the views of clients
-    /// on good and bad links. This is the default command.
+    /// Run the demo, which is the default command.
+    ///
+    /// A web page on this machine shows a server's world beside the views of clients on good and bad
+    /// links.
     Demo(demo::DemoOptions),
     /// Replay two small worlds through every replication method and print bytes and times.
     Compare,

@@ -33,8 +33,10 @@ pub struct ServeOptions {
     /// Seconds to run; until Ctrl-C by default.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Accept clients with a token that `prescient token` made with this key. After a restart with
-    /// the same key and address, the server resets the connections of its previous run.
+    /// Accept clients with a token that `prescient token` made with this key.
+    ///
+    /// After a restart with the same key and address, the server resets the connections of its
+    /// previous run.
     #[arg(long, value_name = "FILE", conflicts_with = "local")]
     key_file: Option<PathBuf>,
     /// Accept every client on this machine, without a token, and no others. The default.

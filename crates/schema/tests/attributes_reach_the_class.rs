@@ -19,7 +19,7 @@ struct Body {
     priority = 2,
     tables(public, private),
     predict_with = Tank::roll,
-    position = "body.place",
+    position = "body.position",
     group = "squad"
 )]
 struct Tank {

@@ -48,13 +48,15 @@ pub struct SwarmOptions {
     /// File of a recorded link that carries the packets to the clients instead.
     #[arg(long, value_name = "FILE")]
     pub link: Option<std::path::PathBuf>,
-    /// Clients per second that leave and are replaced. Half of all clients take turns; the others
-    /// remain, and only their events are counted.
+    /// Clients per second that leave and are replaced.
+    ///
+    /// Half of all clients take turns; the others remain, and only their events are counted.
     #[arg(long, default_value_t = 0)]
     pub churn: u32,
-    /// Ghosts: clients that join after the others and never apply the state they receive. They join
-    /// after the measured seconds, remain for as many, and leave again; each of these spans is
-    /// measured.
+    /// Number of ghosts: clients that never apply the state they receive.
+    ///
+    /// They join after the measured seconds, remain for as many, and leave again; each of these
+    /// spans is measured.
     #[arg(long, default_value_t = 0)]
     pub ghosts: u32,
     /// What ghosts do instead of applying state.
