@@ -67,7 +67,7 @@
 //! # }
 //! ```
 //!
-//! WIRE.md specifies the bytes, ARCHITECTURE.md explains the reasons.
+//! WIRE.md specifies the bytes, `book/src/internals/transport.md` explains the reasons.
 
 mod allowance;
 mod bytes;
