@@ -1,7 +1,7 @@
 //! Prints a few real packets byte by byte, with the meaning and cost of each part.
 //!
-//! `book/src/internals/codec.md` shows this output as its worked packet. The header is parsed here from the bytes
-//! alone, as WIRE.md describes them; the costs of the body are the codec's own ledger.
+//! `book/src/internals/codec.md` shows this output as its worked packet. The header is parsed here
+//! from the bytes alone, as WIRE.md describes them; the costs of the body are the codec's own ledger.
 
 use std::{error::Error, sync::Arc};
 
