@@ -61,22 +61,10 @@ impl Lines {
             self.users[line as usize / LINE] = 1;
             return line;
         }
-        if self.cells.len() == self.cells.capacity() {
-            self.reserve();
-        }
         let line = self.cells.len() as u32;
         self.cells.extend_from_slice(&cells);
         self.users.push(1);
         line
-    }
-
-    /// Makes room for an eighth more. A model grows for as long as its peer stays, ever more slowly, and
-    /// a server holds one for each: twice the room would stand half empty in most of them.
-    #[cold]
-    fn reserve(&mut self) {
-        let lines = (self.users.len() / 8).max(MIN_RESERVED);
-        self.cells.reserve_exact(lines * LINE);
-        self.users.reserve_exact(lines);
     }
 
     /// A line for another place that holds the same.
@@ -129,8 +117,6 @@ impl Lines {
 pub const UNTAUGHT: u32 = 0;
 /// Places that can hold a line.
 const MAX_USERS: u8 = u8::MAX;
-/// Lines for which room is made at once, at least.
-const MIN_RESERVED: usize = 16;
 
 #[cfg(test)]
 mod tests {
