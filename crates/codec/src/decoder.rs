@@ -190,8 +190,8 @@ impl Decoder {
     /// Bytes that packets may make this end hold from now on: rows and contents of recent ticks, and
     /// what they teach until the sender knows that they were applied, which gets half of it. A packet
     /// that needs more is refused and counts as lost. [`MAX_BYTES`] if this is not called.
-    pub fn set_max_bytes(&mut self, most: usize) {
-        self.max_bytes = most;
+    pub fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
     }
 
     /// Bytes that count towards [`set_max_bytes`](Self::set_max_bytes).

@@ -29,8 +29,8 @@ fn a_decoder_holds_no_more_than_it_is_allowed() {
 
 /// A crowd in confused motion whose packets nobody confirms for a while.
 fn logs(seed: u64) {
-    let most = 2 << 20;
-    let mut pair = Pair::new(vec![int("x"), int("y")], most);
+    let max_bytes = 2 << 20;
+    let mut pair = Pair::new(vec![int("x"), int("y")], max_bytes);
     let mut random = Random::new(seed);
     for _ in 0..300 {
         pair.rows.push((vec![0, 0], None));
@@ -54,10 +54,16 @@ fn logs(seed: u64) {
 
 /// Long lists of which an item changes at every tick, so that every tick has lists of its own.
 fn contents(seed: u64) {
-    let most = 1 << 20;
+    let max_bytes = 1 << 20;
     let item = vec![int("item")];
-    let list = Field::new("list", FieldKind::List { item, most: 2000 });
-    let mut pair = Pair::new(vec![list], most);
+    let list = Field::new(
+        "list",
+        FieldKind::List {
+            item,
+            max_len: 2000,
+        },
+    );
+    let mut pair = Pair::new(vec![list], max_bytes);
     let mut random = Random::new(seed);
     for _ in 0..10 {
         pair.rows.push((vec![0], Some(vec![0; 2000])));
@@ -84,24 +90,24 @@ struct Pair {
     /// The row of each entity, and what its container holds.
     rows: Vec<(Vec<i64>, Option<Vec<i64>>)>,
     tick: u32,
-    most: usize,
+    max_bytes: usize,
     /// Bytes that the decoder holds.
     held: isize,
 }
 
 impl Pair {
-    fn new(fields: Vec<Field>, most: usize) -> Self {
+    fn new(fields: Vec<Field>, max_bytes: usize) -> Self {
         let classes = vec![Class::new("thing", fields)];
         let schema = Arc::new(Schema { classes });
         let mut decoder = Decoder::new(schema.clone(), Config::default());
-        decoder.set_max_bytes(most);
+        decoder.set_max_bytes(max_bytes);
         Self {
             archive: Archive::new(schema.clone(), HISTORY),
             encoder: Encoder::new(schema, Config::default()),
             decoder,
             rows: Vec::new(),
             tick: 0,
-            most,
+            max_bytes,
             held: 0,
         }
     }
@@ -131,9 +137,9 @@ impl Pair {
         let change = region.change();
         self.held += change.bytes_allocated as isize - change.bytes_deallocated as isize;
         // Besides, there is the model, and buffers that are as large as the longest packet needs.
-        let most = (2 * self.most + (1 << 20)) as isize;
-        assert!(self.held < most, "{} bytes are held", self.held);
-        assert!(self.decoder.held_bytes() < self.most + self.most / 4);
+        let max_bytes = (2 * self.max_bytes + (1 << 20)) as isize;
+        assert!(self.held < max_bytes, "{} bytes are held", self.held);
+        assert!(self.decoder.held_bytes() < self.max_bytes + self.max_bytes / 4);
         if taken.is_ok() {
             assert_eq!(self.encoder.digest(), self.decoder.digest());
         }

@@ -256,7 +256,7 @@ mod tests {
         let kinds = [
             FieldKind::Bool,
             FieldKind::Enum { values: 7 },
-            FieldKind::Text { most: 9 },
+            FieldKind::Text { max_len: 9 },
             FieldKind::Reference { class: None },
         ];
         for (kind, seed) in kinds
