@@ -124,10 +124,19 @@ fn a_peer_of_another_world_has_a_view_there() {
         .expect("it is there");
     let sent = server.send_entity_event_in(there, near, b"all");
     sent.expect("open").expect("it is there");
-    server.send();
-    let heard = clients.each_mut().map(events);
+    // An event waits until its client has acknowledged the entity.
+    let mut received = [Vec::new(), Vec::new()];
+    for _ in 0..10 {
+        server.send();
+        for (client, received) in clients.iter_mut().zip(&mut received) {
+            received.extend(events(client));
+        }
+        while server.poll().is_some() {}
+        let step = server.step_in(there).expect("open");
+        step.expect("in order").finish();
+    }
     let [one, all] = [b"one".to_vec(), b"all".to_vec()];
-    assert_eq!(heard, [vec![all.clone()], vec![one, all]]);
+    assert_eq!(received, [vec![all.clone()], vec![one, all]]);
 
     for peer in peers {
         server.move_to(peer, WorldId::FIRST).expect("open");
