@@ -20,7 +20,7 @@ static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// The first fails with more bytes than allowed if `Decoder::room_for` does not count logs, the second
 /// if `Archive::bytes_at` does not count contents; both if `Decoder::decode_with` does not ask
-/// `room_for`. The second never goes on if `bytes_at` counts what the packet lets go of.
+/// `room_for`. The second hardly goes on if `bytes_at` counts what the packet lets go of.
 #[test]
 fn a_decoder_holds_no_more_than_it_is_allowed() {
     over_seeds(20, logs);

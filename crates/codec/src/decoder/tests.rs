@@ -262,8 +262,8 @@ fn logs_have_a_limit_in_bytes() {
     }
 }
 
-/// Fails with `CheckFailed` if `Reader::wake` does not look for the id among those that leave: with the
-/// right check it would be shown for as long as the epoch lasts.
+/// Fails with an applied packet if `Reader::wake` does not look for the id among those that leave: the
+/// entity would be shown, unknown to the model, for as long as the epoch lasts.
 #[test]
 fn who_leaves_does_not_wake() {
     let mut decoder = decoder(&[FieldKind::Enum { values: 300 }]);
