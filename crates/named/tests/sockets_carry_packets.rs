@@ -223,8 +223,11 @@ fn a_slow_reader_is_its_own_problem() {
     });
     let mut slow = connect(&station, &addresses, "tcp");
     let mut quick = connect(&station, &addresses, "tcp");
+    // From here on the store answers; Interests that arrive before the Data would share one answer.
+    let wish = name("/big/1");
+    slow.request(InterestBuilder::new(wish.view()))
+        .expect("an answer");
     for number in 0..4000_u32 {
-        // The same Data again and again, from the store.
         let packet = common::interest("/big/1", number, |it| it);
         slow.send(&packet).expect("it takes what we send");
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prescient_named::{AppFace, Daemon, Data, DataBuilder, Interest, LinkPacket, Name, Signer};
 
@@ -62,16 +62,16 @@ impl Station {
     }
 
     /// Waits until something holds.
-    pub fn until(&self, mut holds: impl FnMut(&mut Daemon) -> bool + Clone + Send + 'static) {
-        for _ in 0..10_000 {
+    pub fn until(&self, holds: impl FnMut(&mut Daemon) -> bool + Clone + Send + 'static) {
+        let begun = Instant::now();
+        loop {
             let mut holds = holds.clone();
             if self.with(move |daemon| holds(daemon)) {
                 return;
             }
+            assert!(begun.elapsed() < PATIENCE, "it never came about");
             std::thread::yield_now();
         }
-        let is_so = self.with(move |daemon| holds(daemon));
-        assert!(is_so, "it never came about");
     }
 }
 
