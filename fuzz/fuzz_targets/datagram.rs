@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_fuzz::pair::{here, mix};
+use prescient_channels::*;
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
@@ -89,7 +90,7 @@ impl World {
         let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
         config.link.packets_per_key = 3;
         let link = config.link;
-        let server = Server::new(config, &mut entropy, now);
+        let server = Server::new(config, &mut entropy, now).expect("it can work");
         let mut client = |number: u8| {
             let grant = Grant {
                 client: ClientId(number.into()),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_fuzz::pair::{End, Pair};
+use prescient_channels::*;
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
@@ -246,12 +247,7 @@ fn key(message: &[u8]) -> u32 {
 }
 
 fuzz_target!(|steps: Vec<Action>| {
-    let link = LinkConfig {
-        // Losses by the script must not end the connection.
-        timeout: Duration::from_secs(3600),
-        stalled: Duration::from_secs(3600),
-        ..LinkConfig::default()
-    };
+    let link = LinkConfig::default().with_timeout(Duration::from_secs(3600)).with_exchange(ExchangeConfig::default().with_stalled(Duration::from_secs(3600)));
     let mut game = Game {
         pair: Pair::connected(link),
         sides: Default::default(),

@@ -4,7 +4,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_transport::parts::*;
+use prescient_channels::parts::*;
+use prescient_channels::*;
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::*;
+
 use prescient_transport::*;
 
 /// Both ends of a connection.
@@ -52,7 +54,7 @@ impl Pair {
         let key = TokenKey::generate(&mut entropy);
         let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
         config.link = link;
-        let server = Server::new(config, &mut entropy, now);
+        let server = Server::new(config, &mut entropy, now).expect("it can work");
         let grant = Grant {
             client: ClientId(1),
             protocol,

@@ -194,9 +194,9 @@ impl Serving<'_> {
     }
 
     fn report(&mut self) {
-        let socket = self.server.socket_statistics();
+        let socket = self.server.traffic();
         let bytes = socket.bytes_sent - self.bytes;
-        let packets = socket.datagrams_sent + socket.datagrams_received - self.packets;
+        let packets = socket.packets_sent + socket.packets_received - self.packets;
         (self.bytes, self.packets) = (self.bytes + bytes, self.packets + packets);
         let longest = std::mem::take(&mut self.longest).as_secs_f64() * 1e3;
         let (tick, clients) = (self.tick, self.clients);

@@ -9,11 +9,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use prescient_channels::ClientId;
 use prescient_net::{
     AddressError, Clock, OpenError, SystemEntropy, TextError, key_from_text, new_key, resolve,
     token_to_text,
 };
-use prescient_transport::{ClientId, Grant, ProtocolId, TokenError, TokenKey, UnixTime};
+use prescient_transport::{Grant, ProtocolId, TokenError, TokenKey, UnixTime};
 
 /// Options of `prescient token`.
 #[derive(Args, Clone, Debug)]

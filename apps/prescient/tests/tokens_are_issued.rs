@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use prescient_channels::ClientId;
 use prescient_net::{BlockingClient, BlockingServer, Socket, key_from_text, token_from_text};
-use prescient_transport::{ClientId, LinkConfig, ProtocolId, ServerConfig, ServerEvent};
+use prescient_transport::{LinkConfig, ProtocolId, ServerConfig, ServerEvent};
 
 /// A directory of its own for each test, removed when the test is over.
 struct Directory(PathBuf);

@@ -110,7 +110,7 @@ pub use link::{
     LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, Piece, PitToken,
 };
 pub use name::{Component, ComponentKind, Components, MAX_COMPONENTS, Name, NameRef};
-pub use prescient_transport::Time;
+pub use prescient_channels::Time;
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
 #[cfg(feature = "sockets")]
 pub use sockets::{

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use crate::error::DecodeError;
 use crate::tlv::{self, MAX_PACKET, Reader, kind};

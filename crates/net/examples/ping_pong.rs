@@ -3,7 +3,9 @@
 
 use std::error::Error;
 use std::thread;
+use std::time::Duration;
 
+use prescient_channels::*;
 use prescient_net::{BlockingClient, BlockingServer, Socket, insecure_token};
 use prescient_transport::*;
 
@@ -22,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(mut server: BlockingServer) {
-    while let Some(event) = server.wait(LinkConfig::default().timeout) {
+    while let Some(event) = server.wait(PATIENCE) {
         match event {
             ServerEvent::Received {
                 connection,
@@ -41,12 +43,11 @@ fn serve(mut server: BlockingServer) {
 
 fn play(server: &str) -> Result<(), Box<dyn Error>> {
     let token = insecure_token(server, PROTOCOL, ClientId(1))?;
-    let config = LinkConfig::default();
-    let mut client = BlockingClient::connect(token, PROTOCOL, config)?;
+    let mut client = BlockingClient::connect(token, PROTOCOL, LinkConfig::default())?;
     for _ in 0..3 {
         client.with(|client, now| client.send(ChannelId::ORDERED, b"ping", now))?;
         if let Some(ClientEvent::Received(Received::Message { message, .. })) =
-            client.wait(config.timeout)
+            client.wait(PATIENCE)
         {
             println!("client: {}", String::from_utf8_lossy(&message));
         }
@@ -55,3 +56,6 @@ fn play(server: &str) -> Result<(), Box<dyn Error>> {
     client.finish();
     Ok(())
 }
+
+/// How long to wait for a message.
+const PATIENCE: Duration = Duration::from_secs(60);

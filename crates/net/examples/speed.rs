@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use prescient_channels::*;
 use prescient_net::{BlockingClient, BlockingServer, Clock, Socket, insecure_token};
 use prescient_transport::*;
 
@@ -61,7 +62,8 @@ impl Arena {
         config.limits.connections_per_address = usize::MAX;
         config.limits.handshakes_per_address = u32::MAX;
         // Each client stands for many.
-        config.link.messages_per_second = u32::MAX;
+        let exchange = ExchangeConfig::default().with_messages_per_second(u32::MAX);
+        config.link = config.link.with_exchange(exchange);
         let mut server = BlockingServer::new(socket, config).expect("a server");
         let start = |number| {
             let token = insecure_token(&address.to_string(), PROTOCOL, ClientId(number));

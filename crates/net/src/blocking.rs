@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use mio::net::UdpSocket;
 use mio::{Events, Interest, Poll, Token};
-use prescient_transport::{Client, Server, Time};
+use prescient_channels::Time;
+use prescient_transport::{Client, Server};
 use quinn_udp::UdpSockRef;
 
 use crate::driver::{Driver, MAX_FINISH};

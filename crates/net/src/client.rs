@@ -1,8 +1,7 @@
 //! What only a client's driver has: a socket chosen by the token, and explanations of errors.
 
-use prescient_transport::{
-    Client, ClientEvent, ConnectError, ConnectToken, LinkConfig, ProtocolId, Time,
-};
+use prescient_channels::{ConnectError, Time};
+use prescient_transport::{Client, ClientEvent, ConnectToken, LinkConfig, ProtocolId};
 
 use crate::blocking::BlockingClient;
 use crate::clock::SystemEntropy;
@@ -32,7 +31,12 @@ impl<W: Waitable> Driver<Client, W> {
         config: LinkConfig,
     ) -> Result<Self, JoinError> {
         Self::with_machine(socket, true, |entropy: &mut SystemEntropy, now| {
-            Ok(Client::connect(token, protocol, config, entropy, now)?)
+            let client = Client::connect(token, protocol, config, entropy, now);
+            client.map_err(|error| match error {
+                ConnectError::Denied(denial) => JoinError::Denied(denial),
+                ConnectError::Config(error) => JoinError::Config(error),
+                _ => JoinError::Closed,
+            })
         })
     }
 
@@ -49,6 +53,7 @@ impl<W: Waitable> Driver<Client, W> {
         let server = self.destination.address;
         match (error, self.destination.failure) {
             (ConnectError::Denied(denial), _) => JoinError::Denied(denial),
+            (ConnectError::Config(error), _) => JoinError::Config(error),
             (ConnectError::Closed, _) => JoinError::Closed,
             (_, Some(SendFailure::NobodyListens)) => JoinError::NobodyListens { server },
             (_, Some(SendFailure::NoRoute)) => JoinError::NoRoute { server },

@@ -6,7 +6,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use prescient_transport::{Entropy, Time, UnixTime};
+use prescient_channels::Time;
+use prescient_transport::{Entropy, UnixTime};
 
 use crate::error::OpenError;
 

@@ -6,7 +6,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_transport::{Server, ServerConfig, Time, UnixTime};
+use prescient_channels::Time;
+use prescient_transport::{Server, ServerConfig, UnixTime};
 
 use crate::clock::{Clock, SystemEntropy};
 use crate::error::{OpenError, SendFailure};
@@ -61,7 +62,7 @@ impl Turn {
 impl<W: Waitable> Driver<Server, W> {
     /// A server on a socket. Its public address belongs into [`ServerConfig::addresses`].
     pub fn new(socket: Socket, config: ServerConfig) -> Result<Self, OpenError> {
-        let make = |entropy: &mut SystemEntropy, now| Ok(Server::new(config, entropy, now));
+        let make = |entropy: &mut SystemEntropy, now| Ok(Server::new(config, entropy, now)?);
         Self::with_machine(socket, false, make)
     }
 }

@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use prescient_transport::{Denial, TokenError};
+use prescient_channels::{ConfigError, Denial};
+use prescient_transport::TokenError;
 use thiserror::Error;
 
 /// Why a socket could not be opened.
@@ -45,6 +46,9 @@ pub enum OpenError {
     /// The system has no randomness, without which keys cannot be made.
     #[error("the system has no randomness: {0}; start this program later, or on another system")]
     Randomness(String),
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A tokio socket was requested outside of a tokio runtime.
     #[error("there is no tokio runtime here: call this from inside one that has IO and time")]
     NoRuntime,
@@ -66,7 +70,7 @@ impl OpenError {
 ///
 /// Only an answer of the server ends the attempt at once. Errors such as a closed port or a missing
 /// route may be temporary, and can be forged; they are reported after
-/// [`connect_timeout`](prescient_transport::LinkConfig::connect_timeout).
+/// [`connect_timeout`](prescient_transport::LinkConfig::with_connect_timeout).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -103,6 +107,9 @@ pub enum JoinError {
         /// The last server that was tried.
         server: SocketAddr,
     },
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The program closed the client first.
     #[error("closed before the connection was made")]
     Closed,

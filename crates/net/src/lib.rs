@@ -71,6 +71,7 @@
 //! error ends a connection. The texts of errors tell the user what to do.
 
 mod blocking;
+mod carrier;
 mod client;
 mod clock;
 mod driver;
@@ -83,6 +84,7 @@ mod outgoing;
 mod port;
 mod socket;
 mod statistics;
+mod tcp;
 mod text;
 #[cfg(feature = "tokio")]
 mod tokio;
@@ -98,4 +100,5 @@ pub use memory::{Direct, Link, MemoryClientId, MemoryNetwork};
 pub use name::{insecure_token, resolve};
 pub use socket::Socket;
 pub use statistics::{NotSent, SocketStatistics};
+pub use tcp::{TcpClient, TcpError, TcpServer};
 pub use text::{key_from_text, new_key, token_from_text, token_to_text};

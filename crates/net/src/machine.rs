@@ -5,9 +5,8 @@
 
 use std::net::SocketAddr;
 
-use prescient_transport::{
-    Client, ClientEvent, Entropy, Server, ServerEvent, Time, Transmit, UnixTime,
-};
+use prescient_channels::Time;
+use prescient_transport::{Client, ClientEvent, Entropy, Server, ServerEvent, Transmit, UnixTime};
 
 /// A [`Client`] or a [`Server`]: a state machine that takes datagrams and time, and returns
 /// datagrams and events. Programs do not implement it.

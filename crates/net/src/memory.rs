@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use prescient_channels::{ConfigError, ConnectError, Time};
 use prescient_transport::{
-    Client, ConnectToken, Denial, Entropy, LinkConfig, ProtocolId, Server, ServerConfig, Time,
-    UnixTime,
+    Client, ConnectToken, Entropy, LinkConfig, ProtocolId, Server, ServerConfig, UnixTime,
 };
 
 use crate::machine::{ClockReading, Machine};
@@ -51,6 +51,7 @@ impl Link for Direct {
 ///
 /// ```
 /// use prescient_net::{Clock, MemoryNetwork, SystemEntropy, insecure_token};
+/// use prescient_channels::*;
 /// use prescient_transport::*;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let protocol = ProtocolId(*b"my game, week 12");
@@ -58,7 +59,7 @@ impl Link for Direct {
 /// let config =
 ///     ServerConfig::new(TokenKey::insecure_for_loopback_tests(), protocol, vec![address]);
 /// let clock = Clock::start();
-/// let mut network = MemoryNetwork::new(config, SystemEntropy::new()?, clock.now());
+/// let mut network = MemoryNetwork::new(config, SystemEntropy::new()?, clock.now())?;
 ///
 /// let token = insecure_token("127.0.0.1:1", protocol, ClientId(1))?;
 /// let client = network.join(token, protocol, LinkConfig::default(), clock.now())?;
@@ -87,15 +88,18 @@ struct ClientEnd {
 
 impl MemoryNetwork {
     /// A server without clients. Clients reach it at the first of its addresses.
-    pub fn new(config: ServerConfig, entropy: impl Entropy + 'static, now: Time) -> Self {
-        let mut entropy = entropy;
+    pub fn new(
+        config: ServerConfig,
+        mut entropy: impl Entropy + 'static,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
-        Self {
+        Ok(Self {
             address: config.addresses.first().copied().unwrap_or(nowhere),
-            server: Server::new(config, &mut entropy, now),
+            server: Server::new(config, &mut entropy, now)?,
             clients: Vec::new(),
             entropy: Box::new(entropy),
-        }
+        })
     }
 
     /// Adds a client that starts to connect.
@@ -105,7 +109,7 @@ impl MemoryNetwork {
         protocol: ProtocolId,
         config: LinkConfig,
         now: Time,
-    ) -> Result<MemoryClientId, Denial> {
+    ) -> Result<MemoryClientId, ConnectError> {
         let links = (Direct::default(), Direct::default());
         self.join_over(links, token, protocol, config, now)
     }
@@ -118,7 +122,7 @@ impl MemoryNetwork {
         protocol: ProtocolId,
         config: LinkConfig,
         now: Time,
-    ) -> Result<MemoryClientId, Denial> {
+    ) -> Result<MemoryClientId, ConnectError> {
         let number = self.clients.len();
         let client = Client::connect(token, protocol, config, &mut *self.entropy, now)?;
         // Loopback addresses, because of the insecure key; a different one each, because of limits

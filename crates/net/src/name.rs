@@ -2,7 +2,8 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use prescient_transport::{ClientId, ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};
+use prescient_channels::ClientId;
+use prescient_transport::{ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};
 
 use crate::clock::{Clock, SystemEntropy};
 use crate::error::AddressError;

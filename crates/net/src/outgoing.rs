@@ -6,7 +6,8 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use prescient_transport::{BASE_DATAGRAM, Transmit};
+use prescient_channels::BASE_DATAGRAM;
+use prescient_transport::Transmit;
 
 use crate::error::SendFailure;
 use crate::port::is_refusal;

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use prescient_transport::{Client, Server, Time};
+use prescient_channels::Time;
+use prescient_transport::{Client, Server};
 use quinn_udp::UdpSockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;

@@ -5,6 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
+use prescient_channels::*;
 use prescient_net::BlockingClient;
 use prescient_sim::link::{Conditions, UdpConditioner};
 use prescient_transport::*;
@@ -14,19 +15,17 @@ use prescient_transport::*;
 /// left out in `Connection::open`), or if reliable messages are dropped in a blackout.
 #[test]
 fn connections_outlive_blackouts() {
-    let link = LinkConfig {
-        quiet: Duration::from_millis(300),
-        keep_alive: Duration::from_millis(100),
-        ..LinkConfig::default()
-    };
-    let mut arena = Arena::with(bind("127.0.0.1:0"), |config| config.link = link);
+    let link = LinkConfig::default()
+        .with_quiet(Duration::from_millis(300))
+        .with_keep_alive(Duration::from_millis(100));
+    let mut arena = Arena::with(bind("127.0.0.1:0"), |config| config.link = link.clone());
     let server = arena.server.address();
     let perfect = Conditions::default;
     let relay = UdpConditioner::start(server, 1, perfect(), perfect()).expect("a relay");
     for client in 0..3 {
         let mut grant = grant(client, relay.address());
         grant.servers.push(server);
-        let client = BlockingClient::start(issue(&grant), PROTOCOL, link);
+        let client = BlockingClient::start(issue(&grant), PROTOCOL, link.clone());
         arena.clients.push(client.expect("a client"));
         arena.client_events.push(Vec::new());
     }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::*;
+use prescient_channels::*;
 use prescient_net::{
     BlockingClient, BlockingServer, JoinError, Socket, insecure_token, key_from_text, resolve,
     token_from_text,
@@ -112,11 +113,7 @@ fn a_port_where_nobody_listens() {
 #[cfg(target_os = "linux")]
 fn a_server_that_starts_late_and_says_nothing() {
     let address = bind("127.0.0.1:0").address();
-    let config = LinkConfig {
-        // Enough time to open a socket on a busy host.
-        connect_timeout: Duration::from_secs(1),
-        ..LinkConfig::default()
-    };
+    let config = LinkConfig::default().with_connect_timeout(Duration::from_secs(1));
     let started = BlockingClient::start(token(0, address), PROTOCOL, config);
     let mut client = started.expect("a socket");
     while client.statistics().undeliverable == 0 {
@@ -268,8 +265,5 @@ fn text<T, E: std::error::Error>(result: Result<T, E>) -> String {
 
 /// Long enough to be refused a few times.
 fn impatient() -> LinkConfig {
-    LinkConfig {
-        connect_timeout: Duration::from_millis(400),
-        ..LinkConfig::default()
-    }
+    LinkConfig::default().with_connect_timeout(Duration::from_millis(400))
 }

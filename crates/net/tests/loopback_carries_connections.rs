@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::*;
+use prescient_channels::*;
 use prescient_net::{BlockingClient, BlockingServer, Socket};
 use prescient_transport::*;
 
@@ -124,10 +125,7 @@ fn a_token_may_name_servers_of_both_kinds() {
     let nobody = bind("[::1]:0");
     let mut grant = grant(0, nobody.address());
     grant.servers.push(arena.server.address());
-    let config = LinkConfig {
-        connect_timeout: Duration::from_millis(150),
-        ..LinkConfig::default()
-    };
+    let config = LinkConfig::default().with_connect_timeout(Duration::from_millis(150));
     let client = BlockingClient::start(issue(&grant), PROTOCOL, config).expect("a client");
     arena.clients.push(client);
     arena.client_events.push(Vec::new());

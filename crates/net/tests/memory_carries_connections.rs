@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::{PROTOCOL, config, grant, key};
+use prescient_channels::*;
 use prescient_net::{Link, MemoryNetwork};
 use prescient_sim::link::{Conditions, LinkConditioner};
 use prescient_transport::*;
@@ -48,7 +49,8 @@ fn seeded(seed: u64) -> impl FnMut(&mut [u8]) {
 fn network(seed: u64) -> (MemoryNetwork, SocketAddr) {
     let address = "192.0.2.1:4000".parse().expect("an address");
     let config = config(vec![address]);
-    (MemoryNetwork::new(config, seeded(seed), START), address)
+    let network = MemoryNetwork::new(config, seeded(seed), START);
+    (network.expect("it can work"), address)
 }
 
 /// Fails if `run` returns before everything that is due has happened.

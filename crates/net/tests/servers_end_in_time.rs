@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Arena, PATIENCE, PROTOCOL, token};
+use prescient_channels::*;
 use prescient_net::{BlockingClient, JoinError};
 use prescient_transport::*;
 

@@ -5,6 +5,7 @@ mod common;
 use std::net::UdpSocket;
 
 use common::*;
+use prescient_channels::*;
 use prescient_net::SystemEntropy;
 use prescient_transport::*;
 

@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use prescient_channels::*;
 use prescient_net::{AsyncClient, AsyncServer, OpenError};
 use prescient_transport::*;
 
@@ -83,10 +84,7 @@ async fn client(token: ConnectToken) {
 #[cfg(target_os = "linux")]
 async fn a_port_where_nobody_listens() {
     let closed = bind("127.0.0.1:0").address();
-    let config = LinkConfig {
-        connect_timeout: std::time::Duration::from_millis(400),
-        ..LinkConfig::default()
-    };
+    let config = LinkConfig::default().with_connect_timeout(std::time::Duration::from_millis(400));
     let joined = AsyncClient::connect(token(1, closed), PROTOCOL, config).await;
     assert_eq!(
         joined.err().expect("no server is there").to_string(),

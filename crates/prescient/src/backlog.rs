@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use prescient_transport::SendError;
+use prescient_channels::SendError;
 
 /// A peer's waiting events, and counts of what was not sent.
 #[derive(Debug, Default)]

@@ -3,21 +3,21 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use prescient_channels::{
+    Carrier, CarrierEvent, ChannelId, CloseReason, ConnectError, ConnectionId, Input, InputError,
+    InputTick, Keys, Received, SendError, Statistics,
+};
 use prescient_codec::DecodeError;
-use prescient_net::{AddressError, BlockingClient, Clock, insecure_token};
 use prescient_replication::{
     Change, ClientConfig, ClientError, EntityHandle, Position, SetError, SettingsMismatch, Tick,
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
-use prescient_transport::{
-    ClientId, CloseReason, ConnectError, ConnectToken, Input, InputError, InputTick, Keys,
-    LinkConfig, Received, SendError, Statistics,
-};
 
-use crate::carrier::ClientCarrier;
+use crate::clock::Clock;
 use crate::error::JoinError;
-use crate::protocol::{EVENTS, STATE, protocol};
-use crate::reconnect::{Cancel, Due, Lost, Reconnect, may_pass};
+use crate::local::LocalClient;
+use crate::protocol::{EVENTS, STATE};
+use crate::reconnect::{Cancel, Due, Lost, Reconnect, Reconnection, may_pass};
 use crate::statistics::ViewStatistics;
 use crate::watch;
 
@@ -26,8 +26,9 @@ use crate::watch;
 pub struct ClientOptions {
     /// Settings of the replication: schema tolerance and limits.
     pub replication: ClientConfig,
-    /// The client's side of the connection.
-    pub link: LinkConfig,
+    /// The client's side of a UDP connection.
+    #[cfg(feature = "udp")]
+    pub link: prescient_transport::LinkConfig,
     /// How long [`join`](Client::join) may take, over all of the token's servers, until one accepts
     /// the connection *and* sends its world; ten seconds by default.
     pub join_timeout: Duration,
@@ -42,7 +43,8 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             replication: ClientConfig::default(),
-            link: LinkConfig::default(),
+            #[cfg(feature = "udp")]
+            link: prescient_transport::LinkConfig::default(),
             join_timeout: Duration::from_secs(10),
             cancel: Cancel::default(),
             reconnect: None,
@@ -81,12 +83,13 @@ pub enum ClientEvent {
 
 /// A connection to a server, and the world that it shows.
 pub struct Client {
-    carrier: ClientCarrier,
+    carrier: Box<dyn Carrier>,
     view: prescient_replication::Client,
     clock: Clock,
-    link: LinkConfig,
     join_timeout: Duration,
-    reconnect: Option<Reconnect>,
+    reconnect: Option<Reconnection>,
+    /// Whether the carrier is connected to a server.
+    connected: bool,
     joined: bool,
     /// Set while a lost connection is being replaced.
     lost: Option<Lost>,
@@ -102,52 +105,83 @@ pub struct Client {
 }
 
 impl Client {
-    /// Joins a server on this machine that was created with
-    /// [`Server::loopback`](crate::Server::loopback).
-    pub fn loopback(server: &str, schema: Schema) -> Result<Self, JoinError> {
-        Self::join(loopback_token(server)?, schema)
-    }
-
-    /// Joins one of the token's servers. Blocks until that is done, ten seconds at most
-    /// ([`ClientOptions::join_timeout`]).
-    pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
-        Self::join_with(token, schema, ClientOptions::default())
-    }
-
-    /// Like [`join`](Self::join), with options.
-    pub fn join_with(
-        token: ConnectToken,
+    /// Joins a server over a carrier of the program's choice. Blocks until that is done, ten
+    /// seconds at most ([`ClientOptions::join_timeout`]).
+    pub fn join_with_carrier(
+        carrier: impl Carrier + 'static,
         schema: Schema,
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
-        let mut options = options;
-        options.link = share(options.link, &token, options.join_timeout);
         let cancel = options.cancel.clone();
-        let mut client = Self::start_with(token, schema, options)?;
-        let deadline = client.clock.now().after(client.join_timeout);
-        while !client.joined {
-            client.answer();
-            let now = client.clock.now();
+        Self::start_with_carrier(carrier, schema, options)?.finish_joining(&cancel)
+    }
+
+    /// Begins to join a server over a carrier of the program's choice and returns at once;
+    /// [`ClientEvent::Joined`] or [`ClientEvent::Failed`] reports the result.
+    pub fn start_with_carrier(
+        carrier: impl Carrier + 'static,
+        schema: Schema,
+        options: ClientOptions,
+    ) -> Result<Self, JoinError> {
+        let view = prescient_replication::Client::new(schema, options.replication)?;
+        Ok(Self::new(view, Box::new(carrier), &options))
+    }
+
+    /// A local client, which has joined already.
+    pub(crate) fn from_local(view: prescient_replication::Client, carrier: LocalClient) -> Self {
+        let mut client = Self::new(view, Box::new(carrier), &ClientOptions::default());
+        (client.connected, client.joined) = (true, true);
+        client
+    }
+
+    fn new(
+        view: prescient_replication::Client,
+        carrier: Box<dyn Carrier>,
+        options: &ClientOptions,
+    ) -> Self {
+        let reconnect = options.reconnect.as_ref();
+        Self {
+            carrier,
+            view,
+            clock: Clock::start(),
+            join_timeout: options.join_timeout,
+            reconnect: reconnect.map(|reconnect| reconnect.prepare(options)),
+            connected: false,
+            joined: false,
+            lost: None,
+            unanswered: false,
+            unsent: None,
+            keys_down: Keys::NONE,
+            pushed: InputTick(0),
+            events: VecDeque::new(),
+            statistics: ViewStatistics::default(),
+        }
+    }
+
+    /// Blocks until the client has joined.
+    pub(crate) fn finish_joining(mut self, cancel: &Cancel) -> Result<Self, JoinError> {
+        let deadline = self.clock.now().after(self.join_timeout);
+        while !self.joined {
+            self.answer();
+            let now = self.clock.now();
             if cancel.is_cancelled() {
-                client.leave();
+                self.leave();
                 return Err(JoinError::Cancelled);
             }
             if now >= deadline {
-                let error = client.carrier.why_not_joined(ConnectError::TimedOut);
-                client.leave();
+                let error = self.why_not_joined(ConnectError::TimedOut);
+                self.leave();
                 return Err(error);
             }
             let turn = TURN.min(deadline.since(now));
-            if let Some(event) = client.carrier.wait_until(client.carrier.now().after(turn)) {
-                client.handle(event);
+            if let Some(event) = self.carrier.wait_until(self.carrier.now().after(turn)) {
+                self.handle(event);
             }
-            match client.events.pop_front() {
-                Some(ClientEvent::Failed(error)) => {
-                    return Err(client.carrier.why_not_joined(error));
-                }
+            match self.events.pop_front() {
+                Some(ClientEvent::Failed(error)) => return Err(self.why_not_joined(error)),
                 Some(ClientEvent::OtherSchema(differences)) => {
-                    client.answer();
-                    client.leave();
+                    self.answer();
+                    self.leave();
                     return Err(JoinError::OtherSchema(differences));
                 }
                 Some(ClientEvent::OtherSettings(mismatch)) => {
@@ -157,53 +191,14 @@ impl Client {
                 _ => {}
             }
         }
-        Ok(client)
+        Ok(self)
     }
 
-    /// Begins to join one of the token's servers and returns at once; [`ClientEvent::Joined`] or
-    /// [`ClientEvent::Failed`] reports the result.
-    pub fn start(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
-        Self::start_with(token, schema, ClientOptions::default())
-    }
-
-    /// Like [`start`](Self::start), with options.
-    pub fn start_with(
-        token: ConnectToken,
-        schema: Schema,
-        options: ClientOptions,
-    ) -> Result<Self, JoinError> {
-        let view = prescient_replication::Client::new(schema, options.replication)?;
-        let carrier = connect(token, options.link)?;
-        Ok(Self::new(view, carrier, options))
-    }
-
-    /// A local client, which has joined already.
-    pub(crate) fn from_local(view: prescient_replication::Client, carrier: ClientCarrier) -> Self {
-        let mut client = Self::new(view, carrier, ClientOptions::default());
-        client.joined = true;
-        client
-    }
-
-    fn new(
-        view: prescient_replication::Client,
-        carrier: ClientCarrier,
-        options: ClientOptions,
-    ) -> Self {
-        Self {
-            carrier,
-            view,
-            clock: Clock::start(),
-            link: options.link,
-            join_timeout: options.join_timeout,
-            reconnect: options.reconnect,
-            joined: false,
-            lost: None,
-            unanswered: false,
-            unsent: None,
-            keys_down: Keys::NONE,
-            pushed: InputTick(0),
-            events: VecDeque::new(),
-            statistics: ViewStatistics::default(),
+    /// Explains why there is no connection, or why the server does not respond over it.
+    fn why_not_joined(&self, error: ConnectError) -> JoinError {
+        match self.connected {
+            true => JoinError::NoAnswer,
+            false => JoinError::Connection(self.carrier.explain(error)),
         }
     }
 
@@ -325,7 +320,7 @@ impl Client {
         }
         if let Some(message) = self.view.report(Some(MAX_REPORT_BYTES)) {
             // A report that finds no room is dropped, like a lost packet.
-            let _ = self.carrier.send(STATE, &message);
+            let _ = self.send(STATE, &message);
         }
     }
 
@@ -355,7 +350,7 @@ impl Client {
         };
         self.send_messages();
         match self.unsent {
-            None => self.carrier.send(EVENTS, &message),
+            None => self.send(EVENTS, &message),
             Some(_) => Err(SendError::Backlogged),
         }
     }
@@ -383,18 +378,19 @@ impl Client {
         }
         let (tick, keys_down) = (InputTick(self.pushed.0 + 1), input.keys_down);
         self.carrier.push_input(tick, input)?;
+        self.carrier.flush();
         (self.pushed, self.keys_down) = (tick, keys_down);
         Ok(())
     }
 
     /// Leaves, and returns when the server was notified.
     pub fn leave(mut self) {
-        self.carrier.close(CloseReason::Finished);
+        self.carrier.shut_down(CloseReason::Finished);
     }
 
     /// The statistics of the connection; `None` for a [local client](crate::Server::local_client).
     pub fn statistics(&self) -> Option<Statistics> {
-        self.carrier.statistics()
+        self.carrier.statistics(ConnectionId::SERVER)
     }
 
     /// How many received messages were applied, late or refused.
@@ -402,11 +398,14 @@ impl Client {
         self.statistics
     }
 
-    fn handle(&mut self, event: prescient_transport::ClientEvent) {
-        use prescient_transport::ClientEvent as Net;
+    fn handle(&mut self, event: CarrierEvent) {
         watch::span!("handle");
         match event {
-            Net::Received(Received::Message { channel, message }) => {
+            CarrierEvent::Connected { .. } => self.connected = true,
+            CarrierEvent::Received {
+                received: Received::Message { channel, message },
+                ..
+            } => {
                 // Other errors heal by themselves once the server learns from the acknowledgement
                 // what was not applied.
                 match self.view.handle(&message) {
@@ -423,7 +422,7 @@ impl Client {
                         self.lost = None;
                         let event = ClientEvent::OtherSettings(mismatch);
                         self.events.push_back(event);
-                        self.carrier.close(CloseReason::Finished);
+                        self.carrier.shut_down(CloseReason::Finished);
                     }
                     Err(_) => {
                         watch::count!("prescient_client_refused", 1);
@@ -439,10 +438,10 @@ impl Client {
                     });
                 }
             }
-            Net::Failed(error) => self.fail(error),
-            Net::Silent => self.events.push_back(ClientEvent::Silent),
-            Net::Resumed => self.events.push_back(ClientEvent::Resumed),
-            Net::Closed(reason) => self.lose(reason),
+            CarrierEvent::Failed(error) => self.fail(error),
+            CarrierEvent::Silent(_) => self.events.push_back(ClientEvent::Silent),
+            CarrierEvent::Resumed(_) => self.events.push_back(ClientEvent::Resumed),
+            CarrierEvent::Closed { reason, .. } => self.lose(reason),
             _ => {}
         }
     }
@@ -482,14 +481,7 @@ impl Client {
         let now = self.clock.now();
         match lost.tend(how, self.join_timeout, now) {
             Due::Nothing => {}
-            Due::Attempt(token) => {
-                let link = share(self.link, &token, self.join_timeout);
-                match connect(*token, link) {
-                    Ok(carrier) => self.restart_with(carrier),
-                    // The next attempt may get a socket, or another token.
-                    Err(_) => lost.failed(now),
-                }
-            }
+            Due::Attempt(carrier) => self.restart_with(carrier),
             Due::GiveUp => {
                 let reason = lost.reason;
                 self.lost = None;
@@ -499,11 +491,19 @@ impl Client {
     }
 
     /// Continues with another connection, which is not established yet.
-    fn restart_with(&mut self, carrier: ClientCarrier) {
+    fn restart_with(&mut self, carrier: Box<dyn Carrier>) {
         self.carrier = carrier;
+        self.connected = false;
         self.view.reconnect();
         (self.unanswered, self.unsent) = (false, None);
         (self.keys_down, self.pushed) = (Keys::NONE, InputTick(0));
+    }
+
+    /// Sends a message at once.
+    fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
+        let sent = self.carrier.send(ConnectionId::SERVER, channel, message);
+        self.carrier.flush();
+        sent
     }
 
     /// Sends waiting messages, and an acknowledgement if state arrived.
@@ -514,7 +514,7 @@ impl Client {
         }
         if let Some(message) = self.view.acknowledgement() {
             // If this is lost, the next acknowledgement covers it.
-            let _ = self.carrier.send(STATE, &message);
+            let _ = self.send(STATE, &message);
         }
     }
 
@@ -522,7 +522,7 @@ impl Client {
     /// the server requests.
     fn send_messages(&mut self) {
         while let Some(message) = self.unsent.take().or_else(|| self.view.poll_message()) {
-            match self.carrier.send(EVENTS, &message) {
+            match self.send(EVENTS, &message) {
                 Err(SendError::Backlogged | SendError::NotConnected) => {
                     self.unsent = Some(message);
                     return;
@@ -532,25 +532,6 @@ impl Client {
             }
         }
     }
-}
-
-/// Divides the time among all servers of a token.
-fn share(link: LinkConfig, token: &ConnectToken, within: Duration) -> LinkConfig {
-    let servers = u32::try_from(token.servers().len()).unwrap_or(u32::MAX);
-    LinkConfig {
-        connect_timeout: link.connect_timeout.min(within / servers.max(1)),
-        ..link
-    }
-}
-
-fn connect(token: ConnectToken, link: LinkConfig) -> Result<ClientCarrier, JoinError> {
-    let net = BlockingClient::start(token, protocol(), link)?;
-    Ok(ClientCarrier::Socket(Box::new(net)))
-}
-
-/// The token with which [`Client::loopback`] joins a server on this machine.
-pub fn loopback_token(server: &str) -> Result<ConnectToken, AddressError> {
-    insecure_token(server, protocol(), ClientId(0))
 }
 
 /// How often a client that is joining or reconnecting checks its deadlines.

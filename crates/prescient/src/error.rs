@@ -1,9 +1,12 @@
 //! Errors of starting a server or a client.
 
+use std::error::Error as StdError;
+
+use prescient_channels::CloseReason;
+#[cfg(feature = "udp")]
 use prescient_net::{AddressError, OpenError};
 use prescient_replication::{SettingsMismatch, WorldError};
 use prescient_schema::Difference;
-use prescient_transport::CloseReason;
 use thiserror::Error;
 
 /// Why a server could not be started.
@@ -11,9 +14,11 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ServeError {
     /// The address is invalid or does not resolve.
+    #[cfg(feature = "udp")]
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The socket could not be opened.
+    #[cfg(feature = "udp")]
     #[error(transparent)]
     Socket(#[from] OpenError),
     /// The schema cannot be used.
@@ -26,11 +31,12 @@ pub enum ServeError {
 #[non_exhaustive]
 pub enum JoinError {
     /// The address is invalid or does not resolve.
+    #[cfg(feature = "udp")]
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The server could not be reached, or refused the connection.
     #[error(transparent)]
-    Connection(#[from] prescient_net::JoinError),
+    Connection(Box<dyn StdError + Send + Sync>),
     /// The server accepted the connection, then closed it.
     #[error("the server closed the connection: {0}")]
     Closed(CloseReason),
@@ -52,4 +58,11 @@ pub enum JoinError {
     /// The schema cannot be used.
     #[error(transparent)]
     World(#[from] WorldError),
+}
+
+#[cfg(feature = "udp")]
+impl From<prescient_net::JoinError> for JoinError {
+    fn from(error: prescient_net::JoinError) -> Self {
+        Self::Connection(Box::new(error))
+    }
 }

@@ -67,6 +67,11 @@
 //! player in the server's own process uses a [`Server::local_client`], and a single-player game is
 //! a [`Server::offline`] with a local client: the same two loops, on one thread or two.
 //!
+//! Sockets are one kind of [`Carrier`]. Others are TCP streams ([`TcpServer`], [`TcpClient`]) for
+//! networks that block UDP, or a program's own; a server can have several at once
+//! ([`Server::with_carrier`], [`Server::add_carrier`], [`Client::join_with_carrier`]). Without the
+//! default feature `udp` this crate has no sockets and builds for browsers.
+//!
 //! The server decides how state is coded ([`ServerOptions::replication`]) and sends these settings
 //! to each client. A client whose schema differs is refused, and both ends name the fields that
 //! differ. If both ends allow it ([`Tolerance::Additive`] in [`ServerConfig`] and
@@ -102,8 +107,9 @@
 //! | `prescient_entities_visible` | visible entities, summed over all clients |
 
 mod backlog;
-mod carrier;
+mod carriers;
 mod client;
+mod clock;
 mod error;
 mod local;
 mod names;
@@ -111,6 +117,8 @@ mod protocol;
 mod reconnect;
 mod server;
 mod statistics;
+#[cfg(feature = "udp")]
+mod udp;
 mod watch;
 mod worlds;
 
@@ -118,11 +126,14 @@ pub use prescient_derive::FacadeState as State;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
-pub use client::{Client, ClientEvent, ClientOptions, loopback_token};
+pub use client::{Client, ClientEvent, ClientOptions};
 pub use error::{JoinError, ServeError};
 pub use names::*;
+#[cfg(feature = "udp")]
 pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
 pub use server::{Server, ServerEvent, ServerOptions};
 pub use statistics::{Expense, PeerReport, ViewStatistics};
+#[cfg(feature = "udp")]
+pub use udp::loopback_token;
 pub use worlds::{MoveError, WorldId};

@@ -3,74 +3,234 @@
 //! The queues carry the same messages as a connection, so the layers above do not distinguish the
 //! two. Both ends may live on one thread, where neither ever blocks on the other, or on two.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use prescient_transport::{CloseReason, Received, SendError};
+use prescient_channels::{
+    Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, Input, InputError, InputTick,
+    MAX_FIELDS, Received, SendError, Time,
+};
 
-/// Both ends of a new local connection.
-pub(crate) fn pair() -> (LocalClient, LocalPeer) {
+use crate::clock::Clock;
+
+/// The server's carrier for local clients.
+pub(crate) struct LocalServer {
+    clients: BTreeMap<ConnectionId, End>,
+    /// How many clients were ever added; the source of their ids.
+    added: u64,
+    clock: Clock,
+    max_message: usize,
+}
+
+/// The client's carrier inside the server's process. Dropping it leaves the server.
+pub(crate) struct LocalClient {
+    end: End,
+    clock: Clock,
+    /// The server's limit for connections applies to local clients, too.
+    max_message: usize,
+    /// An input for which there was no room.
+    unsent_input: Option<Input>,
+}
+
+impl LocalServer {
+    pub fn new(max_message: usize) -> Self {
+        Self {
+            clients: BTreeMap::new(),
+            added: 0,
+            clock: Clock::start(),
+            max_message,
+        }
+    }
+
+    pub fn add_client(&mut self) -> (ConnectionId, LocalClient) {
+        let (client, peer) = pair();
+        self.added += 1;
+        let id = ConnectionId(self.added);
+        self.clients.insert(id, peer);
+        let client = LocalClient {
+            end: client,
+            clock: Clock::start(),
+            max_message: self.max_message,
+            unsent_input: None,
+        };
+        (id, client)
+    }
+}
+
+impl Carrier for LocalServer {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn poll(&mut self) -> Option<CarrierEvent> {
+        let mut arrivals = (self.clients.iter()).filter_map(|(id, peer)| Some((*id, peer.poll()?)));
+        let (connection, arrival) = arrivals.next()?;
+        Some(match arrival {
+            Arrival::Received(received) => CarrierEvent::Received {
+                connection,
+                received,
+            },
+            Arrival::Closed(reason) => {
+                self.clients.remove(&connection);
+                CarrierEvent::Closed { connection, reason }
+            }
+        })
+    }
+
+    /// Does not wait: clients on this thread could not send meanwhile.
+    fn wait_until(&mut self, _: Time) -> Option<CarrierEvent> {
+        self.poll()
+    }
+
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        check_length(message, self.max_message)?;
+        let peer = self.clients.get(&connection);
+        let peer = peer.ok_or(SendError::NotConnected)?;
+        peer.send(received_message(channel, message))
+    }
+
+    fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {
+        Err(InputError::NotConnected)
+    }
+
+    fn flush(&mut self) {}
+
+    fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        if let Some(peer) = self.clients.get(&connection) {
+            peer.close(reason);
+        }
+    }
+
+    fn shut_down(&mut self, reason: CloseReason) {
+        for peer in self.clients.values() {
+            peer.close(reason);
+        }
+    }
+
+    fn has_packets(&self) -> bool {
+        false
+    }
+}
+
+impl Carrier for LocalClient {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn poll(&mut self) -> Option<CarrierEvent> {
+        let connection = ConnectionId::SERVER;
+        Some(match self.end.poll()? {
+            Arrival::Received(received) => CarrierEvent::Received {
+                connection,
+                received,
+            },
+            Arrival::Closed(reason) => CarrierEvent::Closed { connection, reason },
+        })
+    }
+
+    fn wait_until(&mut self, deadline: Time) -> Option<CarrierEvent> {
+        loop {
+            let left = deadline.since(self.clock.now());
+            match self.poll() {
+                None if !left.is_zero() && MAY_BLOCK => self.end.sleep(left),
+                event => return event,
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        _: ConnectionId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        check_length(message, self.max_message)?;
+        self.end.send(received_message(channel, message))
+    }
+
+    fn push_input(&mut self, tick: InputTick, mut input: Input) -> Result<(), InputError> {
+        if input.fields.len() > MAX_FIELDS {
+            return Err(InputError::Fields(input.fields.len()));
+        }
+        if let Some(unsent_input) = self.unsent_input.take() {
+            input.pressed = input.pressed.or(unsent_input.pressed);
+        }
+        let sent = self.end.send(Received::Input {
+            tick,
+            input: input.clone(),
+        });
+        match sent {
+            // Merge the presses into the next input.
+            Err(SendError::Backlogged) => {
+                self.unsent_input = Some(input);
+                Ok(())
+            }
+            Err(_) => Err(InputError::NotConnected),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) {}
+
+    fn close(&mut self, _: ConnectionId, reason: CloseReason) {
+        self.end.close(reason);
+    }
+
+    fn shut_down(&mut self, reason: CloseReason) {
+        self.end.close(reason);
+    }
+
+    fn has_packets(&self) -> bool {
+        false
+    }
+}
+
+fn received_message(channel: ChannelId, message: &[u8]) -> Received {
+    Received::Message {
+        channel,
+        message: message.to_vec(),
+    }
+}
+
+/// Applies the limit of connections to local clients too, so that a game does not first fail when
+/// played online.
+fn check_length(message: &[u8], limit: usize) -> Result<(), SendError> {
+    match message.len() {
+        length if length > limit => Err(SendError::TooLong { length, limit }),
+        _ => Ok(()),
+    }
+}
+
+/// Both ends of a new local connection: the client's, and the server's. Dropping the client's
+/// leaves the server; dropping the server's closes the client as shutting down.
+fn pair() -> (End, End) {
     let up = Arc::<Line>::default();
     let down = Arc::<Line>::default();
-    let client = LocalClient(End {
+    let client = End {
         outgoing: up.clone(),
         incoming: down.clone(),
         farewell: CloseReason::Finished,
-    });
-    let peer = LocalPeer(End {
+    };
+    let peer = End {
         outgoing: down,
         incoming: up,
         farewell: CloseReason::ShuttingDown,
-    });
+    };
     (client, peer)
 }
 
-/// The client's end. Dropping it leaves the server.
-pub(crate) struct LocalClient(End);
-
-/// The server's end. Dropping it closes the client as shutting down.
-pub(crate) struct LocalPeer(End);
-
 /// What an end receives.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+enum Arrival {
     Received(Received),
     /// Reported once; nothing follows.
     Closed(CloseReason),
-}
-
-impl LocalClient {
-    pub fn send(&self, what: Received) -> Result<(), SendError> {
-        self.0.outgoing.put(what)
-    }
-
-    pub fn poll(&self) -> Option<Arrival> {
-        self.0.incoming.take()
-    }
-
-    /// Sleeps until something arrives, for `span` at most.
-    pub fn sleep(&self, span: Duration) {
-        self.0.incoming.sleep(span);
-    }
-
-    pub fn close(&self, reason: CloseReason) {
-        self.0.close(reason);
-    }
-}
-
-impl LocalPeer {
-    pub fn send(&self, what: Received) -> Result<(), SendError> {
-        self.0.outgoing.put(what)
-    }
-
-    pub fn poll(&self) -> Option<Arrival> {
-        self.0.incoming.take()
-    }
-
-    pub fn close(&self, reason: CloseReason) {
-        self.0.close(reason);
-    }
 }
 
 struct End {
@@ -81,6 +241,19 @@ struct End {
 }
 
 impl End {
+    fn send(&self, what: Received) -> Result<(), SendError> {
+        self.outgoing.put(what)
+    }
+
+    fn poll(&self) -> Option<Arrival> {
+        self.incoming.take()
+    }
+
+    /// Sleeps until something arrives, for `span` at most.
+    fn sleep(&self, span: Duration) {
+        self.incoming.sleep(span);
+    }
+
     /// Messages sent before are still delivered; received but unread messages are discarded.
     fn close(&self, reason: CloseReason) {
         self.outgoing.close(reason);
@@ -173,13 +346,13 @@ fn cost(what: &Received) -> usize {
     bytes + size_of::<Received>()
 }
 
+/// A browser must not be blocked; its event loop calls again.
+const MAY_BLOCK: bool = !cfg!(target_family = "wasm");
 /// Bytes that may wait in either direction; as many as for a connection.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
-    use prescient_transport::ChannelId;
-
     use super::*;
 
     fn message(bytes: &[u8]) -> Received {

@@ -4,8 +4,13 @@
 //! the trait `State` of another crate, and an explicit export hides that crate's macro only if the
 //! latter is a glob import.
 
+pub use prescient_channels::{
+    BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError, ConnectError,
+    ExchangeConfig, Input, InputError, Keys, SendError, Traffic,
+};
 pub use prescient_codec::{Policy, Profile};
-pub use prescient_net::{key_from_text, token_from_text};
+#[cfg(feature = "udp")]
+pub use prescient_net::{TcpClient, TcpError, TcpServer, key_from_text, token_from_text};
 pub use prescient_replication::{
     About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, Everything,
     Factory, Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Relevance, ServerConfig,
@@ -13,7 +18,7 @@ pub use prescient_replication::{
     WorldStep,
 };
 pub use prescient_schema::{Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State};
+#[cfg(feature = "udp")]
 pub use prescient_transport::{
-    ClientId, CloseReason, ConnectError, ConnectToken, Grant, Input, InputError, Keys, Limits,
-    LinkConfig, ProtocolId, SendError, TokenKey, UnixTime,
+    ConnectToken, Grant, Limits, LinkConfig, ProtocolId, TokenKey, UnixTime,
 };

@@ -1,14 +1,16 @@
 //! The protocol version that both ends must share, and the channels.
 
-use prescient_transport::{ChannelId, ProtocolId};
+use prescient_channels::ChannelId;
 
 /// The protocol id that tokens must carry: an end with another version is refused in the handshake.
 /// Schemas are compared afterwards, so that the differences can be reported.
-pub fn protocol() -> ProtocolId {
-    ProtocolId::of(&[b"prescient", &[prescient_codec::WIRE_VERSION, VERSION]])
+#[cfg(feature = "udp")]
+pub fn protocol() -> prescient_transport::ProtocolId {
+    prescient_transport::ProtocolId::of(&[b"prescient", &[prescient_codec::WIRE_VERSION, VERSION]])
 }
 
 /// Version of the messages of `prescient-replication`.
+#[cfg(feature = "udp")]
 const VERSION: u8 = 2;
 
 /// State in both directions, and its acknowledgements; only the newest message counts.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use prescient_transport::{CloseReason, ConnectError, ConnectToken, Denial, Time};
+use prescient_channels::{Carrier, CloseReason, ConnectError, Denial, Time};
 
-use crate::client::loopback_token;
+use crate::client::ClientOptions;
 
 /// Makes a client reconnect by itself when its server was restarted or fell silent.
 ///
@@ -17,9 +17,20 @@ use crate::client::loopback_token;
 /// knows where its tokens come from.
 #[derive(Clone)]
 pub struct Reconnect {
-    tokens: Arc<dyn Fn() -> Option<ConnectToken> + Send + Sync>,
+    source: Source,
     patience: Duration,
 }
+
+/// Where a new connection comes from.
+#[derive(Clone)]
+enum Source {
+    #[cfg(feature = "udp")]
+    Tokens(Arc<dyn Fn() -> Option<prescient_transport::ConnectToken> + Send + Sync>),
+    Carriers(Connector),
+}
+
+/// Makes a carrier that begins to connect, if that is possible now.
+type Connector = Arc<dyn Fn() -> Option<Box<dyn Carrier>> + Send + Sync>;
 
 impl Reconnect {
     /// Calls `tokens` for a token before every attempt, on the thread that polls the client; it
@@ -27,18 +38,33 @@ impl Reconnect {
     ///
     /// A token is valid for one session. After a restart of the server the last token is valid
     /// again until it expires; in all other cases the backend has to issue a new one.
-    pub fn new(tokens: impl Fn() -> Option<ConnectToken> + Send + Sync + 'static) -> Self {
+    #[cfg(feature = "udp")]
+    pub fn new(
+        tokens: impl Fn() -> Option<prescient_transport::ConnectToken> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            tokens: Arc::new(tokens),
+            source: Source::Tokens(Arc::new(tokens)),
+            patience: PATIENCE,
+        }
+    }
+
+    /// Calls `connect` for a carrier that begins to connect before every attempt, on the thread
+    /// that polls the client. If it returns `None`, it is called again after half a second.
+    pub fn with_carriers(
+        connect: impl Fn() -> Option<Box<dyn Carrier>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            source: Source::Carriers(Arc::new(connect)),
             patience: PATIENCE,
         }
     }
 
     /// Reconnects to a server on this machine that was created with
     /// [`Server::loopback`](crate::Server::loopback).
+    #[cfg(feature = "udp")]
     pub fn loopback(server: &str) -> Self {
         let server = server.to_owned();
-        Self::new(move || loopback_token(&server).ok())
+        Self::new(move || crate::udp::loopback_token(&server).ok())
     }
 
     /// Gives up after this long without success; a minute by default. The client then reports
@@ -48,6 +74,29 @@ impl Reconnect {
         self.patience = patience;
         self
     }
+
+    /// What a client with these options needs of it.
+    pub(crate) fn prepare(&self, options: &ClientOptions) -> Reconnection {
+        let _ = options;
+        let connect = match &self.source {
+            #[cfg(feature = "udp")]
+            Source::Tokens(tokens) => {
+                let (tokens, options) = (tokens.clone(), options.clone());
+                Arc::new(move || crate::udp::reconnect(tokens()?, &options))
+            }
+            Source::Carriers(connect) => connect.clone(),
+        };
+        Reconnection {
+            connect,
+            patience: self.patience,
+        }
+    }
+}
+
+/// How a client replaces its connection, and for how long it tries.
+pub(crate) struct Reconnection {
+    connect: Connector,
+    patience: Duration,
 }
 
 impl fmt::Debug for Reconnect {
@@ -103,8 +152,8 @@ enum Attempt {
 /// What to do about a lost connection.
 pub(crate) enum Due {
     Nothing,
-    /// Begin an attempt with this token.
-    Attempt(Box<ConnectToken>),
+    /// An attempt has begun on this carrier.
+    Attempt(Box<dyn Carrier>),
     /// The patience is exhausted.
     GiveUp,
 }
@@ -124,7 +173,7 @@ impl Lost {
     }
 
     /// What is due at `now`. An attempt may take `attempt_timeout`.
-    pub(crate) fn tend(&mut self, how: &Reconnect, attempt_timeout: Duration, now: Time) -> Due {
+    pub(crate) fn tend(&mut self, how: &Reconnection, attempt_timeout: Duration, now: Time) -> Due {
         let (Attempt::Waits(due) | Attempt::Runs(due)) = self.attempt;
         if now < due {
             return Due::Nothing;
@@ -132,12 +181,12 @@ impl Lost {
         if now.since(self.since) >= how.patience {
             return Due::GiveUp;
         }
-        let Some(token) = (how.tokens)() else {
+        let Some(carrier) = (how.connect)() else {
             self.attempt = Attempt::Waits(now.after(PAUSE));
             return Due::Nothing;
         };
         self.attempt = Attempt::Runs(now.after(attempt_timeout));
-        Due::Attempt(Box::new(token))
+        Due::Attempt(carrier)
     }
 
     /// Notes a failed attempt; the next one follows after [`PAUSE`].

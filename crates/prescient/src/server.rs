@@ -9,21 +9,19 @@ mod queue;
 mod receive;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_net::{BlockingServer, Socket, resolve};
+use prescient_channels::{Carrier, ClientId, CloseReason};
 use prescient_replication::{
     ClientConfig, PeerError, PeerId, Relevance, Tick, World, WorldError, WorldStep,
 };
 use prescient_schema::{EntityRef, Schema};
-use prescient_transport::{ClientId, CloseReason, ProtocolId, TokenKey};
 
 use crate::backlog::Backlog;
-use crate::carrier::ServerCarrier;
+use crate::carriers::Carriers;
 use crate::client::Client;
 use crate::error::ServeError;
-use crate::protocol::{EVENTS, STATE, protocol};
+use crate::protocol::{EVENTS, STATE};
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
@@ -37,9 +35,11 @@ use queue::EventQueue;
 /// Every tick: [`poll`](Self::poll) until it returns `None`, change the world in a
 /// [`step`](Self::step), [`send`](Self::send), then [`wait`](Self::wait) for the next tick.
 pub struct Server {
-    carrier: ServerCarrier,
+    carriers: Carriers,
     worlds: Worlds,
     options: ServerOptions,
+    #[cfg(feature = "udp")]
+    pub(crate) address: Option<std::net::SocketAddr>,
     /// Connected peers that have not sent a matching schema fingerprint yet.
     arriving: BTreeMap<PeerId, (ClientId, Vec<u8>)>,
     /// Peers that violated the protocol. Their connections are closing; their messages are ignored.
@@ -52,66 +52,46 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for clients on this machine, without a backend. Its key is publicly known, so it
-    /// accepts loopback connections only.
-    pub fn loopback(
-        address: &str,
-        schema: Schema,
-        relevance: impl Relevance + 'static,
-    ) -> Result<Self, ServeError> {
-        let key = TokenKey::insecure_for_loopback_tests();
-        Self::bind(address, key, schema, relevance, ServerOptions::default())
-    }
-
-    /// A server for clients whose token is sealed with `key` and names the bound address, or one of
-    /// [`ServerOptions::public`].
-    pub fn bind(
-        address: &str,
-        key: TokenKey,
+    /// A server that clients join over a carrier of the program's choice.
+    pub fn with_carrier(
+        carrier: impl Carrier + 'static,
         schema: Schema,
         relevance: impl Relevance + 'static,
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
-        let protocol = protocol();
-        // `resolve` fails if the name has no address, so the first exists.
-        let addresses = resolve(address)?;
-        let socket = Socket::bind(addresses[0])?;
-        let public = match &options.public[..] {
-            [] => vec![socket.address()],
-            public => public.to_vec(),
-        };
-        let mut config = prescient_transport::ServerConfig::new(key, protocol, public);
-        (config.limits, config.link) = (options.limits, options.link);
-        let net = BlockingServer::new(socket, config)?;
-        Ok(Self::new(Some(net), schema, relevance, options)?)
+        let mut server = Self::new(schema, relevance, options)?;
+        server.add_carrier(carrier);
+        Ok(server)
+    }
+
+    /// Lets clients join over another carrier, too.
+    pub fn add_carrier(&mut self, carrier: impl Carrier + 'static) {
+        self.carriers.add(Box::new(carrier));
     }
 
     /// A server without a socket, for single-player games: only its own
-    /// [`local_client`](Self::local_client)s can join.
+    /// [`local_client`](Self::local_client)s can join, until a carrier is
+    /// [added](Self::add_carrier).
     pub fn offline(
         schema: Schema,
         relevance: impl Relevance + 'static,
     ) -> Result<Self, ServeError> {
-        Ok(Self::new(
-            None,
-            schema,
-            relevance,
-            ServerOptions::default(),
-        )?)
+        Ok(Self::new(schema, relevance, ServerOptions::default())?)
     }
 
     fn new(
-        net: Option<BlockingServer>,
         schema: Schema,
         relevance: impl Relevance + 'static,
         options: ServerOptions,
     ) -> Result<Self, WorldError> {
         let config = options.replication;
         Ok(Self {
-            carrier: ServerCarrier::new(net, &options.link),
+            carriers: Carriers::new(options.max_message()),
             worlds: Worlds::new(prescient_replication::Server::new(
                 schema, config, relevance,
             )?),
+            #[cfg(feature = "udp")]
+            address: None,
             options,
             arriving: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -126,8 +106,7 @@ impl Server {
     /// this thread or another, but without a socket and without loss. Dropping it leaves the
     /// server.
     ///
-    /// Its [`Joined`](ServerEvent::Joined) event has client id 0, like that of
-    /// [`Client::loopback`]; use [`local_client_as`](Self::local_client_as) for another id.
+    /// Its [`Joined`](ServerEvent::Joined) event has client id 0; use [`local_client_as`](Self::local_client_as) for another id.
     pub fn local_client(&mut self) -> Client {
         self.local_client_as(ClientId(0), Vec::new())
     }
@@ -141,22 +120,12 @@ impl Server {
         };
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
-        let (peer, carrier) = self.carrier.add_local_client();
+        let (peer, carrier) = self.carriers.add_local_client();
         self.welcome(peer, client, data);
         while let Some(message) = view.poll_message() {
             self.handle_message(peer, &message);
         }
         Client::from_local(view, carrier)
-    }
-
-    /// The protocol id that tokens for this server must carry.
-    pub fn protocol(&self) -> ProtocolId {
-        protocol()
-    }
-
-    /// The bound address; `None` for an [`offline`](Self::offline) server.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.carrier.address()
     }
 
     /// Begins the next tick of the first world; changes go through the returned step until it is
@@ -218,15 +187,17 @@ impl Server {
             .iter()
             .flat_map(|world_server| world_server.peers());
         let peers: Vec<PeerId> = peers.collect();
-        let waits = |peer: &PeerId| self.carrier.is_waiting(*peer, STATE);
+        let waits = |peer: &PeerId| self.carriers.is_waiting(*peer, STATE);
         let waiting: BTreeSet<PeerId> = peers.iter().copied().filter(waits).collect();
-        let (local_clients, packet) = (self.carrier.local_clients(), self.options.packet);
-        let budget = |peer| match local_clients.contains_key(&peer) {
-            // A local client has no packet limit.
-            true => None,
+        let (carriers, packet) = (&self.carriers, self.options.packet);
+        let packets: BTreeSet<PeerId> = (peers.iter().copied())
+            .filter(|peer| carriers.has_packets(*peer))
+            .collect();
+        let budget = |peer| match packets.contains(&peer) {
+            false => None,
             // New state would only queue behind older state.
-            false if waiting.contains(&peer) => Some(0),
-            false => Some(packet),
+            true if waiting.contains(&peer) => Some(0),
+            true => Some(packet),
         };
         let state: Vec<_> = {
             watch::span!("encode");
@@ -242,7 +213,7 @@ impl Server {
         }
         for (peer, message) in state {
             // State that finds no room is dropped, like a lost packet.
-            if self.carrier.send(peer, STATE, &message).is_err() {
+            if self.carriers.send(peer, STATE, &message).is_err() {
                 self.backlogs.entry(peer).or_default().dropped += 1;
             }
         }
@@ -254,16 +225,15 @@ impl Server {
             self.close(peer, CloseReason::Stalled);
         }
         self.close_not_applying(&peers);
-        self.carrier.flush();
-        self.meters
-            .update(&self.worlds, self.carrier.socket_statistics());
+        self.carriers.flush();
+        self.meters.update(&self.worlds, self.carriers.traffic());
     }
 
     /// Closes connections whose clients are responsive but apply no state, except local clients.
     fn close_not_applying(&mut self, peers: &[PeerId]) {
-        let now = self.carrier.now();
+        let now = self.carriers.now();
         for &peer in peers {
-            if self.carrier.local_clients().contains_key(&peer) {
+            if self.carriers.is_local(peer) {
                 continue;
             }
             let span = match self.worlds.world_of(peer).unapplied(peer) {
@@ -285,11 +255,11 @@ impl Server {
         while let Some(message) = self.worlds.world_of_mut(peer).poll_message(peer) {
             backlog.push(message);
         }
-        let carrier = &mut self.carrier;
-        backlog.send(|message| carrier.send(peer, EVENTS, message));
+        let carriers = &mut self.carriers;
+        backlog.send(|message| carriers.send(peer, EVENTS, message));
         if backlog.bytes() > self.options.backlog {
             backlog.clear();
-            carrier.close(peer, CloseReason::Stalled);
+            carriers.close(peer, CloseReason::Stalled);
         }
     }
 
@@ -302,10 +272,10 @@ impl Server {
                 return Some(event);
             }
             for peer in self.events.take_paused() {
-                self.carrier.pause(peer, false);
+                self.carriers.pause(peer, false);
             }
-            let event = self.carrier.poll()?;
-            self.handle(event);
+            let (peer, event) = self.carriers.poll()?;
+            self.handle(peer, event);
         }
     }
 
@@ -313,17 +283,17 @@ impl Server {
     /// 256 KiB of them waiting to be [`poll`](Self::poll)ed is paused until all were polled: what
     /// it sends meanwhile counts as lost, and reliable messages are sent again.
     pub fn wait(&mut self, span: Duration) {
-        let until = self.carrier.now().after(span);
-        while let Some(event) = self.carrier.wait_until(until) {
-            self.handle(event);
-            if self.carrier.now() >= until {
+        let until = self.carriers.now().after(span);
+        while let Some((peer, event)) = self.carriers.wait_until(until) {
+            self.handle(peer, event);
+            if self.carriers.now() >= until {
                 return;
             }
         }
     }
 
     /// Sends a peer an event that is about no entity. A payload longer than
-    /// [`max_message`](crate::LinkConfig::max_message) is not sent, and
+    /// [the longest message](crate::ExchangeConfig::with_max_message) is not sent, and
     /// [counted](crate::PeerReport::too_long).
     pub fn send_event(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).send_event(peer, payload)
@@ -358,7 +328,7 @@ impl Server {
 
     /// Closes all connections, and returns when the peers were notified.
     pub fn shut_down(self) {
-        self.carrier.shut_down();
+        self.carriers.shut_down();
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use prescient_channels::Statistics;
 use prescient_codec::ledger::{Account, Ledger};
 use prescient_replication::{PeerStatistics, Tick};
 use prescient_schema::Schema;
-use prescient_transport::Statistics;
 
 use crate::backlog::Backlog;
 
@@ -22,7 +22,7 @@ pub struct PeerReport {
     /// Messages of state that its connection had no room for. Later ones make up for them.
     pub dropped: u64,
     /// Events that were not sent because they exceed
-    /// [`LinkConfig::max_message`](crate::LinkConfig::max_message).
+    /// [the longest message](crate::ExchangeConfig::with_max_message).
     pub too_long: u64,
     /// Bytes of events that wait for room in its connection. Above
     /// [`ServerOptions::backlog`](crate::ServerOptions::backlog) the peer is closed.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use prescient_net::SocketStatistics;
+use prescient_channels::Traffic;
 use prescient_replication::{PeerId, PeerStatistics, Server};
 
 use crate::worlds::Worlds;
@@ -54,12 +54,12 @@ pub(crate) use {count, event, span};
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
     peers: BTreeMap<PeerId, PeerStatistics>,
-    socket: SocketStatistics,
+    socket: Traffic,
 }
 
 impl Meters {
     /// Counts what happened since the last call.
-    pub fn update(&mut self, worlds: &Worlds, socket: SocketStatistics) {
+    pub fn update(&mut self, worlds: &Worlds, socket: Traffic) {
         if !WATCHED {
             return;
         }
@@ -75,15 +75,12 @@ impl Meters {
         level!("prescient_entities", entities);
         level!("prescient_entities_visible", visible);
         let before = std::mem::replace(&mut self.socket, socket);
-        let more = |part: fn(&SocketStatistics) -> u64| part(&socket) - part(&before);
-        count!(
-            "prescient_socket_packets_sent",
-            more(|of| of.datagrams_sent)
-        );
+        let more = |part: fn(&Traffic) -> u64| part(&socket) - part(&before);
+        count!("prescient_socket_packets_sent", more(|of| of.packets_sent));
         count!("prescient_socket_bytes_sent", more(|of| of.bytes_sent));
         count!(
             "prescient_socket_packets_received",
-            more(|of| of.datagrams_received)
+            more(|of| of.packets_received)
         );
         count!(
             "prescient_socket_bytes_received",

@@ -13,7 +13,7 @@ use prescient::{
     Everything, InputError, Reconnect, Schema, SendError, Server, ServerEvent, ServerOptions,
     State, TokenKey, loopback_token,
 };
-use prescient_transport::Denial;
+use prescient_channels::Denial;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Ball {

@@ -9,8 +9,9 @@ use prescient::{
     Client, ClientOptions, CloseReason, LinkConfig, PeerId, Schema, Server, ServerEvent,
     ServerOptions, State,
 };
+use prescient_channels::{ChannelId, Received};
 use prescient_net::BlockingClient;
-use prescient_transport::{ChannelId, ClientEvent, Received};
+use prescient_transport::ClientEvent;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 #[state(rename = "ball")]
@@ -25,11 +26,9 @@ fn schema() -> Schema {
 
 /// Both ends notice within a third of a second that the other is silent.
 fn quick() -> LinkConfig {
-    LinkConfig {
-        keep_alive: Duration::from_millis(100),
-        quiet: Duration::from_millis(300),
-        ..LinkConfig::default()
-    }
+    LinkConfig::default()
+        .with_keep_alive(Duration::from_millis(100))
+        .with_quiet(Duration::from_millis(300))
 }
 
 /// A server with this `apply_timeout`, and three clients that play.

@@ -233,7 +233,8 @@ fn a_client_that_shows_much_can_say_so() {
     step.finish();
     let token = token(&server);
     let mut options = ClientOptions::default();
-    options.link.backlog = 40 << 10;
+    let exchange = prescient::ExchangeConfig::default().with_backlog(40 << 10);
+    options.link = options.link.with_exchange(exchange);
     let joining = move || Client::join_with(token, old_schema(), options);
     let (client, events) = join(&mut server, joining);
     let mut clients = [client.expect("a server")];

@@ -87,7 +87,7 @@ fn a_server_that_hangs_is_given_up() {
     let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = hangs.local_addr().expect("bound").to_string();
     let mut options = hasty();
-    options.link.connect_timeout = Duration::from_secs(3600);
+    options.link = options.link.with_connect_timeout(Duration::from_secs(3600));
     let error = outcome(token(&address), options, || ()).expect_err("no server answered");
     let text = error.to_string();
     assert!(text.starts_with("no answer from 127.0.0.1"), "{text}");
@@ -102,7 +102,7 @@ fn a_program_can_change_its_mind_at_any_time() {
             cancel: cancel.clone(),
             ..ClientOptions::default()
         };
-        options.link.connect_timeout = Duration::from_secs(3600);
+        options.link = options.link.with_connect_timeout(Duration::from_secs(3600));
         options
     };
     // While it connects.

@@ -10,10 +10,11 @@ use prescient::{
     Client, ClientEvent, ClientOptions, CloseReason, Input, InputError, Schema, SendError, Server,
     ServerEvent, ServerOptions, State,
 };
+use prescient_channels::{ChannelId, InputTick};
 use prescient_net::BlockingClient;
 use prescient_replication::ClientConfig;
 use prescient_tests::seeds::over_seeds;
-use prescient_transport::{ChannelId, InputTick, LinkConfig};
+use prescient_transport::LinkConfig;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Ball {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use common::bind;
 use prescient::{
-    Change, Client, ClientConfig, ClientEvent, ClientOptions, EntityHandle, Everything, Input,
-    InputError, JoinError, LinkConfig, MoveError, PeerError, PeerId, Position, Ref, Schema,
-    SendError, ServeError, Server, ServerConfig, ServerEvent, ServerOptions, SetError, State,
-    TokenKey, WorldError, WorldId, loopback_token,
+    Change, Client, ClientConfig, ClientEvent, ClientOptions, EntityHandle, Everything,
+    ExchangeConfig, Input, InputError, JoinError, LinkConfig, MoveError, PeerError, PeerId,
+    Position, Ref, Schema, SendError, ServeError, Server, ServerConfig, ServerEvent, ServerOptions,
+    SetError, State, TokenKey, WorldError, WorldId, loopback_token,
 };
 use prescient_schema::{Class, EntityRef, Field, FieldKind};
 use prescient_sim::world::Random;
@@ -369,16 +369,16 @@ fn a_failed_start_has_a_reason() {
 #[test]
 fn options_may_make_no_sense() {
     for extreme in [0, 1, usize::MAX] {
-        let link = LinkConfig {
-            outbox: extreme,
-            inbox: extreme,
-            inbox_bytes: extreme,
-            max_message: extreme,
-            backlog: extreme,
-            timeout: Duration::from_secs(extreme.min(9) as u64),
-            stalled: Duration::ZERO,
-            ..LinkConfig::default()
-        };
+        let exchange = ExchangeConfig::default()
+            .with_max_message(extreme.min(128 << 10))
+            .with_backlog(extreme.min(1 << 30))
+            .with_stalled(Duration::from_millis(1));
+        let link = LinkConfig::default()
+            .with_outbox(extreme.max(1))
+            .with_inbox(extreme.max(1))
+            .with_inbox_bytes(extreme.max(1))
+            .with_timeout(Duration::from_secs(extreme.clamp(1, 9) as u64))
+            .with_exchange(exchange);
         let options = ServerOptions {
             packet: extreme,
             backlog: extreme,
@@ -390,7 +390,7 @@ fn options_may_make_no_sense() {
                 max_event_bytes: extreme,
                 ..ServerConfig::default()
             },
-            link,
+            link: link.clone(),
             ..ServerOptions::default()
         };
         let mut server = bind(schema(), options);

@@ -13,9 +13,10 @@ use common::{bind, join, token};
 use prescient::{
     Client, ConnectToken, PeerId, ProtocolId, Schema, ServerEvent, ServerOptions, State,
 };
+use prescient_channels::{ChannelId, Received};
 use prescient_net::BlockingClient;
 use prescient_replication::{Client as View, ClientConfig};
-use prescient_transport::{ChannelId, ClientEvent, LinkConfig, Received};
+use prescient_transport::{ClientEvent, LinkConfig};
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Ball {
@@ -75,8 +76,10 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
 fn other_clients_are_served_as_before() {
     for inputs in [false, true] {
         let mut options = ServerOptions::default();
-        options.link.messages_per_second = u32::MAX;
-        options.link.inputs_per_second = u32::MAX;
+        let exchange = prescient::ExchangeConfig::default()
+            .with_messages_per_second(u32::MAX)
+            .with_inputs_per_second(u32::MAX);
+        options.link = options.link.with_exchange(exchange);
         let mut server = bind(schema(), options);
         let known = token(&server);
         let (honest, _) = join(&mut server, move || Client::join(known, schema()));

@@ -7,8 +7,9 @@ use prescient::{
     PeerId, Ref, Schema, Server, ServerEvent, ServerOptions, State, TokenKey, UnixTime,
     loopback_token,
 };
+use prescient_channels::ChannelId;
 use prescient_net::{BlockingServer, Clock, Socket, SystemEntropy};
-use prescient_transport::{ChannelId, ServerConfig, ServerEvent as Net};
+use prescient_transport::{ServerConfig, ServerEvent as Net};
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
 #[state(rename = "ball")]

@@ -195,15 +195,12 @@ fn the_socket_is_counted_as_it_counts_itself() {
             server.send();
         }
         joining.join().expect("no panic").expect("a server");
-        let socket = server.socket_statistics();
+        let socket = server.traffic();
         assert!(socket.bytes_sent > 0 && socket.bytes_received > 1200);
         for (name, truth) in [
-            ("prescient_socket_packets_sent", socket.datagrams_sent),
+            ("prescient_socket_packets_sent", socket.packets_sent),
             ("prescient_socket_bytes_sent", socket.bytes_sent),
-            (
-                "prescient_socket_packets_received",
-                socket.datagrams_received,
-            ),
+            ("prescient_socket_packets_received", socket.packets_received),
             ("prescient_socket_bytes_received", socket.bytes_received),
         ] {
             assert_eq!(ledger.counter(name), truth, "{name}");

@@ -66,6 +66,7 @@ mod hierarchy;
 mod input_state;
 mod message;
 mod outbox;
+mod parallel;
 mod peer;
 mod records;
 mod relevance;

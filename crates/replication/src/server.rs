@@ -6,13 +6,13 @@ use std::ops::Range;
 use prescient_codec::history::Archive;
 use prescient_codec::{AckError, Config, Tick, ledger::Ledger};
 use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
-use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::audit::{self, Divergence};
 use crate::event::About;
 use crate::grid::Position;
 use crate::message::{Message, WorldMessage};
+use crate::parallel;
 use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
 use crate::relevance::{Observer, Relevance};
 use crate::world::{Serial, World, WorldError, WorldStep};
@@ -280,7 +280,7 @@ impl Server {
         let before = self.world.archive().clone();
         let mut step = begin(&mut self.world, &mut self.peers, next)?;
         let peers = &mut self.peers;
-        Ok(rayon::join(
+        Ok(parallel::join(
             || encode(peers, &before, &delayed, budget),
             move || happen(&mut step),
         ))
@@ -347,7 +347,7 @@ impl Server {
             let there = |serial| world.record_of(serial).is_some();
             peer.queue_events(id, &entity_events, &told, there);
         };
-        greeted(&mut self.peers).into_par_iter().for_each(serve);
+        parallel::for_each(greeted(&mut self.peers), serve);
     }
 
     /// Sends an event about an entity to all peers that see it now or after the next
@@ -629,7 +629,7 @@ fn encode(
         };
         bytes.map(|bytes| (id, bytes))
     };
-    greeted(peers).into_par_iter().filter_map(serve).collect()
+    parallel::filter_map(greeted(peers), serve)
 }
 
 /// Maximum bytes of a report that a server accepts. A report is compressed: a byte of it can take a

@@ -12,6 +12,7 @@ use std::alloc::System;
 use std::time::{Duration, Instant};
 
 use common::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
+use prescient_channels::*;
 use prescient_transport::*;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -21,7 +22,8 @@ static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 fn main() {
     let mut config = config();
     // One client stands for many.
-    config.link.messages_per_second = u32::MAX;
+    let exchange = ExchangeConfig::default().with_messages_per_second(u32::MAX);
+    config.link = config.link.with_exchange(exchange);
     let mut world = World::with(1, GOOD, config);
     let peer = world.join();
     world.connect_all();
@@ -83,7 +85,7 @@ fn handshakes(count: u32) {
     let mut config = config();
     config.limits.connections = usize::MAX;
     config.limits.memory = usize::MAX;
-    let mut server = Server::new(config, &mut random, now);
+    let mut server = Server::new(config, &mut random, now).expect("it can work");
     let key = TokenKey::new(common::KEY).expect("not the public one");
     let mut spent = Duration::ZERO;
     let region = Region::new(MEMORY);

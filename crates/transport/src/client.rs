@@ -3,16 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::{
+    AttendedClock, BlobError, BlobId, ChannelId, CloseReason, ConnectError, Denial, Exchange,
+    Input, InputError, InputTick, Now, Received, RequestId, SendError, Statistics, Time,
+};
+
 use crate::config::LinkConfig;
 use crate::connection::{Connection, Outbox, TimerOutcome, Transmit, close_reason};
 use crate::entropy::{Entropy, random};
-use crate::error::{CloseReason, ConnectError, Denial, SendError};
-use crate::exchange::blob::{BlobError, BlobId};
-use crate::exchange::channel::ChannelId;
-use crate::exchange::request::RequestId;
-use crate::exchange::{Exchange, Received};
 use crate::inbox::Inbox;
-use crate::input::{Input, InputError, InputTick};
 use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
 use crate::lobby::{
     ClientInfo, ClientLobbyEvent, ClientMessage, LobbyClient, PlayerId, Roster, ServerInfo,
@@ -20,8 +19,6 @@ use crate::lobby::{
 use crate::packet::{self, Accept, Cookie, DatagramType, PREFIX_LEN, PacketKind};
 use crate::packet_protection::PacketProtection;
 use crate::reset::ResetToken;
-use crate::statistics::Statistics;
-use crate::time::{AttendedClock, Now, Time};
 use crate::token::{ConnectToken, ProtocolId, canonical};
 
 /// An event of a client.
@@ -88,8 +85,8 @@ enum State {
 impl Client {
     /// Starts to connect to the token's servers, one after the other.
     ///
-    /// Fails if the token is for another protocol than `protocol`: the server could not detect
-    /// that. The token's expiry is checked by the server only, because its clock is more likely to
+    /// Fails if the token is for another protocol than `protocol`, which the server could not
+    /// detect, or if the configuration cannot work. The token's expiry is checked by the server only, because its clock is more likely to
     /// be right.
     pub fn connect(
         token: ConnectToken,
@@ -97,11 +94,11 @@ impl Client {
         config: LinkConfig,
         entropy: &mut dyn Entropy,
         now: Time,
-    ) -> Result<Self, Denial> {
+    ) -> Result<Self, ConnectError> {
         if token.front.protocol != protocol {
-            return Err(Denial::Protocol);
+            return Err(Denial::Protocol.into());
         }
-        let config = config.sane();
+        config.check()?;
         let clock = AttendedClock::new(now, config.max_step());
         let ephemeral = Ephemeral::new(entropy);
         let opening = packet::opening(&token, random(entropy), ephemeral.public());

@@ -3,64 +3,27 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::exchange::channel::Channels;
+use prescient_channels::{ConfigError, ExchangeConfig};
+
 use crate::lobby::ServerInfo;
 use crate::packet_protection::Rekeying;
-use crate::statistics::BytesPerSecond;
 use crate::token::{ProtocolId, TokenKey};
 
-/// How one end treats its connections; the two ends need not agree. Values that would make it spin,
-/// such as a keep-alive every zero seconds, are raised to the smallest sensible ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How one end treats its connections; the two ends need not agree, except on the channels. What
+/// cannot work is refused where the configuration is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// How long a client tries each server of its token, and how long either end waits for the
-    /// other's first sealed packet.
-    pub connect_timeout: Duration,
-    /// After this long without a packet the peer is reported as silent; it may recover. At least
-    /// three keep-alives.
-    pub quiet: Duration,
-    /// After this long without a packet the connection is closed.
-    pub timeout: Duration,
-    /// After this long without sending, a keep-alive is sent.
-    pub keep_alive: Duration,
-    /// How long to wait for the answer to a handshake packet before repeating it.
-    pub retry: Duration,
-    /// A key is replaced after this many packets or after `key_lifetime`, whichever is first.
-    pub packets_per_key: u64,
-    /// See `packets_per_key`.
-    pub key_lifetime: Duration,
-    /// How many handshake and control datagrams may wait to be polled; more are dropped. Datagrams
-    /// with messages are not counted: they are built when they are polled.
-    pub outbox: usize,
-    /// How many events may wait to be polled. While that many wait, incoming datagrams are dropped,
-    /// as by a full socket buffer.
-    pub inbox: usize,
-    /// The same in bytes of these events.
-    pub inbox_bytes: usize,
-    /// The channels; both ends must have the same.
-    pub channels: Channels,
-    /// The longest message that may be sent, at most 128 KiB; unreliable ones are limited to 32
-    /// KiB.
-    pub max_message: usize,
-    /// How many bytes of messages may wait to be sent or acknowledged, per connection.
-    pub backlog: usize,
-    /// How many bytes of blobs a connection may accept at a time.
-    pub blob_memory: usize,
-    /// The highest sending rate of a connection, without IP and UDP headers.
-    pub rate: BytesPerSecond,
-    /// The sending rate while nothing is acknowledged.
-    pub floor: BytesPerSecond,
-    /// How many messages and blob chunks a server accepts from a client per second; the burst is a
-    /// quarter of that. A packet that exceeds it is treated as lost: it is not acknowledged, so its
-    /// reliable content is sent again.
-    pub messages_per_second: u32,
-    /// How many inputs a server accepts from a client per second; the burst is one second's worth.
-    /// The default is twice what the fastest client makes. Of more, the oldest are joined: what was
-    /// pressed in them is pressed in the next.
-    pub inputs_per_second: u32,
-    /// A peer whose packets arrived all that time but acknowledged nothing reliable is closed as
-    /// [`Stalled`](crate::CloseReason::Stalled).
-    pub stalled: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) quiet: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) retry: Duration,
+    pub(crate) packets_per_key: u64,
+    pub(crate) key_lifetime: Duration,
+    pub(crate) outbox: usize,
+    pub(crate) inbox: usize,
+    pub(crate) inbox_bytes: usize,
+    pub(crate) exchange: ExchangeConfig,
 }
 
 impl Default for LinkConfig {
@@ -76,44 +39,136 @@ impl Default for LinkConfig {
             outbox: 4096,
             inbox: 4096,
             inbox_bytes: 16 << 20,
-            channels: Channels::default(),
-            max_message: 64 << 10,
-            backlog: 1 << 20,
-            blob_memory: 16 << 20,
-            rate: BytesPerSecond(4_000_000),
-            floor: BytesPerSecond(8_000),
-            messages_per_second: 4096,
-            inputs_per_second: 256,
-            stalled: Duration::from_secs(20),
+            exchange: ExchangeConfig::default(),
         }
     }
 }
 
 impl LinkConfig {
-    /// Raises or lowers values that cannot work.
-    pub(crate) fn sane(self) -> Self {
-        let keep_alive = self.keep_alive.max(MIN_SPAN);
-        Self {
-            connect_timeout: self.connect_timeout.max(MIN_SPAN),
-            quiet: self.quiet.max(keep_alive.saturating_mul(3)),
-            timeout: self.timeout.max(MIN_SPAN),
-            keep_alive,
-            retry: self.retry.clamp(MIN_SPAN, keep_alive.max(MAX_RETRY)),
-            packets_per_key: self.packets_per_key.max(1),
-            key_lifetime: self.key_lifetime.max(MIN_SPAN),
-            outbox: self.outbox.max(1),
-            inbox: self.inbox.max(1),
-            inbox_bytes: self.inbox_bytes.max(1),
-            channels: self.channels,
-            max_message: self.max_message.min(MAX_MESSAGE),
-            backlog: self.backlog.min(usize::MAX / 2),
-            blob_memory: self.blob_memory.min(isize::MAX as usize),
-            rate: self.rate.max(BytesPerSecond(1)),
-            floor: self.floor.max(BytesPerSecond(1)),
-            messages_per_second: self.messages_per_second.max(1),
-            inputs_per_second: self.inputs_per_second.max(1),
-            stalled: self.stalled.max(MIN_SPAN),
-        }
+    /// How long a client tries each server of its token, and how long either end waits for the
+    /// other's first sealed packet; 10 seconds by default.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, span: Duration) -> Self {
+        self.connect_timeout = span;
+        self
+    }
+
+    /// After this long without a packet the peer is reported as silent; it may recover. At least
+    /// three keep-alives; 3 seconds by default.
+    #[must_use]
+    pub fn with_quiet(mut self, span: Duration) -> Self {
+        self.quiet = span;
+        self
+    }
+
+    /// After this long without a packet the connection is closed; a minute by default.
+    #[must_use]
+    pub fn with_timeout(mut self, span: Duration) -> Self {
+        self.timeout = span;
+        self
+    }
+
+    /// After this long without sending, a keep-alive is sent; a second by default.
+    #[must_use]
+    pub fn with_keep_alive(mut self, span: Duration) -> Self {
+        self.keep_alive = span;
+        self
+    }
+
+    /// How long to wait for the answer to a handshake packet before repeating it; 125 ms by
+    /// default.
+    #[must_use]
+    pub fn with_retry(mut self, span: Duration) -> Self {
+        self.retry = span;
+        self
+    }
+
+    /// A key is replaced after this many packets, 2^20 by default, or after its lifetime, whichever
+    /// is first.
+    #[must_use]
+    pub fn with_packets_per_key(mut self, packets: u64) -> Self {
+        self.packets_per_key = packets;
+        self
+    }
+
+    /// A key is replaced after this long, 10 minutes by default, or after its number of packets,
+    /// whichever is first.
+    #[must_use]
+    pub fn with_key_lifetime(mut self, span: Duration) -> Self {
+        self.key_lifetime = span;
+        self
+    }
+
+    /// How many handshake and control datagrams may wait to be polled, 4096 by default; more are
+    /// dropped. Datagrams with messages are not counted: they are built when they are polled.
+    #[must_use]
+    pub fn with_outbox(mut self, datagrams: usize) -> Self {
+        self.outbox = datagrams;
+        self
+    }
+
+    /// How many events may wait to be polled, 4096 by default. While that many wait, incoming
+    /// datagrams are dropped, as by a full socket buffer.
+    #[must_use]
+    pub fn with_inbox(mut self, events: usize) -> Self {
+        self.inbox = events;
+        self
+    }
+
+    /// How many bytes of events may wait to be polled; 16 MiB by default.
+    #[must_use]
+    pub fn with_inbox_bytes(mut self, bytes: usize) -> Self {
+        self.inbox_bytes = bytes;
+        self
+    }
+
+    /// Channels, rates and limits of the messages on a connection.
+    #[must_use]
+    pub fn with_exchange(mut self, exchange: ExchangeConfig) -> Self {
+        self.exchange = exchange;
+        self
+    }
+
+    /// How long a client tries each server of its token.
+    pub fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    /// Channels, rates and limits of the messages on a connection.
+    pub fn exchange(&self) -> &ExchangeConfig {
+        &self.exchange
+    }
+
+    /// Refuses settings that cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let max_retry = self.keep_alive.max(MAX_RETRY);
+        let at_least = |span: Duration| span >= MIN_SPAN;
+        let rules = [
+            (
+                at_least(self.connect_timeout),
+                "connect_timeout",
+                "at least 1 ms",
+            ),
+            (at_least(self.timeout), "timeout", "at least 1 ms"),
+            (at_least(self.keep_alive), "keep_alive", "at least 1 ms"),
+            (
+                self.quiet >= self.keep_alive.saturating_mul(3),
+                "quiet",
+                "at least three times `keep_alive`",
+            ),
+            (
+                (MIN_SPAN..=max_retry).contains(&self.retry),
+                "retry",
+                "at least 1 ms, and at most a second or `keep_alive`",
+            ),
+            (self.packets_per_key > 0, "packets_per_key", "at least 1"),
+            (at_least(self.key_lifetime), "key_lifetime", "at least 1 ms"),
+            (self.outbox > 0, "outbox", "at least 1"),
+            (self.inbox > 0, "inbox", "at least 1"),
+            (self.inbox_bytes > 0, "inbox_bytes", "at least 1"),
+        ];
+        ConfigError::first(&rules)?;
+        self.exchange.check()
     }
 
     /// The longest step between two calls of a caller that obeys
@@ -195,7 +250,5 @@ impl ServerConfig {
     }
 }
 
-/// Fits the receiver's memory, whatever its configuration is.
-const MAX_MESSAGE: usize = 128 << 10;
 const MIN_SPAN: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_secs(1);

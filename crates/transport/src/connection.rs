@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::{
+    ChannelId, CloseReason, Exchange, Fault, Now, Received, Statistics, Time,
+};
+
 use crate::config::LinkConfig;
-use crate::error::CloseReason;
-use crate::exchange::channel::ChannelId;
-use crate::exchange::inputs::Inputs;
-use crate::exchange::{Exchange, Fault, Received};
+use crate::meter::Meter;
+use crate::mtu::PathMtu;
 use crate::packet::{Header, PacketKind};
 use crate::packet_protection::{Exhausted, Opened, PacketProtection, Rejected, TAG_LEN};
-use crate::statistics::{Meter, Statistics};
-use crate::time::{Now, Time};
 
 /// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,7 @@ pub(crate) struct Connection {
     sent: Time,
     state: ConnectionState,
     exchange: Exchange,
+    mtu: PathMtu,
     counts: Statistics,
     meter_sent: Meter,
     meter_received: Meter,
@@ -150,9 +151,9 @@ impl Connection {
         config: &LinkConfig,
         now: Time,
     ) -> Self {
-        let inputs = match name {
-            Some(_) => Inputs::of_client(),
-            None => Inputs::of_server(config.inputs_per_second, now),
+        let exchange = match name {
+            Some(_) => Exchange::of_client(&config.exchange, now),
+            None => Exchange::of_server(&config.exchange, now),
         };
         Self {
             protection,
@@ -161,7 +162,8 @@ impl Connection {
             last_received: now,
             sent: now,
             state,
-            exchange: Exchange::new(config, peer, inputs, now),
+            exchange,
+            mtu: PathMtu::new(peer, now),
             counts: Statistics::default(),
             meter_sent: Meter::new(now),
             meter_received: Meter::new(now),
@@ -216,8 +218,12 @@ impl Connection {
             return Ok(None);
         }
         let (overhead, sequence) = (self.overhead(), self.protection.next_sequence());
-        let body = self.exchange.poll_body(sequence, overhead, at);
-        let body = body.or_else(|| self.exchange.poll_probe(sequence, overhead, at.now));
+        let (exchange, mtu) = (&mut self.exchange, &mut self.mtu);
+        let body = exchange.poll_body(sequence, overhead, at, mtu);
+        let body = body.or_else(|| {
+            let size = mtu.next_probe(at.now)?;
+            Some(exchange.probe(sequence, size, overhead, at.now, mtu))
+        });
         let Some(body) = body else {
             return Ok(None);
         };
@@ -230,13 +236,14 @@ impl Connection {
     pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Now) -> Result<(), Fault> {
         let next = self.protection.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
-        self.exchange.handle_body(sequence, body, next, at)
+        let path = &mut self.mtu;
+        self.exchange.handle_body(sequence, body, next, at, path)
     }
 
     /// Continues on a validated path.
     pub(crate) fn move_to(&mut self, peer: SocketAddr, now: Time) {
         self.peer = peer;
-        self.exchange.path_changed(peer, now);
+        self.mtu.on_path_changed(peer, now);
     }
 
     /// How many bytes a datagram adds to its payload.
@@ -322,7 +329,7 @@ impl Connection {
             sizes,
             round_trip: self.exchange.round_trip(),
             rate_allowed: self.exchange.rate(),
-            datagram: self.exchange.datagram(),
+            datagram: self.mtu.size(),
             rate_sent: self.meter_sent.rate(),
             rate_received: self.meter_received.rate(),
             waiting: buffered.waiting,
@@ -357,8 +364,9 @@ impl Connection {
             ConnectionState::Confirming | ConnectionState::Silent => dead,
             ConnectionState::Open => dead.min(self.last_received.after(config.quiet)),
         };
-        let exchange = self.exchange.deadline().unwrap_or(dead);
-        quiet.min(self.keep_alive_at(config)).min(exchange)
+        let times = [self.exchange.deadline(), self.mtu.next_timeout()];
+        let due = times.into_iter().flatten().min().unwrap_or(dead);
+        quiet.min(self.keep_alive_at(config)).min(due)
     }
 
     /// When the connection times out.
@@ -406,7 +414,7 @@ impl Connection {
             }
             ConnectionState::Confirming | ConnectionState::Open | ConnectionState::Silent => {}
         }
-        if let Err(fault) = self.exchange.handle_timeout(now) {
+        if let Err(fault) = self.exchange.handle_timeout(now, &mut self.mtu) {
             return TimerOutcome::Broken(fault.into());
         }
         if now < self.keep_alive_at(config) {

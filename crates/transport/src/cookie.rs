@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
+use prescient_channels::Time;
+
 use crate::entropy::{Entropy, random};
 use crate::key_schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::packet::Cookie;
-use crate::time::Time;
 use crate::token::address_to_bytes;
 
 /// The key of a server's cookies. It is new at every start, so cookies from before a restart are

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use prescient_channels::Received;
+
 use crate::config::LinkConfig;
-use crate::exchange::Received;
 
 /// Events that wait to be polled. An event is never rejected; instead, the owner drops incoming
 /// datagrams while the queue is full.

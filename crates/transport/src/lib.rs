@@ -6,11 +6,12 @@
 //! most once. Packets carry a connection id, so a connection survives a change of the client's
 //! address.
 //!
-//! Both ends exchange messages of opaque bytes: on [`Channels`], which are reliable or unreliable,
+//! Both ends exchange messages of opaque bytes: on [`Channels`](prescient_channels::Channels), which are reliable or unreliable,
 //! ordered or unordered; as requests and answers; or, for large data, as blobs that the receiver
 //! has to accept first.
 //!
 //! ```
+//! use prescient_channels::{ChannelId, ClientId, Received, Time};
 //! use prescient_transport::*;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let mut seed = 0u8;
@@ -34,7 +35,7 @@
 //!
 //! // The server and the client; each has its own socket.
 //! let config = ServerConfig::new(key, protocol, vec![address]);
-//! let mut server = Server::new(config, &mut entropy, now);
+//! let mut server = Server::new(config, &mut entropy, now)?;
 //! let mut client = Client::connect(token, protocol, LinkConfig::default(), &mut entropy, now)?;
 //!
 //! let mut received = Vec::new();
@@ -69,62 +70,43 @@
 //!
 //! WIRE.md specifies the bytes, `book/src/internals/transport.md` explains the reasons.
 
-mod allowance;
-mod bytes;
 mod client;
-mod clock;
 mod config;
-mod congestion;
 mod connection;
 mod cookie;
 mod entropy;
 mod error;
-mod exchange;
 mod inbox;
-mod input;
 mod key_schedule;
 mod limits;
 mod lobby;
+mod meter;
 mod mtu;
 mod packet;
 mod packet_protection;
-mod ping;
 mod replay;
 mod reset;
 mod server;
-mod statistics;
-mod time;
 mod token;
 
 /// Internal parts, for tests and fuzzers.
 #[cfg(feature = "__test_hooks")]
 #[doc(hidden)]
 pub mod parts {
-    pub use crate::clock::RemoteClock;
-    pub use crate::input::{INPUT, InputReceiver, InputSender, MAX_INPUTS, MalformedInputs};
     pub use crate::lobby::{
         ClientMessage, ClientStage, MalformedMessage, Reply, RosterError, RosterUpdate,
         ServerMessage, ServerStage, UnexpectedMessage,
     };
-    pub use crate::ping::{Echo, PING, PONG, Ping, Pinger, Pong};
 }
 
 pub use client::{Client, ClientEvent};
 pub use config::{Limits, LinkConfig, ServerConfig};
 pub use connection::Transmit;
 pub use entropy::Entropy;
-pub use error::{BanError, CloseReason, ConnectError, Denial, SendError, TokenError};
-pub use exchange::blob::{BlobError, BlobId};
-pub use exchange::channel::{ChannelId, Channels, Delivery};
-pub use exchange::events::Received;
-pub use exchange::request::{RequestError, RequestId};
-pub use exchange::round_trip::RoundTrip;
-pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
+pub use error::{BanError, TokenError};
 pub use lobby::{
     Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
 };
-pub use packet::{BASE_DATAGRAM, MAX_DATAGRAM, VERSION};
-pub use server::{Admission, Applicant, ConnectionId, Footprint, Server, ServerEvent};
-pub use statistics::{BytesPerSecond, Sizes, Statistics};
-pub use time::{Time, UnixTime};
-pub use token::{ClientId, ConnectToken, Grant, ProtocolId, TokenKey};
+pub use packet::VERSION;
+pub use server::{Admission, Applicant, Footprint, Server, ServerEvent};
+pub use token::{ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use prescient_channels::Time;
+
 use crate::config::Limits;
-use crate::time::{Time, UnixTime};
+use crate::token::UnixTime;
 
 /// Groups addresses for limits: an IPv4 host, or an IPv6 network of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,8 +11,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
-use crate::time::Time;
+use prescient_channels::{BASE_DATAGRAM, MAX_DATAGRAM, Path, Time};
 
 /// The search for the largest datagram that passes. Sizes are of UDP payloads.
 #[derive(Clone, Debug)]
@@ -37,6 +36,26 @@ enum State {
     Waiting(Time),
     /// A probe of this size is in flight; it counts as lost at this time.
     Probing { size: usize, until: Time },
+}
+
+impl Path for PathMtu {
+    fn max_packet(&self) -> usize {
+        self.size()
+    }
+
+    fn on_acknowledged(&mut self, size: usize, is_probe: bool, now: Time) {
+        match is_probe {
+            true => self.on_probe_acknowledged(size, now),
+            false => self.on_packet_acknowledged(size),
+        }
+    }
+
+    fn on_lost(&mut self, size: usize, is_probe: bool, now: Time) {
+        match is_probe {
+            true => self.on_probe_lost(size, now),
+            false => self.on_packet_lost(size, now),
+        }
+    }
 }
 
 impl PathMtu {

@@ -1,23 +1,16 @@
 //! The datagrams and their encoding; WIRE.md has the same as tables. Most lengths are fixed, so
 //! that the length alone rejects most foreign datagrams.
 
-use crate::bytes::Reader;
-use crate::error::Denial;
 use crate::key_schedule::{MAC_LEN, Secret, mac, mac_is};
 use crate::reset::{ResetToken, SEALED_RESET_LEN};
-use crate::time::{Time, UnixTime};
+use crate::token::UnixTime;
 use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
+use prescient_channels::bytes::Reader;
+use prescient_channels::{BASE_DATAGRAM, Denial, Time};
 
 /// The version of the packet format. All versions have it at the same position: the second byte of
 /// a request.
 pub const VERSION: u8 = 3;
-
-/// A size that every internet path carries. Requests are padded to it, so that a path that carries
-/// less fails in the handshake.
-pub const BASE_DATAGRAM: usize = 1200;
-
-/// The longest datagram that is ever sent: what an Ethernet frame leaves for UDP over IPv4.
-pub const MAX_DATAGRAM: usize = 1472;
 
 /// The type of a datagram, from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
+use prescient_channels::Time;
+
 use crate::key_schedule::{Secret, follow};
 use crate::packet::{Header, HeaderError, PacketKind};
 use crate::replay::Replay;
-use crate::time::Time;
 
 /// One key of a direction's chain.
 struct Key {

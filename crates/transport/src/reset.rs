@@ -11,9 +11,10 @@ use std::time::Duration;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use subtle::ConstantTimeEq;
 
+use prescient_channels::Time;
+
 use crate::key_schedule::{MAC_LEN, Secret, mac};
 use crate::packet_protection::TAG_LEN;
-use crate::time::Time;
 use crate::token::{TokenKey, address_to_bytes};
 
 /// Proof of a stateless reset; a secret of the server and one client.

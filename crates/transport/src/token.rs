@@ -13,15 +13,16 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use ring::digest;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::bytes::Reader;
 use crate::entropy::{Entropy, random};
 use crate::error::TokenError;
 use crate::key_schedule::{Secret, follow};
-use crate::time::UnixTime;
+use prescient_channels::ClientId;
+use prescient_channels::bytes::Reader;
 
-/// A client's account id, given by the backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(pub u64);
+/// Wall clock time in seconds since 1970, which backend and server share. It is used only for the
+/// expiry of tokens, so a wall clock that jumps cannot end a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnixTime(pub u64);
 
 /// Identifies what both ends must have in common: a hash over the schema, the prior and everything
 /// else that the game's packets depend on.

@@ -6,6 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, PROTOCOL, Peer, SECOND, World, grant, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 
 const BAD: Link = Link {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use common::{
     GOOD, KEY, Link, PROTOCOL, Random, SECOND, World, address, config, grant, over_seeds,
 };
+use prescient_channels::*;
 use prescient_transport::*;
 
 const RESET_LEN: usize = 17;
@@ -134,7 +135,7 @@ fn a_forger_resets_nobody() {
 fn reset_of(config: ServerConfig, packet: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random(seed ^ 99);
     let now = Time::from_micros(0);
-    let mut server = Server::new(config, &mut random, now);
+    let mut server = Server::new(config, &mut random, now).expect("it can work");
     let anywhere = address("198.51.100.1:9");
     server.handle_datagram(anywhere, packet, now, common::UNIX, &mut random);
     let answer = server.poll_transmit(now).expect("a reset");
@@ -155,7 +156,7 @@ fn resets_are_few_and_never_answered() {
         let mut now = Time::from_micros(0);
         let mut limited = config();
         limited.limits.resets_per_second = 100;
-        let mut server = Server::new(limited, &mut random, now);
+        let mut server = Server::new(limited, &mut random, now).expect("it can work");
         let from = address("198.51.100.1:9");
         let mut answers = |bytes: &[u8], now: Time, random: &mut Random| {
             server.handle_datagram(from, bytes, now, common::UNIX, random);

@@ -12,8 +12,10 @@ use std::time::Duration;
 use std::{fs, str};
 
 use common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
+use prescient_channels::parts::{InputSender, Ping, Pong};
+use prescient_channels::*;
 use prescient_tests::{repository::root, skip::skip};
-use prescient_transport::parts::{ClientMessage, InputSender, Ping, Pong, ServerMessage};
+use prescient_transport::parts::{ClientMessage, ServerMessage};
 use prescient_transport::*;
 use serde_json::{Value, json};
 
@@ -206,8 +208,8 @@ struct Talk {
 impl Talk {
     fn hold(seed: u64) -> Self {
         let mut server = config();
-        server.link.packets_per_key = 8;
-        let link = server.link;
+        server.link = server.link.with_packets_per_key(8);
+        let link = server.link.clone();
         let mut world = World::with(seed, BAD, server);
         let token = world.issue(&grant(0));
         let mut capture = secrets(seed, HOME);

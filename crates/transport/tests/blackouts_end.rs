@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, SECOND, World, over_seeds};
-use prescient_transport::{ClientEvent, CloseReason, ServerEvent};
+use prescient_channels::CloseReason;
+use prescient_transport::{ClientEvent, ServerEvent};
 
 fn world(seed: u64) -> World {
     let link = Link {

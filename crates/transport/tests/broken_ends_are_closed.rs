@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, SECOND, World, over_seeds};
-use prescient_transport::{ChannelId, CloseReason, ConnectionId, Time};
+use prescient_channels::{ChannelId, CloseReason, ConnectionId, Time};
 
 /// Three clients that have exchanged messages for a while; the first is the attacker.
 fn talking(seed: u64) -> (World, ConnectionId) {

@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, SECOND, World, address, over_seeds};
-use prescient_transport::{ClientEvent, CloseReason, ServerEvent};
+use prescient_channels::CloseReason;
+use prescient_transport::{ClientEvent, ServerEvent};
 
 /// The round trip time includes a delayed packet in each direction. 2 % of packets are lost; the
 /// next packet that causes a path challenge follows 10 ms later. Fails if the server never

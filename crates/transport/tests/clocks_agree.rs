@@ -5,9 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, World, over_seeds};
+use prescient_channels::Time;
+use prescient_channels::parts::{PING, PONG, Ping, Pinger, Pong, RemoteClock};
 use prescient_sim::link::{Clock, Conditions, LinkConditioner, PRESETS, Time as True};
-use prescient_transport::Time;
-use prescient_transport::parts::{PING, PONG, Ping, Pinger, Pong, RemoteClock};
 
 /// A client that pings a server over a link in each direction; the estimate is checked whenever a
 /// datagram arrives and every millisecond.

@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, SECOND, UNIX, World, over_seeds};
-use prescient_transport::{CloseReason, UnixTime};
+use prescient_channels::CloseReason;
+use prescient_transport::UnixTime;
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -112,19 +113,23 @@ fn a_wall_clock_that_leaps_ends_nothing_and_revives_no_token() {
         let mut world = world(seed);
         let token = world.issue(&common::grant(3));
         let link = prescient_transport::LinkConfig::default();
-        let first = world.join_with(token.clone(), link, "10.1.0.1:1");
+        let first = world.join_with(token.clone(), link.clone(), "10.1.0.1:1");
         world.run_for(SECOND);
         assert!(world.peers[first].connected());
         for unix in [UNIX.0 + 3600, UNIX.0 - 3600, 0, u64::MAX] {
             world.unix = UnixTime(unix);
             // A handshake, so that the server is given the new time.
             let knock = world.issue(&common::grant(4));
-            world.join_with(knock, link, &format!("10.2.0.1:{}", unix % 1000 + 1));
+            world.join_with(
+                knock,
+                link.clone(),
+                &format!("10.2.0.1:{}", unix % 1000 + 1),
+            );
             world.run_for(2 * SECOND);
             assert_eq!(world.closed(), []);
         }
         world.unix = UNIX;
-        let again = world.join_with(token, link, "10.1.0.2:1");
+        let again = world.join_with(token, link.clone(), "10.1.0.2:1");
         world.run_for(12 * SECOND);
         assert!(!world.peers[again].connected());
         // A token that was issued since is valid, however far the clock had jumped.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::{GOOD, Link, SECOND, World, config, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 
 const LOSSY: Link = Link {

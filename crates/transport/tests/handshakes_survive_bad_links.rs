@@ -5,7 +5,8 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, World, seeds};
-use prescient_transport::{BASE_DATAGRAM, ConnectError, Denial, VERSION};
+use prescient_channels::{BASE_DATAGRAM, ConnectError, Denial};
+use prescient_transport::VERSION;
 
 /// Fails if requests are not repeated (`*next = now.after(self.config.retry)` in
 /// `Client::handle_timeout` with a minute).

@@ -5,23 +5,19 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, SECOND, World, config, grant, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 
 fn patient(backlog: usize) -> LinkConfig {
-    LinkConfig {
-        timeout: 40 * SECOND,
-        backlog,
-        inbox: 50,
-        ..LinkConfig::default()
-    }
+    LinkConfig::default()
+        .with_timeout(40 * SECOND)
+        .with_inbox(50)
+        .with_exchange(ExchangeConfig::default().with_backlog(backlog))
 }
 
 fn three(seed: u64, backlog: usize) -> World {
     let mut config = config();
-    config.link = LinkConfig {
-        inbox: 4096,
-        ..patient(backlog)
-    };
+    config.link = patient(backlog).with_inbox(4096);
     let mut world = World::with(seed, GOOD, config);
     for number in 0..3 {
         let token = world.issue(&grant(number));
@@ -63,7 +59,7 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
         world.silent_up = true;
         let (mut number, mut said) = (60, Vec::new());
         let connection = world.connection_of(0).expect("connected");
-        let LinkConfig { rate, floor, .. } = LinkConfig::default();
+        let (rate, floor) = (BytesPerSecond(4_000_000), BytesPerSecond(8_000));
         assert_eq!(world.server_statistics(connection).rate_allowed, rate);
         for second in 0..10 {
             let before = world.server_statistics(connection).bytes_sent;
@@ -137,7 +133,7 @@ fn a_reader_that_stalls_is_refused_and_then_closed() {
 #[test]
 fn large_events_count_for_more() {
     let mut config = config();
-    config.link.inbox_bytes = 200_000;
+    config.link = config.link.with_inbox_bytes(200_000);
     let mut world = World::with(1, GOOD, config);
     world.join();
     world.connect_all();

@@ -6,7 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, Random, SECOND, World, over_seeds};
-use prescient_transport::{ChannelId, LinkConfig, RequestError};
+use prescient_channels::{ChannelId, ExchangeConfig, RequestError};
+use prescient_transport::LinkConfig;
 
 /// What was sent on a channel by and to a client, in order.
 #[derive(Default)]
@@ -337,13 +338,14 @@ fn a_short_message_does_not_wait_for_long_ones() {
 /// fragmented while another is (`may_cut` always true).
 #[test]
 fn unreliable_messages_in_parts_wait_for_each_other() {
-    use prescient_transport::{Channels, Delivery};
+    use prescient_channels::{Channels, Delivery};
     let channels = (4..8).fold(Channels::default(), |channels, id| {
         channels.with(ChannelId(id), Delivery::Unreliable)
     });
     let mut config = common::config();
-    config.link.channels = channels;
-    let link = config.link;
+    let exchange = ExchangeConfig::default().with_channels(channels);
+    config.link = config.link.with_exchange(exchange);
+    let link = config.link.clone();
     let mut world = World::with(1, GOOD, config);
     let token = world.issue(&common::grant(0));
     let peer = world.join_with(token, link, "10.0.0.1:1");
@@ -444,13 +446,13 @@ fn clients_take_turns() {
 /// compared (`handle_unreliable` on a reliable channel).
 #[test]
 fn ends_with_other_channels_part() {
-    use prescient_transport::{Channels, CloseReason, Delivery};
+    use prescient_channels::{Channels, CloseReason, Delivery};
     for (channel, delivery) in [(0, Delivery::Unreliable), (9, Delivery::Ordered)] {
         let mut world = World::new(1, GOOD);
-        let link = LinkConfig {
-            channels: Channels::default().with(ChannelId(channel), delivery),
-            ..LinkConfig::default()
-        };
+        let link = LinkConfig::default().with_exchange(
+            ExchangeConfig::default()
+                .with_channels(Channels::default().with(ChannelId(channel), delivery)),
+        );
         let token = world.issue(&common::grant(0));
         let peer = world.join_with(token, link, "10.0.0.1:1");
         world.connect_all();
@@ -458,7 +460,7 @@ fn ends_with_other_channels_part() {
         let asked = world.peers[peer].client.request(
             b"?",
             60 * SECOND,
-            prescient_transport::Time::from_micros(world.now),
+            prescient_channels::Time::from_micros(world.now),
         );
         let request = asked.expect("connected");
         world
@@ -467,7 +469,7 @@ fn ends_with_other_channels_part() {
         world.run_for(SECOND);
         assert_eq!(world.closed(), [(connection, CloseReason::Violation)]);
         assert_eq!(world.peers[peer].closed(), Some(CloseReason::Violation));
-        let closed = prescient_transport::Received::Answer {
+        let closed = prescient_channels::Received::Answer {
             request,
             answer: Err(RequestError::Closed),
         };

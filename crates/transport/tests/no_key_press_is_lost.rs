@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use common::{GOOD, Random, World, over_seeds};
-use prescient_transport::parts::{InputReceiver, InputSender};
-use prescient_transport::{ConnectionId, Input, InputTick, Keys, Received};
+use prescient_channels::parts::{InputReceiver, InputSender};
+use prescient_channels::{ConnectionId, Input, InputTick, Keys, Received};
 
 /// Ticks that a packet or an acknowledgement takes.
 const ONE_WAY: u64 = 3;

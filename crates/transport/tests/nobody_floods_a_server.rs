@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, SECOND, World, over_seeds};
-use prescient_transport::{ChannelId, CloseReason, ConnectionId, Input, InputTick, Keys, Received};
+use prescient_channels::{ChannelId, CloseReason, ConnectionId, Input, InputTick, Keys, Received};
 
 /// The defaults of `LinkConfig`.
 const INPUTS_PER_SECOND: u64 = 256;

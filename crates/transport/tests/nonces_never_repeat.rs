@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use common::{GOOD, Link, Random, SECOND, World, address, config, grant, over_seeds};
-use prescient_transport::{ChannelId, ConnectToken, LinkConfig, Server};
+use prescient_channels::ChannelId;
+use prescient_transport::{ConnectToken, LinkConfig, Server};
 
 /// An unreliable message of zeros on channel 2, as a frame; longer than any acknowledgement.
 const BODY: [u8; 400] = {
@@ -19,10 +20,7 @@ const BODY: [u8; 400] = {
 };
 
 fn often() -> LinkConfig {
-    LinkConfig {
-        packets_per_key: 7,
-        ..LinkConfig::default()
-    }
+    LinkConfig::default().with_packets_per_key(7)
 }
 
 /// Connects with the same token and exchanges data for a while, by raw bodies or by messages.
@@ -41,7 +39,7 @@ fn session(seed: u64, token: &ConnectToken, restarted: bool, raw: bool) -> World
         let mut config = common::config();
         config.link = often();
         let now = world.server_time();
-        world.server = Server::new(config, &mut Random(seed), now);
+        world.server = Server::new(config, &mut Random(seed), now).expect("it can work");
     }
     let peer = world.join_with(token.clone(), often(), "10.0.0.1:1");
     world.connect_all();

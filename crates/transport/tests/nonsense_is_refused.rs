@@ -6,6 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, PROTOCOL, Random, SECOND, UNIX, World, address, config, grant};
+use prescient_channels::*;
 use prescient_transport::*;
 use proptest::prelude::*;
 
@@ -24,7 +25,7 @@ fn sending_to_nobody_too_much_or_too_often() {
     let connection = world.connections()[0];
     for channel in (0..4).map(ChannelId) {
         let longest = if channel < ChannelId::UNRELIABLE {
-            LinkConfig::default().max_message
+            ExchangeConfig::default().max_message()
         } else {
             32 << 10
         };
@@ -108,7 +109,7 @@ fn requests_and_blobs_that_make_no_sense() {
     let here = world.connection_of(0).expect("connected");
     let client = &mut world.peers[0].client;
     let asked = client.request(b"", Duration::MAX, now).expect("fits");
-    let long = vec![0; LinkConfig::default().max_message + 1];
+    let long = vec![0; ExchangeConfig::default().max_message() + 1];
     let too_long = Err(SendError::TooLong {
         length: long.len(),
         limit: long.len() - 1,
@@ -182,64 +183,103 @@ fn requests_and_blobs_that_make_no_sense() {
     assert!(world.peers.iter().all(|peer| peer.closed().is_none()));
 }
 
-/// Fails if configurations are used unchanged (`LinkConfig::sane` returning `self`): a keep-alive
-/// every zero seconds never ends.
+/// Both ends refuse a configuration that cannot work and name the setting; the most extreme
+/// configurations that are allowed do work.
+///
+/// Fails if a rule is missing in a `check`, or if `Server::new` or `Client::connect` does not check:
+/// a keep-alive every zero seconds never ends.
 #[test]
 fn configurations_that_cannot_work() {
-    let nothing = LinkConfig {
-        connect_timeout: Duration::ZERO,
-        quiet: Duration::ZERO,
-        timeout: Duration::ZERO,
-        keep_alive: Duration::ZERO,
-        retry: Duration::ZERO,
-        packets_per_key: 0,
-        key_lifetime: Duration::ZERO,
-        outbox: 0,
-        inbox: 0,
-        inbox_bytes: 0,
-        channels: Channels::none(),
-        max_message: 0,
-        backlog: 0,
-        blob_memory: 0,
-        messages_per_second: 0,
-        inputs_per_second: 0,
-        stalled: Duration::ZERO,
-        rate: BytesPerSecond(0),
-        floor: BytesPerSecond(0),
-    };
-    let everything = LinkConfig {
-        connect_timeout: Duration::MAX,
-        quiet: Duration::MAX,
-        timeout: Duration::MAX,
-        keep_alive: Duration::MAX,
-        retry: Duration::MAX,
-        packets_per_key: u64::MAX,
-        key_lifetime: Duration::MAX,
-        outbox: usize::MAX,
-        inbox: usize::MAX,
-        inbox_bytes: usize::MAX,
-        channels: Channels::default(),
-        max_message: usize::MAX,
-        backlog: usize::MAX,
-        blob_memory: usize::MAX,
-        messages_per_second: u32::MAX,
-        inputs_per_second: u32::MAX,
-        stalled: Duration::MAX,
-        rate: BytesPerSecond(u64::MAX),
-        floor: BytesPerSecond(u64::MAX),
-    };
-    let restless = LinkConfig {
-        connect_timeout: Duration::from_secs(5),
-        timeout: Duration::from_secs(5),
-        outbox: 100,
-        inbox: 100,
-        inbox_bytes: 1 << 16,
-        ..nothing
-    };
-    let all = [(nothing, 0), (everything, usize::MAX), (restless, 1)];
-    for (link, limit) in all {
+    let exchange = ExchangeConfig::default;
+    let link = LinkConfig::default;
+    let of = |exchange| link().with_exchange(exchange);
+    let (zero, none) = (Duration::ZERO, BytesPerSecond(0));
+    let bad = [
+        ("connect_timeout", link().with_connect_timeout(zero)),
+        ("quiet", link().with_quiet(zero)),
+        ("quiet", link().with_keep_alive(Duration::from_secs(2))),
+        ("timeout", link().with_timeout(zero)),
+        ("keep_alive", link().with_keep_alive(zero)),
+        ("retry", link().with_retry(zero)),
+        ("retry", link().with_retry(Duration::MAX)),
+        ("packets_per_key", link().with_packets_per_key(0)),
+        ("key_lifetime", link().with_key_lifetime(zero)),
+        ("outbox", link().with_outbox(0)),
+        ("inbox", link().with_inbox(0)),
+        ("inbox_bytes", link().with_inbox_bytes(0)),
+        ("max_message", of(exchange().with_max_message(usize::MAX))),
+        ("backlog", of(exchange().with_backlog(usize::MAX))),
+        ("blob_memory", of(exchange().with_blob_memory(usize::MAX))),
+        (
+            "messages_per_second",
+            of(exchange().with_messages_per_second(0)),
+        ),
+        (
+            "inputs_per_second",
+            of(exchange().with_inputs_per_second(0)),
+        ),
+        ("stalled", of(exchange().with_stalled(zero))),
+        ("rate", of(exchange().with_rate(none))),
+        ("floor", of(exchange().with_floor(none))),
+    ];
+    for (setting, link) in bad {
         let mut config = config();
-        config.link = link;
+        config.link = link.clone();
+        let now = Time::from_micros(0);
+        let mut entropy = |bytes: &mut [u8]| bytes.fill(7);
+        let refused = Server::new(config, &mut entropy, now).map(|_| ());
+        assert_eq!(refused.expect_err(setting).setting(), setting);
+        let token = World::new(1, GOOD).issue(&grant(1));
+        let refused = Client::connect(token, PROTOCOL, link, &mut entropy, now).map(|_| ());
+        match refused.expect_err(setting) {
+            ConnectError::Config(error) => assert_eq!(error.setting(), setting),
+            other => panic!("{setting}: {other}"),
+        }
+    }
+
+    let (tiny, huge) = (Duration::from_millis(1), Duration::MAX);
+    let least = of(exchange()
+        .with_channels(Channels::none())
+        .with_max_message(0)
+        .with_backlog(0)
+        .with_blob_memory(0)
+        .with_messages_per_second(1)
+        .with_inputs_per_second(1)
+        .with_stalled(tiny)
+        .with_rate(BytesPerSecond(1))
+        .with_floor(BytesPerSecond(1)))
+    .with_connect_timeout(Duration::from_secs(5))
+    .with_timeout(Duration::from_secs(5))
+    .with_keep_alive(tiny)
+    .with_quiet(3 * tiny)
+    .with_retry(tiny)
+    .with_packets_per_key(1)
+    .with_key_lifetime(tiny)
+    .with_outbox(100)
+    .with_inbox(100)
+    .with_inbox_bytes(1 << 16);
+    let most = of(exchange()
+        .with_max_message(128 << 10)
+        .with_backlog(1 << 30)
+        .with_blob_memory(1 << 30)
+        .with_messages_per_second(u32::MAX)
+        .with_inputs_per_second(u32::MAX)
+        .with_stalled(huge)
+        .with_rate(BytesPerSecond(u64::MAX))
+        .with_floor(BytesPerSecond(u64::MAX)))
+    .with_connect_timeout(huge)
+    .with_timeout(huge)
+    .with_keep_alive(huge)
+    .with_quiet(huge)
+    .with_retry(huge)
+    .with_packets_per_key(u64::MAX)
+    .with_key_lifetime(huge)
+    .with_outbox(usize::MAX)
+    .with_inbox(usize::MAX)
+    .with_inbox_bytes(usize::MAX);
+    for (link, limit) in [(least.clone(), 0), (most, usize::MAX), (least, 1)] {
+        let mut config = config();
+        config.link = link.clone();
         config.limits = Limits {
             connections: limit,
             connections_per_address: limit,
@@ -313,8 +353,7 @@ fn grants_that_fit_no_token() {
 #[test]
 fn who_does_not_poll_does_not_fill_memory() {
     let mut small = config();
-    small.link.inbox = 10;
-    small.link.outbox = 10;
+    small.link = small.link.with_inbox(10).with_outbox(10);
     let mut world = World::with(1, GOOD, small);
     let peer = world.join();
     world.connect_all();

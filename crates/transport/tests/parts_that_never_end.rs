@@ -9,6 +9,7 @@ use std::alloc::System;
 use std::time::Duration;
 
 use common::{GOOD, Random, UNIX, World, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

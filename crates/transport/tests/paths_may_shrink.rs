@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{GOOD, Link, SECOND, World, over_seeds};
-use prescient_transport::{BASE_DATAGRAM, ChannelId, MAX_DATAGRAM};
+use prescient_channels::{BASE_DATAGRAM, ChannelId, MAX_DATAGRAM};
 
 fn world(seed: u64, carries: usize, loss: u64) -> World {
     let link = Link {

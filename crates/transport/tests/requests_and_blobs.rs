@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::{GOOD, Link, SECOND, World, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 
 const BAD: Link = Link {
@@ -324,7 +325,7 @@ fn either_end_can_stop_a_blob_at_any_time() {
 #[test]
 fn blobs_take_no_more_memory_than_is_allowed() {
     let (mut world, connections) = three(1, GOOD);
-    let ceiling = LinkConfig::default().blob_memory;
+    let ceiling = 16 << 20;
     let now = world.server_time();
     for size in [ceiling - 1000, 1001, 1000] {
         let offered = world

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use common::{GOOD, PROTOCOL, Random, SECOND, UNIX, World, address, config, grant, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 
 /// Genuine requests from spoofed addresses.
@@ -32,7 +33,7 @@ fn spoofed_requests_leave_no_state() {
     over_seeds(20, |seed| {
         let mut random = Random(seed);
         let now = Time::from_micros(0);
-        let mut server = Server::new(config(), &mut random, now);
+        let mut server = Server::new(config(), &mut random, now).expect("it can work");
         for (from, request) in spoofed(&mut random, 500) {
             server.handle_datagram(from, &request, now, UNIX, &mut random);
             assert!(
@@ -65,7 +66,7 @@ fn a_cookie_cannot_be_lent() {
         // Another server with the same cookie key, so that the token is not used there yet.
         let mut random = Random(seed);
         let start = Time::from_micros(common::START);
-        let mut other_server = Server::new(config(), &mut random, start);
+        let mut other_server = Server::new(config(), &mut random, start).expect("it can work");
         let then = Time::from_micros(common::START + 60_000);
         other_server.handle_datagram(
             address("10.0.0.2:9"),
@@ -150,11 +151,10 @@ fn an_address_has_eight_places_and_the_server_so_many_in_all() {
     let mut limits = config();
     limits.limits.connections = 12;
     let mut world = World::with(1, GOOD, limits);
-    let link = LinkConfig::default();
     let join = |world: &mut World, from: &str| {
         let number = world.peers.len() as u64;
         let token = world.issue(&grant(number));
-        world.join_with(token, link, from)
+        world.join_with(token, LinkConfig::default(), from)
     };
     for port in 0..9 {
         join(&mut world, &format!("10.1.0.1:{}", 1000 + port));

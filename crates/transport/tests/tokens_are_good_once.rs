@@ -3,6 +3,7 @@
 mod common;
 
 use common::{GOOD, SECOND, UNIX, World, address, config, grant, over_seeds};
+use prescient_channels::*;
 use prescient_transport::*;
 
 /// Fails if the server does not remember tokens (`self.used.remember` in `Server::accept`).
@@ -105,7 +106,7 @@ fn other_protocols_are_refused_on_both_sides() {
     let now = world.client_time();
     let other = ProtocolId([9; 16]);
     let refused = Client::connect(token, other, LinkConfig::default(), &mut world.random, now);
-    assert_eq!(refused.err(), Some(Denial::Protocol));
+    assert_eq!(refused.err(), Some(ConnectError::Denied(Denial::Protocol)));
 
     let mut config = config();
     config.protocol = other;

@@ -11,8 +11,9 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
+use prescient_channels::ClientId;
 use prescient_net::{Clock, OpenError, SystemEntropy, token_to_text};
-use prescient_transport::{ClientId, Grant, ProtocolId, TokenKey, UnixTime};
+use prescient_transport::{Grant, ProtocolId, TokenKey, UnixTime};
 
 /// What both ends of the game speak.
 pub const PROTOCOL: ProtocolId = ProtocolId(*b"example, week 12");

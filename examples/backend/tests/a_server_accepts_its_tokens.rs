@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::ClientId;
 use prescient_example_backend::{Backend, PROTOCOL, router};
 use prescient_net::{AsyncClient, AsyncServer, Socket, SystemEntropy, token_from_text};
-use prescient_transport::{ClientId, LinkConfig, ServerConfig, ServerEvent, TokenKey};
+use prescient_transport::{LinkConfig, ServerConfig, ServerEvent, TokenKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

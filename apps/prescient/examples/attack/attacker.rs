@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use prescient::loopback_token;
+use prescient_channels::{ChannelId, Received, Time};
 use prescient_net::{BlockingClient, Clock};
 use prescient_replication::{Client as View, ClientConfig};
-use prescient_transport::{ChannelId, ClientEvent, LinkConfig, Received, Time};
+use prescient_transport::{ClientEvent, LinkConfig};
 
 use crate::bodies::Bodies;
 use crate::walkers::schema;

@@ -4,8 +4,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use prescient::loopback_token;
+use prescient_channels::Time;
 use prescient_net::Clock;
-use prescient_transport::{Client, Entropy, LinkConfig, Time};
+use prescient_transport::{Client, Entropy, LinkConfig};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
 use crate::Sent;

@@ -36,7 +36,7 @@ impl Witness {
         let clock = Clock::start();
         let (mut first, mut last) = (None, None);
         let (mut gaps, mut left) = (Vec::new(), None);
-        while clock.now().since(prescient_transport::Time::default()) < span && left.is_none() {
+        while clock.now().since(prescient_channels::Time::default()) < span && left.is_none() {
             self.client.wait(Duration::from_millis(1));
             while let Some(event) = self.client.poll() {
                 if let ClientEvent::Left(reason) = event {

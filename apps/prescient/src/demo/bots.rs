@@ -12,10 +12,11 @@ use prescient::{
     About, Change, Client, ClientEvent, ClientId, ConnectToken, EntityHandle, Grant, JoinError,
     Tick, TokenKey, UnixTime, protocol,
 };
+use prescient_channels::Time;
 use prescient_net::{Clock, OpenError, SystemEntropy};
 use prescient_sim::link::UdpConditioner;
 use prescient_sim::world::Random;
-use prescient_transport::{Time, TokenError};
+use prescient_transport::TokenError;
 
 use super::board::{Board, Figures, ViewState};
 use super::creature::{Creature, schema};

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use prescient::{ConnectToken, LinkConfig, TokenKey};
+use prescient_channels::{ChannelId, CloseReason, Received};
 use prescient_net::{BlockingClient, Clock};
-use prescient_transport::{ChannelId, ClientEvent, CloseReason, Received};
+use prescient_transport::ClientEvent;
 
 use super::SwarmError;
 use super::crowd::token;

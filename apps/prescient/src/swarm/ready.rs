@@ -9,7 +9,7 @@ use std::time::Duration;
 use prescient::Client;
 use prescient_net::Clock;
 
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 /// Clients by their index.
 pub struct Ready {

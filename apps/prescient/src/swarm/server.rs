@@ -12,9 +12,9 @@ use prescient::{
     CloseReason, Distance, Limits, PeerId, Position, Ref, Server, ServerEvent, ServerOptions,
     WorldError, key_from_text,
 };
+use prescient_channels::Time;
 use prescient_net::Clock;
 use prescient_sim::link::Delays;
-use prescient_transport::Time;
 use serde_json::{Value, json};
 
 use super::ghosts::FIRST_GHOST;
@@ -305,11 +305,11 @@ struct Cost {
 
 impl Cost {
     fn now(server: &Server) -> Self {
-        let socket = server.socket_statistics();
+        let socket = server.traffic();
         Self {
             cpu_nanos: cpu_nanos(),
             bytes: socket.bytes_sent,
-            packets: socket.datagrams_sent + socket.datagrams_received,
+            packets: socket.packets_sent + socket.packets_received,
         }
     }
 }

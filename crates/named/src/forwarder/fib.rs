@@ -5,7 +5,7 @@
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use super::face::FaceId;
 use super::strategy::Strategy;

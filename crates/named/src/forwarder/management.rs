@@ -2,7 +2,7 @@
 //!
 //! Commands are answered here and go no further: they take no room in PIT, FIB or content store.
 
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use super::Forwarder;
 use super::config::CommandTrust;

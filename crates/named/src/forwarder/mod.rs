@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use prescient_transport::Time;
+use prescient_channels::Time;
 use thiserror::Error;
 
 pub use config::{CommandTrust, ForwarderConfig};

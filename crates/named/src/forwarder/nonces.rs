@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hashbrown::HashTable;
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 /// How long an Interest is remembered after it is over.
 const LIFETIME: Duration = Duration::from_secs(6);

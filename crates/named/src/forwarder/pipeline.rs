@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use super::face::FaceId;
 use super::fib::NextHop;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use super::face::FaceId;
 use crate::hash::Prefix;

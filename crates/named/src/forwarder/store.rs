@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use crate::data::Data;
 use crate::hash::Prefix;

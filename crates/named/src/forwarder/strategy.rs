@@ -1,6 +1,6 @@
 //! Which of the faces that lead to a name an Interest goes to.
 
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use super::face::FaceId;
 use super::fib::NextHop;

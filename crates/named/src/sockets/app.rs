@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use prescient_channels::Time;
 use prescient_net::{Clock, SystemEntropy};
-use prescient_transport::{Entropy, Time};
+use prescient_transport::Entropy;
 use thiserror::Error;
 
 use super::memory::MemoryEnd;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use mio::net::UdpSocket;
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use super::DATAGRAM_IDLE;
 use crate::forwarder::FaceId;

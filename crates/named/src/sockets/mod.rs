@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Interest as Readiness, Poll, Token, Waker};
+use prescient_channels::Time;
 use prescient_net::{Clock, SystemEntropy};
-use prescient_transport::{Entropy, Time};
+use prescient_transport::Entropy;
 use thiserror::Error;
 
 pub use app::{AppFace, RequestError};

@@ -10,7 +10,7 @@ use mio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest as Readiness, Registry, Token};
-use prescient_transport::Time;
+use prescient_channels::Time;
 
 use crate::forwarder::{FaceConfig, FaceId};
 use crate::stream::Deframer;

@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::*;
 use prescient_net::{BlockingClient, BlockingServer, Clock, Socket, SystemEntropy};
 use prescient_tests::skip::skip;
 use prescient_transport::*;

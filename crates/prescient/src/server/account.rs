@@ -1,22 +1,22 @@
 //! The statistics and ledger that a server keeps per client.
 
-use prescient_net::SocketStatistics;
+use prescient_channels::Traffic;
 use prescient_replication::{PeerError, PeerId};
 
 use crate::server::Server;
 use crate::statistics::{Expense, PeerReport};
 
 impl Server {
-    /// Packets and bytes that passed the socket.
-    pub fn socket_statistics(&self) -> SocketStatistics {
-        self.carrier.socket_statistics()
+    /// Packets and bytes that passed the sockets of all carriers.
+    pub fn traffic(&self) -> Traffic {
+        self.carriers.traffic()
     }
 
     /// A peer's round trip, loss and rates, and how much state it is sent.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
         let world_server = self.worlds.world_of(peer);
         let state = world_server.statistics(peer)?;
-        let link = self.carrier.statistics(peer);
+        let link = self.carriers.statistics(peer);
         let backlog = self.backlogs.get(&peer);
         let tick = world_server.world().tick().unwrap_or_default();
         Some(PeerReport::new(link, state, tick, backlog))

@@ -3,15 +3,15 @@
 //! A client that is sent state and is responsive, but applies none of it, is broken or hostile;
 //! after a while its connection is closed. Time counts only while state was sent and the transport
 //! did not report the client silent. A client behind a link that is down, or in a stopped process,
-//! is silent, which has a limit of its own ([`LinkConfig::timeout`](crate::LinkConfig::timeout)); a
+//! is silent, which has a limit of its own ([`LinkConfig::with_timeout`](crate::LinkConfig::with_timeout)); a
 //! stopped server has sent nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use prescient_channels::Time;
 use prescient_replication::PeerId;
-use prescient_transport::Time;
 
 /// Per peer: for how long it has been responsive without applying anything.
 #[derive(Debug, Default)]

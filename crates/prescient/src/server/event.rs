@@ -1,8 +1,8 @@
 //! The events that a server reports.
 
+use prescient_channels::{ClientId, CloseReason, Input};
 use prescient_replication::{About, Divergence, PeerId};
 use prescient_schema::{Difference, EntityRef};
-use prescient_transport::{ClientId, CloseReason, Input};
 
 /// An event that [`Server::poll`](crate::Server::poll) returns.
 #[derive(Clone, Debug, PartialEq, Eq)]

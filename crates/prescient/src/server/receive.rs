@@ -1,44 +1,38 @@
 //! How a server handles what arrives.
 
+use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, Received};
 use prescient_replication::{FromClient, PeerError, PeerId};
-use prescient_transport::{ClientId, CloseReason, Input, Received};
 
 use crate::protocol::ANSWERS;
 use crate::server::{Server, ServerEvent};
 use crate::watch;
 
 impl Server {
-    pub(super) fn handle(&mut self, event: prescient_transport::ServerEvent) {
-        use prescient_transport::ServerEvent as Net;
+    pub(super) fn handle(&mut self, peer: PeerId, event: CarrierEvent) {
         watch::span!("handle");
         match event {
-            Net::Connected {
-                connection,
-                client,
-                data,
-                ..
-            } => self.welcome(PeerId(connection.0), client, data),
-            Net::Received {
-                connection,
+            CarrierEvent::Connected { client, data, .. } => self.welcome(peer, client, data),
+            CarrierEvent::Received {
                 received: Received::Message { message, .. },
-            } => self.handle_message(PeerId(connection.0), &message),
-            Net::Received {
-                connection,
+                ..
+            } => self.handle_message(peer, &message),
+            CarrierEvent::Received {
                 received: Received::Input { input, .. },
-            } => self.handle_input(PeerId(connection.0), input),
-            Net::Silent { connection } => {
-                let (peer, now) = (PeerId(connection.0), self.carrier.now());
+                ..
+            } => self.handle_input(peer, input),
+            CarrierEvent::Silent(_) => {
+                let now = self.carriers.now();
                 self.apply_monitor.note_silent(peer, true, now);
                 self.events.push(ServerEvent::Silent(peer));
             }
-            Net::Resumed { connection } => {
-                let (peer, now) = (PeerId(connection.0), self.carrier.now());
+            CarrierEvent::Resumed(_) => {
+                let now = self.carriers.now();
                 self.apply_monitor.note_silent(peer, false, now);
                 // A peer that is unknown here is about to be removed.
                 let _ = self.worlds.world_of_mut(peer).resume(peer);
                 self.events.push(ServerEvent::Resumed(peer));
             }
-            Net::Closed { connection, reason } => self.forget(PeerId(connection.0), reason),
+            CarrierEvent::Closed { reason, .. } => self.forget(peer, reason),
             _ => {}
         }
     }
@@ -54,7 +48,7 @@ impl Server {
         }
         if let Some(message) = self.worlds.world_of_mut(peer).acknowledgement(peer) {
             // If this is lost, the next acknowledgement covers it.
-            let _ = self.carrier.send(peer, ANSWERS, &message);
+            let _ = self.carriers.send(peer, ANSWERS, &message);
         }
         match handled {
             Ok(FromClient::Event { about, payload }) => {
@@ -122,7 +116,7 @@ impl Server {
     /// Queues an event caused by a client, and pauses the client at its bound.
     fn push_from_client(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) {
         if self.events.push_from_client(peer, bytes, event) {
-            self.carrier.pause(peer, true);
+            self.carriers.pause(peer, true);
         }
     }
 
@@ -135,7 +129,7 @@ impl Server {
     }
 
     pub(super) fn close(&mut self, peer: PeerId, reason: CloseReason) {
-        self.carrier.close(peer, reason);
+        self.carriers.close(peer, reason);
     }
 
     pub(super) fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {

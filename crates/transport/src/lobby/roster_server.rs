@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use prescient_channels::Time;
+
 use super::message::ClientInfo;
 use super::roster::{MAX_PLAYERS, Player, PlayerId, RosterUpdate};
-use crate::time::Time;
 
 /// Why a player cannot be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

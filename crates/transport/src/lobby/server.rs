@@ -1,10 +1,11 @@
 //! The server's side of the lobby.
 
+use prescient_channels::Time;
+
 use super::message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
 use super::roster::{Latency, PlayerId};
 use super::roster_server::{RosterServer, RosterServerError};
 use super::stage::{Reply, ServerStage};
-use crate::time::Time;
 
 /// The server's info and the roster.
 pub(crate) struct LobbyServer {

@@ -3,19 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::{ClientId, CloseReason, ConnectionId, Exchange, Now, Time};
+
 use super::handshake::Arriving;
 use super::path::Path;
-use super::{ConnectionId, Server, ServerEvent};
+use super::{Server, ServerEvent};
 use crate::connection::{Connection, TimerOutcome, close_reason};
 use crate::entropy::Entropy;
-use crate::error::CloseReason;
-use crate::exchange::Exchange;
 use crate::limits::Origin;
 use crate::lobby::LobbyPeer;
 use crate::packet::{self, Header, PacketKind};
 use crate::packet_protection::{Opened, TAG_LEN};
-use crate::time::{Now, Time};
-use crate::token::ClientId;
 
 /// A client's connection and its state in server and lobby.
 pub(super) struct ClientConnection {

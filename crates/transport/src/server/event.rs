@@ -2,14 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::error::CloseReason;
-use crate::exchange::Received;
-use crate::lobby::{ClientInfo, PlayerId};
-use crate::token::ClientId;
+use prescient_channels::{ClientId, CloseReason, ConnectionId, Received};
 
-/// Identifies a connection; also the connection id in the client's packets. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
+use crate::lobby::{ClientInfo, PlayerId};
 
 /// An event of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,19 +2,20 @@
 
 use std::net::SocketAddr;
 
-use super::{ClientConnection, ConnectionId, Server};
+use prescient_channels::{ClientId, ConnectionId, Denial, Time};
+
+use super::{ClientConnection, Server};
 use crate::client::REQUEST_KEY;
 use crate::connection::Connection;
 use crate::entropy::{Entropy, random};
-use crate::error::Denial;
 use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
 use crate::limits::Origin;
 use crate::lobby::LobbyPeer;
 use crate::packet::{self, Accept, Asked, Request};
 use crate::packet_protection::PacketProtection;
 use crate::reset::SEALED_RESET_LEN;
-use crate::time::{Time, UnixTime};
-use crate::token::{ClientId, Private};
+use crate::token::Private;
+use crate::token::UnixTime;
 
 /// A client with a valid token that asks to be admitted.
 #[derive(Clone, Copy, Debug)]

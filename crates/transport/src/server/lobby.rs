@@ -1,9 +1,9 @@
 //! Lobby messages to and from clients, and the roster.
 
-use super::{ConnectionId, Server, ServerEvent};
-use crate::error::CloseReason;
+use prescient_channels::{CloseReason, ConnectionId, Time};
+
+use super::{Server, ServerEvent};
 use crate::lobby::{Latency, LobbyFault, ServerInfo, ServerLobbyEvent, ServerMessage};
-use crate::time::Time;
 
 impl Server {
     /// Sets the info that new clients receive.

@@ -11,14 +11,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use client_connection::ClientConnection;
-pub use event::{ConnectionId, ServerEvent};
+pub use event::ServerEvent;
 pub use handshake::{Admission, Applicant};
+
+use prescient_channels::{
+    AttendedClock, ClientId, CloseReason, ConfigError, ConnectionId, Statistics, Time,
+};
 
 use crate::config::ServerConfig;
 use crate::connection::{Outbox, Transmit};
 use crate::cookie::CookieKey;
 use crate::entropy::Entropy;
-use crate::error::{BanError, CloseReason};
+use crate::error::BanError;
 use crate::inbox::Inbox;
 use crate::limits::{Origins, UsedTokens};
 use crate::lobby::LobbyServer;
@@ -26,9 +30,8 @@ use crate::packet::DatagramType;
 #[cfg(feature = "__test_hooks")]
 use crate::packet::PacketKind;
 use crate::reset::Resets;
-use crate::statistics::Statistics;
-use crate::time::{AttendedClock, Time, UnixTime};
-use crate::token::{ClientId, canonical};
+use crate::token::UnixTime;
+use crate::token::canonical;
 
 /// A server. Pass in datagrams and time, and poll datagrams and events until both are `None`.
 pub struct Server {
@@ -68,15 +71,18 @@ pub struct Footprint {
 }
 
 impl Server {
-    /// A server without connections.
-    pub fn new(config: ServerConfig, entropy: &mut dyn Entropy, now: Time) -> Self {
-        let mut config = config;
-        config.link = config.link.sane();
+    /// A server without connections. Fails if the configuration cannot work.
+    pub fn new(
+        mut config: ServerConfig,
+        entropy: &mut dyn Entropy,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        config.link.check()?;
         for address in &mut config.addresses {
             *address = canonical(*address);
         }
         let clock = AttendedClock::new(now, config.link.max_step());
-        Self {
+        Ok(Self {
             cookie_key: CookieKey::new(entropy),
             resets: Resets::new(
                 &config.key,
@@ -97,7 +103,7 @@ impl Server {
             events: Inbox::new(&config.link),
             clock,
             config,
-        }
+        })
     }
 
     /// Consults `admission` about every client that passes all other checks. The token of a refused

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::{ConnectionId, Server, ServerEvent};
+use prescient_channels::{CloseReason, ConnectionId, Time};
+
+use super::{Server, ServerEvent};
 use crate::entropy::{Entropy, random};
-use crate::error::CloseReason;
 use crate::limits::Origin;
 use crate::packet::PacketKind;
-use crate::time::Time;
 
 /// An unvalidated address of a client, and the challenge sent there.
 pub(super) struct Path {

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use super::{ConnectionId, Server};
-use crate::error::SendError;
-use crate::exchange::blob::{BlobError, BlobId};
-use crate::exchange::channel::ChannelId;
-use crate::exchange::request::RequestId;
-use crate::time::Time;
+use prescient_channels::{BlobError, BlobId, ChannelId, ConnectionId, RequestId, SendError, Time};
+
+use super::Server;
 
 impl Server {
     /// Queues a message for a client on a channel; the channel decides its delivery. It is sent

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::*;
 #[allow(unused_imports, reason = "every test uses another part")]
 pub use prescient_tests::seeds::{over_seeds, seeds};
 use prescient_transport::*;
@@ -193,7 +194,8 @@ impl World {
         let mut random = Random(seed);
         let server_address = config.addresses[0];
         let now = START;
-        let server = Server::new(config.clone(), &mut random, Time::from_micros(now));
+        let server =
+            Server::new(config.clone(), &mut random, Time::from_micros(now)).expect("it can work");
         Self {
             random,
             link,
@@ -235,7 +237,7 @@ impl World {
 
     pub fn restart_server_with(&mut self, config: ServerConfig) {
         let now = self.server_time();
-        self.server = Server::new(config, &mut self.random, now);
+        self.server = Server::new(config, &mut self.random, now).expect("it can work");
     }
 
     /// Adds a client with its own token and address.

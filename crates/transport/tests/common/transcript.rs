@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use prescient_channels::*;
+
 use prescient_transport::*;
 
 use super::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
@@ -13,12 +15,12 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut now = Time::from_micros(1_000_000);
     let mut events = Vec::new();
     let mut config = config();
-    config.link.packets_per_key = 4;
+    config.link = config.link.with_packets_per_key(4);
     config.info.name = Text::new("golden").expect("short");
     config.info.update_period = Duration::from_micros(16_667);
-    let (link, here) = (config.link, config.addresses[0]);
+    let (link, here) = (config.link.clone(), config.addresses[0]);
     let key = config.key.clone();
-    let mut server = Server::new(config, &mut random, now);
+    let mut server = Server::new(config, &mut random, now).expect("it can work");
     let token = grant(77).issue(&key, &mut random).expect("sound");
     let token = carry("token", token.to_bytes().to_vec());
     let token = ConnectToken::from_bytes(&token).expect("a token");

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use prescient_channels::{ClientId, CloseReason, Received};
 use prescient_codec::DecodeError;
 use prescient_replication::{
     About, Change, Client, ClientConfig, ClientError, EntityHandle, PeerId, Tick,
 };
 use prescient_sim::link::{EndpointId, Network, Time};
-use prescient_transport::{
-    self as transport, ClientEvent, ClientId, CloseReason, Grant, Received, UnixTime,
-};
+use prescient_transport::{self as transport, ClientEvent, Grant, UnixTime};
 
 use prescient::schema::Schema;
 

@@ -10,10 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use prescient::schema::Schema;
+use prescient_channels as channels;
 use prescient_codec::Profile;
 use prescient_replication::{Config, PeerId, ServerConfig, Tick};
 use prescient_sim::link::{EndpointId, Network, Time};
-use prescient_transport as transport;
 
 use super::client::StormClient;
 use super::dice::Dice;
@@ -36,8 +36,8 @@ pub struct Clock(pub Time);
 
 impl Clock {
     /// The time as the transport counts it.
-    pub fn transport(self) -> transport::Time {
-        transport::Time::from_micros(self.0.as_micros() + (1 << 40))
+    pub fn transport(self) -> channels::Time {
+        channels::Time::from_micros(self.0.as_micros() + (1 << 40))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use prescient_channels::{ChannelId, CloseReason, ConnectionId, Received, SendError};
 use prescient_replication::{
     About, FromClient, PeerError, PeerId, Server, ServerConfig, WorldError,
 };
 use prescient_sim::link::{EndpointId, Network};
 use prescient_transport::{
-    self as transport, ChannelId, CloseReason, ConnectionId, LinkConfig, ProtocolId, Received,
-    SendError, ServerEvent, TokenKey, UnixTime,
+    self as transport, LinkConfig, ProtocolId, ServerEvent, TokenKey, UnixTime,
 };
 
 use prescient::schema::Schema;
@@ -51,13 +51,11 @@ pub enum Happened {
 
 /// Short timeouts on both ends, so that a storm is short.
 pub fn link_config() -> LinkConfig {
-    LinkConfig {
-        connect_timeout: Duration::from_millis(1500),
-        timeout: Duration::from_millis(1500),
-        keep_alive: Duration::from_millis(200),
-        quiet: Duration::from_millis(600),
-        ..LinkConfig::default()
-    }
+    LinkConfig::default()
+        .with_connect_timeout(Duration::from_millis(1500))
+        .with_timeout(Duration::from_millis(1500))
+        .with_keep_alive(Duration::from_millis(200))
+        .with_quiet(Duration::from_millis(600))
 }
 
 /// The key of the tokens.
@@ -85,9 +83,10 @@ impl Host {
         let mut public = transport::ServerConfig::new(token_key(), PROTOCOL, vec![SERVER]);
         public.link = link_config();
         public.limits.handshakes_per_address = 1000;
+        let net = transport::Server::new(public, &mut entropy, clock.transport());
         Ok(Self {
             server,
-            net: transport::Server::new(public, &mut entropy, clock.transport()),
+            net: net.expect("the settings above can work"),
             entropy,
             guests: BTreeMap::new(),
             current: BTreeMap::new(),

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::packet::MAX_DATAGRAM;
+use crate::MAX_DATAGRAM;
 use crate::statistics::BytesPerSecond;
 use crate::time::Time;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::arrivals::DELAY;
+use crate::arrivals::DELAY;
 
 /// The round trip time of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

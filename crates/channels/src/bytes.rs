@@ -1,7 +1,7 @@
 //! Reading and writing fields of packets; input may end anywhere.
 
 /// Writes a number as a LEB128 varint: seven bits per byte, the lowest first.
-pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
+pub fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -10,25 +10,23 @@ pub(crate) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// How many bytes [`write_number`] writes.
-pub(crate) fn number_len(number: u64) -> usize {
+pub fn number_len(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// The bytes that are left to read. Every method returns `None` if too few are left; the caller
 /// then gives up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// Reads from the start.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
     /// Reads from the front of `bytes`, which are unchanged if that fails.
-    pub(crate) fn take<T>(
-        bytes: &mut &'a [u8],
-        read: impl FnOnce(&mut Self) -> Option<T>,
-    ) -> Option<T> {
+    pub fn take<T>(bytes: &mut &'a [u8], read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut reader = Self(bytes);
         let value = read(&mut reader)?;
         *bytes = reader.0;
@@ -36,40 +34,47 @@ impl<'a> Reader<'a> {
     }
 
     /// The remaining bytes, for parsers that consume a slice.
-    pub(crate) fn bytes(&mut self) -> &mut &'a [u8] {
+    /// What is left, to be taken by other readers.
+    pub fn bytes(&mut self) -> &mut &'a [u8] {
         &mut self.0
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    /// The next bytes, of a fixed number.
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*head)
     }
 
-    pub(crate) fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
+    /// The next bytes, of a given number.
+    pub fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(head)
     }
 
-    pub(crate) fn u8(&mut self) -> Option<u8> {
+    /// The next byte.
+    pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(crate) fn u16(&mut self) -> Option<u16> {
+    /// The next number of two bytes, little endian.
+    pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    /// The next number of four bytes, little endian.
+    pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    /// The next number of eight bytes, little endian.
+    pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// A number in its shortest form; see [`write_number`].
-    pub(crate) fn number(&mut self) -> Option<u64> {
+    pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for place in 0..NUMBER_LEN {
             let byte = self.u8()?;
@@ -86,20 +91,23 @@ impl<'a> Reader<'a> {
         None
     }
 
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
+    /// All bytes that are left.
+    pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 
     /// Whether all remaining bytes are zero, as padding must be, so that it can carry nothing.
-    pub(crate) fn only_zeros(self) -> Option<()> {
+    pub fn only_zeros(self) -> Option<()> {
         self.0.iter().all(|&byte| byte == 0).then_some(())
     }
 
-    pub(crate) fn left(&self) -> usize {
+    /// How many bytes are left.
+    pub fn left(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn end(self) -> Option<()> {
+    /// `None` unless all bytes were read.
+    pub fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 }

@@ -1,21 +1,27 @@
 //! Building the body of a packet, which happens when it is polled, from everything that waits to be
 //! sent.
 
-use super::Exchange;
-use super::channel::Channel;
-use super::frame::Body;
-use super::in_flight::{Packet, ReliableContent};
-use super::receiver::MAX_BUFFERED;
-use super::sender::WriteOutcome;
-use crate::packet::BASE_DATAGRAM;
+use crate::BASE_DATAGRAM;
+use crate::channel::Channel;
+use crate::exchange::{Exchange, Path};
+use crate::frame::Body;
+use crate::in_flight::{Packet, ReliableContent};
 use crate::ping::Ping;
+use crate::receiver::MAX_BUFFERED;
+use crate::sender::WriteOutcome;
 use crate::statistics::PacketOutcome;
 use crate::time::{Now, Time};
 
 impl Exchange {
     /// The body of the packet with this packet number, which must be sent at once; `None` if there
-    /// is nothing to send. Its datagram is `overhead` longer, and no longer than the path MTU.
-    pub(crate) fn poll_body(&mut self, sequence: u64, overhead: usize, at: Now) -> Option<Vec<u8>> {
+    /// is nothing to send. The packet is `overhead` longer, and no longer than the path carries.
+    pub fn poll_body(
+        &mut self,
+        sequence: u64,
+        overhead: usize,
+        at: Now,
+        path: &mut impl Path,
+    ) -> Option<Vec<u8>> {
         let now = at.now;
         // Callers poll until `None`, so every second call ends here.
         if self.has_nothing_to_send(now) {
@@ -25,7 +31,7 @@ impl Exchange {
         // After a path has shrunk, large packets are lost; a probe has to get through.
         let size = match self.probe {
             true => BASE_DATAGRAM,
-            false => self.mtu.size(),
+            false => path.max_packet(),
         };
         let room = size - overhead;
         let mut body = Body::new(room);
@@ -84,19 +90,21 @@ impl Exchange {
                 probe: false,
                 told,
             };
-            self.remember(packet, now);
+            self.remember(packet, now, path);
         }
         Some(body)
     }
 
-    /// The body of an MTU probe, if one is due.
-    pub(crate) fn poll_probe(
+    /// The body of a probe that finds out whether the path carries packets of this size. It must be
+    /// sent at once; the path is told of its outcome.
+    pub fn probe(
         &mut self,
         sequence: u64,
+        size: usize,
         overhead: usize,
         now: Time,
-    ) -> Option<Vec<u8>> {
-        let size = self.mtu.next_probe(now)?;
+        path: &mut impl Path,
+    ) -> Vec<u8> {
         let mut body = Body::new(size - overhead);
         body.pad();
         if self.in_flight.bytes() == 0 {
@@ -111,13 +119,13 @@ impl Exchange {
             probe: true,
             told: None,
         };
-        self.remember(packet, now);
-        Some(body.finish())
+        self.remember(packet, now, path);
+        body.finish()
     }
 
-    fn remember(&mut self, packet: Packet, now: Time) {
+    fn remember(&mut self, packet: Packet, now: Time, path: &mut impl Path) {
         if let Some(lost) = self.in_flight.note(packet) {
-            self.settle(lost, PacketOutcome::Lost, now);
+            self.settle(lost, PacketOutcome::Lost, now, path);
         }
     }
 

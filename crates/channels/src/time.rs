@@ -30,17 +30,14 @@ impl Time {
     }
 }
 
-/// Wall clock time in seconds since 1970, which backend and server share. It is used only for the
-/// expiry of tokens, so a wall clock that jumps cannot end a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UnixTime(pub u64);
-
 /// The same instant on two clocks: attended time, which drives timers, and the caller's clock,
 /// which is sent to the other end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    pub(crate) now: Time,
-    pub(crate) clock: Time,
+pub struct Now {
+    /// Attended time.
+    pub now: Time,
+    /// The caller's clock.
+    pub clock: Time,
 }
 
 /// Attended time: the time in which this process was able to receive.
@@ -49,14 +46,15 @@ pub(crate) struct Now {
 /// suspended, or its clock jumped, datagrams may wait that it had no chance to read. A step of the
 /// caller's clock therefore counts for at most `max_step`, and a step backwards for nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct AttendedClock {
+pub struct AttendedClock {
     seen: Time,
     attended: Time,
     max_step: Duration,
 }
 
 impl AttendedClock {
-    pub(crate) fn new(now: Time, max_step: Duration) -> Self {
+    /// Starts at `now` of the caller's clock.
+    pub fn new(now: Time, max_step: Duration) -> Self {
         Self {
             seen: now,
             // Not zero, so that times before the start are representable.
@@ -66,7 +64,7 @@ impl AttendedClock {
     }
 
     /// Advances to `now` of the caller's clock and returns the attended time.
-    pub(crate) fn advance(&mut self, now: Time) -> Time {
+    pub fn advance(&mut self, now: Time) -> Time {
         let step = now.since(self.seen).min(self.max_step);
         self.seen = now;
         self.attended = self.attended.after(step);
@@ -74,7 +72,7 @@ impl AttendedClock {
     }
 
     /// Like [`advance`](Self::advance), but returns both times.
-    pub(crate) fn advance_both(&mut self, now: Time) -> Now {
+    pub fn advance_both(&mut self, now: Time) -> Now {
         Now {
             now: self.advance(now),
             clock: now,
@@ -82,12 +80,12 @@ impl AttendedClock {
     }
 
     /// The attended time after the last step.
-    pub(crate) fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         self.attended
     }
 
     /// Converts attended time to the caller's clock.
-    pub(crate) fn on_callers_clock(&self, moment: Time) -> Time {
+    pub fn on_callers_clock(&self, moment: Time) -> Time {
         self.seen.after(moment.since(self.attended))
     }
 }

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use super::ranges::Ranges;
 use crate::bytes::{Reader, number_len, write_number};
 use crate::input::{self, Group, INPUT};
 use crate::ping::{PING, PONG, Ping, Pong};
+use crate::ranges::Ranges;
 
 /// A frame of a packet.
 #[derive(Clone, Debug)]

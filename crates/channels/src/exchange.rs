@@ -3,57 +3,35 @@
 //! Bodies of opened packets and calls of the game go in; bodies of packets and events come out. A
 //! body is built when it is polled, from everything that waits to be sent.
 
-mod arrivals;
-pub(crate) mod blob;
-pub(crate) mod channel;
-pub(crate) mod events;
-mod frame;
-mod in_flight;
-pub(crate) mod inputs;
-mod packing;
-mod ranges;
-mod reassembly;
-mod receive;
-mod receive_activity;
-mod receiver;
-pub(crate) mod request;
-pub(crate) mod round_trip;
-mod send;
-mod sender;
-mod stall;
-
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use arrivals::Arrivals;
-use blob::Blobs;
-use channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
-use events::Events;
-pub(crate) use events::Received;
-use frame::MAX_FRAMES;
-use in_flight::InFlight;
-use inputs::Inputs;
-use reassembly::Reassembly;
-use receive_activity::ReceiveActivity;
-use receiver::{ActivityMark, GAP_COST};
-use request::{RequestError, Requests};
-use round_trip::RoundTrip;
-use stall::Stall;
-
 use crate::allowance::Allowance;
+use crate::arrivals::Arrivals;
+use crate::blob::Blobs;
+use crate::channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
 use crate::clock::RemoteClock;
-use crate::config::LinkConfig;
+use crate::config::ExchangeConfig;
 use crate::congestion::{Congestion, FixedRate};
 use crate::error::CloseReason;
-use crate::mtu::PathMtu;
+use crate::events::{Events, Received};
+use crate::frame::MAX_FRAMES;
+use crate::in_flight::InFlight;
+use crate::inputs::Inputs;
 use crate::ping::{Ping, Pinger};
+use crate::reassembly::Reassembly;
+use crate::receive_activity::ReceiveActivity;
+use crate::receiver::{ActivityMark, GAP_COST};
+use crate::request::{RequestError, Requests};
+use crate::round_trip::RoundTrip;
+use crate::stall::Stall;
 use crate::statistics::{BytesPerSecond, PacketOutcome, Sizes};
 use crate::time::{Now, Time};
 
 /// Misbehaviour of the other end, which closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+#[non_exhaustive]
+pub enum Fault {
     /// It violated the protocol.
     Violation,
     /// It sends packets but acknowledges nothing.
@@ -70,49 +48,60 @@ impl From<Fault> for CloseReason {
 }
 
 /// One end of an exchange.
-pub(crate) struct Exchange {
-    config: LinkConfig,
-    arrivals: Arrivals,
-    in_flight: InFlight,
-    congestion: Box<dyn Congestion>,
+pub struct Exchange {
+    pub(crate) config: ExchangeConfig,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) in_flight: InFlight,
+    pub(crate) congestion: Box<dyn Congestion>,
     /// Something may wait to be sent that congestion control does not allow yet.
-    held_back: bool,
-    mtu: PathMtu,
-    channels: Vec<Channel>,
-    reassembly: Reassembly,
-    requests: Requests,
-    blobs: Blobs,
-    events: Events,
+    pub(crate) held_back: bool,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) requests: Requests,
+    pub(crate) blobs: Blobs,
+    pub(crate) events: Events,
     /// The channel that is first in the next packet.
-    turn: usize,
+    pub(crate) turn: usize,
     /// How many packets in a row had no room for a blob chunk.
-    without_chunk: u32,
+    pub(crate) without_chunk: u32,
     /// A probe packet must be sent, whatever is in flight (RFC 9002, probe timeout).
-    probe: bool,
-    pinger: Pinger,
+    pub(crate) probe: bool,
+    pub(crate) pinger: Pinger,
     /// A packet with a ping must be sent.
-    pings: bool,
+    pub(crate) pings: bool,
     /// A ping that is not answered yet, and when it arrived.
-    pinged: Option<(Ping, Now)>,
-    remote_clock: RemoteClock,
-    inputs: Inputs,
+    pub(crate) pinged: Option<(Ping, Now)>,
+    pub(crate) remote_clock: RemoteClock,
+    pub(crate) inputs: Inputs,
     /// How many messages and chunks the other end may send; limits clients only.
-    allowance: Option<Allowance>,
+    pub(crate) allowance: Option<Allowance>,
     /// The game accepts no more messages of the other end for now.
-    is_paused: bool,
+    pub(crate) is_paused: bool,
     /// Packets that were dropped because of `allowance` or `is_paused`.
-    refused: u64,
+    pub(crate) refused: u64,
     /// Lobby messages that were received and not polled yet.
-    lobby: VecDeque<Vec<u8>>,
-    activity: ReceiveActivity,
-    stall: Stall,
+    pub(crate) lobby: VecDeque<Vec<u8>>,
+    pub(crate) activity: ReceiveActivity,
+    pub(crate) stall: Stall,
     /// When to check again for neglected messages.
-    sweep: Time,
-    sizes: Sizes,
+    pub(crate) sweep: Time,
+    pub(crate) sizes: Sizes,
 }
 
 impl Exchange {
-    pub(crate) fn new(config: &LinkConfig, peer: SocketAddr, inputs: Inputs, now: Time) -> Self {
+    /// The end that sends inputs. The configuration must pass [`ExchangeConfig::check`].
+    pub fn of_client(config: &ExchangeConfig, now: Time) -> Self {
+        Self::new(config, Inputs::of_client(), now)
+    }
+
+    /// The end that receives inputs, and limits what the other end may send. The configuration must
+    /// pass [`ExchangeConfig::check`].
+    pub fn of_server(config: &ExchangeConfig, now: Time) -> Self {
+        let inputs = Inputs::of_server(config.inputs_per_second, now);
+        Self::new(config, inputs, now)
+    }
+
+    fn new(config: &ExchangeConfig, inputs: Inputs, now: Time) -> Self {
         let allowance = matches!(inputs, Inputs::Taken { .. }).then(|| {
             let rate = config.messages_per_second;
             Allowance::new(rate, (rate / 4).max(MAX_FRAMES as u32), now)
@@ -127,7 +116,7 @@ impl Exchange {
             Channel::new(BLOBS, Delivery::Ordered),
         ];
         Self {
-            config: *config,
+            config: config.clone(),
             arrivals: Arrivals::default(),
             in_flight: InFlight::default(),
             congestion: Box::new(FixedRate::new(
@@ -137,7 +126,6 @@ impl Exchange {
                 now,
             )),
             held_back: false,
-            mtu: PathMtu::new(peer, now),
             channels: game.chain(own).collect(),
             reassembly: Reassembly::default(),
             requests: Requests::default(),
@@ -164,13 +152,13 @@ impl Exchange {
 
     /// Records a packet that arrived; [`handle_body`](Self::handle_body) does so for one with a
     /// body.
-    pub(crate) fn note(&mut self, sequence: u64, asks: bool, now: Time) {
+    pub fn note(&mut self, sequence: u64, asks: bool, now: Time) {
         self.activity.note(sequence, now);
         self.arrivals.note(sequence, asks, now);
     }
 
     /// Does everything that is due.
-    pub(crate) fn handle_timeout(&mut self, now: Time) -> Result<(), Fault> {
+    pub fn handle_timeout(&mut self, now: Time, path: &mut impl Path) -> Result<(), Fault> {
         let mut lost = Vec::new();
         if self.in_flight.handle_timeout(now, &mut lost) {
             self.probe = true;
@@ -180,7 +168,7 @@ impl Exchange {
             }
         }
         for packet in lost {
-            self.settle(packet, PacketOutcome::Lost, now);
+            self.settle(packet, PacketOutcome::Lost, now, path);
         }
         self.reassembly.handle_timeout(now);
         while let Some(request) = self.requests.expired(now) {
@@ -199,27 +187,28 @@ impl Exchange {
 
     /// Stops or resumes accepting messages and inputs: packets with messages are treated as lost,
     /// inputs are joined.
-    pub(crate) fn pause(&mut self, is_paused: bool) {
+    pub fn pause(&mut self, is_paused: bool) {
         self.is_paused = is_paused;
     }
 
     /// Packets that were dropped and inputs that were joined because there were too many.
-    pub(crate) fn excess(&self) -> (u64, u64) {
+    pub fn excess(&self) -> (u64, u64) {
         (self.refused, self.inputs.joined())
     }
 
     /// Sends a packet with a ping, which is answered but not retransmitted.
-    pub(crate) fn ping(&mut self) {
+    pub fn ping(&mut self) {
         self.pings = true;
     }
 
-    pub(crate) fn remote_clock(&mut self) -> &mut RemoteClock {
+    /// The estimate of the other end's clock.
+    pub fn remote_clock(&mut self) -> &mut RemoteClock {
         &mut self.remote_clock
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout), [`poll_body`](Self::poll_body) or
-    /// [`poll_probe`](Self::poll_probe) has to be called.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_body`](Self::poll_body) has to be
+    /// called.
+    pub fn deadline(&self) -> Option<Time> {
         let holds = self.buffered_by_channels() + self.gaps() > 0;
         let times = [
             self.in_flight.deadline(),
@@ -229,32 +218,22 @@ impl Exchange {
             self.pinged.map(|(_, at)| at.now),
             holds.then_some(self.sweep),
             self.held_back.then(|| self.congestion.next_allowance()),
-            self.mtu.next_timeout(),
         ];
         times.into_iter().flatten().min()
     }
 
-    /// The address of either end has changed.
-    pub(crate) fn path_changed(&mut self, peer: SocketAddr, now: Time) {
-        self.mtu.on_path_changed(peer, now);
-    }
-
-    /// The largest datagram to send.
-    pub(crate) fn datagram(&self) -> usize {
-        self.mtu.size()
-    }
-
     /// The next lobby message of the other end.
-    pub(crate) fn poll_lobby(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_lobby(&mut self) -> Option<Vec<u8>> {
         self.lobby.pop_front()
     }
 
-    pub(crate) fn poll_event(&mut self) -> Option<Received> {
+    /// The next event; also after the exchange has ended.
+    pub fn poll_event(&mut self) -> Option<Received> {
         self.events.pop()
     }
 
     /// Ends the exchange: fails all open requests and drops everything else.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         let mut requests = std::mem::take(&mut self.requests);
         while let Some(request) = requests.expired(Time::from_micros(u64::MAX)) {
             let answer = Err(RequestError::Closed);
@@ -266,17 +245,18 @@ impl Exchange {
         self.lobby.clear();
     }
 
-    pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
+    /// The round trip time; `None` before the first measurement.
+    pub fn round_trip(&self) -> Option<RoundTrip> {
         self.in_flight.round_trip()
     }
 
     /// Acknowledged and lost packets by size.
-    pub(crate) fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> Sizes {
         self.sizes
     }
 
     /// Bytes buffered in both directions.
-    pub(crate) fn buffered(&self) -> BufferedBytes {
+    pub fn buffered(&self) -> BufferedBytes {
         BufferedBytes {
             waiting: self.channels.iter().map(Channel::waiting).sum(),
             incomplete: self.reassembly.buffered()
@@ -287,39 +267,39 @@ impl Exchange {
     }
 
     /// Counts a packet that was built elsewhere and did not wait for the allowance.
-    pub(crate) fn charge(&mut self, bytes: usize, now: Time) {
+    pub fn charge(&mut self, bytes: usize, now: Time) {
         self.congestion.on_unanswered(bytes, now);
     }
 
     /// Whether a message on a channel waits to be sent.
-    pub(crate) fn is_waiting(&self, channel: ChannelId) -> bool {
+    pub fn is_waiting(&self, channel: ChannelId) -> bool {
         let mut channels = self.channels.iter();
         channels.any(|one| one.id == channel.0 && !one.is_idle())
     }
 
     /// The present sending rate.
-    pub(crate) fn rate(&self) -> BytesPerSecond {
+    pub fn rate(&self) -> BytesPerSecond {
         self.congestion.rate()
     }
 
-    fn channel(&mut self, id: u8) -> Option<&mut Channel> {
+    pub(crate) fn channel(&mut self, id: u8) -> Option<&mut Channel> {
         self.channels.iter_mut().find(|channel| channel.id == id)
     }
 
-    fn buffered_by_channels(&self) -> usize {
+    pub(crate) fn buffered_by_channels(&self) -> usize {
         self.channels.iter().map(Channel::buffered).sum()
     }
 
     /// Gaps in what reliable channels received.
-    fn gaps(&self) -> usize {
+    pub(crate) fn gaps(&self) -> usize {
         self.channels.iter().map(Channel::gaps).sum()
     }
 
-    fn mark(&self, now: Time) -> ActivityMark {
+    pub(crate) fn mark(&self, now: Time) -> ActivityMark {
         self.activity.mark(now)
     }
 
-    fn check_stall(&self, now: Time) -> Result<(), Fault> {
+    pub(crate) fn check_stall(&self, now: Time) -> Result<(), Fault> {
         let (span, mark) = (self.config.stalled, self.mark(now));
         let nothing = self.in_flight.bytes() > 0 && self.stall.acknowledges_nothing(span, mark);
         let nothing_reliable =
@@ -332,19 +312,31 @@ impl Exchange {
     }
 }
 
+/// The path that packets take, as far as an exchange has to know it.
+pub trait Path {
+    /// The largest packet that passes, with what [`Exchange::poll_body`] calls its overhead.
+    fn max_packet(&self) -> usize;
+
+    /// A packet of this size arrived.
+    fn on_acknowledged(&mut self, size: usize, is_probe: bool, now: Time);
+
+    /// A packet of this size was lost.
+    fn on_lost(&mut self, size: usize, is_probe: bool, now: Time);
+}
+
 /// Bytes that an exchange buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BufferedBytes {
+pub struct BufferedBytes {
     /// Messages that wait to be sent or acknowledged.
-    pub(crate) waiting: usize,
+    pub waiting: usize,
     /// Received messages that wait for fragments or for messages before them.
-    pub(crate) incomplete: usize,
+    pub incomplete: usize,
     /// Incoming blobs.
-    pub(crate) blobs: usize,
+    pub blobs: usize,
 }
 
 /// The burst of congestion control: what the rate yields in about a thirtieth of a second.
-fn burst(config: &LinkConfig) -> usize {
+fn burst(config: &ExchangeConfig) -> usize {
     usize::try_from(config.rate.0 / 32).unwrap_or(usize::MAX)
 }
 

@@ -3,11 +3,12 @@
 //! Every packet repeats the inputs that are not acknowledged. A new input causes a packet; old ones
 //! are only added to packets that are sent anyway, at the latest to a probe.
 
-use super::events::Events;
-use super::frame::Body;
-use super::in_flight::ReliableContent;
-use super::{Fault, Received};
 use crate::allowance::Allowance;
+use crate::events::Events;
+use crate::events::Received;
+use crate::exchange::Fault;
+use crate::frame::Body;
+use crate::in_flight::ReliableContent;
 use crate::input::{Group, Input, InputError, InputReceiver, InputSender, InputTick, MAX_INPUTS};
 use crate::time::Time;
 

@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use super::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
-use super::frame::{Frame, MessageFrame, Report, frames};
-use super::in_flight::{Packet, ReliableContent, Settled};
-use super::reassembly::Position;
-use super::receiver::{MAX_BUFFERED, MAX_GAPS};
-use super::request::{self, RequestId};
-use super::{Exchange, Fault, Received};
+use crate::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
+use crate::events::Received;
+use crate::exchange::{Exchange, Fault, Path};
+use crate::frame::{Frame, MessageFrame, Report, frames};
+use crate::in_flight::{Packet, ReliableContent, Settled};
 use crate::ping::Pong;
+use crate::reassembly::Position;
+use crate::receiver::{MAX_BUFFERED, MAX_GAPS};
+use crate::request::{self, RequestId};
 use crate::statistics::PacketOutcome;
 use crate::time::{Now, Time};
 
 impl Exchange {
     /// Handles the body of a packet. `next` is our next packet number.
-    pub(crate) fn handle_body(
+    pub fn handle_body(
         &mut self,
         sequence: u64,
         body: &[u8],
         next: u64,
         at: Now,
+        path: &mut impl Path,
     ) -> Result<(), Fault> {
         let now = at.now;
         let frames = frames(body).ok_or(Fault::Violation)?;
@@ -33,7 +35,7 @@ impl Exchange {
         for (place, frame) in frames.into_iter().enumerate() {
             asks |= !matches!(frame, Frame::Received(_) | Frame::Ping(_) | Frame::Pong(_));
             match frame {
-                Frame::Received(report) => self.handle_report(&report, next, now)?,
+                Frame::Received(report) => self.handle_report(&report, next, now, path)?,
                 Frame::Ask | Frame::Padding => {}
                 Frame::Ping(ping) => self.pinged = Some((ping, at)),
                 Frame::Pong(pong) => self.handle_pong(pong, at),
@@ -62,17 +64,23 @@ impl Exchange {
         may
     }
 
-    fn handle_report(&mut self, report: &Report<'_>, next: u64, now: Time) -> Result<(), Fault> {
+    fn handle_report(
+        &mut self,
+        report: &Report<'_>,
+        next: u64,
+        now: Time,
+        path: &mut impl Path,
+    ) -> Result<(), Fault> {
         let Settled {
             acknowledged,
             lost,
             revived,
         } = self.in_flight.handle_report(report, next, now)?;
         for packet in acknowledged {
-            self.settle(packet, PacketOutcome::Acknowledged, now);
+            self.settle(packet, PacketOutcome::Acknowledged, now, path);
         }
         for packet in lost {
-            self.settle(packet, PacketOutcome::Lost, now);
+            self.settle(packet, PacketOutcome::Lost, now, path);
         }
         for size in revived {
             self.sizes.revive(size);
@@ -81,23 +89,29 @@ impl Exchange {
     }
 
     /// Applies the outcome of a packet; the only function that does so.
-    pub(super) fn settle(&mut self, packet: Packet, outcome: PacketOutcome, now: Time) {
-        let size = packet.size;
+    pub(crate) fn settle(
+        &mut self,
+        packet: Packet,
+        outcome: PacketOutcome,
+        now: Time,
+        path: &mut impl Path,
+    ) {
+        let (size, is_probe) = (packet.size, packet.probe);
         match outcome {
-            PacketOutcome::Lost if packet.probe => return self.mtu.on_probe_lost(size, now),
-            PacketOutcome::Acknowledged if packet.probe => {
-                self.mtu.on_probe_acknowledged(size, now)
-            }
-            PacketOutcome::Lost => {
-                self.sizes.note(size, outcome);
-                self.congestion.on_lost(size, now);
-                self.mtu.on_packet_lost(size, now);
-            }
+            PacketOutcome::Lost => path.on_lost(size, is_probe, now),
+            PacketOutcome::Acknowledged => path.on_acknowledged(size, is_probe, now),
+        }
+        if !is_probe {
+            self.sizes.note(size, outcome);
+        }
+        match outcome {
+            // Its size was the reason, not congestion.
+            PacketOutcome::Lost if is_probe => return,
+            PacketOutcome::Lost => self.congestion.on_lost(size, now),
+            PacketOutcome::Acknowledged if is_probe => {}
             PacketOutcome::Acknowledged => {
-                self.sizes.note(size, outcome);
                 let round_trip = now.since(packet.sent);
                 self.congestion.on_acknowledged(size, round_trip, now);
-                self.mtu.on_packet_acknowledged(size);
             }
         }
         match outcome {
@@ -140,7 +154,7 @@ impl Exchange {
         }
     }
 
-    pub(super) fn lose(&mut self, reliable: ReliableContent) {
+    pub(crate) fn lose(&mut self, reliable: ReliableContent) {
         match reliable {
             // All packets repeat inputs.
             ReliableContent::Input(_) => {}

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::Fault;
-use super::events::{Events, Received};
-use super::frame::{Body, Chunk};
-use super::in_flight::ReliableContent;
-use super::ranges::Ranges;
-use super::reassembly::Assembly;
-use super::sender::WriteOutcome;
 use crate::bytes::{Reader, write_number};
+use crate::events::{Events, Received};
+use crate::exchange::Fault;
+use crate::frame::{Body, Chunk};
+use crate::in_flight::ReliableContent;
+use crate::ranges::Ranges;
+use crate::reassembly::Assembly;
+use crate::sender::WriteOutcome;
 
 /// A blob of one connection, offered by either end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ pub enum BlobError {
     /// The label has more than 64 bytes.
     #[error("{0} bytes are too long for a label, which has room for 64")]
     Label(usize),
-    /// It would exceed [`blob_memory`](crate::LinkConfig::blob_memory).
+    /// It would exceed [the configured memory](crate::ExchangeConfig::with_blob_memory).
     #[error("a blob of {size} bytes does not fit the {room} that are left for blobs")]
     TooLarge {
         /// The blob's size.

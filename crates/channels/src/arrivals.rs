@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::frame::{Body, MAX_RANGES};
-use super::ranges::Ranges;
+use crate::frame::{Body, MAX_RANGES};
+use crate::ranges::Ranges;
 use crate::time::Time;
 
 /// The packets of the other end that arrived, as far as they still have to be acknowledged.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::Fault;
-use super::frame::{Fragment, MessageFrame};
-use super::ranges::Ranges;
-use super::receiver::{GAP_COST, MESSAGE_COST};
+use crate::exchange::Fault;
+use crate::frame::{Fragment, MessageFrame};
+use crate::ranges::Ranges;
+use crate::receiver::{GAP_COST, MESSAGE_COST};
 use crate::time::Time;
 
 /// A message or blob that is being reassembled.

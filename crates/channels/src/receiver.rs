@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Fault;
-use super::frame::{Fragment, MessageFrame};
-use super::ranges::Ranges;
-use super::reassembly::Assembly;
-use super::receive_activity::ReceiveActivity;
+use crate::exchange::Fault;
+use crate::frame::{Fragment, MessageFrame};
+use crate::ranges::Ranges;
+use crate::reassembly::Assembly;
+use crate::receive_activity::ReceiveActivity;
 use crate::time::Time;
 
 /// The receiving side of a reliable channel.

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::blob::BlobId;
-use super::channel::ChannelId;
-use super::request::{RequestError, RequestId};
+use crate::blob::BlobId;
+use crate::channel::ChannelId;
 use crate::input::{Input, InputTick};
+use crate::request::{RequestError, RequestId};
 
 /// A message of the other end, or the outcome of a request or blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +77,8 @@ pub enum Received {
 }
 
 impl Received {
-    /// The bytes that count against [`LinkConfig::inbox_bytes`](crate::LinkConfig::inbox_bytes).
-    pub(crate) fn cost(&self) -> usize {
+    /// The memory that it takes while it waits to be polled.
+    pub fn cost(&self) -> usize {
         let bytes = match self {
             Self::Message { message, .. } | Self::Request { message, .. } => message.len(),
             Self::Answer { answer, .. } => answer.as_ref().map_or(0, Vec::len),

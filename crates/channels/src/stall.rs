@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::receiver::ActivityMark;
+use crate::receiver::ActivityMark;
 
 /// The evidence of a stall.
 pub(crate) struct Stall {

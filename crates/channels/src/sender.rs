@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::frame::{Body, Fragment, MessageFrame};
-use super::in_flight::ReliableContent;
-use super::ranges::Ranges;
-use super::receiver::{MESSAGE_COST, WINDOW};
+use crate::frame::{Body, Fragment, MessageFrame};
+use crate::in_flight::ReliableContent;
+use crate::ranges::Ranges;
+use crate::receiver::{MESSAGE_COST, WINDOW};
 
 /// The result of an attempt to add something to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use super::Exchange;
-use super::blob::{BlobError, BlobId};
-use super::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
-use super::request::{self, RequestId};
+use crate::blob::{BlobError, BlobId};
+use crate::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
 use crate::error::SendError;
+use crate::exchange::Exchange;
 use crate::input::{Input, InputError, InputTick};
+use crate::request::{self, RequestId};
 use crate::time::Time;
 
 impl Exchange {
-    pub(crate) fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
+    /// Queues a message.
+    pub fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
         let known = self.config.channels.delivery(channel);
         known.ok_or(SendError::NoSuchChannel(channel))?;
         self.push(channel.0, message.len(), || message.to_vec())
     }
 
-    pub(crate) fn request(
+    /// Queues a request; an [`Answer`](crate::Received::Answer) follows within `timeout`.
+    pub fn request(
         &mut self,
         message: &[u8],
         timeout: Duration,
@@ -37,7 +39,8 @@ impl Exchange {
         Ok(RequestId { number, ours: true })
     }
 
-    pub(crate) fn respond(&mut self, request: RequestId, message: &[u8]) -> Result<(), SendError> {
+    /// Answers a request of the other end.
+    pub fn respond(&mut self, request: RequestId, message: &[u8]) -> Result<(), SendError> {
         if request.ours {
             return Err(SendError::NotAsked);
         }
@@ -46,7 +49,8 @@ impl Exchange {
         })
     }
 
-    pub(crate) fn offer_blob(&mut self, label: &[u8], bytes: Vec<u8>) -> Result<BlobId, BlobError> {
+    /// Offers large data; it is sent when the other end accepts.
+    pub fn offer_blob(&mut self, label: &[u8], bytes: Vec<u8>) -> Result<BlobId, BlobError> {
         let channel = self.channels.iter_mut().find(|channel| channel.id == BLOBS);
         let channel = channel.ok_or(BlobError::NotConnected)?;
         if channel.waiting() > self.config.backlog {
@@ -57,7 +61,8 @@ impl Exchange {
         Ok(blob)
     }
 
-    pub(crate) fn accept_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+    /// Accepts an offer of the other end.
+    pub fn accept_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
         let memory = self.config.blob_memory;
         let blob_message = self.blobs.accept(blob, memory, &mut self.events)?;
         let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
@@ -65,19 +70,21 @@ impl Exchange {
         Ok(())
     }
 
-    pub(crate) fn cancel_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+    /// Withdraws, refuses or stops a blob.
+    pub fn cancel_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
         let blob_message = self.blobs.cancel(blob)?;
         let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
         channel.push(blob_message);
         Ok(())
     }
 
-    pub(crate) fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
+    /// Queues an input of the player; `tick` must be later than all before.
+    pub fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
         self.inputs.push(tick, input)
     }
 
     /// Sends a lobby message; `false` if too many wait because the other end acknowledges nothing.
-    pub(crate) fn send_lobby(&mut self, message: Vec<u8>) -> bool {
+    pub fn send_lobby(&mut self, message: Vec<u8>) -> bool {
         let backlog = self.config.backlog.max(MIN_BACKLOG);
         let channel = self.channel(LOBBY);
         match channel.filter(|channel| channel.waiting() <= backlog) {

@@ -1,12 +1,12 @@
 //! Channels and their delivery guarantees.
 
-use super::Fault;
-use super::frame::{Body, MessageFrame};
-use super::in_flight::ReliableContent;
-use super::reassembly::{MAX_UNRELIABLE, Position, Reassembly};
-use super::receive_activity::ReceiveActivity;
-use super::receiver::ReliableReceiver;
-use super::sender::{ReliableSender, UnreliableSender, WriteOutcome};
+use crate::exchange::Fault;
+use crate::frame::{Body, MessageFrame};
+use crate::in_flight::ReliableContent;
+use crate::reassembly::{MAX_UNRELIABLE, Position, Reassembly};
+use crate::receive_activity::ReceiveActivity;
+use crate::receiver::ReliableReceiver;
+use crate::sender::{ReliableSender, UnreliableSender, WriteOutcome};
 use crate::time::Time;
 
 /// A channel of a connection, the same for both ends and both directions.
@@ -45,7 +45,7 @@ impl Delivery {
 }
 
 /// The channels of a connection. Both ends must have the same: make them part of the
-/// [`ProtocolId`](crate::ProtocolId). A message on a channel that the receiver does not have, or
+/// protocol id. A message on a channel that the receiver does not have, or
 /// has with another delivery, closes the connection with
 /// [`Violation`](crate::CloseReason::Violation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

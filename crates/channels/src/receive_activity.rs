@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::receiver::ActivityMark;
+use crate::receiver::ActivityMark;
 use crate::time::Time;
 
 /// The activity of the other end up to a point in time.

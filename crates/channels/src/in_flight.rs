@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Fault;
-use super::frame::Report;
-use super::round_trip::RoundTrip;
+use crate::exchange::Fault;
+use crate::frame::Report;
 use crate::input::InputTick;
+use crate::round_trip::RoundTrip;
 use crate::time::Time;
 
 /// An ack-eliciting packet.
@@ -267,9 +267,9 @@ const PROBED: usize = 2;
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{Body, Frame, frames};
-    use super::super::ranges::Ranges;
     use super::*;
+    use crate::frame::{Body, Frame, frames};
+    use crate::ranges::Ranges;
 
     fn packet(sequence: u64, millis: u64) -> Packet {
         let reliable = ReliableContent::Chunk {

@@ -1,0 +1,158 @@
+//! What carries messages between a server and its clients.
+
+use std::error::Error;
+
+use crate::channel::ChannelId;
+use crate::error::{CloseReason, ConnectError, SendError};
+use crate::events::Received;
+use crate::input::{Input, InputError, InputTick};
+use crate::statistics::Statistics;
+use crate::time::Time;
+
+/// A connection of a carrier; at a server also the connection id in the client's packets. Never
+/// reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+impl ConnectionId {
+    /// The only connection of a client's carrier.
+    pub const SERVER: Self = Self(0);
+}
+
+/// A client's account id, given by the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u64);
+
+/// Carries messages between one end and others: over sockets, or inside a process.
+///
+/// A server's carrier has a connection per client. A client's carrier has one,
+/// [`ConnectionId::SERVER`]. The layers above do not distinguish carriers, so a new kind of
+/// connection is an implementation of this trait and nothing else.
+pub trait Carrier: Send {
+    /// The carrier's clock.
+    fn now(&self) -> Time;
+
+    /// The next event, if any.
+    fn poll(&mut self) -> Option<CarrierEvent>;
+
+    /// Like [`poll`](Self::poll), but may block until there is an event or the deadline passes.
+    fn wait_until(&mut self, deadline: Time) -> Option<CarrierEvent>;
+
+    /// Sends a message, at the latest when [`flush`](Self::flush) is called.
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError>;
+
+    /// Sends the player's input; `tick` must be later than all before. Only a client does so.
+    fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError>;
+
+    /// Sends what waits.
+    fn flush(&mut self);
+
+    /// Closes a connection. Reports its [`Closed`](CarrierEvent::Closed) as if the other end had
+    /// closed it.
+    fn close(&mut self, connection: ConnectionId, reason: CloseReason);
+
+    /// Closes all connections, and returns when the other ends were notified, or after a second.
+    fn shut_down(&mut self, reason: CloseReason);
+
+    /// Whether an earlier message on this channel still waits to be sent.
+    fn is_waiting(&self, _connection: ConnectionId, _channel: ChannelId) -> bool {
+        false
+    }
+
+    /// Stops or resumes receiving messages and inputs of a connection. A carrier that bounds what
+    /// it holds need not do anything.
+    fn pause(&mut self, _connection: ConnectionId, _is_paused: bool) {}
+
+    /// Whether messages travel in packets, so that a message that needs several is more likely to
+    /// be lost.
+    fn has_packets(&self) -> bool {
+        true
+    }
+
+    /// Statistics of a connection; `None` if the carrier measures nothing.
+    fn statistics(&self, _connection: ConnectionId) -> Option<Statistics> {
+        None
+    }
+
+    /// What passed the carrier's socket.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+
+    /// Explains why there is no connection, with what the carrier knows about it.
+    fn explain(&self, error: ConnectError) -> Box<dyn Error + Send + Sync> {
+        Box::new(error)
+    }
+
+    /// The socket, for programs that wait for several carriers at once.
+    #[cfg(unix)]
+    fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// An event of a carrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CarrierEvent {
+    /// A connection was established.
+    Connected {
+        /// The connection.
+        connection: ConnectionId,
+        /// The client's account id; 0 at a client.
+        client: ClientId,
+        /// What the backend told the server about the client.
+        data: Vec<u8>,
+    },
+    /// A message or input of the other end arrived, or the outcome of a request or blob.
+    Received {
+        /// The connection.
+        connection: ConnectionId,
+        /// The message or outcome.
+        received: Received,
+    },
+    /// Nothing of the other end arrived for a while. It may recover.
+    Silent(ConnectionId),
+    /// The silent end is responsive again.
+    Resumed(ConnectionId),
+    /// A connection that was established has ended; reported exactly once.
+    Closed {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why it ended.
+        reason: CloseReason,
+    },
+    /// A client could not connect. This is its carrier's last event.
+    Failed(ConnectError),
+}
+
+/// What passed a socket; without headers of the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Packets received, valid or not.
+    pub packets_received: u64,
+    /// Their bytes.
+    pub bytes_received: u64,
+}
+
+impl std::ops::Add for Traffic {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            packets_sent: self.packets_sent + other.packets_sent,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            packets_received: self.packets_received + other.packets_received,
+            bytes_received: self.bytes_received + other.bytes_received,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Messages over packets that may be lost, as a state machine without IO, addresses and keys.
+//!
+//! An [`Exchange`] is one end of a connection. The game queues messages on [`Channels`], which are
+//! reliable or unreliable, ordered or unordered; requests; or, for large data, blobs, which the
+//! receiver has to accept first. A client also queues the inputs of its player. The exchange builds
+//! the bodies of packets when they are polled, retransmits what was lost, limits the rate, and
+//! estimates the other end's clock. Who protects and sends these bodies is not its concern:
+//! `prescient-transport` does so in encrypted datagrams.
+//!
+//! ```
+//! use prescient_channels::*;
+//!
+//! /// A path that carries 1200 bytes.
+//! struct Wire;
+//! impl Path for Wire {
+//!     fn max_packet(&self) -> usize {
+//!         1200
+//!     }
+//!     fn on_acknowledged(&mut self, _size: usize, _is_probe: bool, _now: Time) {}
+//!     fn on_lost(&mut self, _size: usize, _is_probe: bool, _now: Time) {}
+//! }
+//!
+//! let now = Time::from_micros(0);
+//! let at = Now { now, clock: now };
+//! let config = ExchangeConfig::default();
+//! let mut client = Exchange::of_client(&config, now);
+//! let mut server = Exchange::of_server(&config, now);
+//!
+//! client.send(ChannelId::ORDERED, b"hello").expect("there is room");
+//! // Packets are numbered by the caller; 0 is the number of this one.
+//! let body = client.poll_body(0, 0, at, &mut Wire).expect("a message waits");
+//! server.handle_body(0, &body, 0, at, &mut Wire).expect("it is well formed");
+//! let Some(Received::Message { message, .. }) = server.poll_event() else {
+//!     panic!("the message has arrived");
+//! };
+//! assert_eq!(message, b"hello");
+//! ```
+//!
+//! WIRE.md specifies the bytes, `book/src/internals/channels.md` explains the reasons.
+
+mod allowance;
+mod arrivals;
+mod blob;
+pub mod bytes;
+mod carrier;
+mod channel;
+mod clock;
+mod config;
+mod congestion;
+mod error;
+mod events;
+mod exchange;
+mod frame;
+mod in_flight;
+mod input;
+mod inputs;
+mod packing;
+mod ping;
+mod ranges;
+mod reassembly;
+mod receive;
+mod receive_activity;
+mod receiver;
+mod request;
+mod round_trip;
+mod send;
+mod sender;
+mod stall;
+mod statistics;
+mod time;
+
+/// Internal parts, for tests and fuzzers.
+#[cfg(feature = "__test_hooks")]
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::clock::RemoteClock;
+    pub use crate::input::{INPUT, InputReceiver, InputSender, MAX_INPUTS, MalformedInputs};
+    pub use crate::ping::{Echo, PING, PONG, Ping, Pinger, Pong};
+}
+
+pub use blob::{BlobError, BlobId};
+pub use carrier::{Carrier, CarrierEvent, ClientId, ConnectionId, Traffic};
+pub use channel::{ChannelId, Channels, Delivery};
+pub use config::{ConfigError, ExchangeConfig};
+pub use error::{CloseReason, ConnectError, Denial, SendError};
+pub use events::Received;
+pub use exchange::{BufferedBytes, Exchange, Fault, Path};
+pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
+pub use request::{RequestError, RequestId};
+pub use round_trip::RoundTrip;
+pub use statistics::{BytesPerSecond, Sizes, Statistics};
+pub use time::{AttendedClock, Now, Time};
+
+/// A size that every internet path carries, as UDP payload.
+pub const BASE_DATAGRAM: usize = 1200;
+
+/// The longest packet that is ever sent: what an Ethernet frame leaves for UDP over IPv4.
+pub const MAX_DATAGRAM: usize = 1472;

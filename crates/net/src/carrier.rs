@@ -1,0 +1,193 @@
+//! Secure UDP connections as carriers of the facade.
+
+use std::error::Error;
+
+use prescient_channels::{
+    Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConnectError, ConnectionId, Input,
+    InputError, InputTick, SendError, Statistics, Time, Traffic,
+};
+use prescient_transport::{ClientEvent, ServerEvent};
+
+use crate::blocking::{BlockingClient, BlockingServer};
+use crate::statistics::SocketStatistics;
+
+impl Carrier for BlockingServer {
+    fn now(&self) -> Time {
+        self.now()
+    }
+
+    fn poll(&mut self) -> Option<CarrierEvent> {
+        // Events of the lobby are skipped.
+        std::iter::from_fn(|| self.poll()).find_map(of_server)
+    }
+
+    fn wait_until(&mut self, deadline: Time) -> Option<CarrierEvent> {
+        std::iter::from_fn(|| self.wait_until(deadline)).find_map(of_server)
+    }
+
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        self.with(|server, now| server.send(connection, channel, message, now))
+    }
+
+    fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {
+        Err(InputError::NotConnected)
+    }
+
+    fn flush(&mut self) {
+        self.flush();
+    }
+
+    fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        self.with(|server, now| server.close(connection, reason, now));
+    }
+
+    fn shut_down(&mut self, reason: CloseReason) {
+        self.with(|server, now| server.close_all(reason, now));
+        self.finish();
+    }
+
+    fn is_waiting(&self, connection: ConnectionId, channel: ChannelId) -> bool {
+        self.machine().is_waiting(connection, channel)
+    }
+
+    fn pause(&mut self, connection: ConnectionId, is_paused: bool) {
+        self.with(|server, _| server.pause(connection, is_paused));
+    }
+
+    fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
+        self.machine().statistics(connection)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.statistics().traffic()
+    }
+
+    #[cfg(unix)]
+    fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(self))
+    }
+}
+
+impl Carrier for BlockingClient {
+    fn now(&self) -> Time {
+        self.now()
+    }
+
+    fn poll(&mut self) -> Option<CarrierEvent> {
+        std::iter::from_fn(|| self.poll()).find_map(of_client)
+    }
+
+    fn wait_until(&mut self, deadline: Time) -> Option<CarrierEvent> {
+        std::iter::from_fn(|| self.wait_until(deadline)).find_map(of_client)
+    }
+
+    fn send(
+        &mut self,
+        _: ConnectionId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        self.with(|client, now| client.send(channel, message, now))
+    }
+
+    fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {
+        self.with(|client, now| client.push_input(tick, input, now))
+    }
+
+    fn flush(&mut self) {
+        self.flush();
+    }
+
+    fn close(&mut self, _: ConnectionId, reason: CloseReason) {
+        self.with(|client, now| client.close(reason, now));
+    }
+
+    fn shut_down(&mut self, reason: CloseReason) {
+        self.with(|client, now| client.close(reason, now));
+        self.finish();
+    }
+
+    fn statistics(&self, _: ConnectionId) -> Option<Statistics> {
+        self.machine().statistics()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.statistics().traffic()
+    }
+
+    fn explain(&self, error: ConnectError) -> Box<dyn Error + Send + Sync> {
+        Box::new(self.explain(error))
+    }
+
+    #[cfg(unix)]
+    fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(self))
+    }
+}
+
+impl SocketStatistics {
+    fn traffic(&self) -> Traffic {
+        Traffic {
+            packets_sent: self.datagrams_sent,
+            bytes_sent: self.bytes_sent,
+            packets_received: self.datagrams_received,
+            bytes_received: self.bytes_received,
+        }
+    }
+}
+
+/// `None` for events of the lobby and of migration.
+fn of_server(event: ServerEvent) -> Option<CarrierEvent> {
+    Some(match event {
+        ServerEvent::Connected {
+            connection,
+            client,
+            data,
+            ..
+        } => CarrierEvent::Connected {
+            connection,
+            client,
+            data,
+        },
+        ServerEvent::Received {
+            connection,
+            received,
+        } => CarrierEvent::Received {
+            connection,
+            received,
+        },
+        ServerEvent::Silent { connection } => CarrierEvent::Silent(connection),
+        ServerEvent::Resumed { connection } => CarrierEvent::Resumed(connection),
+        ServerEvent::Closed { connection, reason } => CarrierEvent::Closed { connection, reason },
+        ServerEvent::Info { .. } | ServerEvent::Plays { .. } | ServerEvent::Moved { .. } => {
+            return None;
+        }
+    })
+}
+
+/// `None` for events of the lobby.
+fn of_client(event: ClientEvent) -> Option<CarrierEvent> {
+    let connection = ConnectionId::SERVER;
+    Some(match event {
+        ClientEvent::Connected { .. } => CarrierEvent::Connected {
+            connection,
+            // The sealed part of the token has it, which a client cannot read.
+            client: ClientId(0),
+            data: Vec::new(),
+        },
+        ClientEvent::Failed(error) => CarrierEvent::Failed(error),
+        ClientEvent::Received(received) => CarrierEvent::Received {
+            connection,
+            received,
+        },
+        ClientEvent::Silent => CarrierEvent::Silent(connection),
+        ClientEvent::Resumed => CarrierEvent::Resumed(connection),
+        ClientEvent::Closed(reason) => CarrierEvent::Closed { connection, reason },
+        _ => return None,
+    })
+}

@@ -1,0 +1,247 @@
+//! All carriers of a server, and which of them carries which peer.
+
+use std::collections::BTreeMap;
+
+use prescient_channels::{
+    Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, SendError, Statistics, Time,
+    Traffic,
+};
+use prescient_replication::PeerId;
+
+use crate::local::{LocalClient, LocalServer};
+
+pub(crate) struct Carriers {
+    local: LocalServer,
+    others: Vec<Box<dyn Carrier>>,
+    places: BTreeMap<PeerId, Place>,
+    peers: BTreeMap<Place, PeerId>,
+    /// How many peers there ever were; the source of their ids.
+    added: u64,
+}
+
+/// Where a peer is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    carrier: CarrierIndex,
+    connection: ConnectionId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum CarrierIndex {
+    Local,
+    Other(usize),
+}
+
+impl Carriers {
+    pub fn new(max_message: usize) -> Self {
+        Self {
+            local: LocalServer::new(max_message),
+            others: Vec::new(),
+            places: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            added: 0,
+        }
+    }
+
+    pub fn add(&mut self, carrier: Box<dyn Carrier>) {
+        self.others.push(carrier);
+    }
+
+    /// Adds a local client, which is connected at once.
+    pub fn add_local_client(&mut self) -> (PeerId, LocalClient) {
+        let (connection, client) = self.local.add_client();
+        let carrier = CarrierIndex::Local;
+        let peer = self.add_peer(Place {
+            carrier,
+            connection,
+        });
+        (peer, client)
+    }
+
+    /// Whether a peer is a client in this process.
+    pub fn is_local(&self, peer: PeerId) -> bool {
+        let place = self.places.get(&peer);
+        place.is_some_and(|place| place.carrier == CarrierIndex::Local)
+    }
+
+    /// The next event, if any.
+    pub fn poll(&mut self) -> Option<(PeerId, CarrierEvent)> {
+        // Local clients first: reading a socket takes a system call.
+        while let Some(event) = self.local.poll() {
+            if let Some(event) = self.assign(CarrierIndex::Local, event) {
+                return Some(event);
+            }
+        }
+        for index in 0..self.others.len() {
+            while let Some(event) = self.others[index].poll() {
+                if let Some(event) = self.assign(CarrierIndex::Other(index), event) {
+                    return Some(event);
+                }
+            }
+        }
+        None
+    }
+
+    /// Like [`poll`](Self::poll), but sleeps until a socket has an event or the deadline passes.
+    /// Messages of local clients wait to be polled.
+    pub fn wait_until(&mut self, deadline: Time) -> Option<(PeerId, CarrierEvent)> {
+        if self.others.is_empty() {
+            sleep(deadline.since(self.now()));
+            return None;
+        }
+        loop {
+            let is_only = self.others.len() == 1;
+            for index in 0..self.others.len() {
+                let left = deadline.since(self.local.now());
+                // Several sockets take turns.
+                let turn = if is_only { left } else { left.min(TURN) };
+                let carrier = &mut self.others[index];
+                let event = carrier.wait_until(carrier.now().after(turn));
+                let event = event.and_then(|it| self.assign(CarrierIndex::Other(index), it));
+                if event.is_some() {
+                    return event;
+                }
+            }
+            if self.now() >= deadline {
+                return None;
+            }
+        }
+    }
+
+    pub fn now(&self) -> Time {
+        self.local.now()
+    }
+
+    /// Sends at the next [`flush`](Self::flush) at the latest.
+    pub fn send(
+        &mut self,
+        peer: PeerId,
+        channel: ChannelId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        let (carrier, connection) = self.of(peer).ok_or(SendError::NotConnected)?;
+        carrier.send(connection, channel, message)
+    }
+
+    /// Whether a message for a peer on this channel still waits to be sent.
+    pub fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
+        let place = self.look_up(peer);
+        place.is_some_and(|(carrier, connection)| carrier.is_waiting(connection, channel))
+    }
+
+    /// Whether messages to a peer travel in packets.
+    pub fn has_packets(&self, peer: PeerId) -> bool {
+        let place = self.look_up(peer);
+        place.is_some_and(|(carrier, _)| carrier.has_packets())
+    }
+
+    /// Stops or resumes receiving messages and inputs of a peer.
+    pub fn pause(&mut self, peer: PeerId, is_paused: bool) {
+        if let Some((carrier, connection)) = self.of(peer) {
+            carrier.pause(connection, is_paused);
+        }
+    }
+
+    pub fn flush(&mut self) {
+        for carrier in &mut self.others {
+            carrier.flush();
+        }
+    }
+
+    /// Closes a connection; the event of its end is still to be polled.
+    pub fn close(&mut self, peer: PeerId, reason: CloseReason) {
+        if let Some((carrier, connection)) = self.of(peer) {
+            carrier.close(connection, reason);
+        }
+    }
+
+    /// Closes all connections, and returns when the peers were notified.
+    pub fn shut_down(mut self) {
+        for carrier in &mut self.others {
+            carrier.shut_down(CloseReason::ShuttingDown);
+        }
+    }
+
+    /// What passed all sockets.
+    pub fn traffic(&self) -> Traffic {
+        let all = self.others.iter().map(|carrier| carrier.traffic());
+        all.fold(Traffic::default(), |sum, one| sum + one)
+    }
+
+    pub fn statistics(&self, peer: PeerId) -> Option<Statistics> {
+        let (carrier, connection) = self.look_up(peer)?;
+        carrier.statistics(connection)
+    }
+
+    /// An event with the peer that it is about; `None` if the connection is unknown.
+    fn assign(
+        &mut self,
+        carrier: CarrierIndex,
+        event: CarrierEvent,
+    ) -> Option<(PeerId, CarrierEvent)> {
+        let connection = match &event {
+            CarrierEvent::Connected { connection, .. }
+            | CarrierEvent::Received { connection, .. }
+            | CarrierEvent::Closed { connection, .. }
+            | CarrierEvent::Silent(connection)
+            | CarrierEvent::Resumed(connection) => *connection,
+            _ => return None,
+        };
+        let place = Place {
+            carrier,
+            connection,
+        };
+        let peer = match &event {
+            CarrierEvent::Connected { .. } => self.add_peer(place),
+            CarrierEvent::Closed { .. } => {
+                let peer = self.peers.remove(&place)?;
+                self.places.remove(&peer);
+                peer
+            }
+            _ => *self.peers.get(&place)?,
+        };
+        Some((peer, event))
+    }
+
+    fn add_peer(&mut self, place: Place) -> PeerId {
+        self.added += 1;
+        let peer = PeerId(self.added);
+        self.places.insert(peer, place);
+        self.peers.insert(place, peer);
+        peer
+    }
+
+    fn of(&mut self, peer: PeerId) -> Option<(&mut dyn Carrier, ConnectionId)> {
+        let place = self.places.get(&peer)?;
+        let carrier: &mut dyn Carrier = match place.carrier {
+            CarrierIndex::Local => &mut self.local,
+            CarrierIndex::Other(index) => &mut **self.others.get_mut(index)?,
+        };
+        Some((carrier, place.connection))
+    }
+
+    fn look_up(&self, peer: PeerId) -> Option<(&dyn Carrier, ConnectionId)> {
+        let place = self.places.get(&peer)?;
+        let carrier: &dyn Carrier = match place.carrier {
+            CarrierIndex::Local => &self.local,
+            CarrierIndex::Other(index) => &**self.others.get(index)?,
+        };
+        Some((carrier, place.connection))
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "without a socket there is no source of events to wait for"
+)]
+fn sleep(span: std::time::Duration) {
+    std::thread::sleep(span);
+}
+
+/// A browser must not be blocked; its event loop calls again.
+#[cfg(target_family = "wasm")]
+fn sleep(_: std::time::Duration) {}
+
+/// How long to wait in one of several sockets before the next one is polled.
+const TURN: std::time::Duration = std::time::Duration::from_millis(1);
