@@ -25,6 +25,7 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         "events_delivered",
         "rss_mb",
         "rss_growth_percent",
+        "heap_growth_percent",
     ];
     assert_eq!(keys, promised);
     assert_eq!(

@@ -8,7 +8,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //! use prescient_net::{BlockingServer, Socket, key_from_text};
-//! use prescient_transport::{ChannelId, ProtocolId, ServerConfig, ServerEvent};
+//! use prescient_channels::ChannelId;
+//! use prescient_transport::{ProtocolId, ServerConfig, ServerEvent};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = key_from_text(&std::fs::read_to_string("backend.key")?)?;
@@ -42,7 +43,8 @@
 //!
 //! ```no_run
 //! use prescient_net::{BlockingClient, token_from_text};
-//! use prescient_transport::{ChannelId, ClientEvent, LinkConfig, ProtocolId};
+//! use prescient_channels::ChannelId;
+//! use prescient_transport::{ClientEvent, LinkConfig, ProtocolId};
 //!
 //! # fn draw() {}
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

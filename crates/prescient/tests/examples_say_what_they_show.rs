@@ -108,20 +108,22 @@ fn host_mode_is_the_same_for_host_and_guest() {
     assert_eq!(lines, said);
 }
 
-/// Fails if the server's codec settings do not reach its peers (`Peer::new` with the default): then
-/// it waits for acknowledgements before it learns, and no client sends any.
+/// Fails if a client over TCP is not told what the others are (`TcpServer::flush` without
+/// `transmit`), or if its id and data are lost on the way.
 #[test]
 fn tcp_carries_state_and_events() {
     let lines = run("tcp");
-    let said = [
-        "tick 200: the server says: 200 steps around the sun",
-        "tick 400: the server says: 400 steps around the sun",
-        "tick 600: the server says: 600 steps around the sun",
-        "in the end the planet is at 42.19, -26.83",
-    ];
-    assert_eq!(lines[..4], said);
-    let bytes = lines[4].strip_prefix("603 frames, ");
-    let bytes = bytes.and_then(|rest| rest.strip_suffix(" bytes each on average"));
-    let bytes: u32 = bytes.expect("a count").parse().expect("a number");
-    assert!(bytes < 10, "{bytes} bytes for a predictable motion");
+    assert!(
+        lines.contains(&"client 7 of blue team joined".into()),
+        "{lines:?}"
+    );
+    assert!(
+        lines.contains(&"the server says: welcome".into()),
+        "{lines:?}"
+    );
+    let last = lines.last().expect("it says something");
+    assert!(
+        last.starts_with("after 100 updates the planet is at "),
+        "{last}"
+    );
 }

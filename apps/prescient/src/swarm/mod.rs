@@ -217,6 +217,7 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "events_delivered": seen.events,
         "rss_mb": server["rss_mb"],
         "rss_growth_percent": server["rss_growth_percent"],
+        "heap_growth_percent": server["heap_growth_percent"],
     });
     if options.ghosts > 0 {
         all["ghosts"] = json!(options.ghosts);

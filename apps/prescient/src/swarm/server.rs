@@ -158,16 +158,13 @@ impl SwarmServer {
             }
             Phase::Measured(mut mark) => {
                 let spent = now.since(mark.since);
-                if mark.early_rss.is_none() && spent >= span / 10 {
-                    // The cost of joining is not part of the measurement.
-                    mark.early_rss = rss_mb();
-                }
+                mark.sample(spent, span, self.tick);
                 if spent < span {
                     return Phase::Measured(mark);
                 }
                 let mut measured = self.report(&mark, now);
-                let growth = |(early, late): (f64, f64)| (late / early - 1.0) * 100.0;
-                measured["rss_growth_percent"] = json!(mark.early_rss.zip(rss_mb()).map(growth));
+                measured["rss_growth_percent"] = json!(growth(&mark.early.rss, &mark.late.rss));
+                measured["heap_growth_percent"] = json!(growth(&mark.early.heap, &mark.late.heap));
                 measured["before"] = report["before"].take();
                 *report = measured;
                 if !haunted {
@@ -201,7 +198,8 @@ impl SwarmServer {
             since: now,
             tick: self.tick,
             cost: Cost::now(&self.server),
-            early_rss: None,
+            early: Memory::default(),
+            late: Memory::default(),
         }
     }
 
@@ -290,8 +288,48 @@ struct Mark {
     since: Time,
     tick: u32,
     cost: Cost,
-    /// Memory after a tenth of the span.
-    early_rss: Option<f64>,
+    /// Memory in the second tenth of the span (the cost of joining is not part of the
+    /// measurement), and in the last.
+    early: Memory,
+    late: Memory,
+}
+
+impl Mark {
+    /// Samples the memory once a second or so.
+    fn sample(&mut self, spent: Duration, span: Duration, tick: u32) {
+        if !tick.is_multiple_of(SAMPLE_EVERY) {
+            return;
+        }
+        let tenth = span / 10;
+        if spent >= tenth && spent < 2 * tenth {
+            self.early.sample();
+        } else if spent >= 9 * tenth {
+            self.late.sample();
+        }
+    }
+}
+
+/// Samples of resident memory and of allocated bytes, in megabytes.
+#[derive(Default)]
+struct Memory {
+    rss: Vec<f64>,
+    heap: Vec<f64>,
+}
+
+impl Memory {
+    fn sample(&mut self) {
+        self.rss.extend(rss_mb());
+        self.heap.extend(heap_mb());
+    }
+}
+
+/// By how many percent the mean of the later samples exceeds that of the earlier ones.
+fn growth(early: &[f64], late: &[f64]) -> Option<f64> {
+    let mean = |samples: &[f64]| {
+        let sum: f64 = samples.iter().sum();
+        (!samples.is_empty()).then(|| sum / samples.len() as f64)
+    };
+    Some((mean(late)? / mean(early)? - 1.0) * 100.0)
 }
 
 /// Totals of the server so far.
@@ -332,6 +370,21 @@ fn rss_mb() -> Option<f64> {
     Some(kilobytes / 1024.0)
 }
 
+/// What is allocated and not freed, where jemalloc is the allocator.
+#[cfg(not(target_env = "msvc"))]
+fn heap_mb() -> Option<f64> {
+    tikv_jemalloc_ctl::epoch::advance().ok()?;
+    let bytes = tikv_jemalloc_ctl::stats::allocated::read().ok()?;
+    Some(bytes as f64 / 1024.0 / 1024.0)
+}
+
+#[cfg(target_env = "msvc")]
+fn heap_mb() -> Option<f64> {
+    None
+}
+
+/// Ticks between two samples of the memory.
+const SAMPLE_EVERY: u32 = 32;
 /// Time for the last events to arrive.
 const QUIET: Duration = Duration::from_secs(3);
 /// Time limit for ghosts to join or to leave.
