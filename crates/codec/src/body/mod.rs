@@ -6,7 +6,6 @@
 mod coded_entity;
 mod limits;
 mod mark;
-mod packet_costs;
 mod presence;
 mod reader;
 mod writer;
@@ -14,6 +13,7 @@ mod writer;
 use alloc::vec::Vec;
 
 use crate::{
+    budget::PacketCosts,
     history::Window,
     kept::Labelled,
     ledger::{Account, Cause},
@@ -25,7 +25,6 @@ use crate::{
     units::Tick,
 };
 pub(crate) use limits::{ReadLimits, allowance, may_appear, min_len, retain_nearby};
-pub(crate) use packet_costs::PacketCosts;
 use reader::Reader;
 use writer::Writer;
 

@@ -1,11 +1,12 @@
 //! Writing the entities of a body.
 
 use super::{
-    PRESENCE, PacketCosts, Partial, Scratch, Spawn, Truth,
+    PRESENCE, Partial, Scratch, Spawn, Truth,
     coded_entity::{coded_entity, past, rest_past, resting_entity},
     min_len,
 };
 use crate::{
+    budget::PacketCosts,
     history::Window,
     ledger::Cause,
     packet_coder::{List, PacketCoder},

@@ -12,8 +12,8 @@ use prescient_schema::Schema;
 
 use crate::{
     ack::Ack,
-    body::{Contents, PacketCosts, Partial, Scratch, Spawn},
-    budget::{SpawnCapacity, Surcharge},
+    body::{Contents, Partial, Scratch, Spawn},
+    budget::{PacketCosts, SpawnCapacity, Surcharge},
     config::{Config, Policy},
     history::Archive,
     known_entities::KnownEntities,

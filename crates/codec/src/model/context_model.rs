@@ -10,9 +10,8 @@
 use alloc::{sync::Arc, vec::Vec};
 use core::num::NonZeroU32;
 
-use super::cell::{COUNT, adapt};
+use super::cells::{COUNT, Lines, UNTAUGHT, adapt};
 use super::decisions::Decisions;
-use super::lines::{Lines, UNTAUGHT};
 use super::logistic::{squash, stretch};
 use super::start::{Start, Taught};
 use crate::buffer;

@@ -1,9 +1,8 @@
 //! What is learned about the values: probabilities of decisions, and nothing about bytes.
 
-pub(crate) mod cell;
+pub(crate) mod cells;
 pub mod context_model;
 pub mod decisions;
-mod lines;
 pub mod logistic;
 pub(crate) mod repeats;
 pub mod start;

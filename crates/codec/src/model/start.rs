@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::cell::{COUNT, FRESH, LIMIT};
+use super::cells::{COUNT, FRESH, LIMIT};
 use super::context_model::{GROWTH, HASH_BITS, SMALLEST, Weights};
 
 /// What one page was taught.

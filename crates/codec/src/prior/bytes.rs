@@ -9,7 +9,7 @@ use super::{ClassPrior, FieldPrior, PageNumber, Prior};
 use crate::{
     config::Profile,
     model::{
-        cell::FRESH,
+        cells::FRESH,
         context_model::{GROWTH, MAX_INPUTS, WEIGHT_LIMIT, Weights, fresh_weights},
         repeats::{REPEATS, Repeats},
         start::{Taught, is_size},

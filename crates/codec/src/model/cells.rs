@@ -1,4 +1,4 @@
-//! Lines of cells, shared by all places that hold the same until one of them learns.
+//! Cells, and lines of them, shared by all places that hold the same until one of them learns.
 //!
 //! A page that grows is several copies of what it was, most of which nobody ever touches: of a page
 //! of a thousand lines some hundred are met. So a place in a page holds the number of a line, and
@@ -6,8 +6,19 @@
 
 use alloc::vec::Vec;
 
-use super::cell::FRESH;
 use super::context_model::LINE;
+
+/// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
+/// it has seen little.
+#[inline]
+pub fn adapt(cell: u32, bit: bool) -> u32 {
+    let count = cell & COUNT;
+    let probability = i64::from(cell >> 10);
+    let target = i64::from(u32::from(bit).wrapping_neg() >> 10);
+    let step = ((target - probability) * i64::from(RATE[count as usize & 0xFF])) >> 16;
+    let moved = (probability + step) as u32;
+    moved << 10 | (count + u32::from(count < LIMIT))
+}
 
 /// The lines of one context model. A line is called by where its first cell is.
 #[derive(Clone, Debug)]
@@ -117,6 +128,24 @@ impl Lines {
 pub const UNTAUGHT: u32 = 0;
 /// Places that can hold a line.
 const MAX_USERS: u8 = u8::MAX;
+
+/// A cell that was taught nothing.
+pub const FRESH: u32 = 1 << 31;
+/// The bits of a cell that count what it was taught.
+pub const COUNT: u32 = 0x3FF;
+/// It counts no further.
+pub const LIMIT: u32 = 250;
+static RATE: [u16; 256] = rates();
+
+const fn rates() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (65536 * 2 / (2 * i + 3)) as u16;
+        i += 1;
+    }
+    table
+}
 
 #[cfg(test)]
 mod tests {
