@@ -18,34 +18,34 @@ use crate::{
     units::{Sequence, Tick, Weight},
 };
 
-/// What each entity cost, for choosing what to leave out; ids are unique across the lists.
+/// The cost of each entity in a packet, in 1/65536 bit; an id is in one list only.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketCosts {
-    /// What naming those who leave cost.
+    /// The cost of the list of despawns.
     pub despawns: u64,
     pub wakes: Vec<(u32, u64)>,
-    /// Active entities that differed from what was expected of them.
+    /// Active entities that differed from their prediction; in a partial packet, all it covers.
     pub active: Vec<(u32, u64)>,
-    pub silent: Vec<u32>,
-    /// How many active entities a part named only to say that they are as expected, and at what
-    /// cost.
-    pub quiet: (u64, u64),
+    /// Active entities of a full packet that were as predicted.
+    pub as_predicted: Vec<u32>,
+    /// Active entities of a partial packet that were as predicted: how many, and their cost.
+    pub covered_as_predicted: (u64, u64),
     pub spawns: Vec<(u32, u64)>,
 }
 
 impl PacketCosts {
-    /// Entities that have values in it.
+    /// The number of entities whose values the packet states.
     pub fn len(&self) -> usize {
-        self.wakes.len() + self.active.len() + self.silent.len() + self.spawns.len()
+        self.wakes.len() + self.active.len() + self.as_predicted.len() + self.spawns.len()
     }
 
     pub fn clear(&mut self) {
         self.despawns = 0;
-        buffer::empty(&mut self.wakes);
-        buffer::empty(&mut self.active);
-        buffer::empty(&mut self.silent);
-        self.quiet = (0, 0);
-        buffer::empty(&mut self.spawns);
+        buffer::clear(&mut self.wakes);
+        buffer::clear(&mut self.active);
+        buffer::clear(&mut self.as_predicted);
+        self.covered_as_predicted = (0, 0);
+        buffer::clear(&mut self.spawns);
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Choice {
     /// Chosen groups of more than one, each ascending.
     groups: Vec<Vec<u32>>,
     /// EntityKey turn it is among the new ones and among the known ones.
-    firsts: Vec<Vec<u32>>,
+    next_units: Vec<Vec<u32>>,
 }
 
 impl Choice {
@@ -72,9 +72,9 @@ impl Choice {
 
     /// If somebody's turn was left out because others came before it in the packet, keeps nobody
     /// else: it goes alone, and breaks the limit if even that is not enough.
-    pub fn keep_first_left_out(&mut self, covered: &[u32]) -> bool {
+    pub fn keep_next_left_out(&mut self, covered: &[u32]) -> bool {
         let left_out = |ids: &&Vec<u32>| ids.iter().any(|id| covered.binary_search(id).is_err());
-        let Some(first) = self.firsts.iter().find(left_out).cloned() else {
+        let Some(first) = self.next_units.iter().find(left_out).cloned() else {
             return false;
         };
         for list in [&mut self.wakes, &mut self.active, &mut self.spawns] {
@@ -96,8 +96,8 @@ impl Choice {
                 list.retain(|&id| keep(id));
             }
         };
-        if cut.iter().any(|ids| self.firsts.contains(ids)) {
-            let alone = &self.firsts[packet.0 as usize % self.firsts.len()];
+        if cut.iter().any(|ids| self.next_units.contains(ids)) {
+            let alone = &self.next_units[packet.0 as usize % self.next_units.len()];
             keep(&|id| alone.binary_search(&id).is_ok());
             self.limit = usize::MAX;
             self.groups.clear();
@@ -126,7 +126,7 @@ pub(crate) fn choose(
         known.extend(items.iter().map(|&(id, cost)| WaitingEntity {
             list,
             id,
-            cost: surcharge.on(cost),
+            cost: surcharge.apply(cost),
             age: age(known_entities.sent[id as usize]),
             weight: known_entities.weights[id as usize],
             waiting: Tick(0),
@@ -138,7 +138,7 @@ pub(crate) fn choose(
         .map(|&(id, cost)| WaitingEntity {
             list: List::Spawns,
             id,
-            cost: surcharge.on(cost),
+            cost: surcharge.apply(cost),
             // What is on its way gets its turn again only after what was never sent.
             age: match known_entities.sent[id as usize] {
                 sent if sent > cursor => age(sent),
@@ -153,10 +153,10 @@ pub(crate) fn choose(
         ..Choice::default()
     };
     let mut groups: BTreeMap<i64, Unit> = BTreeMap::new();
-    for &id in &packet_costs.silent {
+    for &id in &packet_costs.as_predicted {
         match group_of(id) {
             None => choice.active.push(id),
-            Some(group) => groups.entry(group).or_default().join(WaitingEntity {
+            Some(group) => groups.entry(group).or_default().push(WaitingEntity {
                 list: List::Active,
                 id,
                 cost: 0,
@@ -171,7 +171,7 @@ pub(crate) fn choose(
         for waiting_entity in candidates {
             match group_of(waiting_entity.id) {
                 None => alone.push(Unit::from(waiting_entity)),
-                Some(group) => groups.entry(group).or_default().join(waiting_entity),
+                Some(group) => groups.entry(group).or_default().push(waiting_entity),
             }
         }
         alone
@@ -189,12 +189,14 @@ pub(crate) fn choose(
     }
     known.sort_by_key(Unit::turn);
     fresh.sort_by_key(Unit::turn);
-    let firsts = [fresh.first(), known.first()].into_iter().flatten();
-    choice.firsts = firsts.map(Unit::ids).collect();
-    let silent = (packet_costs.silent.len() as u64).saturating_sub(FEW as u64) * surcharge.silent;
+    let next_units = [fresh.first(), known.first()].into_iter().flatten();
+    choice.next_units = next_units.map(Unit::ids).collect();
+    let as_predicted = (packet_costs.as_predicted.len() as u64)
+        .saturating_sub(MIN_CONSIDERED as u64)
+        * surcharge.as_predicted;
     let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19)
         .saturating_sub(packet_costs.despawns)
-        .saturating_sub(silent);
+        .saturating_sub(as_predicted);
     // What is on its way already is sent again only if there is room to spare.
     let unsent = fresh.partition_point(Unit::was_never_sent);
     let share = if known.is_empty() { bits } else { bits / 2 };
@@ -238,7 +240,7 @@ fn age(newest: Sequence, sent: Sequence) -> u32 {
 }
 
 /// As many of these as asked for whose turn it is first, ascending.
-pub(crate) fn soonest(
+pub(crate) fn most_overdue(
     mut ids: Vec<u32>,
     count: usize,
     known_entities: &KnownEntities,
@@ -276,8 +278,8 @@ impl SpawnCapacity {
     /// Twice as many as are expected to fit: what is left over costs less than room that is.
     pub fn max_entities(self, limit: usize) -> usize {
         let bits = (limit as u64) << 19;
-        let fit = bits / self.cost.max(NAMING);
-        (2 * fit as usize).max(FEW)
+        let fit = bits / self.cost.max(ID_COST);
+        (2 * fit as usize).max(MIN_CONSIDERED)
     }
 
     pub fn learn(&mut self, packet_costs: &PacketCosts) {
@@ -292,7 +294,7 @@ impl SpawnCapacity {
 }
 
 /// So few are always considered.
-const FEW: usize = 1024;
+const MIN_CONSIDERED: usize = 1024;
 
 /// How much more an entity is expected to cost in a part than in the whole.
 #[derive(Clone, Copy, Debug)]
@@ -300,21 +302,21 @@ pub(crate) struct Surcharge {
     /// In 1/64.
     rate: u64,
     /// What naming one that is as expected costs in a crowd of them, in 1/65536 bit.
-    silent: u64,
+    as_predicted: u64,
 }
 
 impl Default for Surcharge {
     fn default() -> Self {
         Self {
             rate: 80,
-            silent: 0,
+            as_predicted: 0,
         }
     }
 }
 
 impl Surcharge {
-    fn on(self, cost: u64) -> u64 {
-        cost * self.rate / 64 + NAMING
+    fn apply(self, cost: u64) -> u64 {
+        cost * self.rate / 64 + ID_COST
     }
 
     /// The packet had to be cut, or it had room left.
@@ -324,15 +326,15 @@ impl Surcharge {
         } else {
             (self.rate - self.rate / 64).max(64)
         };
-        let (count, cost) = packet_costs.quiet;
+        let (count, cost) = packet_costs.covered_as_predicted;
         if let Some(mean) = cost.checked_div(count) {
-            self.silent = (self.silent + mean) / 2;
+            self.as_predicted = (self.as_predicted + mean) / 2;
         }
     }
 }
 
 /// What naming an entity costs, in 1/65536 bit.
-const NAMING: u64 = 4 << 16;
+const ID_COST: u64 = 4 << 16;
 
 /// What is chosen as a whole: an entity, or those of a group that have something to say.
 #[derive(Clone, Debug, Default)]
@@ -341,7 +343,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn join(&mut self, waiting_entity: WaitingEntity) {
+    fn push(&mut self, waiting_entity: WaitingEntity) {
         self.members.push(waiting_entity);
     }
 

@@ -6,14 +6,14 @@
 use alloc::vec::Vec;
 
 /// Empties a buffer and keeps its memory, unless it has lately been much more than is used.
-pub(crate) fn empty<T>(buffer: &mut Vec<T>) {
+pub(crate) fn clear<T>(buffer: &mut Vec<T>) {
     let used = buffer.len();
     buffer.clear();
-    ease(buffer, used);
+    shrink(buffer, used);
 }
 
 /// Gives back half of a buffer's memory if less than a quarter of it was used.
-pub(crate) fn ease<T>(buffer: &mut Vec<T>, used: usize) {
+pub(crate) fn shrink<T>(buffer: &mut Vec<T>, used: usize) {
     let room = buffer.capacity();
     if room * size_of::<T>() > SMALL && used < room / 4 {
         buffer.shrink_to(room / 2);
@@ -39,13 +39,13 @@ mod tests {
         let mut buffer = Vec::new();
         buffer.extend(0..100_000);
         for _ in 0..20 {
-            empty(&mut buffer);
+            clear(&mut buffer);
             buffer.extend(0..1100);
         }
         let room = buffer.capacity();
         assert!((1100..=4400).contains(&room), "{room} for 1100");
         for used in (0..100).map(|round| 1100 + round % 20 * 100) {
-            empty(&mut buffer);
+            clear(&mut buffer);
             buffer.extend(0..used);
             assert_eq!(buffer.capacity(), room);
         }

@@ -133,7 +133,7 @@ impl HotSet {
     }
 
     /// Takes the chunks of a tick that nobody reads any more, to write the next ones into.
-    pub fn salvage(&mut self, old: Chunks, fields: usize) {
+    pub fn recycle_chunks(&mut self, old: Chunks, fields: usize) {
         let Draft { rows, spare, .. } = &mut self.draft;
         let wanted = rows.len() / (CHUNK * fields).max(1);
         let pages = old.pages.into_iter().flatten();

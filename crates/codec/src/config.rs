@@ -44,16 +44,16 @@ impl Profile {
     /// Contexts that are mixed for a decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {
-            Profile::Default => FEW,
-            Profile::Best => MANY,
+            Profile::Default => DEFAULT_CONTEXTS,
+            Profile::Best => BEST_CONTEXTS,
         }
     }
 }
 
 /// Contexts that [`Profile::Default`] mixes.
-pub(crate) const FEW: usize = 2;
+pub(crate) const DEFAULT_CONTEXTS: usize = 2;
 /// Contexts that [`Profile::Best`] mixes.
-pub(crate) const MANY: usize = 5;
+pub(crate) const BEST_CONTEXTS: usize = 5;
 
 /// The settings of a connection. Both ends need the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use prescient_schema::{Container, Content, Shape};
 
 use crate::{
-    kept::Labelled,
+    kept::HashedContent,
     model::repeats::NONE,
     packet_coder::{Coder, NumberSite, PacketCoder, Topic, first, hash},
     predict::{Width, bit_length},
-    script::{Edit, Grain, edits},
+    script::{Edit, ItemFormat, edits},
 };
 
 /// A container that is being coded.
@@ -27,7 +27,7 @@ struct Site<'a> {
 
 /// What was seen so far of the container being coded.
 #[derive(Default)]
-struct Trail {
+struct RunningContext {
     /// 0 at the start, else 1 + the last kind of operation.
     before: usize,
     operations: usize,
@@ -55,13 +55,13 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         field: u16,
         base: &Content,
         truth: Option<&Content>,
-    ) -> Labelled {
+    ) -> HashedContent {
         let layout = &*self.entity_states.layout;
         let (class, at) = (usize::from(class), usize::from(field));
         let kind = &layout.schema.classes[class].fields[at].kind;
         let Some(container) = kind.container() else {
             self.invalid = true;
-            return Labelled::new(Content::Cells([].into()));
+            return HashedContent::new(Content::Cells([].into()));
         };
         let items = &layout.classes[class].items[at];
         let site = Site {
@@ -71,22 +71,22 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             first: items.first_page,
         };
         // A few decisions could copy a long content: they are charged for its length.
-        self.charge(base.len());
+        self.count_copied(base.len());
         if self.is_exhausted() {
             self.invalid = true;
-            return Labelled::new(Content::Cells([].into()));
+            return HashedContent::new(Content::Cells([].into()));
         }
         let old = widen(base);
         let new = truth.map(widen);
         let script = new.as_ref().map(|new| {
             let bytes = container.item.is_empty();
-            let grain = Grain {
+            let format = ItemFormat {
                 width: container.width(),
                 key: container.key,
-                worth: if bytes { 4 } else { 1 },
-                changes: !bytes,
+                min_run: if bytes { 4 } else { 1 },
+                in_place: !bytes,
             };
-            edits(&old, new, grain)
+            edits(&old, new, format)
         });
         let cells = self.edit(&site, &old, script.as_deref(), new.as_deref());
         let content = if container.item.is_empty() {
@@ -95,14 +95,14 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             Content::Cells(cells.into())
         };
         let admitted = container.admits(&content);
-        let made = Labelled::new(content);
+        let made = HashedContent::new(content);
         let taken = |known: &Arc<Content>| *known != made.content;
         if !admitted || self.rows.content(made.cell).is_some_and(taken) {
             self.invalid = true;
         }
-        self.invalid |= made.bytes() > self.room;
-        self.room = self.room.saturating_sub(made.bytes());
-        self.made.push(made.clone());
+        self.invalid |= made.bytes() > self.content_room;
+        self.content_room = self.content_room.saturating_sub(made.bytes());
+        self.new_contents.push(made.clone());
         made
     }
 
@@ -117,19 +117,19 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         let count = old.len() / width;
         let truth = |item: usize| truth.map(|cells| &cells[item * width..][..width]);
         let mut script = script.unwrap_or_default().iter();
-        let mut trail = Trail {
+        let mut running = RunningContext {
             columns: alloc::vec![Column::default(); width],
-            ..Trail::default()
+            ..RunningContext::default()
         };
         let mut out = Vec::with_capacity(old.len());
         let mut at = 0;
         loop {
             let edit = script.next();
-            if !self.goes_on(site, &trail, edit.is_some()) {
+            if !self.has_more(site, &running, edit.is_some()) {
                 break;
             }
             let gap = edit.map_or(0, |edit| edit.at() - at);
-            let gap = self.skip(site, &trail, count - at, gap);
+            let gap = self.skip(site, &running, count - at, gap);
             out.extend_from_slice(&old[at * width..(at + gap) * width]);
             at += gap;
             let kind = match edit {
@@ -137,14 +137,20 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                 Some(Edit::Remove { .. }) => REMOVE,
                 _ => CHANGE,
             };
-            let kind = self.kind(site, &trail, at < count, kind);
+            let kind = self.kind(site, &running, at < count, kind);
             match kind {
                 CHANGE => {
                     let new = match edit {
                         Some(Edit::Change { new, .. }) => truth(*new),
                         _ => None,
                     };
-                    self.change(site, &mut trail, &old[at * width..][..width], new, &mut out);
+                    self.change(
+                        site,
+                        &mut running,
+                        &old[at * width..][..width],
+                        new,
+                        &mut out,
+                    );
                     at += 1;
                 }
                 INSERT => {
@@ -156,7 +162,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                     let run = self.run(site, INSERT, new.len(), room);
                     for step in 0..run {
                         let new = truth(new.start + step);
-                        self.insert(site, &mut trail, new, &mut out);
+                        self.insert(site, &mut running, new, &mut out);
                         if self.invalid || self.is_exhausted() {
                             break;
                         }
@@ -173,8 +179,8 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             // Other operations may come to the same content.
             self.sum
                 .add((kind as u64) << 62 | (out.len() as u64) << 31 | at as u64);
-            trail.before = 1 + kind as usize;
-            trail.operations += 1;
+            running.before = 1 + kind as usize;
+            running.operations += 1;
             if self.invalid || self.is_exhausted() {
                 self.invalid = true;
                 return Vec::new();
@@ -185,20 +191,26 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// Whether there is another operation.
-    fn goes_on(&mut self, site: &Site<'_>, trail: &Trail, more: bool) -> bool {
-        let so_far = trail.operations.min(3);
-        let at = trail.before << 2 | so_far;
-        let indices = [at, trail.before, so_far, at, 0];
+    fn has_more(&mut self, site: &Site<'_>, running: &RunningContext, more: bool) -> bool {
+        let so_far = running.operations.min(3);
+        let at = running.before << 2 | so_far;
+        let indices = [at, running.before, so_far, at, 0];
         self.flag(Topic::EntityFlag, site.field, &indices, more)
     }
 
-    /// How many items stay as they are before the next operation, of `left` that there are.
-    fn skip(&mut self, site: &Site<'_>, trail: &Trail, left: usize, gap: usize) -> usize {
+    /// The number of unchanged items before the next operation, of `left` remaining ones.
+    fn skip(
+        &mut self,
+        site: &Site<'_>,
+        running: &RunningContext,
+        left: usize,
+        gap: usize,
+    ) -> usize {
         if left == 0 {
             return 0;
         }
         let flag = |rank: usize| {
-            let at = 16 + (trail.before << 1 | rank);
+            let at = 16 + (running.before << 1 | rank);
             [at, 16 + rank, at, at, 16]
         };
         if self.flag(Topic::EntityFlag, site.field, &flag(0), gap == 0) {
@@ -207,7 +219,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         if left == 1 || self.flag(Topic::EntityFlag, site.field, &flag(1), gap == left) {
             return left;
         }
-        let before = trail.before as u32;
+        let before = running.before as u32;
         let gap = self.count(site, 5, first([before, 0, before, 0, 0]), gap);
         if gap >= left {
             self.invalid = true;
@@ -216,11 +228,11 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         gap
     }
 
-    fn kind(&mut self, site: &Site<'_>, trail: &Trail, any: bool, kind: i64) -> i64 {
+    fn kind(&mut self, site: &Site<'_>, running: &RunningContext, any: bool, kind: i64) -> i64 {
         if !any {
             return INSERT;
         }
-        let before = trail.before as u32;
+        let before = running.before as u32;
         let contexts = [before, 0, before, 0, 0];
         self.symbol(Topic::Symbol, site.field, &contexts, 3, kind)
     }
@@ -248,7 +260,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             signs: [0; N],
         };
         let count = usize::try_from(self.number(&number, &NONE, value as i64));
-        self.insist(count.is_ok());
+        self.require(count.is_ok());
         count.unwrap_or(1)
     }
 
@@ -256,7 +268,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     fn change(
         &mut self,
         site: &Site<'_>,
-        trail: &mut Trail,
+        running: &mut RunningContext,
         old: &[i64],
         new: Option<&[i64]>,
         out: &mut Vec<i64>,
@@ -271,9 +283,9 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         for at in key..old.len() {
             let actual = new.map_or(old[at], |new| new[at]);
             let field = site.first + at as u32;
-            let column = trail.columns[at];
+            let column = running.columns[at];
             let certain = differed == 0 && at + 1 == old.len();
-            let is_first = usize::from(trail.operations == 0);
+            let is_first = usize::from(running.operations == 0);
             let last = usize::from(column.differed) << 1 | is_first;
             let indices = [
                 (differed & 3) << 2 | last,
@@ -285,7 +297,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             let differs =
                 certain || self.flag(Topic::FieldFlag, field, &indices, actual != old[at]);
             differed = differed << 1 | usize::from(differs);
-            trail.columns[at].differed = differs;
+            running.columns[at].differed = differs;
             out.push(old[at]);
             if !differs {
                 continue;
@@ -308,10 +320,10 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                         scale: first([size, 0, size, 0, 0]),
                         signs: first([column.sign, 0, column.sign, 0, 0]),
                     };
-                    self.residual(&number, shape, old[at], actual, &mut trail.columns[at])
+                    self.residual(&number, shape, old[at], actual, &mut running.columns[at])
                 }
             };
-            self.insist(value != old[at]);
+            self.require(value != old[at]);
             if let Some(cell) = out.last_mut() {
                 *cell = value;
             }
@@ -322,20 +334,20 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     fn insert(
         &mut self,
         site: &Site<'_>,
-        trail: &mut Trail,
+        running: &mut RunningContext,
         new: Option<&[i64]>,
         out: &mut Vec<i64>,
     ) {
         let Some(before) = out.len().checked_sub(site.container.width()) else {
-            return self.insert_after(site, trail, None, new, out);
+            return self.insert_after(site, running, None, new, out);
         };
-        self.insert_after(site, trail, Some(before), new, out);
+        self.insert_after(site, running, Some(before), new, out);
     }
 
     fn insert_after(
         &mut self,
         site: &Site<'_>,
-        trail: &mut Trail,
+        running: &mut RunningContext,
         before: Option<usize>,
         new: Option<&[i64]>,
         out: &mut Vec<i64>,
@@ -351,7 +363,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             let guess = before.map_or(0, |before| out[before + at]);
             let actual = new.map_or(guess, |new| new[at]);
             let field = site.first + at as u32;
-            let column = trail.columns[at];
+            let column = running.columns[at];
             let last = usize::from(column.differed);
             let indices = [
                 (differed & 3) << 1 | last,
@@ -362,7 +374,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             ];
             let differs = self.flag(Topic::SpawnFlag, field, &indices, actual != guess);
             differed = differed << 1 | usize::from(differs);
-            trail.columns[at].differed = differs;
+            running.columns[at].differed = differs;
             out.push(guess);
             if !differs {
                 continue;
@@ -384,10 +396,10 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                         scale: first([column.size, 0, 0, column.size, 0]),
                         signs: first([column.sign, 0, 0, column.sign, 0]),
                     };
-                    self.residual(&number, shape, guess, actual, &mut trail.columns[at])
+                    self.residual(&number, shape, guess, actual, &mut running.columns[at])
                 }
             };
-            self.insist(value != guess);
+            self.require(value != guess);
             if let Some(cell) = out.last_mut() {
                 *cell = value;
             }
@@ -407,7 +419,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         column.size = u32::from(bit_length(error));
         column.sign = if error < 0 { 2 } else { 1 };
         let value = width.wrap(guess.wrapping_add(error));
-        self.insist(width.difference(value, guess) == error);
+        self.require(width.difference(value, guess) == error);
         value
     }
 

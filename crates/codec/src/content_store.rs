@@ -13,7 +13,7 @@ use alloc::{
 use prescient_schema::Content;
 
 use crate::{
-    kept::{Labelled, content_bytes},
+    kept::{HashedContent, content_bytes},
     units::Tick,
 };
 
@@ -47,7 +47,7 @@ impl ContentStore {
     /// of the tick was released by it.
     pub fn put(
         &mut self,
-        Labelled { cell, content }: Labelled,
+        HashedContent { cell, content }: HashedContent,
         now: Tick,
         released: &mut Vec<i64>,
     ) -> Option<i64> {
@@ -182,17 +182,17 @@ mod tests {
     /// Fails if `admits` does not remember, or remembers a refusal or another column.
     #[test]
     fn a_long_content_is_checked_once() {
-        let mut shelf = ContentStore::default();
-        let long = Labelled::new(Content::Cells([7; LONG].into()));
+        let mut store = ContentStore::default();
+        let long = HashedContent::new(Content::Cells([7; LONG].into()));
         let cell = long.cell;
-        shelf.put(long, Tick(1), &mut Vec::new());
+        store.put(long, Tick(1), &mut Vec::new());
         let mut walks = 0;
         let mut ask = |column, fits| {
             let count = |_: &Content| {
                 walks += 1;
                 fits
             };
-            let answer = shelf.admits(cell, column, count);
+            let answer = store.admits(cell, column, count);
             (answer, walks)
         };
         assert_eq!(ask((0, 1), false), (Some(false), 1));
@@ -202,39 +202,39 @@ mod tests {
         for column in [(0, 1), (0, 2), (0, 1)] {
             assert_eq!(ask(column, false), (Some(true), 4));
         }
-        assert_eq!(shelf.admits(cell + 1, (0, 1), |_| true), None);
+        assert_eq!(store.admits(cell + 1, (0, 1), |_| true), None);
     }
 
     /// Fails if `put` counts a content that is there, `drop_released` does not count, or `exchange` does
     /// not say that a content is used again.
     #[test]
-    fn bytes_are_those_of_what_is_there() {
-        let mut shelf = ContentStore::default();
+    fn bytes_are_those_of_stored_contents() {
+        let mut store = ContentStore::default();
         let released = &mut Vec::new();
-        let content = |nth: u8| Labelled::new(Content::Bytes([nth; 100].into()));
+        let content = |nth: u8| HashedContent::new(Content::Bytes([nth; 100].into()));
         let [first, second, third] = [1, 2, 3].map(|nth| content(nth).cell);
         for nth in [1, 2, 1, 3] {
-            shelf.put(content(nth), Tick(5), released);
+            store.put(content(nth), Tick(5), released);
         }
         let each = content(1).bytes();
         let counts =
-            |shelf: &ContentStore| [5, 6, 7, 8].map(|at| shelf.bytes_from(Tick(at)) / each);
-        assert_eq!(counts(&shelf), [3, 0, 0, 0]);
-        shelf.exchange(0, first, Tick(5), released);
-        shelf.exchange(0, second, Tick(5), released);
-        assert_eq!(counts(&shelf), [3, 2, 2, 2]);
-        shelf.exchange(first, second, Tick(6), released);
-        assert_eq!(counts(&shelf), [3, 2, 1, 1]);
-        shelf.exchange(second, first, Tick(7), released);
-        assert_eq!(counts(&shelf), [3, 2, 2, 2]);
+            |store: &ContentStore| [5, 6, 7, 8].map(|at| store.bytes_from(Tick(at)) / each);
+        assert_eq!(counts(&store), [3, 0, 0, 0]);
+        store.exchange(0, first, Tick(5), released);
+        store.exchange(0, second, Tick(5), released);
+        assert_eq!(counts(&store), [3, 2, 2, 2]);
+        store.exchange(first, second, Tick(6), released);
+        assert_eq!(counts(&store), [3, 2, 1, 1]);
+        store.exchange(second, first, Tick(7), released);
+        assert_eq!(counts(&store), [3, 2, 2, 2]);
         for cell in [first, second, third] {
-            shelf.drop_released(cell, Tick(5));
+            store.drop_released(cell, Tick(5));
         }
-        assert_eq!((counts(&shelf), shelf.bytes()), ([2; 4], 2 * each));
-        shelf.exchange(first, 0, Tick(7), released);
-        shelf.drop_released(first, Tick(7));
-        shelf.drop_released(first, Tick(7));
-        assert_eq!((counts(&shelf), shelf.bytes()), ([1; 4], each));
-        assert!(shelf.unused.is_empty());
+        assert_eq!((counts(&store), store.bytes()), ([2; 4], 2 * each));
+        store.exchange(first, 0, Tick(7), released);
+        store.drop_released(first, Tick(7));
+        store.drop_released(first, Tick(7));
+        assert_eq!((counts(&store), store.bytes()), ([1; 4], each));
+        assert!(store.unused.is_empty());
     }
 }

@@ -12,8 +12,8 @@ use prescient_schema::{Content, EntityRef, Schema};
 use crate::{
     ack::Ack,
     body::{self, ReadLimits, Readout, Scratch, read_body},
-    config::{Config, FEW, MANY, Profile},
-    encoder::{WINDOW, finish_check, seed},
+    config::{BEST_CONTEXTS, Config, DEFAULT_CONTEXTS, Profile},
+    encoder::{WINDOW, finish_check, start_check},
     header::{self, Header, Known},
     history::{Archive, Window},
     kept::KeptRow,
@@ -142,8 +142,8 @@ impl Decoder {
     /// Applies a packet, wholly or not at all.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Applied, DecodeError> {
         let result = match self.config.profile {
-            Profile::Default => self.decode_with::<FEW>(bytes),
-            Profile::Best => self.decode_with::<MANY>(bytes),
+            Profile::Default => self.decode_with::<DEFAULT_CONTEXTS>(bytes),
+            Profile::Best => self.decode_with::<BEST_CONTEXTS>(bytes),
         };
         match result {
             Ok(_) => self.refusals = 0,
@@ -155,7 +155,7 @@ impl Decoder {
 
     /// What to tell the sender; `None` before anything was applied or refused.
     pub fn acknowledgement(&self) -> Option<Ack> {
-        let resync = self.refusals >= PATIENCE;
+        let resync = self.refusals >= MAX_REFUSALS;
         (self.newest.0 > 0 || resync).then_some(Ack {
             epoch: self.epoch,
             newest: self.newest,
@@ -296,7 +296,7 @@ impl Decoder {
             Err(error) => {
                 self.wasted += folded;
                 self.readout.clear();
-                self.retire(log);
+                self.recycle(log);
                 self.shared_model.roll_back();
                 Err(error)
             }
@@ -314,13 +314,13 @@ impl Decoder {
         }
         let held = logs + rest_rows + self.shown.bytes_at(header.tick);
         Some(Room {
-            logs: (self.max_bytes / LOGS).checked_sub(logs)?,
+            logs: (self.max_bytes / LOGS_SHARE).checked_sub(logs)?,
             all: self.max_bytes.checked_sub(held)?,
         })
     }
 
     /// Keeps a log's memory for another packet.
-    fn retire(&mut self, log: Log) {
+    fn recycle(&mut self, log: Log) {
         if log.bytes() <= self.max_bytes / SPARE_SHARE {
             self.spare.push(log);
         }
@@ -375,10 +375,10 @@ impl Decoder {
         let mark = shared_model.context_model.mark();
         let is_fresh = header.epoch != self.epoch;
         self.readout.clear();
-        let allowance = body::allowance(body.len(), &shared_model.entity_states);
+        let max_decisions = body::max_decisions(body.len(), &shared_model.entity_states);
         let limits = ReadLimits {
             entities: self.config.max_entities,
-            decisions: allowance.min(room.logs / Decisions::BYTES_EACH),
+            decisions: max_decisions.min(room.logs / Decisions::BYTES_EACH),
         };
         let mut packet_coder = PacketCoder::<_, N> {
             coder: RangeDecoder::new(body),
@@ -392,13 +392,13 @@ impl Decoder {
                 field: None,
                 cause: Cause::Header,
             },
-            sum: seed(header, &self.layout),
+            sum: start_check(header, &self.layout),
             counting: false,
             cost: 0,
-            allowance: usize::MAX,
-            charged: 0,
-            made: Vec::new(),
-            room: room.all,
+            max_decisions: usize::MAX,
+            copy_work: 0,
+            new_contents: Vec::new(),
+            content_room: room.all,
             invalid: false,
         };
         let read = read_body(
@@ -411,9 +411,9 @@ impl Decoder {
             &mut self.readout,
         );
         let sum = packet_coder.sum;
-        let is_log_full = packet_coder.is_exhausted() && packet_coder.unfolded() <= allowance;
-        let is_full = packet_coder.room == 0 || is_log_full;
-        self.readout.contents.append(&mut packet_coder.made);
+        let is_log_full = packet_coder.is_exhausted() && packet_coder.work() <= max_decisions;
+        let is_full = packet_coder.content_room == 0 || is_log_full;
+        self.readout.contents.append(&mut packet_coder.new_contents);
         shared_model.context_model.rewind(mark);
         let mut unfolded = self.logs.iter().filter(|old| old.sequence > header.cursor);
         let error = match read {
@@ -425,10 +425,10 @@ impl Decoder {
             Ok(()) if !check_matches(finish_check(sum, shared_model, log, &rows), check) => {
                 DecodeError::CheckFailed
             }
-            Ok(()) if !room.takes(log, &self.readout) => DecodeError::Full,
+            Ok(()) if !room.fits(log, &self.readout) => DecodeError::Full,
             Ok(()) => return Ok(()),
         };
-        shared_model.context_model.tidy();
+        shared_model.context_model.free_untrained_pages();
         Err(error)
     }
 
@@ -438,7 +438,7 @@ impl Decoder {
         self.cursor = Sequence(0);
         self.applied = 0;
         while let Some(log) = self.logs.pop_front() {
-            self.retire(log);
+            self.recycle(log);
         }
         self.unconfirmed = self.shown.living_slots().map(|slot| slot.0).collect();
     }
@@ -471,7 +471,7 @@ impl Decoder {
                 break;
             }
             if let Some(log) = self.logs.remove(at) {
-                self.retire(log);
+                self.recycle(log);
             }
         }
         self.spare.truncate(SPARE);
@@ -480,13 +480,13 @@ impl Decoder {
     /// Writes what was read into the world that is shown.
     fn show(&mut self, header: &Header, log: &Log) {
         let shared_model = &self.shared_model;
-        let mut gone: Vec<u32> = log.despawns.clone();
+        let mut despawned: Vec<u32> = log.despawns.clone();
         let mut restored: Vec<(u32, KeptRow)> = Vec::new();
         if header.full {
             let spawned = |id: &u32| log.spawns.binary_search_by_key(id, |&(id, _)| id).is_ok();
             let unknown =
                 |id: &u32| shared_model.entity_states.phase(*id) == Phase::Absent && !spawned(id);
-            gone.extend(self.unconfirmed.iter().filter(|id| unknown(id)));
+            despawned.extend(self.unconfirmed.iter().filter(|id| unknown(id)));
             for (&id, row) in &shared_model.entity_states.rest_rows {
                 if self.readout.wakes.binary_search(&id).is_err() {
                     restored.push((id, row.clone()));
@@ -501,12 +501,12 @@ impl Decoder {
         // Refusals below cannot happen for what was read and checked; they would leave the
         // entity as it was, and the next check would find it.
         for content in &self.readout.contents {
-            let _ = capture.intern_labelled(content.clone());
+            let _ = capture.intern_hashed(content.clone());
         }
         for content in restored.iter().flat_map(|(_, row)| row.contents()) {
             capture.restore(content);
         }
-        for id in gone {
+        for id in despawned {
             let _ = capture.despawn(Slot(id));
             self.unconfirmed.remove(&id);
         }
@@ -552,7 +552,7 @@ struct Room {
 }
 
 impl Room {
-    fn takes(&self, log: &Log, readout: &Readout) -> bool {
+    fn fits(&self, log: &Log, readout: &Readout) -> bool {
         let kept = log.held_bytes();
         kept <= self.logs && kept + readout.bytes() <= self.all
     }
@@ -633,10 +633,10 @@ impl Rows for Shown<'_> {
 pub const MAX_BYTES: usize = 1 << 30;
 
 /// Packets in a row that may be refused before a new epoch is asked for.
-const PATIENCE: u32 = 3;
+const MAX_REFUSALS: u32 = 3;
 const SPARE: usize = 4;
 /// Logs may hold one in so many of all bytes.
-const LOGS: usize = 2;
+const LOGS_SHARE: usize = 2;
 /// A log that holds more than one in so many of all bytes is not reused.
 const SPARE_SHARE: usize = 64;
 /// Work of folding for refused packets: this much for each unit in applied packets, and as much as is

@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use prescient_schema::{Content, Shape};
 
 use crate::{
-    kept::{KeptRow, Labelled},
+    kept::{HashedContent, KeptRow},
     ledger::{Account, Cause},
     log::Surprise,
     model::repeats::{NONE, Repeats},
@@ -31,7 +31,7 @@ pub(crate) struct CodedEntity<'a> {
 
 /// What was seen so far of the entity being coded.
 #[derive(Clone, Copy, Default)]
-struct Trail {
+struct RunningContext {
     /// How many ticks ahead of the newest known row this is.
     ahead: u32,
     flags: usize,
@@ -93,9 +93,9 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             row.clear();
             row.extend_from_slice(past.newest());
         }
-        let mut trail = Trail {
+        let mut running = RunningContext {
             ahead: past.plan.ahead.min(15),
-            ..Trail::default()
+            ..RunningContext::default()
         };
         let class = &self.entity_states.classes[usize::from(entity.class)];
         let (common, rare) = class.ranking.split();
@@ -106,24 +106,24 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             past,
             common,
             due && rare.is_empty(),
-            &mut trail,
+            &mut running,
             truth,
             row,
         );
         if !rare.is_empty() {
-            due &= trail.surprises == 0;
+            due &= running.surprises == 0;
             let differs = |&field: &u16| {
                 let at = usize::from(field);
                 truth.is_some_and(|truth| truth[at] != row[at])
             };
             let differs = rare.iter().any(differs);
-            if due || self.rest_flag(entity.class, &trail, woken, differs) {
-                self.some_fields(entity, past, rare, true, &mut trail, truth, row);
+            if due || self.rare_flag(entity.class, &running, woken, differs) {
+                self.some_fields(entity, past, rare, true, &mut running, truth, row);
             } else if truth.is_none() {
                 for &field in rare {
                     let at = usize::from(field);
                     let state = states.get(at).unwrap_or(&FieldState::NEW);
-                    if state.favourite() != Predictor::Hold {
+                    if state.best_predictor() != Predictor::Hold {
                         row[at] = past.guess(past.choose(at, state), at, row);
                     }
                 }
@@ -144,11 +144,11 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         past: &Past<'_>,
         fields: &[u16],
         due: bool,
-        trail: &mut Trail,
+        running: &mut RunningContext,
         truth: Option<&[i64]>,
         row: &mut [i64],
     ) {
-        let before = trail.surprises;
+        let before = running.surprises;
         for (step, &field) in fields.iter().enumerate() {
             let at = usize::from(field);
             let state = entity.states.get(at).unwrap_or(&FieldState::NEW);
@@ -170,10 +170,10 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                 };
             }
             let key = past.class.first_page + u32::from(field);
-            let certain = due && step + 1 == fields.len() && trail.surprises == before;
+            let certain = due && step + 1 == fields.len() && running.surprises == before;
             let differs =
-                certain || self.field_flag(key, state, entity, trail, predictor, actual != guess);
-            trail.flags = trail.flags << 1 | usize::from(differs);
+                certain || self.field_flag(key, state, entity, running, predictor, actual != guess);
+            running.flags = running.flags << 1 | usize::from(differs);
             if differs {
                 self.account.cause = Cause::Surprise;
                 let surprise = Expected {
@@ -182,7 +182,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                     predictor,
                     guess,
                 };
-                row[at] = self.surprise(entity, past, &surprise, trail, truth, row);
+                row[at] = self.surprise(entity, past, &surprise, running, truth, row);
             }
         }
     }
@@ -194,7 +194,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         entity: &CodedEntity<'_>,
         past: &Past<'_>,
         expected: &Expected<'_>,
-        trail: &mut Trail,
+        running: &mut RunningContext,
         truth: Option<&[i64]>,
         row: &[i64],
     ) -> i64 {
@@ -211,7 +211,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             costs: None,
         };
         let value = match past.class.shapes[at] {
-            Shape::Content => self.renew(entity.class, field, past.kept, guess, truth),
+            Shape::Content => self.container(entity.class, field, past.kept, guess, truth),
             Shape::Reference => {
                 let value = self.refer(key, repeats, guess, actual);
                 // Who is referred to often is known by the number itself.
@@ -219,7 +219,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                 value
             }
             Shape::Symbol { values } => {
-                let value = self.switch(key, values, trail, guess, actual);
+                let value = self.changed_symbol(key, values, running, guess, actual);
                 if past.class.has_contract {
                     let guesses = past.guesses(at, row);
                     let width = past.class.widths[at];
@@ -235,32 +235,35 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                     0x81 => -1,
                     _ => 0,
                 };
-                // What others would have guessed says little about an error of one.
-                let error = if likely != 0 && self.again(key, expected, trail, error == likely) {
+                // The disagreement of the predictors says little about an error of one.
+                let error = if likely != 0
+                    && self.same_residual(key, expected, running, error == likely)
+                {
                     likely
                 } else {
                     let guesses = past.guesses(at, row);
                     let dissent = guesses.dissent(guess, width);
-                    let error = self.correct(key, expected, trail, dissent, repeats, likely, error);
+                    let error = self
+                        .field_residual(key, expected, running, dissent, repeats, likely, error);
                     let value = guess.wrapping_add(error);
                     surprise.costs = Some(CostSample::new(value, &guesses, width));
                     error
                 };
-                trail.exponent = u32::from(bit_length(error));
-                trail.largest = trail.largest.max(trail.exponent);
-                trail.sign = if error < 0 { 2 } else { 1 };
+                running.exponent = u32::from(bit_length(error));
+                running.largest = running.largest.max(running.exponent);
+                running.sign = if error < 0 { 2 } else { 1 };
                 surprise.residual = error;
-                surprise.last = trail.exponent as u8 | if error < 0 { 0x80 } else { 0 };
+                surprise.last = running.exponent as u8 | if error < 0 { 0x80 } else { 0 };
                 let value = width.wrap(guess.wrapping_add(error));
-                self.insist(width.difference(value, guess) == error);
+                self.require(width.difference(value, guess) == error);
                 value
             }
         };
-        self.insist(value != guess);
+        self.require(value != guess);
         self.log.surprises.push(surprise);
         self.sum.add(u64::from(entity.id) << 16 | u64::from(field));
         self.sum.add(value as u64);
-        trail.surprises += 1;
+        running.surprises += 1;
         value
     }
 
@@ -280,7 +283,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         if differs {
             let contexts = [u32::from(entity.level) + 1; 5];
             let level = self.symbol(Topic::Level, key, &contexts, 4, i64::from(level)) as u8;
-            self.insist(level != entity.level);
+            self.require(level != entity.level);
             self.log.levels.push((entity.id, level));
             self.sum.add(u64::from(entity.id) << 16 | u64::from(level));
         }
@@ -302,7 +305,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         let before = reference.and_then(|reference| reference.of(layout));
         row.clear();
         row.resize(layout.shapes.len(), 0);
-        let mut trail = Trail::default();
+        let mut running = RunningContext::default();
         for &field in &layout.order {
             let at = usize::from(field);
             let shape = layout.shapes[at];
@@ -314,19 +317,19 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                 field: Some(field),
                 cause,
             };
-            let so_far = trail.surprises.min(3);
+            let so_far = running.surprises.min(3);
             let indices = [
-                trail.flags & 15,
-                trail.flags & 63,
+                running.flags & 15,
+                running.flags & 63,
                 so_far,
-                so_far << 2 | trail.flags & 3,
+                so_far << 2 | running.flags & 3,
                 0,
             ];
             let differs = self.flag(Topic::SpawnFlag, key, &indices, actual != guess);
-            trail.flags = trail.flags << 1 | usize::from(differs);
+            running.flags = running.flags << 1 | usize::from(differs);
             row[at] = guess;
             if differs {
-                trail.surprises += 1;
+                running.surprises += 1;
                 row[at] = match shape {
                     Shape::Symbol { values: 2 } => 1 - guess,
                     Shape::Symbol { values } => {
@@ -340,51 +343,57 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                             sign: Some(Topic::SpawnSign),
                             mantissa: Topic::SpawnMantissa,
                             field: key,
-                            pivot: if trail.exponent > 0 {
-                                trail.exponent - 1
+                            pivot: if running.exponent > 0 {
+                                running.exponent - 1
                             } else {
                                 6
                             },
-                            scale: first([trail.exponent, 0, 0, trail.exponent, 0]),
-                            signs: first([trail.sign, 0, 0, trail.sign, 0]),
+                            scale: first([running.exponent, 0, 0, running.exponent, 0]),
+                            signs: first([running.sign, 0, 0, running.sign, 0]),
                         };
                         let width = layout.widths[at];
                         let error = self.number(&site, &NONE, width.difference(actual, guess));
-                        trail.exponent = u32::from(bit_length(error));
-                        trail.sign = if error < 0 { 2 } else { 1 };
+                        running.exponent = u32::from(bit_length(error));
+                        running.sign = if error < 0 { 2 } else { 1 };
                         let value = width.wrap(guess.wrapping_add(error));
-                        self.insist(width.difference(value, guess) == error);
+                        self.require(width.difference(value, guess) == error);
                         value
                     }
                     Shape::Content => {
                         let kept = reference.map_or(&[][..], KeptRow::contents);
-                        self.renew(class, field, kept, guess, truth)
+                        self.container(class, field, kept, guess, truth)
                     }
                     Shape::Reference => self.refer_first(key, id, guess, actual),
                 };
-                self.insist(row[at] != guess);
+                self.require(row[at] != guess);
             }
             self.sum.add(row[at] as u64);
         }
     }
 
-    /// Whether any of the rare fields differs.
-    fn rest_flag(&mut self, class: u16, trail: &Trail, woken: bool, differs: bool) -> bool {
+    /// Codes whether any of the rare fields differs.
+    fn rare_flag(
+        &mut self,
+        class: u16,
+        running: &RunningContext,
+        woken: bool,
+        differs: bool,
+    ) -> bool {
         self.account = Account {
             class: Some(class),
             field: None,
             cause: Cause::Flag,
         };
-        let so_far = trail.surprises.min(7);
+        let so_far = running.surprises.min(7);
         let indices = [
             so_far << 1 | usize::from(woken),
-            trail.flags & 255,
-            trail.flags & 31,
-            trail.flags & 0xFFF,
+            running.flags & 255,
+            running.flags & 31,
+            running.flags & 0xFFF,
             so_far,
         ];
         let key = self.class_key(class);
-        self.flag(Topic::Rest, key, &indices, differs)
+        self.flag(Topic::RareFields, key, &indices, differs)
     }
 
     #[inline(always)]
@@ -393,60 +402,76 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         key: u32,
         state: &FieldState,
         entity: &CodedEntity<'_>,
-        trail: &Trail,
+        running: &RunningContext,
         predictor: Predictor,
         differs: bool,
     ) -> bool {
-        let (echo, run) = state.echo(entity.behind);
+        let (echo, run) = state.periodic_guess(entity.behind);
         let history = usize::from(state.surprised);
-        let so_far = trail.surprises.min(3);
+        let so_far = running.surprises.min(3);
         let indices = [
             usize::from(entity.woken) << 13
                 | (history & 63) << 5
                 | usize::from(echo) << 4
                 | run.min(15) as usize,
-            (trail.ahead as usize) << 10 | (trail.flags & 63) << 4 | (history & 3) << 2 | so_far,
+            (running.ahead as usize) << 10
+                | (running.flags & 63) << 4
+                | (history & 3) << 2
+                | so_far,
             history | usize::from(entity.woken) << 8,
             usize::from(state.recent) << 3 | predictor as usize,
-            trail.flags & 63,
+            running.flags & 63,
         ];
         self.flag(Topic::FieldFlag, key, &indices, differs)
     }
 
-    /// Another state than the one that was guessed.
-    fn switch(&mut self, key: u32, values: u32, trail: &Trail, guess: i64, actual: i64) -> i64 {
+    /// A symbol other than the predicted one.
+    fn changed_symbol(
+        &mut self,
+        key: u32,
+        values: u32,
+        running: &RunningContext,
+        guess: i64,
+        actual: i64,
+    ) -> i64 {
         if values == 2 {
             return 1 - guess;
         }
         let from = hash(guess as u64);
-        let company = hash_pair(from, trail.flags as u32 & 15);
-        let contexts = [from, company, 0, trail.flags as u32 & 63, 0];
+        let with_flags = hash_pair(from, running.flags as u32 & 15);
+        let contexts = [from, with_flags, 0, running.flags as u32 & 63, 0];
         self.symbol(Topic::Symbol, key, &contexts, values, actual)
     }
 
     /// Whether a residual is one of 1 or -1 again: much that changes changes by that every time.
     #[inline]
-    fn again(&mut self, key: u32, expected: &Expected<'_>, trail: &Trail, again: bool) -> bool {
+    fn same_residual(
+        &mut self,
+        key: u32,
+        expected: &Expected<'_>,
+        running: &RunningContext,
+        same_residual: bool,
+    ) -> bool {
         let recent = usize::from(expected.state.recent);
         let indices = [
-            recent * 3 + trail.sign,
-            (trail.flags & 31) << 4
+            recent * 3 + running.sign,
+            (running.flags & 31) << 4
                 | usize::from(expected.state.last >> 7) << 3
                 | expected.predictor as usize,
             recent,
-            trail.flags & 63,
+            running.flags & 63,
             0,
         ];
-        self.flag(Topic::Again, key, &indices, again)
+        self.flag(Topic::SameResidual, key, &indices, same_residual)
     }
 
     /// How far off a guess was, which is not `excluded`.
     #[expect(clippy::too_many_arguments)]
-    fn correct(
+    fn field_residual(
         &mut self,
         key: u32,
         expected: &Expected<'_>,
-        trail: &Trail,
+        running: &RunningContext,
         dissent: Dissent,
         repeats: &Repeats,
         excluded: i64,
@@ -466,21 +491,21 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             mantissa: Topic::Mantissa,
             field: key,
             pivot: match last {
-                0 => trail.exponent.saturating_sub(1),
+                0 => running.exponent.saturating_sub(1),
                 bits => bits - 1,
             },
             scale: first([
                 last << 4 | (recent as u32 & 15) << 1 | u32::from(state.surprised & 1),
-                dissent.scale << 8 | trail.largest,
-                trail.ahead << 10 | trail.exponent << 3 | predictor as u32,
-                trail.largest << 6 | last,
+                dissent.scale << 8 | running.largest,
+                running.ahead << 10 | running.exponent << 3 | predictor as u32,
+                running.largest << 6 | last,
                 dissent.scale << 6 | last,
             ]),
             signs: first([
-                recent * 3 + trail.sign,
+                recent * 3 + running.sign,
                 dissent.side,
                 last_sign * 8 + predictor as usize,
-                dissent.side * 3 + trail.sign,
+                dissent.side * 3 + running.sign,
                 recent * 8 + predictor as usize,
             ]),
         };
@@ -488,11 +513,11 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// What a container holds that is not what it held.
-    fn renew(
+    fn container(
         &mut self,
         class: u16,
         field: u16,
-        kept: &[Labelled],
+        kept: &[HashedContent],
         guess: i64,
         truth: Option<&[i64]>,
     ) -> i64 {

@@ -12,12 +12,12 @@ use crate::{
 
 /// A content and its cell, which takes a walk over the whole content to compute.
 #[derive(Clone, Debug)]
-pub(crate) struct Labelled {
+pub(crate) struct HashedContent {
     pub cell: i64,
     pub content: Arc<Content>,
 }
 
-impl Labelled {
+impl HashedContent {
     pub fn new(content: Content) -> Self {
         Self {
             cell: content.cell(),
@@ -47,7 +47,7 @@ const ENTRY: usize = 128;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptRow {
     row: Box<[i64]>,
-    contents: Vec<Labelled>,
+    contents: Vec<HashedContent>,
 }
 
 impl KeptRow {
@@ -67,7 +67,7 @@ impl KeptRow {
             return None;
         }
         let cells = class.contents.iter().map(|&at| row[usize::from(at)]);
-        let label = |cell| find(cell).map(|content| Labelled { cell, content });
+        let label = |cell| find(cell).map(|content| HashedContent { cell, content });
         Some(Self {
             row: row.into(),
             contents: cells.filter(|&cell| cell != 0).filter_map(label).collect(),
@@ -75,7 +75,7 @@ impl KeptRow {
     }
 
     /// Keeps a row without contents.
-    pub fn bare(row: Vec<i64>) -> Self {
+    pub fn without_contents(row: Vec<i64>) -> Self {
         Self {
             row: row.into(),
             contents: Vec::new(),
@@ -88,13 +88,13 @@ impl KeptRow {
     }
 
     /// What its containers hold.
-    pub fn contents(&self) -> &[Labelled] {
+    pub fn contents(&self) -> &[HashedContent] {
         &self.contents
     }
 
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
-        let contents: usize = self.contents.iter().map(Labelled::bytes).sum();
+        let contents: usize = self.contents.iter().map(HashedContent::bytes).sum();
         size_of_val(&*self.row) + contents
     }
 }

@@ -10,7 +10,7 @@ use core::num::NonZeroU32;
 use prescient_schema::{Content, Field, Level};
 
 use crate::{
-    body::Truth,
+    body::SenderRows,
     history::{Archive, Window},
     layout::Layout,
     log::Log,
@@ -77,13 +77,13 @@ impl KnownEntities {
     }
 
     /// An entity is no longer visible; returns the number that it had.
-    pub fn dismiss(&mut self, slot: Slot) -> Option<u32> {
+    pub fn remove(&mut self, slot: Slot) -> Option<u32> {
         let id = self.ids.remove(slot)?.get() - 1;
         self.slots[id as usize] = NO_SLOT;
         Some(id)
     }
 
-    pub fn admit(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
+    pub fn add(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
         if let Some(id) = self.id(slot) {
             return id;
         }
@@ -109,7 +109,7 @@ impl KnownEntities {
     }
 
     /// How much an entity's waiting counts from now on.
-    pub fn weigh(&mut self, id: u32, weight: Weight) {
+    pub fn set_weight(&mut self, id: u32, weight: Weight) {
         let before = core::mem::replace(&mut self.weights[id as usize], weight);
         self.waiting.reweigh(id, before, weight);
     }
@@ -118,8 +118,8 @@ impl KnownEntities {
     pub fn note_sent(&mut self, log: &Log) {
         for &id in &log.covered {
             self.sent[id as usize] = log.sequence;
-            if let Some(told) = self.dirty.get_mut(&id) {
-                *told = log.sequence;
+            if let Some(last_sent) = self.dirty.get_mut(&id) {
+                *last_sent = log.sequence;
             }
         }
         for &(id, _) in &log.spawns {
@@ -128,7 +128,7 @@ impl KnownEntities {
     }
 
     /// A packet taught nothing: who was last heard of in it has to appear in another.
-    pub fn note_unheard(&mut self, log: &Log) {
+    pub fn requeue_spawns(&mut self, log: &Log) {
         for &(id, _) in &log.spawns {
             if self.sent[id as usize] == log.sequence {
                 self.waiting.note_lost(id, self.weights[id as usize]);
@@ -154,7 +154,7 @@ impl KnownEntities {
             return;
         }
         let oldest = match has_references {
-            true => self.oldest_word(active),
+            true => self.oldest_shown(active),
             false => Sequence(u32::MAX),
         };
         self.retired_ids.retain(|&id, &mut since| {
@@ -168,13 +168,13 @@ impl KnownEntities {
     }
 
     /// All that the receiver shows was said, or confirmed, by this packet or a later one.
-    fn oldest_word(&self, active: &[u32]) -> Sequence {
-        let untold = self
+    fn oldest_shown(&self, active: &[u32]) -> Sequence {
+        let unconfirmed_despawns = self
             .tombstones
             .iter()
             .filter(|(_, tombstone)| !tombstone.sent);
         let shown = active.iter().chain(self.dirty.keys());
-        let shown = shown.chain(untold.map(|(id, _)| id)).copied();
+        let shown = shown.chain(unconfirmed_despawns.map(|(id, _)| id)).copied();
         let shown = shown.chain(self.waiting.ids());
         let sent = shown.filter(|&id| self.sent[id as usize] > Sequence(0));
         let oldest = sent.map(|id| self.confirmed[id as usize]).min();
@@ -298,7 +298,7 @@ impl Rows for ReceiverView<'_> {
             || self
                 .known_entities
                 .visibility_history
-                .stirred_after(id, tick)
+                .references_changed_after(id, tick)
     }
 
     fn content(&self, cell: i64) -> Option<&Arc<Content>> {
@@ -306,7 +306,7 @@ impl Rows for ReceiverView<'_> {
     }
 }
 
-impl Truth for ReceiverView<'_> {
+impl SenderRows for ReceiverView<'_> {
     #[inline]
     fn level(&self, id: u32) -> u8 {
         self.known_entities
@@ -317,7 +317,7 @@ impl Truth for ReceiverView<'_> {
     }
 
     #[inline]
-    fn glance<'s>(
+    fn recent_rows<'s>(
         &'s self,
         EntityKey { id, class }: EntityKey,
         samples: &Samples,
@@ -327,7 +327,7 @@ impl Truth for ReceiverView<'_> {
             return None;
         }
         let slot = self.slot(id)?;
-        let at = self.archive.glance((slot, class), samples, window)?;
+        let at = self.archive.window_range((slot, class), samples, window)?;
         window.newest(at)
     }
 }

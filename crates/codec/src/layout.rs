@@ -7,7 +7,7 @@ use prescient_schema::{Class, Derivative, Field, FieldKind, Schema, Shape};
 use crate::{
     config::Profile,
     predict::{ALL, DECLARED, HOLD, Width},
-    prior::{Beginning, Prior, PriorMismatch},
+    prior::{BoundPrior, Prior, PriorMismatch},
 };
 
 /// What does not change during a connection.
@@ -23,7 +23,7 @@ pub(crate) struct Layout {
     /// Whether entities of any class travel in groups.
     pub has_groups: bool,
     /// What is known before anything was seen.
-    pub beginning: Option<Beginning>,
+    pub prior: Option<BoundPrior>,
 }
 
 /// One class of the schema.
@@ -95,7 +95,7 @@ impl Layout {
             schema,
             classes,
             pages,
-            beginning: None,
+            prior: None,
         }
     }
 
@@ -106,7 +106,7 @@ impl Layout {
         profile: Profile,
     ) -> Result<Self, PriorMismatch> {
         let mut layout = Self::new(schema);
-        layout.beginning = Some(prior.bind(&layout, profile)?);
+        layout.prior = Some(prior.bind(&layout, profile)?);
         Ok(layout)
     }
 }
@@ -166,7 +166,7 @@ impl ClassLayout {
             shapes,
             order,
             updates,
-            has_levels: class.fields.iter().any(knows_levels),
+            has_levels: class.fields.iter().any(has_coarser_levels),
             has_contract: class.contract.is_some(),
             is_plain: class.contract.is_none() && rates.iter().all(Option::is_none),
             rates,
@@ -201,7 +201,7 @@ fn rank(class: &Class, field: u16) -> usize {
     chain.take(class.fields.len() + 1).count() - 1
 }
 
-fn knows_levels(field: &Field) -> bool {
+fn has_coarser_levels(field: &Field) -> bool {
     let formats = matches!(&field.kind, FieldKind::Custom(float) if !float.is_uniform());
     !field.only_on_spawn && (field.coarser != [0; 4] || formats && field.priority.get() > 0)
 }

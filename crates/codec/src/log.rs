@@ -102,12 +102,12 @@ impl Log {
             ..
         } = self;
         decisions.clear();
-        buffer::empty(surprises);
-        buffer::empty(moved);
-        buffer::empty(spawns);
-        buffer::empty(despawns);
-        buffer::empty(covered);
-        buffer::empty(levels);
-        buffer::empty(references);
+        buffer::clear(surprises);
+        buffer::clear(moved);
+        buffer::clear(spawns);
+        buffer::clear(despawns);
+        buffer::clear(covered);
+        buffer::clear(levels);
+        buffer::clear(references);
     }
 }

@@ -10,11 +10,12 @@ use prescient_schema::Content;
 
 use crate::{
     check::Checksum,
-    kept::Labelled,
+    kept::HashedContent,
     ledger::{Account, Ledger},
     log::Log,
     model::{
-        context_model::{self, ContextModel, Contexts, LINE},
+        cells::LINE,
+        context_model::{self, ContextModel, Contexts},
         logistic,
         repeats::{NONE, Repeats},
     },
@@ -25,13 +26,13 @@ use crate::{
 /// Something that decisions can be passed through.
 pub(crate) trait Coder {
     /// Whether anybody asks what a decision cost.
-    const PAYS: bool;
+    const COUNTS_COST: bool;
     fn bit(&mut self, bit: bool, probability: u16) -> bool;
     fn raw(&mut self, value: u32, count: u32) -> u32;
 }
 
 impl Coder for RangeEncoder {
-    const PAYS: bool = true;
+    const COUNTS_COST: bool = true;
 
     #[inline]
     fn bit(&mut self, bit: bool, probability: u16) -> bool {
@@ -47,7 +48,7 @@ impl Coder for RangeEncoder {
 }
 
 impl Coder for RangeDecoder<'_> {
-    const PAYS: bool = false;
+    const COUNTS_COST: bool = false;
 
     #[inline]
     fn bit(&mut self, _: bool, probability: u16) -> bool {
@@ -76,13 +77,13 @@ pub(crate) struct PacketCoder<'a, C, const N: usize> {
     /// Spent so far, in 1/65536 bit.
     pub cost: u64,
     /// How many decisions a reader takes.
-    pub allowance: usize,
+    pub max_decisions: usize,
     /// What was unfolded besides decisions, in the same unit.
-    pub charged: usize,
+    pub copy_work: usize,
     /// Contents that were coded in this packet.
-    pub made: Vec<Labelled>,
+    pub new_contents: Vec<HashedContent>,
     /// Bytes that contents of this packet may still take; 0 once one did not fit.
-    pub room: usize,
+    pub content_room: usize,
     /// Set when something was decoded that no encoder writes, or when a row is missing.
     pub invalid: bool,
 }
@@ -103,11 +104,11 @@ pub(crate) enum Topic {
     Class,
     Level,
     Repeat,
-    Rest,
-    Again,
+    RareFields,
+    SameResidual,
     /// From here on about entities that appear: what is new to one field may be old to another,
     /// so a part of what is learned is common to all of them.
-    SpawnFlag = context_model::SHARING as u32 / SETS as u32,
+    SpawnFlag = context_model::FIRST_SHARED_SET as u32 / SETS as u32,
     SpawnExponent,
     SpawnSign,
     SpawnMantissa,
@@ -122,14 +123,14 @@ pub(crate) const MAX_CONTEXTS: usize = 5;
 
 /// The lines of all contexts of a decision.
 #[derive(Clone, Copy)]
-pub(crate) struct Mixed<const N: usize> {
+pub(crate) struct ContextLines<const N: usize> {
     page: u16,
     lines: [u16; N],
     /// The first of its sets of weights.
     set: u8,
 }
 
-impl<const N: usize> Mixed<N> {
+impl<const N: usize> ContextLines<N> {
     /// The same cell of every line.
     #[inline]
     fn at(&self, index: usize, set: usize) -> Contexts<N> {
@@ -179,67 +180,67 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         let bit = self.coder.bit(bit, probability);
         self.log.decisions.push(contexts, forecast, bit);
         self.context_model.learn(contexts, forecast, bit);
-        if C::PAYS && self.counting {
-            self.pay_for(bit, probability);
+        if C::COUNTS_COST && self.counting {
+            self.add_decision_cost(bit, probability);
         }
         bit
     }
 
     #[inline]
-    fn pay_for(&mut self, bit: bool, probability: u16) {
+    fn add_decision_cost(&mut self, bit: bool, probability: u16) {
         let paid = if bit {
             probability
         } else {
             (65536 - u32::from(probability)) as u16
         };
-        self.pay(u64::from(logistic::cost(paid)));
+        self.add_cost(u64::from(logistic::cost(paid)));
     }
 
     /// Refuses a packet that says something in another way than an encoder would: to say the same
     /// with other decisions would teach the two ends different things.
     #[inline]
-    pub fn insist(&mut self, so: bool) {
-        self.invalid |= !so;
+    pub fn require(&mut self, holds: bool) {
+        self.invalid |= !holds;
     }
 
     /// Decisions so far, and what else is counted like them.
-    pub fn unfolded(&self) -> usize {
-        self.log.decisions.count() + self.charged
+    pub fn work(&self) -> usize {
+        self.log.decisions.count() + self.copy_work
     }
 
     /// Whether more was unfolded than a reader takes.
     pub fn is_exhausted(&self) -> bool {
-        self.unfolded() > self.allowance
+        self.work() > self.max_decisions
     }
 
     /// Copying this many integers counts, too.
-    pub fn charge(&mut self, cells: usize) {
-        self.charged += cells / CELLS_PER_DECISION;
+    pub fn count_copied(&mut self, cells: usize) {
+        self.copy_work += cells / CELLS_PER_DECISION;
     }
 
     /// What a container with this cell holds: in a row that was kept, in the archive, or in this
     /// packet.
-    pub fn find(&self, cell: i64, kept: &[Labelled]) -> Option<Arc<Content>> {
-        let is_it = |labelled: &&Labelled| labelled.cell == cell;
+    pub fn find(&self, cell: i64, kept: &[HashedContent]) -> Option<Arc<Content>> {
+        let is_it = |hashed: &&HashedContent| hashed.cell == cell;
         let kept = || kept.iter().find(is_it);
-        let made = || self.made.iter().rev().find(is_it);
-        let elsewhere = || kept().or_else(made).map(|labelled| &labelled.content);
+        let new_contents = || self.new_contents.iter().rev().find(is_it);
+        let elsewhere = || kept().or_else(new_contents).map(|hashed| &hashed.content);
         self.rows.content(cell).or_else(elsewhere).cloned()
     }
 
     #[inline]
-    fn pay(&mut self, cost: u64) {
+    fn add_cost(&mut self, cost: u64) {
         if !self.counting {
             return;
         }
         self.cost += cost;
         if self.ledger.is_some() {
-            self.enter(cost);
+            self.add_to_ledger(cost);
         }
     }
 
     #[cold]
-    fn enter(&mut self, cost: u64) {
+    fn add_to_ledger(&mut self, cost: u64) {
         if let Some(ledger) = &mut self.ledger {
             ledger.add(self.account, cost);
         }
@@ -247,8 +248,13 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
 
     /// The lines of a decision, one per context.
     #[inline(always)]
-    pub fn mixed(&mut self, topic: Topic, field: u32, contexts: &[u32; N]) -> Mixed<N> {
-        Mixed {
+    pub fn context_lines(
+        &mut self,
+        topic: Topic,
+        field: u32,
+        contexts: &[u32; N],
+    ) -> ContextLines<N> {
+        ContextLines {
             page: field as u16,
             lines: core::array::from_fn(|i| line(topic, i, contexts[i])),
             set: (topic as usize * SETS) as u8,
@@ -318,7 +324,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         };
         let spelled_out =
             exponent >= SPELLED && repeats.alike(exponent, negative).any(|r| r == number);
-        self.insist(!spelled_out);
+        self.require(!spelled_out);
         number
     }
 
@@ -345,8 +351,8 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     fn reaches(&mut self, site: &NumberSite<N>, way: u32, min: u32, bit: bool) -> bool {
         let context = (way << 2) | (min / LINE as u32);
         let contexts = site.scale.map(|scale| scale << 4 | context);
-        let mixed = self.mixed(site.exponent, site.field, &contexts);
-        self.decide(&mixed.at(min as usize, way as usize), bit)
+        let context_lines = self.context_lines(site.exponent, site.field, &contexts);
+        self.decide(&context_lines.at(min as usize, way as usize), bit)
     }
 
     /// Whether a large residual is one that was met before.
@@ -386,7 +392,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             exponent << 16 | scale(2),
             exponent,
         ]);
-        let groups = self.mixed(site.mantissa, site.field, &contexts);
+        let groups = self.context_lines(site.mantissa, site.field, &contexts);
         let mut below = exponent - modelled;
         let mut result = self.tree(&groups, modelled, value >> below);
         let tail = match site.mantissa {
@@ -399,7 +405,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             below -= chunk;
             let piece = (value >> (below + tail.bits)) as u32 & ((1 << chunk) - 1);
             let piece = self.coder.raw(piece, chunk);
-            self.pay(u64::from(chunk) << 16);
+            self.add_cost(u64::from(chunk) << 16);
             result = result << chunk | u64::from(piece);
         }
         result << tail.bits | tail.value
@@ -431,7 +437,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// A value of `bits` bits (at most 4), from the highest down.
-    fn tree(&mut self, groups: &Mixed<N>, bits: u32, value: u64) -> u64 {
+    fn tree(&mut self, groups: &ContextLines<N>, bits: u32, value: u64) -> u64 {
         let mut node = 1u64;
         for depth in 0..bits {
             let bit = value >> (bits - 1 - depth) & 1 == 1;
@@ -465,7 +471,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                     hash_pair(c, path)
                 }
             });
-            let groups = self.mixed(topic, field, &first(keys));
+            let groups = self.context_lines(topic, field, &first(keys));
             let piece = value as u64 >> left & ((1 << digit) - 1);
             result = result << digit | self.tree(&groups, digit, piece);
         }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use prescient_schema::{Contract, Shape};
 
 use crate::{
-    kept::Labelled,
+    kept::HashedContent,
     layout::{ClassLayout, Rate},
     predict::{
         BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
@@ -24,7 +24,7 @@ pub(crate) struct Past<'a> {
     /// What the class's contract makes of the newest row; empty without one.
     pub contract: &'a [i64],
     /// What containers of a row hold that an archive may have forgotten.
-    pub kept: &'a [Labelled],
+    pub kept: &'a [HashedContent],
 }
 
 impl<'a> Past<'a> {
@@ -54,9 +54,9 @@ impl<'a> Past<'a> {
     /// The predictor of a field.
     #[inline]
     pub fn choose(&self, at: usize, state: &FieldState) -> Predictor {
-        let favourite = state.favourite();
-        if favourite == Predictor::Hold || self.known(at) >> favourite as u8 & 1 == 1 {
-            return favourite;
+        let best_predictor = state.best_predictor();
+        if best_predictor == Predictor::Hold || self.known(at) >> best_predictor as u8 & 1 == 1 {
+            return best_predictor;
         }
         state.costs.best(self.known(at))
     }
@@ -70,11 +70,11 @@ impl<'a> Past<'a> {
             Predictor::Hold => return newest,
             Predictor::Linear => self.line(at, width),
             Predictor::Wide => self.plan.wide(width, newest, self.rows[2][at]),
-            Predictor::Bent => between(self.line(at, width), self.bow(at, width)),
+            Predictor::Bent => mean(self.line(at, width), self.parabola(at, width)),
             Predictor::Declared => match self.declared(at, now) {
                 Some(Declared::Value(value)) => return value,
                 Some(Declared::Increment(step)) => step,
-                None => self.bow(at, width),
+                None => self.parabola(at, width),
             },
         };
         width.wrap(newest.wrapping_add(step))
@@ -95,9 +95,9 @@ impl<'a> Past<'a> {
                 values[Predictor::Wide as usize] = newest.wrapping_add(wide);
             }
             if known & BENT != 0 {
-                let bow = self.bow(at, width);
-                values[Predictor::Bent as usize] = newest.wrapping_add(between(line, bow));
-                values[Predictor::Declared as usize] = newest.wrapping_add(bow);
+                let parabola = self.parabola(at, width);
+                values[Predictor::Bent as usize] = newest.wrapping_add(mean(line, parabola));
+                values[Predictor::Declared as usize] = newest.wrapping_add(parabola);
             }
         }
         match self.declared(at, now) {
@@ -116,9 +116,9 @@ impl<'a> Past<'a> {
     }
 
     #[inline]
-    fn bow(&self, at: usize, width: Width) -> i64 {
+    fn parabola(&self, at: usize, width: Width) -> i64 {
         let [newest, _, _, middle, far] = self.rows;
-        self.plan.bow(width, newest[at], middle[at], far[at])
+        self.plan.parabola(width, newest[at], middle[at], far[at])
     }
 
     /// What a contract or a declared rate of change says.
@@ -144,20 +144,20 @@ impl<'a> Past<'a> {
 
     /// What is expected of the whole row. Rates of change come from `truth` where it is known,
     /// because they are coded before what they change.
-    pub fn expect(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
+    pub fn predict(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
         row.clear();
         row.extend_from_slice(self.newest());
         if states.len() < row.len() {
             return;
         }
         if self.is_plain() {
-            self.expect_plainly(states, row);
+            self.predict_plain(states, row);
             return;
         }
         for &field in &self.class.updates {
             let at = usize::from(field);
             let state = &states[at];
-            if state.favourite() != Predictor::Hold {
+            if state.best_predictor() != Predictor::Hold {
                 row[at] = self.guess(self.choose(at, state), at, truth.unwrap_or(row));
             }
         }
@@ -166,13 +166,13 @@ impl<'a> Past<'a> {
     /// The same where it [is plain](Self::is_plain), in place of the newest row, which is worth an
     /// eighth of what an entity costs that moves as expected: in the order of the row nothing has to
     /// be checked.
-    pub fn expect_plainly(&self, states: &[FieldState], row: &mut [i64]) -> Motion {
+    pub fn predict_plain(&self, states: &[FieldState], row: &mut [i64]) -> Motion {
         let n = row.len();
         let (second, states) = (&self.rows[1][..n], &states[..n]);
         let widths = &self.class.widths[..n];
         let mut motion = Motion::Holds;
         for at in 0..n {
-            let guess = match states[at].favourite() {
+            let guess = match states[at].best_predictor() {
                 Predictor::Hold => continue,
                 Predictor::Linear => {
                     let step = self.plan.linear(widths[at], row[at], second[at]);
@@ -214,7 +214,7 @@ pub(crate) fn plain_motion(
     let (states, widths) = (states.get(..n)?, class.widths.get(..n)?);
     let mut motion = Motion::Holds;
     for at in 0..n {
-        match states[at].favourite() {
+        match states[at].best_predictor() {
             Predictor::Hold if newest[at] == row[at] => {}
             Predictor::Linear => {
                 let step = plan.linear(widths[at], newest[at], second[at]);
@@ -238,12 +238,12 @@ enum Declared {
 }
 
 #[inline]
-fn between(line: i64, bow: i64) -> i64 {
-    line.wrapping_add(bow).wrapping_add(1) >> 1
+fn mean(line: i64, parabola: i64) -> i64 {
+    line.wrapping_add(parabola).wrapping_add(1) >> 1
 }
 
 /// Asks a contract what becomes of a row.
-pub(crate) fn follow_contract(
+pub(crate) fn run_contract(
     contract: &Contract,
     class: &ClassLayout,
     row: &[i64],
@@ -296,7 +296,7 @@ impl PlanCache {
         entity_states: &EntityStates,
         head: &Head,
         now: Tick,
-        side: &(impl Rows + ?Sized),
+        source: &(impl Rows + ?Sized),
     ) -> &CachedPlan {
         let mut folds = entity_states.folds_known(head);
         if folds & RECENT == RECENT {
@@ -305,23 +305,23 @@ impl PlanCache {
         let is_it = |cached: &CachedPlan| cached.folds == folds;
         if !self.entries.get(self.latest).is_some_and(is_it) {
             let found = self.entries.iter().position(is_it);
-            self.latest = found.unwrap_or_else(|| self.work_out(entity_states, folds, now, side));
+            self.latest = found.unwrap_or_else(|| self.compute(entity_states, folds, now, source));
         }
         &self.entries[self.latest]
     }
 
     #[cold]
-    fn work_out(
+    fn compute(
         &mut self,
         entity_states: &EntityStates,
         folds: u64,
         now: Tick,
-        side: &(impl Rows + ?Sized),
+        source: &(impl Rows + ?Sized),
     ) -> usize {
         let mut samples = entity_states.samples(folds, now);
         let plan = Plan::new(now, &samples);
         self.made += 1;
-        samples.frames = Frames::new(self.made, &samples, plan.known, |tick| side.frame(tick));
+        samples.frames = Frames::new(self.made, &samples, plan.known, |tick| source.frame(tick));
         // Under heavy loss every entity may have a past of its own.
         self.entries.truncate(MAX_PLANS - 1);
         self.entries.push(CachedPlan {

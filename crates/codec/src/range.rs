@@ -17,7 +17,7 @@ pub struct RangeEncoder {
     /// How many bytes wait for a carry: the cache byte and the 0xFF run behind it.
     pending: u32,
     /// The byte before the first: it can only ever be zero, so it is not sent.
-    virgin: bool,
+    is_first: bool,
     out: Vec<u8>,
     start: usize,
 }
@@ -29,7 +29,7 @@ pub struct Checkpoint {
     range: u32,
     cache: u8,
     pending: u32,
-    virgin: bool,
+    is_first: bool,
     len: usize,
 }
 
@@ -42,7 +42,7 @@ impl RangeEncoder {
             range: u32::MAX,
             cache: 0,
             pending: 1,
-            virgin: true,
+            is_first: true,
             out,
             start,
         }
@@ -58,7 +58,7 @@ impl RangeEncoder {
         self.low += u64::from(rest & taken);
         self.range = rest ^ ((rest ^ bound) & taken);
         if self.range < TOP {
-            self.renew();
+            self.normalise();
         }
     }
 
@@ -69,12 +69,12 @@ impl RangeEncoder {
         self.range >>= count;
         self.low += u64::from(self.range) * u64::from(value);
         if self.range < TOP {
-            self.renew();
+            self.normalise();
         }
     }
 
     #[inline(never)]
-    fn renew(&mut self) {
+    fn normalise(&mut self) {
         while self.range < TOP {
             self.range <<= 8;
             self.shift();
@@ -93,7 +93,7 @@ impl RangeEncoder {
             range: self.range,
             cache: self.cache,
             pending: self.pending,
-            virgin: self.virgin,
+            is_first: self.is_first,
             len: self.out.len(),
         }
     }
@@ -104,7 +104,7 @@ impl RangeEncoder {
         self.range = to.range;
         self.cache = to.cache;
         self.pending = to.pending;
-        self.virgin = to.virgin;
+        self.is_first = to.is_first;
         self.out.truncate(to.len);
     }
 
@@ -133,10 +133,10 @@ impl RangeEncoder {
     fn shift(&mut self) {
         if self.low < 0xFF00_0000 || self.low > 0xFFFF_FFFF {
             let carry = (self.low >> 32) as u8;
-            if !self.virgin {
+            if !self.is_first {
                 self.out.push(self.cache.wrapping_add(carry));
             }
-            self.virgin = false;
+            self.is_first = false;
             for _ in 1..self.pending {
                 self.out.push(0xFFu8.wrapping_add(carry));
             }

@@ -19,7 +19,7 @@ pub(crate) struct Ranking {
     /// How many of them are not rare.
     common: usize,
     /// The fold that changed it last.
-    touched: u32,
+    changed_by: u32,
 }
 
 impl Ranking {
@@ -29,7 +29,7 @@ impl Ranking {
             hits: alloc::vec![0; class.shapes.len()].into(),
             order: class.updates.clone().into(),
             common: class.updates.len(),
-            touched: 0,
+            changed_by: 0,
         }
     }
 
@@ -37,7 +37,7 @@ impl Ranking {
     /// each field had a part. A field of which nothing is known is not rare.
     pub fn with(class: &ClassLayout, total: u32, parts: &[Option<u32>]) -> Self {
         let mut ranking = Self::new(class);
-        ranking.total = total.min(REMEMBERED);
+        ranking.total = total.min(PRIOR_SURPRISES);
         let scale = |part: u32| {
             let share = u64::from(part.min(total)) * u64::from(ranking.total);
             (share / u64::from(total.max(1))) as u32
@@ -61,12 +61,12 @@ impl Ranking {
 
     /// Whether this is the first change of a fold, before which a copy has to be made.
     #[inline]
-    pub fn begins(&mut self, fold: u32) -> bool {
-        core::mem::replace(&mut self.touched, fold) != fold
+    pub fn mark_changed(&mut self, fold: u32) -> bool {
+        core::mem::replace(&mut self.changed_by, fold) != fold
     }
 
-    pub fn is_touched(&self, fold: u32) -> bool {
-        self.touched == fold
+    pub fn is_changed_by(&self, fold: u32) -> bool {
+        self.changed_by == fold
     }
 
     /// Notes a surprise in which these fields had a part.
@@ -82,7 +82,7 @@ impl Ranking {
 
     /// Decides anew who is rare.
     pub fn sort(&mut self, class: &ClassLayout) {
-        if self.total >= MEMORY {
+        if self.total >= HALVED_AT {
             self.total /= 2;
             for hits in &mut self.hits {
                 *hits /= 2;
@@ -96,11 +96,11 @@ impl Ranking {
         let is_rare = |&field: &u16| {
             // A rate of change is told before what it changes.
             let at = usize::from(field);
-            !class.is_rate[at] && self.total >= ENOUGH && self.hits[at] * RARITY < self.total
+            !class.is_rate[at] && self.total >= MIN_SURPRISES && self.hits[at] * RARITY < self.total
         };
         let mut common = 0;
         let mut rare = class.updates.iter().filter(|f| is_rare(f)).count();
-        if rare < WORTHWHILE {
+        if rare < MIN_RARE_FIELDS {
             rare = 0;
         }
         self.common = self.order.len() - rare;
@@ -132,7 +132,7 @@ impl Ranking {
             self.hits.copy_from_slice(hits);
         }
         saved.truncate(start);
-        self.touched = 0;
+        self.changed_by = 0;
         self.arrange(class);
     }
 
@@ -146,10 +146,10 @@ impl Ranking {
 /// A field is rare if it has a part in fewer than one of this many surprises.
 const RARITY: u32 = 32;
 /// Surprises before anybody is called rare.
-const ENOUGH: u32 = 64;
+const MIN_SURPRISES: u32 = 64;
 /// Surprises after which older ones count for less.
-const MEMORY: u32 = 1 << 13;
+const HALVED_AT: u32 = 1 << 13;
 /// Surprises that count of what is known beforehand.
-const REMEMBERED: u32 = 256;
+const PRIOR_SURPRISES: u32 = 256;
 /// Rare fields that are worth a question of their own.
-const WORTHWHILE: usize = 3;
+const MIN_RARE_FIELDS: usize = 3;

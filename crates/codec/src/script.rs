@@ -30,24 +30,24 @@ impl Edit {
 
 /// How items of a content are told apart and what is worth keeping of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grain {
+pub(crate) struct ItemFormat {
     /// Columns of an item.
     pub width: usize,
     /// Columns of its key; items with different keys never change into each other.
     pub key: usize,
     /// Fewer equal items than this between two operations are not worth two operations.
-    pub worth: usize,
+    pub min_run: usize,
     /// Whether an item is cheaper to tell from the one it replaces than from its neighbour.
-    pub changes: bool,
+    pub in_place: bool,
 }
 
 /// The operations from `old` to `new`, in order of their places.
-pub(crate) fn edits(old: &[i64], new: &[i64], grain: Grain) -> Vec<Edit> {
-    let old: Vec<&[i64]> = old.chunks_exact(grain.width).collect();
-    let new: Vec<&[i64]> = new.chunks_exact(grain.width).collect();
+pub(crate) fn edits(old: &[i64], new: &[i64], format: ItemFormat) -> Vec<Edit> {
+    let old: Vec<&[i64]> = old.chunks_exact(format.width).collect();
+    let new: Vec<&[i64]> = new.chunks_exact(format.width).collect();
     let mut edits = Vec::new();
-    if grain.key > 0 {
-        merge(&old, &new, grain.key, &mut edits);
+    if format.key > 0 {
+        merge(&old, &new, format.key, &mut edits);
         return edits;
     }
     let both = old.len().min(new.len());
@@ -60,13 +60,13 @@ pub(crate) fn edits(old: &[i64], new: &[i64], grain: Grain) -> Vec<Edit> {
         .count();
     let (a, b) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
     let mut at = (head, head);
-    for (i, j, count) in matches(a, b, grain) {
+    for (i, j, count) in matches(a, b, format) {
         let to = (head + i, head + j);
-        replace(at.0..to.0, at.1..to.1, grain, &mut edits);
+        replace(at.0..to.0, at.1..to.1, format, &mut edits);
         at = (to.0 + count, to.1 + count);
     }
     let end = (old.len() - tail, new.len() - tail);
-    replace(at.0..end.0, at.1..end.1, grain, &mut edits);
+    replace(at.0..end.0, at.1..end.1, format, &mut edits);
     edits
 }
 
@@ -100,8 +100,8 @@ fn merge(old: &[&[i64]], new: &[&[i64]], key: usize, edits: &mut Vec<Edit>) {
 }
 
 /// Items `old` give way to items `new`.
-fn replace(old: Range<usize>, new: Range<usize>, grain: Grain, edits: &mut Vec<Edit>) {
-    let pairs = if grain.changes {
+fn replace(old: Range<usize>, new: Range<usize>, format: ItemFormat, edits: &mut Vec<Edit>) {
+    let pairs = if format.in_place {
         old.len().min(new.len())
     } else {
         0
@@ -137,7 +137,7 @@ fn insert(old: usize, new: Range<usize>, edits: &mut Vec<Edit>) {
 
 /// Runs of equal items worth keeping, as places in both and a length. Either place by place, or
 /// what the shortest way from one to the other leaves alone, whichever has fewer operations.
-fn matches(old: &[&[i64]], new: &[&[i64]], grain: Grain) -> Vec<(usize, usize, usize)> {
+fn matches(old: &[&[i64]], new: &[&[i64]], format: ItemFormat) -> Vec<(usize, usize, usize)> {
     let runs = |pairs: &[(usize, usize)]| {
         let mut runs: Vec<(usize, usize, usize)> = Vec::new();
         for &(i, j) in pairs {
@@ -146,7 +146,7 @@ fn matches(old: &[&[i64]], new: &[&[i64]], grain: Grain) -> Vec<(usize, usize, u
                 _ => runs.push((i, j, 1)),
             }
         }
-        runs.retain(|run| run.2 >= grain.worth);
+        runs.retain(|run| run.2 >= format.min_run);
         runs
     };
     let in_place = |at: &usize| old[*at] == new[*at];
@@ -162,10 +162,10 @@ fn matches(old: &[&[i64]], new: &[&[i64]], grain: Grain) -> Vec<(usize, usize, u
 /// algorithm); `None` if it has more than [`FARTHEST`] steps.
 fn shortest(old: &[&[i64]], new: &[&[i64]]) -> Option<Vec<(usize, usize)>> {
     let (n, m) = (old.len() as isize, new.len() as isize);
-    let offset = FARTHEST as isize + 1;
-    let mut reach = alloc::vec![0isize; 2 * FARTHEST + 3];
+    let offset = MAX_EDITS as isize + 1;
+    let mut reach = alloc::vec![0isize; 2 * MAX_EDITS + 3];
     let mut trace: Vec<Vec<isize>> = Vec::new();
-    for d in 0..=FARTHEST as isize {
+    for d in 0..=MAX_EDITS as isize {
         for k in (-d..=d).step_by(2) {
             let at = (offset + k) as usize;
             let down = k == -d || k != d && reach[at - 1] < reach[at + 1];
@@ -215,7 +215,7 @@ fn walk_back(trace: &[Vec<isize>], steps: isize, n: isize, m: isize) -> Vec<(usi
 }
 
 /// Steps after which a way counts as too long to be worth finding.
-const FARTHEST: usize = 64;
+const MAX_EDITS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -243,11 +243,11 @@ mod tests {
         out
     }
 
-    const LIST: Grain = Grain {
+    const LIST: ItemFormat = ItemFormat {
         width: 1,
         key: 0,
-        worth: 1,
-        changes: true,
+        min_run: 1,
+        in_place: true,
     };
 
     #[test]
@@ -278,14 +278,14 @@ mod tests {
             if case % 7 == 0 {
                 core::mem::swap(&mut old, &mut new);
             }
-            for worth in [1, 3] {
-                let grain = Grain {
+            for min_run in [1, 3] {
+                let format = ItemFormat {
                     width,
-                    worth,
-                    changes: worth == 1,
+                    min_run,
+                    in_place: min_run == 1,
                     ..LIST
                 };
-                let edits = edits(&old, &new, grain);
+                let edits = edits(&old, &new, format);
                 assert_eq!(apply(&old, &new, width, &edits), new, "{old:?} {edits:?}");
             }
         }
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(edits(&old, &one, LIST), [Edit::Change { old: 77, new: 77 }]);
         let every: Vec<i64> = old.iter().map(|x| x + 1000).collect();
         assert_eq!(edits(&old, &every, LIST).len(), 200);
-        let map = Grain {
+        let map = ItemFormat {
             width: 2,
             key: 1,
             ..LIST

@@ -77,8 +77,8 @@ mod tests {
         fn it_is_a_map(acts in prop::collection::vec((any::<bool>(), 0u32..200, any::<u32>()), 0..300)) {
             let mut pages = SlotMap::default();
             let mut map = BTreeMap::new();
-            for (enters, slot, item) in acts {
-                if enters {
+            for (inserts, slot, item) in acts {
+                if inserts {
                     prop_assert_eq!(pages.insert(Slot(slot), item), map.insert(slot, item));
                 } else {
                     prop_assert_eq!(pages.remove(Slot(slot)), map.remove(&slot));

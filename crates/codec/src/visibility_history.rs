@@ -27,10 +27,10 @@ pub(crate) struct VisibilityHistory {
     /// Those that are over, in the order in which they ended, until nobody asks for them.
     ended: VecDeque<(Tick, Slot)>,
     /// Slots that came into sight or left it since the last packet.
-    turned: Vec<Slot>,
+    changed: Vec<Slot>,
     /// For each of the receiver's numbers, the tick since which its references are other ones
     /// although its row is not.
-    stirred: Vec<Tick>,
+    references_changed: Vec<Tick>,
 }
 
 /// One time of being visible.
@@ -56,18 +56,18 @@ impl VisibilityHistory {
             return;
         };
         self.forget(from);
-        let seen = VisibleSpan {
+        let span = VisibleSpan {
             id,
             generation: entity.generation(),
             from,
             to: None,
         };
-        if let Some(before) = self.newest.insert(slot, seen) {
+        if let Some(before) = self.newest.insert(slot, span) {
             self.older.entry(slot).or_default().push(before);
         }
-        self.turned.push(slot);
-        if let Some(stirred) = self.stirred.get_mut(id as usize) {
-            *stirred = Tick(0);
+        self.changed.push(slot);
+        if let Some(references_changed) = self.references_changed.get_mut(id as usize) {
+            *references_changed = Tick(0);
         }
     }
 
@@ -76,7 +76,7 @@ impl VisibilityHistory {
         let Some(last) = self.newest.get(slot).filter(|last| last.to.is_none()) else {
             return;
         };
-        self.turned.push(slot);
+        self.changed.push(slot);
         if last.from < to {
             let over = VisibleSpan {
                 to: Some(to),
@@ -118,38 +118,38 @@ impl VisibilityHistory {
 
     /// The cell that the receiver was told at a tick for one of the archive.
     pub fn translate(&self, cell: i64, tick: Tick) -> i64 {
-        let seen = || {
+        let span = || {
             let entity = EntityRef::from_cell(cell)?;
             let slot = Slot(entity.index()?);
             let is_it =
-                |seen: &VisibleSpan| seen.generation == entity.generation() && seen.covers(tick);
-            let seen = self.newest.get(slot).filter(is_it).or_else(|| {
+                |span: &VisibleSpan| span.generation == entity.generation() && span.covers(tick);
+            let span = self.newest.get(slot).filter(is_it).or_else(|| {
                 let mut older = self.older.get(&slot)?.iter().rev();
-                older.find(|seen| is_it(seen)).copied()
+                older.find(|span| is_it(span)).copied()
             });
-            Some(EntityRef::new(seen?.id, 0))
+            Some(EntityRef::new(span?.id, 0))
         };
-        seen().unwrap_or(EntityRef::NONE).cell()
+        span().unwrap_or(EntityRef::NONE).cell()
     }
 
     /// Slots that came into sight or left it since this was last asked.
-    pub fn take_turned(&mut self) -> Vec<Slot> {
-        core::mem::take(&mut self.turned)
+    pub fn take_changed(&mut self) -> Vec<Slot> {
+        core::mem::take(&mut self.changed)
     }
 
     /// An entity refers to something that turned.
-    pub fn stir(&mut self, id: u32, since: Tick) {
-        if self.stirred.len() <= id as usize {
-            self.stirred.resize(id as usize + 1, Tick(0));
+    pub fn set_references_changed(&mut self, id: u32, since: Tick) {
+        if self.references_changed.len() <= id as usize {
+            self.references_changed.resize(id as usize + 1, Tick(0));
         }
-        self.stirred[id as usize] = since;
+        self.references_changed[id as usize] = since;
     }
 
     /// Whether references of an entity became other ones after a tick.
-    pub fn stirred_after(&self, id: u32, tick: Tick) -> bool {
-        self.stirred
+    pub fn references_changed_after(&self, id: u32, tick: Tick) -> bool {
+        self.references_changed
             .get(id as usize)
-            .is_some_and(|&stirred| stirred > tick)
+            .is_some_and(|&references_changed| references_changed > tick)
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         /// Fails if `begin` drops the sighting before (does not keep `older`), or if `forget` does not
         /// wait for [`HISTORY`].
         #[test]
-        fn what_was_seen_is_known_for_a_while(
+        fn past_ids_are_known_for_the_whole_history(
             acts in prop::collection::vec((0u32..6, 0u32..60), 1..200),
         ) {
             let mut visibility_history = VisibilityHistory::default();
@@ -172,21 +172,21 @@ mod tests {
             for (number, (slot, pause)) in (0..).zip(acts) {
                 now.0 += pause;
                 let slot = Slot(slot);
-                let open = all.iter_mut().find(|(at, seen)| *at == slot && seen.to.is_none());
-                if let Some((_, seen)) = open {
-                    seen.to = Some(now);
+                let open = all.iter_mut().find(|(at, span)| *at == slot && span.to.is_none());
+                if let Some((_, span)) = open {
+                    span.to = Some(now);
                     visibility_history.end(slot, now);
                 } else {
-                    let seen = VisibleSpan { id: number, generation: 1, from: now, to: None };
-                    all.push((slot, seen));
+                    let span = VisibleSpan { id: number, generation: 1, from: now, to: None };
+                    all.push((slot, span));
                     visibility_history.begin(EntityRef::new(slot.0, 1), number, now);
                 }
                 for tick in (now.0.saturating_sub(HISTORY)..=now.0).map(Tick) {
                     for slot in (0..6).map(Slot) {
-                        let seen = all.iter().rev().find(|(at, seen)| *at == slot && seen.covers(tick));
-                        let told = seen.map_or(EntityRef::NONE, |(_, seen)| EntityRef::new(seen.id, 0));
+                        let span = all.iter().rev().find(|(at, span)| *at == slot && span.covers(tick));
+                        let sent = span.map_or(EntityRef::NONE, |(_, span)| EntityRef::new(span.id, 0));
                         let cell = EntityRef::new(slot.0, 1).cell();
-                        prop_assert_eq!(visibility_history.translate(cell, tick), told.cell());
+                        prop_assert_eq!(visibility_history.translate(cell, tick), sent.cell());
                     }
                 }
             }
@@ -194,7 +194,7 @@ mod tests {
             visibility_history.forget(Tick(now.0 + HISTORY + 1));
             prop_assert!(visibility_history.older.is_empty() && visibility_history.ended.is_empty());
             for slot in (0..6).map(Slot) {
-                let open = all.iter().any(|(at, seen)| *at == slot && seen.to.is_none());
+                let open = all.iter().any(|(at, span)| *at == slot && span.to.is_none());
                 prop_assert_eq!(visibility_history.newest.get(slot).is_some(), open);
             }
         }

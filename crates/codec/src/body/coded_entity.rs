@@ -4,7 +4,7 @@ use super::PastBuffers;
 use crate::{
     entity::CodedEntity,
     history::Window,
-    past::{Past, follow_contract},
+    past::{Past, run_contract},
     population::Entity,
     predict::{Plan, Samples},
     shared_model::{EntityKey, EntityStates, Head, Rows},
@@ -44,7 +44,7 @@ pub(super) fn resting_entity(entity_states: &EntityStates, id: u32) -> CodedEnti
 pub(super) fn past<'a, 's: 'a>(
     entity_states: &'a EntityStates,
     (id, head): (u32, &Head),
-    side: &'s (impl Rows + ?Sized),
+    source: &'s (impl Rows + ?Sized),
     (samples, plan): (&Samples, &'a Plan),
     buffers: &'a mut PastBuffers,
     window: &mut Window<'s>,
@@ -54,7 +54,7 @@ pub(super) fn past<'a, 's: 'a>(
         id,
         class: head.class,
     };
-    let views = side.rows(key, samples, head.level, &mut buffers.rows, window)?;
+    let views = source.rows(key, samples, head.level, &mut buffers.rows, window)?;
     let mut past = Past {
         class,
         plan,
@@ -67,7 +67,7 @@ pub(super) fn past<'a, 's: 'a>(
             &entity_states.layout.schema.classes[usize::from(head.class)].contract
     {
         let newest = past.newest();
-        follow_contract(contract, class, newest, plan.ahead, &mut buffers.contract);
+        run_contract(contract, class, newest, plan.ahead, &mut buffers.contract);
         past.contract = &buffers.contract;
     }
     Some((past, views.present))
@@ -77,12 +77,12 @@ pub(super) fn past<'a, 's: 'a>(
 pub(super) fn rest_past<'a>(
     entity_states: &'a EntityStates,
     id: u32,
-    side: &'a dyn Rows,
+    source: &'a dyn Rows,
     buffers: &'a mut PastBuffers,
 ) -> Option<Past<'a>> {
     let class = entity_states.population.status(id).class;
     let class = &entity_states.layout.classes[usize::from(class)];
-    let row = entity_states.rest_row(id, side, &mut buffers.rows[0])?;
+    let row = entity_states.rest_row(id, source, &mut buffers.rows[0])?;
     let mut past = Past::resting(class, row);
     if let Some(rest) = entity_states.rest_rows.get(&id) {
         past.kept = rest.contents();

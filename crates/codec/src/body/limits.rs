@@ -15,14 +15,14 @@ pub(crate) struct ReadLimits {
 /// How many decisions a body may unfold into. What is well predicted costs almost nothing, so
 /// without this a few bytes could fill a receiver's memory; a sender pads what says even more
 /// with zeros, which mean nothing behind the end of the stream.
-pub(crate) fn allowance(body: usize, entity_states: &EntityStates) -> usize {
+pub(crate) fn max_decisions(body: usize, entity_states: &EntityStates) -> usize {
     DECISIONS_PER_BYTE * (body + FREE_BYTES) + 10 * entity_states.active.len()
 }
 
 /// How long a body has to be for this many decisions.
 pub(crate) fn min_len(decisions: usize, entity_states: &EntityStates) -> usize {
     decisions
-        .saturating_sub(allowance(0, entity_states))
+        .saturating_sub(max_decisions(0, entity_states))
         .div_ceil(DECISIONS_PER_BYTE)
 }
 

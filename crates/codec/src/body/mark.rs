@@ -21,8 +21,8 @@ pub(crate) struct Mark {
     covered: usize,
     levels: usize,
     references: Vec<(u16, Arc<KeptRow>)>,
-    charged: usize,
-    made: usize,
+    copy_work: usize,
+    new_contents: usize,
     sum: crate::check::Checksum,
     cost: u64,
 }
@@ -40,8 +40,8 @@ impl<const N: usize> PacketCoder<'_, RangeEncoder, N> {
             covered: self.log.covered.len(),
             levels: self.log.levels.len(),
             references: self.log.references.clone(),
-            charged: self.charged,
-            made: self.made.len(),
+            copy_work: self.copy_work,
+            new_contents: self.new_contents.len(),
             sum: self.sum,
             cost: self.cost,
         }
@@ -58,8 +58,8 @@ impl<const N: usize> PacketCoder<'_, RangeEncoder, N> {
         self.log.covered.truncate(to.covered);
         self.log.levels.truncate(to.levels);
         self.log.references = to.references;
-        self.charged = to.charged;
-        self.made.truncate(to.made);
+        self.copy_work = to.copy_work;
+        self.new_contents.truncate(to.new_contents);
         self.sum = to.sum;
         self.cost = to.cost;
     }

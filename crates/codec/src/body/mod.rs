@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use crate::{
     budget::PacketCosts,
     history::Window,
-    kept::Labelled,
+    kept::HashedContent,
     ledger::{Account, Cause},
     packet_coder::{List, PacketCoder},
     past::PlanCache,
@@ -24,7 +24,7 @@ use crate::{
     shared_model::{EntityKey, Rows},
     units::Tick,
 };
-pub(crate) use limits::{ReadLimits, allowance, may_appear, min_len, retain_nearby};
+pub(crate) use limits::{ReadLimits, max_decisions, may_appear, min_len, retain_nearby};
 use reader::Reader;
 use writer::Writer;
 
@@ -73,12 +73,12 @@ struct PastBuffers {
 }
 
 /// The sender's side: its archive, and what it wants.
-pub(crate) trait Truth: Rows {
+pub(crate) trait SenderRows: Rows {
     /// The precision that an entity shall have from now on.
     fn level(&self, id: u32) -> u8;
     /// The two newest rows that an entity is predicted from, both exact, and its newest one, if they
     /// are at hand.
-    fn glance<'s>(
+    fn recent_rows<'s>(
         &'s self,
         key: EntityKey,
         samples: &Samples,
@@ -90,7 +90,7 @@ pub(crate) trait Truth: Rows {
 pub(crate) fn write_body<const N: usize>(
     packet_coder: &mut PacketCoder<'_, RangeEncoder, N>,
     contents: &Contents,
-    side: &impl Truth,
+    source: &impl SenderRows,
     now: Tick,
     scratch: &mut Scratch,
     packet_costs: &mut PacketCosts,
@@ -102,7 +102,7 @@ pub(crate) fn write_body<const N: usize>(
     scratch.plans.begin();
     let mut writer = Writer {
         packet_coder,
-        side,
+        source,
         now,
         scratch,
         window: Window::default(),
@@ -153,7 +153,7 @@ pub(crate) struct Readout {
     /// Ids of entities that were at rest, ascending.
     pub wakes: Vec<u32>,
     /// What containers of the rows hold, where the archive may not have it.
-    pub contents: Vec<Labelled>,
+    pub contents: Vec<HashedContent>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -187,7 +187,7 @@ impl Readout {
 
     /// Bytes that showing it takes, at least.
     pub fn bytes(&self) -> usize {
-        let contents: usize = self.contents.iter().map(Labelled::bytes).sum();
+        let contents: usize = self.contents.iter().map(HashedContent::bytes).sum();
         contents + size_of_val(&self.values[..])
     }
 
@@ -200,17 +200,17 @@ impl Readout {
 pub(crate) fn read_body<const N: usize>(
     packet_coder: &mut PacketCoder<'_, RangeDecoder<'_>, N>,
     full: bool,
-    side: &impl Rows,
+    source: &impl Rows,
     now: Tick,
     scratch: &mut Scratch,
     limits: &ReadLimits,
     out: &mut Readout,
 ) -> Result<(), Malformed> {
-    packet_coder.allowance = limits.decisions;
+    packet_coder.max_decisions = limits.decisions;
     scratch.plans.begin();
     let mut reader = Reader {
         packet_coder,
-        side,
+        source,
         now,
         scratch,
         window: Window::default(),

@@ -16,13 +16,13 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.more(list, true);
         let base = previous.map_or(0, |p| p + 1);
         let id = base.wrapping_add(self.gap(list, id.wrapping_sub(base) + 1) - 1);
-        self.vouch(list, id);
+        self.add_to_check(list, id);
         *previous = Some(id);
         id
     }
 
     /// Values alone do not say whose they are: the check covers every id that a list names, too.
-    pub(super) fn vouch(&mut self, list: List, id: u32) {
+    pub(super) fn add_to_check(&mut self, list: List, id: u32) {
         self.sum.add((list as u64) << 32 | u64::from(id));
     }
 
@@ -41,7 +41,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             .map_or(0, |&(_, class)| u32::from(class) + 1);
         let contexts = [before, 0, before, 0, 0];
         // A schema may have no classes; 0 would not be one of them.
-        self.insist(count > 0);
+        self.require(count > 0);
         self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
     }
 
@@ -93,7 +93,7 @@ impl<const N: usize> PacketCoder<'_, RangeDecoder<'_>, N> {
             .ok_or(Malformed)?;
         let id = base.checked_add(self.gap(list, 1) - 1).ok_or(Malformed)?;
         self.verify()?;
-        self.vouch(list, id);
+        self.add_to_check(list, id);
         *previous = Some(id);
         Ok(Some(id))
     }

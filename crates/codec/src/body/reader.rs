@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     history::Window,
-    kept::Labelled,
+    kept::HashedContent,
     ledger::Cause,
     packet_coder::{List, PacketCoder},
     past::{CachedPlan, Motion},
@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
     pub(super) packet_coder: &'r mut PacketCoder<'s, RangeDecoder<'i>, N>,
-    pub(super) side: &'r R,
+    pub(super) source: &'r R,
     pub(super) now: Tick,
     pub(super) scratch: &'r mut Scratch,
     pub(super) window: Window<'r>,
@@ -28,20 +28,20 @@ pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
 impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     pub(super) fn wake(&mut self, id: u32) -> Result<(), Malformed> {
         let entity_states = self.packet_coder.entity_states;
-        let leaves = self.packet_coder.log.despawns.binary_search(&id).is_ok();
-        if entity_states.phase(id) != Phase::Resting || leaves {
+        let despawned = self.packet_coder.log.despawns.binary_search(&id).is_ok();
+        if entity_states.phase(id) != Phase::Resting || despawned {
             return Err(Malformed);
         }
         let class = entity_states.population.status(id).class;
         let Scratch { pasts, row, .. } = self.scratch;
-        let past = rest_past(entity_states, id, self.side, pasts).ok_or(Malformed)?;
+        let past = rest_past(entity_states, id, self.source, pasts).ok_or(Malformed)?;
         let coded_entity = resting_entity(entity_states, id);
         self.packet_coder.fields(&coded_entity, &past, 0, None, row);
         self.packet_coder.log.covered.push(id);
         self.out.wakes.push(id);
         self.out.push(id, class, row);
         if let Some(rest) = entity_states.rest_rows.get(&id) {
-            self.hold(class, rest.contents());
+            self.keep_contents(class, rest.contents());
         }
         self.packet_coder.verify()
     }
@@ -49,9 +49,9 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     pub(super) fn all_active(&mut self) -> Result<(), Malformed> {
         let entity_states = self.packet_coder.entity_states;
         let mut neighbour = false;
-        let leaves = !self.packet_coder.log.despawns.is_empty();
+        let despawned = !self.packet_coder.log.despawns.is_empty();
         for &id in &entity_states.active {
-            if !leaves || self.packet_coder.log.despawns.binary_search(&id).is_err() {
+            if !despawned || self.packet_coder.log.despawns.binary_search(&id).is_err() {
                 neighbour = self.active(id, neighbour)?;
             }
         }
@@ -70,7 +70,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
             }
             at = at.saturating_add(self.packet_coder.gap(List::Covered, 1) as usize);
             let id = *order.get(at - 1).ok_or(Malformed)?;
-            self.packet_coder.vouch(List::Covered, id);
+            self.packet_coder.add_to_check(List::Covered, id);
             neighbour = self.active(id, neighbour)?;
             self.packet_coder.log.covered.push(id);
         }
@@ -83,19 +83,20 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         let Scratch {
             pasts, plans, row, ..
         } = self.scratch;
-        let CachedPlan { samples, plan, .. } = plans.find(entity_states, head, self.now, self.side);
+        let CachedPlan { samples, plan, .. } =
+            plans.find(entity_states, head, self.now, self.source);
         if samples.count == 0 {
             return self.resend(id, head.class);
         }
         let differs = self.packet_coder.entity_flag(head, neighbour, false);
-        if !differs && !head.expects_motion && !self.side.changed_after(id, samples.ticks[0]) {
+        if !differs && !head.expects_motion && !self.source.changed_after(id, samples.ticks[0]) {
             return Ok(false);
         }
         let window = &mut self.window;
         let found = past(
             entity_states,
             (id, head),
-            self.side,
+            self.source,
             (samples, plan),
             pasts,
             window,
@@ -103,7 +104,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         let (past, _) = found.ok_or(Malformed)?;
         if !differs && past.is_plain() && entity.fields.len() == past.newest().len() {
             let row = self.out.push(id, head.class, past.newest());
-            if past.expect_plainly(&entity.fields, row) == Motion::Moves {
+            if past.predict_plain(&entity.fields, row) == Motion::Moves {
                 self.packet_coder.log.moved.push(id);
             }
             self.packet_coder.verify()?;
@@ -118,7 +119,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
                 row,
             );
         } else {
-            past.expect(&entity.fields, None, row);
+            past.predict(&entity.fields, None, row);
             if row != past.newest() {
                 self.packet_coder.log.moved.push(id);
             }
@@ -141,7 +142,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         self.packet_coder.log.moved.push(id);
         self.out.push(id, class, row);
         if let Some(reference) = reference {
-            self.hold(class, reference.contents());
+            self.keep_contents(class, reference.contents());
         }
         self.packet_coder.verify()?;
         Ok(true)
@@ -158,20 +159,20 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         let reference = self.packet_coder.appear(id, class, Cause::Spawn, None, row);
         self.out.push(id, class, row);
         if let Some(reference) = reference {
-            self.hold(class, reference.contents());
+            self.keep_contents(class, reference.contents());
         }
         self.packet_coder.verify()
     }
 
     /// The row that was just read may name contents that only a kept row has.
-    fn hold(&mut self, class: u16, kept: &[Labelled]) {
+    fn keep_contents(&mut self, class: u16, kept: &[HashedContent]) {
         for &field in &self.packet_coder.entity_states.layout.classes[usize::from(class)].contents {
             let cell = self.scratch.row[usize::from(field)];
-            let found = kept.iter().find(|labelled| labelled.cell == cell);
-            if let Some(labelled) = found
-                && self.side.content(cell).is_none()
+            let found = kept.iter().find(|hashed| hashed.cell == cell);
+            if let Some(hashed) = found
+                && self.source.content(cell).is_none()
             {
-                self.out.contents.push(labelled.clone());
+                self.out.contents.push(hashed.clone());
             }
         }
     }

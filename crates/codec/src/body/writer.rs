@@ -1,7 +1,7 @@
 //! Writing the entities of a body.
 
 use super::{
-    PRESENCE, Partial, Scratch, Spawn, Truth,
+    PRESENCE, Partial, Scratch, SenderRows, Spawn,
     coded_entity::{coded_entity, past, rest_past, resting_entity},
     min_len,
 };
@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) struct Writer<'w, 's, S, const N: usize> {
     pub(super) packet_coder: &'w mut PacketCoder<'s, RangeEncoder, N>,
-    pub(super) side: &'w S,
+    pub(super) source: &'w S,
     pub(super) now: Tick,
     pub(super) scratch: &'w mut Scratch,
     pub(super) window: Window<'w>,
@@ -28,17 +28,14 @@ pub(super) struct Writer<'w, 's, S, const N: usize> {
     pub(super) empty: bool,
 }
 
-impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
+impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
     /// Writes one item and returns its cost, or takes it back and returns `None` if the packet
     /// would grow beyond its limit.
     pub(super) fn item(&mut self, write: impl FnOnce(&mut Self)) -> Option<u64> {
         let mark = (self.limit != usize::MAX).then(|| self.packet_coder.mark());
         let before = self.packet_coder.cost;
         write(self);
-        let padded = min_len(
-            self.packet_coder.unfolded(),
-            self.packet_coder.entity_states,
-        ) + HEADER;
+        let padded = min_len(self.packet_coder.work(), self.packet_coder.entity_states) + HEADER;
         if let Some(mark) = mark
             && self.packet_coder.coder.len_bound().max(padded) + RESERVE > self.limit
             && !self.empty
@@ -56,11 +53,11 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         let Scratch {
             pasts, truth, row, ..
         } = self.scratch;
-        let level = self.side.level(id);
+        let level = self.source.level(id);
         let class = entity_states.population.status(id).class;
         let (Some(past), Some(truth)) = (
-            rest_past(entity_states, id, self.side, pasts),
-            self.side.latest(EntityKey { id, class }, level, truth),
+            rest_past(entity_states, id, self.source, pasts),
+            self.source.latest(EntityKey { id, class }, level, truth),
         ) else {
             self.packet_coder.invalid = true;
             return;
@@ -74,9 +71,9 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     pub(super) fn all_active(&mut self, packet_costs: &mut PacketCosts) {
         let entity_states = self.packet_coder.entity_states;
         let mut neighbour = false;
-        let leaves = !self.packet_coder.log.despawns.is_empty();
+        let despawned = !self.packet_coder.log.despawns.is_empty();
         for &id in &entity_states.active {
-            if leaves && self.packet_coder.log.despawns.binary_search(&id).is_ok() {
+            if despawned && self.packet_coder.log.despawns.binary_search(&id).is_ok() {
                 continue;
             }
             let before = self.packet_coder.cost;
@@ -86,7 +83,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
                     .active
                     .push((id, self.packet_coder.cost - before));
             } else {
-                packet_costs.silent.push(id);
+                packet_costs.as_predicted.push(id);
             }
         }
     }
@@ -107,15 +104,15 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
                 w.packet_coder.account = PRESENCE;
                 w.packet_coder.more(List::Covered, true);
                 w.packet_coder.gap(List::Covered, gap);
-                w.packet_coder.vouch(List::Covered, id);
+                w.packet_coder.add_to_check(List::Covered, id);
                 neighbour = w.active(id, neighbour);
                 w.packet_coder.log.covered.push(id);
             });
             let Some(cost) = written else { break };
             packet_costs.active.push((id, cost));
             if !neighbour {
-                packet_costs.quiet.0 += 1;
-                packet_costs.quiet.1 += cost;
+                packet_costs.covered_as_predicted.0 += 1;
+                packet_costs.covered_as_predicted.1 += cost;
             }
             gap = 0;
         }
@@ -131,18 +128,19 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         let head = &entity.head;
         let class = head.class;
         let key = EntityKey { id, class };
-        let level = self.side.level(id);
+        let level = self.source.level(id);
         let Scratch {
             pasts,
             plans,
             truth,
             row,
         } = self.scratch;
-        let CachedPlan { samples, plan, .. } = plans.find(entity_states, head, self.now, self.side);
+        let CachedPlan { samples, plan, .. } =
+            plans.find(entity_states, head, self.now, self.source);
         if samples.count > 0
             && level == head.level
             && !head.expects_motion
-            && !self.side.changed_after(id, samples.ticks[0])
+            && !self.source.changed_after(id, samples.ticks[0])
         {
             return self.packet_coder.entity_flag(head, neighbour, false);
         }
@@ -153,7 +151,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         if level == 0
             && head.level == 0
             && entity_states.folds_since_surprise(head) > 0
-            && let Some(rows) = self.side.glance(key, samples, &mut self.window)
+            && let Some(rows) = self.source.recent_rows(key, samples, &mut self.window)
             && let class = &entity_states.layout.classes[usize::from(head.class)]
             && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
         {
@@ -166,7 +164,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         let found = past(
             entity_states,
             (id, head),
-            self.side,
+            self.source,
             (samples, plan),
             pasts,
             window,
@@ -176,11 +174,11 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
             return false;
         };
         let present = present.filter(|_| level == 0);
-        let Some(truth) = present.or_else(|| self.side.latest(key, level, truth)) else {
+        let Some(truth) = present.or_else(|| self.source.latest(key, level, truth)) else {
             self.packet_coder.invalid = true;
             return false;
         };
-        past.expect(&entity.fields, Some(truth), row);
+        past.predict(&entity.fields, Some(truth), row);
         let differs = row != truth || level != head.level;
         self.packet_coder.entity_flag(head, neighbour, differs);
         if differs {
@@ -201,7 +199,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
     #[cold]
     fn resend(&mut self, id: u32, class: u16) -> bool {
         let Scratch { truth, row, .. } = self.scratch;
-        let Some(truth) = self.side.latest(EntityKey { id, class }, 0, truth) else {
+        let Some(truth) = self.source.latest(EntityKey { id, class }, 0, truth) else {
             self.packet_coder.invalid = true;
             return false;
         };
@@ -221,7 +219,7 @@ impl<S: Truth, const N: usize> Writer<'_, '_, S, N> {
         self.packet_coder.class(spawn.class);
         let Scratch { truth, row, .. } = self.scratch;
         let Spawn { id, class, .. } = spawn;
-        let Some(truth) = self.side.latest(EntityKey { id, class }, 0, truth) else {
+        let Some(truth) = self.source.latest(EntityKey { id, class }, 0, truth) else {
             self.packet_coder.invalid = true;
             return;
         };

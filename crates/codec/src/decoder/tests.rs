@@ -8,7 +8,7 @@ use crate::{
     range::RangeEncoder,
 };
 
-type Forging<'a> = PacketCoder<'a, RangeEncoder, FEW>;
+type ForgedCoder<'a> = PacketCoder<'a, RangeEncoder, DEFAULT_CONTEXTS>;
 
 #[test]
 fn far_ids_are_refused_and_near_ones_are_not() {
@@ -32,8 +32,8 @@ fn far_ids_are_refused_and_near_ones_are_not() {
 }
 
 #[test]
-fn nothing_is_said_in_other_words() {
-    let says = |differs: bool, value: i64| {
+fn other_decisions_for_the_same_value_are_refused() {
+    let decode_spawn = |differs: bool, value: i64| {
         let mut decoder = decoder(&[FieldKind::Enum { values: 3 }]);
         let packet = forge(&decoder, header(1, 0), |packet_coder| {
             packet_coder.end(List::Despawns);
@@ -54,39 +54,39 @@ fn nothing_is_said_in_other_words() {
         });
         decoder.decode(&packet).map(drop)
     };
-    assert_eq!(says(false, 0), Ok(()));
-    assert_eq!(says(true, 2), Ok(()));
-    assert_eq!(says(true, 0), Err(DecodeError::Malformed));
+    assert_eq!(decode_spawn(false, 0), Ok(()));
+    assert_eq!(decode_spawn(true, 2), Ok(()));
+    assert_eq!(decode_spawn(true, 0), Err(DecodeError::Malformed));
 }
 
 /// A spawn of a known id is refused: under another class, under its own, with a despawn in the same
 /// packet, and at rest. Fails if `Reader::spawn` does not check the phase.
 #[test]
 fn a_known_id_is_not_spawned_again() {
-    for quiet_packets in [0, 1, 5, 90] {
+    for predicted_packets in [0, 1, 5, 90] {
         let mut decoder = decoder(&[FieldKind::Bool, FieldKind::Enum { values: 300 }]);
         let first = forge(&decoder, header(1, 0), |packet_coder| {
             spawns(packet_coder, [(0, 0)])
         });
         decoder.decode(&first).unwrap();
-        for sequence in 2..2 + quiet_packets {
-            let quiet = forge(&decoder, header(sequence, sequence - 1), |packet_coder| {
-                silence(packet_coder, false);
+        for sequence in 2..2 + predicted_packets {
+            let predicted = forge(&decoder, header(sequence, sequence - 1), |packet_coder| {
+                as_predicted(packet_coder, false);
                 packet_coder.end(List::Spawns);
             });
-            decoder.decode(&quiet).unwrap();
+            decoder.decode(&predicted).unwrap();
         }
-        let next = 2 + quiet_packets;
+        let next = 2 + predicted_packets;
         let phase = decoder.shared_model.entity_states.phase(0);
-        assert_eq!(phase == Phase::Resting, quiet_packets == 90);
+        assert_eq!(phase == Phase::Resting, predicted_packets == 90);
         let before = (decoder.digest(), decoder.acknowledgement());
-        for (class, leaves) in [(0, false), (1, false), (0, true), (1, true)] {
+        for (class, despawns) in [(0, false), (1, false), (0, true), (1, true)] {
             let again = forge(&decoder, header(next, next - 1), |packet_coder| {
-                silence(packet_coder, leaves);
+                as_predicted(packet_coder, despawns);
                 list(packet_coder, [(0, class)]);
             });
             let taken = decoder.decode(&again);
-            assert_eq!(taken, Err(DecodeError::Malformed), "{class} {leaves}");
+            assert_eq!(taken, Err(DecodeError::Malformed), "{class} {despawns}");
             let after = decoder.acknowledgement().map(|ack| Ack {
                 resync: false,
                 ..ack
@@ -101,21 +101,21 @@ fn a_known_id_is_not_spawned_again() {
 #[test]
 fn an_unfolded_spawn_keeps_its_class() {
     let mut decoder = decoder(&[FieldKind::Bool, FieldKind::Enum { values: 300 }]);
-    let appear = |decoder: &Decoder, sequence: u32, ids: [(u32, u16); 2]| {
+    let spawn_packet = |decoder: &Decoder, sequence: u32, ids: [(u32, u16); 2]| {
         forge(decoder, header(sequence, 0), |packet_coder| {
             spawns(packet_coder, ids)
         })
     };
-    let first = appear(&decoder, 1, [(3, 0), (5, 1)]);
+    let first = spawn_packet(&decoder, 1, [(3, 0), (5, 1)]);
     decoder.decode(&first).unwrap();
-    let leave = forge(&decoder, header(2, 0), |packet_coder| {
+    let despawn_packet = forge(&decoder, header(2, 0), |packet_coder| {
         packet_coder.list_item(List::Despawns, &mut None, 3);
         packet_coder.log.despawns.push(3);
         packet_coder.end(List::Despawns);
         packet_coder.end(List::Wakes);
         packet_coder.end(List::Spawns);
     });
-    decoder.decode(&leave).unwrap();
+    decoder.decode(&despawn_packet).unwrap();
     assert!(decoder.row(NetEntityId(3)).is_none());
     for ids in [
         [(3, 1), (5, 1)],
@@ -123,17 +123,17 @@ fn an_unfolded_spawn_keeps_its_class() {
         [(1, 0), (3, 1)],
         [(5, 0), (9, 0)],
     ] {
-        let packet = appear(&decoder, 3, ids);
+        let packet = spawn_packet(&decoder, 3, ids);
         assert_eq!(decoder.decode(&packet), Err(DecodeError::Malformed));
     }
-    let same = appear(&decoder, 3, [(3, 0), (5, 1)]);
+    let same = spawn_packet(&decoder, 3, [(3, 0), (5, 1)]);
     assert!(decoder.decode(&same).is_ok());
 }
 
 /// A small packet can make a receiver fold up to 64 packets, and then be refused and sent again. Fails
 /// if `decode_with` does not count that work, or `commit` the decisions of applied packets.
 #[test]
-fn refused_packets_do_not_fold_without_limit() {
+fn refused_packets_fold_only_so_much() {
     let mut decoder = decoder(&[FieldKind::Enum { values: 300 }]);
     for sequence in 1..=40 {
         let ids = (0..400).map(|at| (at, 0));
@@ -143,7 +143,7 @@ fn refused_packets_do_not_fold_without_limit() {
         decoder.decode(&packet).unwrap();
     }
     let mut bad = forge(&decoder, header(41, 40), |packet_coder| {
-        silence(packet_coder, false);
+        as_predicted(packet_coder, false);
         packet_coder.end(List::Spawns);
     });
     let good = bad.clone();
@@ -178,7 +178,7 @@ fn refused_packets_do_not_fold_without_limit() {
         ..header(43, 42)
     };
     let packet = forge(&decoder, next, |packet_coder| {
-        silence(packet_coder, false);
+        as_predicted(packet_coder, false);
         packet_coder.end(List::Spawns);
     });
     decoder.decode(&packet).unwrap();
@@ -199,11 +199,11 @@ fn coverage_counts_as_work() {
             full: false,
             ..header(sequence, 1)
         };
-        let packet = forge(&decoder, partial, nothing);
+        let packet = forge(&decoder, partial, empty_body);
         decoder.decode(&packet).unwrap();
     }
     let mut bad = forge(&decoder, header(61, 60), |packet_coder| {
-        silence(packet_coder, false);
+        as_predicted(packet_coder, false);
         packet_coder.end(List::Spawns);
     });
     bad[3] ^= 1;
@@ -235,7 +235,7 @@ fn logs_have_a_limit_in_bytes() {
         for sequence in 1..=64 {
             let before = (decoder.digest(), decoder.newest);
             let packet = forge(&decoder, partial(sequence, 0), |packet_coder| {
-                strangers_leave(packet_coder, 1000, sequence + 64 * seed);
+                despawn_unknown(packet_coder, 1000, sequence + 64 * seed);
             });
             if let Err(error) = decoder.decode(&packet) {
                 assert_eq!(error, DecodeError::Full);
@@ -246,7 +246,7 @@ fn logs_have_a_limit_in_bytes() {
         }
         assert!((40..63).contains(&refused), "{refused} were refused");
         let newest = decoder.newest.0;
-        let packet = forge(&decoder, partial(65, newest), nothing);
+        let packet = forge(&decoder, partial(65, newest), empty_body);
         decoder.decode(&packet).unwrap();
         assert!(logs(&decoder) < max / 2, "{} bytes", logs(&decoder));
         // Or all is forgotten.
@@ -265,18 +265,18 @@ fn logs_have_a_limit_in_bytes() {
 /// Fails with an applied packet if `Reader::wake` does not look for the id among those that leave: the
 /// entity would be shown, unknown to the model, for as long as the epoch lasts.
 #[test]
-fn who_leaves_does_not_wake() {
+fn a_despawned_entity_does_not_wake() {
     let mut decoder = decoder(&[FieldKind::Enum { values: 300 }]);
     let first = forge(&decoder, header(1, 0), |packet_coder| {
         spawns(packet_coder, [(0, 0)])
     });
     decoder.decode(&first).unwrap();
     for sequence in 2..92 {
-        let quiet = forge(&decoder, header(sequence, sequence - 1), |packet_coder| {
-            silence(packet_coder, false);
+        let predicted = forge(&decoder, header(sequence, sequence - 1), |packet_coder| {
+            as_predicted(packet_coder, false);
             packet_coder.end(List::Spawns);
         });
-        decoder.decode(&quiet).unwrap();
+        decoder.decode(&predicted).unwrap();
     }
     assert_eq!(decoder.shared_model.entity_states.phase(0), Phase::Resting);
     let both = forge(&decoder, header(92, 91), |packet_coder| {
@@ -341,8 +341,8 @@ fn header(sequence: u32, cursor: u32) -> Header {
 }
 
 /// No despawns (or only that of entity 0), no wakes, and active entities as predicted.
-fn silence(packet_coder: &mut Forging<'_>, leaves: bool) {
-    if leaves {
+fn as_predicted(packet_coder: &mut ForgedCoder<'_>, despawns: bool) {
+    if despawns {
         packet_coder.list_item(List::Despawns, &mut None, 0);
         packet_coder.log.despawns.push(0);
     }
@@ -350,7 +350,7 @@ fn silence(packet_coder: &mut Forging<'_>, leaves: bool) {
     packet_coder.end(List::Wakes);
     let entity_states = packet_coder.entity_states;
     for &id in &entity_states.active {
-        if !leaves || id != 0 {
+        if !despawns || id != 0 {
             let head = entity_states.population.active(id).unwrap().head;
             packet_coder.entity_flag(&head, false, false);
         }
@@ -358,31 +358,31 @@ fn silence(packet_coder: &mut Forging<'_>, leaves: bool) {
 }
 
 /// The body of a partial packet that says nothing.
-fn nothing(packet_coder: &mut Forging<'_>) {
+fn empty_body(packet_coder: &mut ForgedCoder<'_>) {
     let lists = [List::Despawns, List::Wakes, List::Covered, List::Spawns];
     lists.into_iter().for_each(|list| packet_coder.end(list));
 }
 
 /// A partial packet in which so many entities leave that nobody has heard of.
-fn strangers_leave(packet_coder: &mut Forging<'_>, count: u32, seed: u32) {
+fn despawn_unknown(packet_coder: &mut ForgedCoder<'_>, count: u32, seed: u32) {
     let (mut id, mut previous) = (0, None);
     for nth in 0..count {
         id += 1 + hash(u64::from(seed) << 32 | u64::from(nth)) % 60;
         packet_coder.list_item(List::Despawns, &mut previous, id);
         packet_coder.log.despawns.push(id);
     }
-    nothing(packet_coder);
+    empty_body(packet_coder);
 }
 
 /// A whole body for a decoder that knows no entities, with these spawns.
-fn spawns(packet_coder: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
+fn spawns(packet_coder: &mut ForgedCoder<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     packet_coder.end(List::Despawns);
     packet_coder.end(List::Wakes);
     list(packet_coder, ids);
 }
 
 /// The list of spawns: ids and classes.
-fn list(packet_coder: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
+fn list(packet_coder: &mut ForgedCoder<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     let mut previous = None;
     for (id, class) in ids {
         packet_coder.list_item(List::Spawns, &mut previous, id);
@@ -394,10 +394,10 @@ fn list(packet_coder: &mut Forging<'_>, ids: impl IntoIterator<Item = (u32, u16)
 }
 
 /// A packet that a decoder takes for one of its sender, with whatever body it has.
-fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>)) -> Vec<u8> {
+fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut ForgedCoder<'_>)) -> Vec<u8> {
     let mut decoder = decoder.clone();
     let cursor_tick = decoder.tick_of(header.cursor).unwrap_or_default();
-    decoder.fold_for::<FEW>(&header).unwrap();
+    decoder.fold_for::<DEFAULT_CONTEXTS>(&header).unwrap();
     let mut log = Log::default();
     log.begin(header.sequence, header.tick, header.cursor, header.full);
     let mut bytes = Vec::new();
@@ -411,7 +411,7 @@ fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>))
     } = &mut decoder;
     let rows = Shown(shown);
     let mark = shared_model.context_model.mark();
-    let mut packet_coder = PacketCoder::<_, FEW> {
+    let mut packet_coder = PacketCoder::<_, DEFAULT_CONTEXTS> {
         coder: RangeEncoder::new(bytes),
         context_model: &mut shared_model.context_model,
         entity_states: &shared_model.entity_states,
@@ -423,13 +423,13 @@ fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut Forging<'_>))
             field: None,
             cause: Cause::Spawn,
         },
-        sum: seed(&header, layout),
+        sum: start_check(&header, layout),
         counting: false,
         cost: 0,
-        allowance: usize::MAX,
-        charged: 0,
-        made: Vec::new(),
-        room: usize::MAX,
+        max_decisions: usize::MAX,
+        copy_work: 0,
+        new_contents: Vec::new(),
+        content_room: usize::MAX,
         invalid: false,
     };
     body(&mut packet_coder);

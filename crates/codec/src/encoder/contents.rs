@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use crate::{
-    body::{self, Contents, Partial, Spawn, Truth},
+    body::{self, Contents, Partial, SenderRows, Spawn},
     budget,
     history::Archive,
     known_entities::ReceiverView,
@@ -26,7 +26,7 @@ impl Encoder {
         let (mut rest, mut truth) = (Vec::new(), Vec::new());
         let mut wakes = Vec::new();
         let mut settled = Vec::new();
-        for (&id, &told) in &self.known_entities.dirty {
+        for (&id, &last_sent) in &self.known_entities.dirty {
             let level = receiver_view.level(id);
             let class = entity_states.population.status(id).class;
             let same = level == entity_states.level(id)
@@ -38,7 +38,7 @@ impl Encoder {
                     });
             if !same {
                 wakes.push(id);
-            } else if told <= self.cursor {
+            } else if last_sent <= self.cursor {
                 settled.push(id);
             }
         }
@@ -93,14 +93,14 @@ impl Encoder {
         let entity_states = &self.shared_model.entity_states;
         let known_entities = &self.known_entities;
         let all = core::mem::take(wakes);
-        *wakes = budget::soonest(all.clone(), max_spawns, known_entities, self.newest);
+        *wakes = budget::most_overdue(all.clone(), max_spawns, known_entities, self.newest);
         let may = |id: u32| body::may_appear(id, 0, entity_states);
         let mut spawns = known_entities.waiting.first(max_spawns, may);
         if spawns.len() < max_spawns {
             let sent = known_entities.waiting.ids();
             let sent = sent.filter(|id| may(*id) && spawns.binary_search(id).is_err());
             let room = max_spawns - spawns.len();
-            let sent = budget::soonest(sent.collect(), room, known_entities, self.newest);
+            let sent = budget::most_overdue(sent.collect(), room, known_entities, self.newest);
             spawns.extend(sent);
             spawns.sort_unstable();
         }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 pub use errors::{AckError, EncodeError};
-pub(crate) use packet::{finish_check, seed};
+pub(crate) use packet::{finish_check, start_check};
 
 /// Turns an [`Archive`] into packets for one receiver.
 #[derive(Clone, Debug)]
@@ -48,19 +48,19 @@ pub struct Encoder {
     excluded: Vec<(Sequence, Sequence)>,
     known_entities: KnownEntities,
     /// How far the archive's changes were followed, and which tick was sent last.
-    followed: Option<Tick>,
+    read_until: Option<Tick>,
     encoded: Option<Tick>,
     scratch: Scratch,
     packet_costs: PacketCosts,
     /// Whether the bill has to be right.
     counting: bool,
     /// Room to give a packet so that it need not grow.
-    usual_len: usize,
+    typical_len: usize,
     surcharge: Surcharge,
     spawn_capacity: SpawnCapacity,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may not be the one that is sent.
-    page: Ledger,
+    packet_ledger: Ledger,
     statistics: Statistics,
 }
 
@@ -123,16 +123,16 @@ impl Encoder {
             spare: Vec::new(),
             excluded: Vec::new(),
             known_entities: KnownEntities::default(),
-            followed: None,
+            read_until: None,
             encoded: None,
             scratch: Scratch::default(),
             packet_costs: PacketCosts::default(),
             counting: false,
-            usual_len: 0,
+            typical_len: 0,
             surcharge: Surcharge::default(),
             spawn_capacity: SpawnCapacity::default(),
             ledger: None,
-            page: Ledger::default(),
+            packet_ledger: Ledger::default(),
             statistics: Statistics::default(),
         }
     }
@@ -208,7 +208,7 @@ impl Encoder {
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
         }
-        self.follow(archive);
+        self.read_changes(archive);
         Ok(now)
     }
 
@@ -225,10 +225,10 @@ impl Encoder {
         let (sequence, full) = (log.sequence, log.full);
         let oversize = budget.is_some_and(|limit| bytes.len() > limit);
         self.encoded = Some(log.tick);
-        self.usual_len = (self.usual_len * 7 / 8).max(bytes.len() + 16);
+        self.typical_len = (self.typical_len * 7 / 8).max(bytes.len() + 16);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
-            ledger.merge(&self.page);
+            ledger.merge(&self.packet_ledger);
         }
         self.newest = sequence;
         self.logs.push_back(log);
@@ -236,8 +236,8 @@ impl Encoder {
             .logs
             .pop_front_if(|log| sequence.0 - log.sequence.0 >= WINDOW)
         {
-            self.known_entities.note_unheard(&log);
-            self.retire(log);
+            self.known_entities.requeue_spawns(&log);
+            self.recycle(log);
         }
         if self.config.policy == Policy::Immediate {
             self.settle(sequence, 1, archive);
@@ -281,12 +281,12 @@ impl Encoder {
         self.spare.extend(self.logs.drain(..).take(SPARE));
         self.spare.truncate(SPARE);
         self.known_entities
-            .restart(self.followed.unwrap_or_default());
+            .restart(self.read_until.unwrap_or_default());
         self.statistics.resyncs += 1;
     }
 
     /// Keeps a log for another packet, if there are not enough.
-    fn retire(&mut self, log: Log) {
+    fn recycle(&mut self, log: Log) {
         if self.spare.len() < SPARE {
             self.spare.push(log);
         }
@@ -327,7 +327,7 @@ impl Encoder {
             && let Some(log) = self.logs.pop_front()
         {
             bytes -= log.bytes();
-            self.known_entities.note_unheard(&log);
+            self.known_entities.requeue_spawns(&log);
             // What was kept for packets to come is as large.
             self.spare.clear();
         }
@@ -349,7 +349,7 @@ impl Encoder {
         let id = self.id(slot)?;
         let now = archive.newest()?;
         let class = archive.class(slot)?;
-        self.follow(archive);
+        self.read_changes(archive);
         let mut contents = Contents {
             partial: Some(Partial::default()),
             ..Contents::default()
@@ -362,13 +362,13 @@ impl Encoder {
                 })
             }
             Phase::Resting => {
-                let stirs = self.known_entities.dirty.contains_key(&id)
+                let wakes = self.known_entities.dirty.contains_key(&id)
                     && self
                         .contents(archive, None)
                         .wakes
                         .binary_search(&id)
                         .is_ok();
-                if !stirs {
+                if !wakes {
                     return Some(0);
                 }
                 contents.wakes.push(id);
@@ -385,13 +385,19 @@ impl Encoder {
         let written = self.write(archive, &contents, now);
         let packet_costs = core::mem::replace(&mut self.packet_costs, kept.0);
         self.ledger = kept.1;
-        self.retire(written?.1);
+        self.recycle(written?.1);
         if !packet_costs.active.is_empty() {
             // A full packet does not say whom it covers.
             let counts = |(account, _): &(Account, u64)| {
                 !matches!(account.cause, Cause::Header | Cause::Presence)
             };
-            return Some(self.page.entries().filter(counts).map(|(_, c)| c).sum());
+            return Some(
+                self.packet_ledger
+                    .entries()
+                    .filter(counts)
+                    .map(|(_, c)| c)
+                    .sum(),
+            );
         }
         let items = packet_costs.wakes.iter().chain(&packet_costs.spawns);
         Some(items.map(|(_, cost)| cost).sum())

@@ -6,7 +6,7 @@ use crate::{
     body::{self, Contents, write_body},
     budget,
     check::Checksum,
-    config::{FEW, MANY, Profile},
+    config::{BEST_CONTEXTS, DEFAULT_CONTEXTS, Profile},
     header::{self, Header},
     history::Archive,
     known_entities::ReceiverView,
@@ -56,15 +56,15 @@ impl Encoder {
                 return Some((bytes, log));
             }
             if attempts == ATTEMPTS {
-                if !chosen.keep_first_left_out(&log.covered) {
+                if !chosen.keep_next_left_out(&log.covered) {
                     return Some((bytes, log));
                 }
-                self.retire(log);
+                self.recycle(log);
                 let mut alone = contents.clone();
                 alone.despawns.clear();
                 return self.write(archive, &self.partial_contents(&alone, &chosen), now);
             }
-            self.retire(log);
+            self.recycle(log);
         }
     }
 
@@ -75,8 +75,8 @@ impl Encoder {
         now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
-            Profile::Default => self.write_with::<FEW>(archive, contents, now),
-            Profile::Best => self.write_with::<MANY>(archive, contents, now),
+            Profile::Default => self.write_with::<DEFAULT_CONTEXTS>(archive, contents, now),
+            Profile::Best => self.write_with::<BEST_CONTEXTS>(archive, contents, now),
         }
     }
 
@@ -95,7 +95,7 @@ impl Encoder {
             full,
             excluded: self.excluded.clone(),
         };
-        let mut bytes = Vec::with_capacity(self.usual_len);
+        let mut bytes = Vec::with_capacity(self.typical_len);
         header::write(&header, self.cursor_tick, &mut bytes);
         let header_len = bytes.len();
         let mut log = self.spare.pop().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Encoder {
         let mut scratch = core::mem::take(&mut self.scratch);
         let mark = self.shared_model.context_model.mark();
         self.packet_costs.clear();
-        let mut page = self.ledger.is_some().then(Ledger::default);
+        let mut packet_ledger = self.ledger.is_some().then(Ledger::default);
         let receiver_view = ReceiverView {
             archive,
             known_entities: &self.known_entities,
@@ -115,15 +115,15 @@ impl Encoder {
             entity_states: &self.shared_model.entity_states,
             rows: &receiver_view,
             log: &mut log,
-            ledger: page.as_mut(),
+            ledger: packet_ledger.as_mut(),
             account: HEADER,
-            sum: seed(&header, &self.layout),
+            sum: start_check(&header, &self.layout),
             counting: self.counting,
             cost: 0,
-            allowance: usize::MAX,
-            charged: 0,
-            made: Vec::new(),
-            room: usize::MAX,
+            max_decisions: usize::MAX,
+            copy_work: 0,
+            new_contents: Vec::new(),
+            content_room: usize::MAX,
             invalid: false,
         };
         write_body(
@@ -134,7 +134,7 @@ impl Encoder {
             &mut scratch,
             &mut self.packet_costs,
         );
-        let unfolded = packet_coder.unfolded();
+        let work = packet_coder.work();
         let PacketCoder {
             coder,
             sum,
@@ -144,7 +144,7 @@ impl Encoder {
         } = packet_coder;
         self.shared_model.context_model.rewind(mark);
         let mut bytes = coder.finish();
-        let min_len = header_len + body::min_len(unfolded, &self.shared_model.entity_states);
+        let min_len = header_len + body::min_len(work, &self.shared_model.entity_states);
         if bytes.len() < min_len {
             bytes.resize(min_len, 0);
         }
@@ -153,23 +153,23 @@ impl Encoder {
         self.scratch = scratch;
         self.statistics.coded += self.packet_costs.len() as u64;
         if invalid {
-            self.retire(log);
+            self.recycle(log);
             return None;
         }
-        if let Some(mut page) = page {
+        if let Some(mut packet_ledger) = packet_ledger {
             let rest = (bytes.len() as u64) << 19;
-            page.add(HEADER, rest.saturating_sub(cost));
-            self.page = page;
+            packet_ledger.add(HEADER, rest.saturating_sub(cost));
+            self.packet_ledger = packet_ledger;
         }
         Some((bytes, log))
     }
 }
 
 /// Where the check of a packet starts from.
-pub(crate) fn seed(header: &Header, layout: &Layout) -> Checksum {
+pub(crate) fn start_check(header: &Header, layout: &Layout) -> Checksum {
     let mut sum = Checksum::new(u64::from(header.epoch));
-    if let Some(beginning) = &layout.beginning {
-        for half in beginning.check {
+    if let Some(prior) = &layout.prior {
+        for half in prior.check {
             sum.add(half);
         }
     }
@@ -185,14 +185,14 @@ pub(crate) fn finish_check(
     log: &Log,
     rows: &dyn Rows,
 ) -> u16 {
-    let vouched = |id: u32| {
+    let is_known = |id: u32| {
         if log.full {
             log.despawns.binary_search(&id).is_err()
         } else {
             log.covered.binary_search(&id).is_ok()
         }
     };
-    sum.add(shared_model.digest(log.sequence.0, log.tick, rows, &vouched));
+    sum.add(shared_model.digest(log.sequence.0, log.tick, rows, &is_known));
     sum.short()
 }
 

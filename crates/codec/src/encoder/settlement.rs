@@ -1,7 +1,7 @@
 //! What becomes of packets: sent, applied, lost, folded.
 
 use crate::{
-    config::{FEW, MANY, Profile},
+    config::{BEST_CONTEXTS, DEFAULT_CONTEXTS, Profile},
     header::MAX_EXCLUDED,
     history::Archive,
     known_entities::{ReceiverView, Tombstone},
@@ -60,25 +60,25 @@ impl Encoder {
                     self.fold(&log, archive);
                     self.statistics.folded += 1;
                 } else {
-                    self.known_entities.note_unheard(&log);
+                    self.known_entities.requeue_spawns(&log);
                 }
             } else {
-                self.known_entities.note_unheard(&log);
+                self.known_entities.requeue_spawns(&log);
                 self.note_lost(&log);
             }
             if log.sequence == newest {
                 self.cursor_tick = log.tick;
                 self.cursor_base = log.cursor;
             }
-            self.retire(log);
+            self.recycle(log);
         }
         self.cursor = newest;
         let base = self.cursor_base;
         self.excluded.retain(|(_, to)| *to > base);
         for id in core::mem::take(&mut self.known_entities.releveled) {
-            self.follow_level(id, archive);
+            self.update_level(id, archive);
         }
-        self.settle_roster();
+        self.settle_entities();
     }
 
     fn fold(&mut self, log: &Log, archive: &Archive) {
@@ -88,8 +88,10 @@ impl Encoder {
             layout: &self.layout,
         };
         match self.config.profile {
-            Profile::Default => self.shared_model.fold::<FEW>(log, &receiver_view),
-            Profile::Best => self.shared_model.fold::<MANY>(log, &receiver_view),
+            Profile::Default => self
+                .shared_model
+                .fold::<DEFAULT_CONTEXTS>(log, &receiver_view),
+            Profile::Best => self.shared_model.fold::<BEST_CONTEXTS>(log, &receiver_view),
         }
         self.shared_model.commit();
         for &(id, _) in &log.spawns {
@@ -115,7 +117,7 @@ impl Encoder {
         }
     }
 
-    fn settle_roster(&mut self) {
+    fn settle_entities(&mut self) {
         let entity_states = &self.shared_model.entity_states;
         let known_entities = &mut self.known_entities;
         let forgotten = |id: u32, tombstone: &Tombstone| {

@@ -21,7 +21,7 @@ impl Encoder {
         let known = self.id(slot).is_some();
         let id = self
             .known_entities
-            .admit(slot, since, self.layout.has_references);
+            .add(slot, since, self.layout.has_references);
         if self.layout.has_references && !known {
             let from = self.next_tick();
             let entity = archive.reference(slot)?;
@@ -35,7 +35,7 @@ impl Encoder {
     /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
     /// without being asked for.
     pub fn hide(&mut self, slot: Slot) {
-        let Some(id) = self.known_entities.dismiss(slot) else {
+        let Some(id) = self.known_entities.remove(slot) else {
             return;
         };
         let to = self.next_tick();
@@ -69,10 +69,10 @@ impl Encoder {
         if !self.layout.classes[usize::from(class)].has_levels {
             return;
         }
-        self.follow(archive);
+        self.read_changes(archive);
         let wanted = level.index() as u8;
         if core::mem::replace(&mut self.known_entities.levels[id as usize], wanted) != wanted {
-            self.follow_level(id, archive);
+            self.update_level(id, archive);
         }
     }
 
@@ -80,13 +80,13 @@ impl Encoder {
     /// all. Nobody waits for ever.
     pub fn set_weight(&mut self, slot: Slot, weight: Weight) {
         if let Some(id) = self.id(slot) {
-            self.known_entities.weigh(id, weight);
+            self.known_entities.set_weight(id, weight);
         }
     }
 
     /// Wakes an entity that rests at another precision than it shall have, and remembers one that
     /// may still come to rest like that.
-    pub(super) fn follow_level(&mut self, id: u32, archive: &Archive) {
+    pub(super) fn update_level(&mut self, id: u32, archive: &Archive) {
         let entity_states = &self.shared_model.entity_states;
         let phase = entity_states.phase(id);
         let known = phase != Phase::Absent
@@ -112,7 +112,7 @@ impl Encoder {
     }
 
     /// Keeps what an entity at rest has said since a tick, and says that it may no longer be so.
-    fn stir(&mut self, id: u32, slot: Slot, since: Option<Tick>, archive: &Archive) {
+    fn mark_dirty(&mut self, id: u32, slot: Slot, since: Option<Tick>, archive: &Archive) {
         if self.shared_model.entity_states.phase(id) != Phase::Resting {
             return;
         }
@@ -124,20 +124,20 @@ impl Encoder {
             layout: &self.layout,
         };
         let level = self.shared_model.entity_states.level(id);
-        let told = self.encoded.unwrap_or_default();
+        let last_sent = self.encoded.unwrap_or_default();
         let mut buffer = Vec::new();
         if let Some(row) = row {
-            let kept = receiver_view.as_sent(class, row, level, told, &mut buffer);
+            let kept = receiver_view.as_sent(class, row, level, last_sent, &mut buffer);
             self.shared_model.keep_rest_row(id, kept, &receiver_view);
         }
         self.known_entities.dirty.entry(id).or_default();
     }
 
     /// Reads what changed in the archive since the last packet: only that is looked at.
-    pub(super) fn follow(&mut self, archive: &Archive) {
-        let before = self.followed;
-        let lost = match (self.followed, archive.ticks().next()) {
-            (Some(followed), Some(oldest)) => followed < oldest,
+    pub(super) fn read_changes(&mut self, archive: &Archive) {
+        let before = self.read_until;
+        let lost = match (self.read_until, archive.ticks().next()) {
+            (Some(read_until), Some(oldest)) => read_until < oldest,
             _ => false,
         };
         let changes = || archive.changes_after(before);
@@ -155,28 +155,32 @@ impl Encoder {
                     && let Some(slot) = self.known_entities.slot(id)
                     && archive.last_changed(slot) > before
                 {
-                    self.stir(id, slot, before, archive);
+                    self.mark_dirty(id, slot, before, archive);
                 }
             }
         } else {
             for changes in changes() {
                 for &slot in &changes.changed {
                     if let Some(id) = self.id(slot) {
-                        self.stir(id, slot, before, archive);
+                        self.mark_dirty(id, slot, before, archive);
                     }
                 }
             }
         }
         // Who refers to something that came into sight or left it says something else from now on.
         let since = self.next_tick();
-        for slot in self.known_entities.visibility_history.take_turned() {
-            for &holder in archive.holders(slot) {
-                let Some(id) = self.id(holder) else { continue };
-                self.known_entities.visibility_history.stir(id, since);
-                self.stir(id, holder, before, archive);
+        for slot in self.known_entities.visibility_history.take_changed() {
+            for &referrer in archive.referrers(slot) {
+                let Some(id) = self.id(referrer) else {
+                    continue;
+                };
+                self.known_entities
+                    .visibility_history
+                    .set_references_changed(id, since);
+                self.mark_dirty(id, referrer, before, archive);
             }
         }
-        self.followed = archive.newest().max(before);
+        self.read_until = archive.newest().max(before);
         if lost {
             self.resync();
         }

@@ -7,7 +7,7 @@ use prescient_schema::{Content, EntityRef, Parcel};
 
 use super::{Archive, Frame, Record};
 use crate::{
-    kept::Labelled,
+    kept::HashedContent,
     units::{Slot, Tick},
 };
 
@@ -42,7 +42,7 @@ impl Capture<'_> {
         Ok(slot)
     }
 
-    /// A new entity in a given free slot.
+    /// Adds an entity in a given free slot.
     pub fn spawn_at(&mut self, slot: Slot, class: u16, row: &[i64]) -> Result<(), CaptureError> {
         let rules = self.archive.rules.get(usize::from(class));
         let rules = rules.ok_or(CaptureError::UnknownClass(class))?;
@@ -101,7 +101,7 @@ impl Capture<'_> {
         }
         let class = record.class;
         if rules.links.is_empty() {
-            self.touch(slot)[usize::from(field)] = value;
+            self.changing_row(slot)[usize::from(field)] = value;
             return Ok(());
         }
         let old = old.to_vec();
@@ -109,7 +109,7 @@ impl Capture<'_> {
         new[usize::from(field)] = value;
         self.check_links(class, &new, Some(&old))?;
         self.relink(slot, class, Some(&old), Some(&new));
-        self.touch(slot)[usize::from(field)] = value;
+        self.changing_row(slot)[usize::from(field)] = value;
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl Capture<'_> {
             self.check_links(class, &new, Some(&old))?;
             self.relink(slot, class, Some(&old), Some(&new));
         }
-        let target = self.touch(slot);
+        let target = self.changing_row(slot);
         for field in 0..row.len() {
             if changes(target, field) {
                 target[field] = row[field];
@@ -209,7 +209,7 @@ impl Capture<'_> {
     /// Makes the tick part of the archive.
     pub fn finish(self) {
         let Self { archive, mut frame } = self;
-        archive.cool(&frame);
+        archive.make_cold(&frame);
         let horizon = frame.tick.0.saturating_sub(archive.depth);
         while archive
             .frames
@@ -226,7 +226,7 @@ impl Capture<'_> {
             let unread = Arc::into_inner(old).into_iter();
             let chunks = unread.flat_map(|old| old.classes);
             for ((hot, rules), chunks) in archive.hot.iter_mut().zip(&*archive.rules).zip(chunks) {
-                hot.salvage(chunks, rules.ranges.len());
+                hot.recycle_chunks(chunks, rules.ranges.len());
             }
         }
         let drafts = archive.hot.iter_mut().zip(&*archive.rules);
@@ -240,10 +240,10 @@ impl Capture<'_> {
     /// Takes in what a container holds; the value is what rows name it by. A content that no
     /// row names by the end of the tick is forgotten after a while.
     pub fn intern(&mut self, content: Content) -> Result<i64, CaptureError> {
-        self.intern_labelled(Labelled::new(content))
+        self.intern_hashed(HashedContent::new(content))
     }
 
-    pub(crate) fn intern_labelled(&mut self, content: Labelled) -> Result<i64, CaptureError> {
+    pub(crate) fn intern_hashed(&mut self, content: HashedContent) -> Result<i64, CaptureError> {
         let (tick, cell) = (self.frame.tick, content.cell);
         let content_store = &mut self.archive.content_store;
         content_store
@@ -252,9 +252,9 @@ impl Capture<'_> {
     }
 
     /// Takes in a content unless there is one with its cell.
-    pub(crate) fn restore(&mut self, content: &Labelled) {
+    pub(crate) fn restore(&mut self, content: &HashedContent) {
         if self.archive.content_store.get(content.cell).is_none() {
-            let _ = self.intern_labelled(content.clone());
+            let _ = self.intern_hashed(content.clone());
         }
     }
 
@@ -363,16 +363,16 @@ impl Capture<'_> {
             }
             let index = |cell| EntityRef::from_cell(cell).and_then(EntityRef::index);
             if let Some(index) = index(old) {
-                let holders = self.archive.holders.get_mut(index as usize);
-                if let Ok(at) = holders.binary_search(&slot) {
-                    holders.remove(at);
+                let referrers = self.archive.referrers.get_mut(index as usize);
+                if let Ok(at) = referrers.binary_search(&slot) {
+                    referrers.remove(at);
                 }
             }
             if let Some(index) = index(new) {
-                self.archive.holders.grow(index as usize + 1);
-                let holders = self.archive.holders.get_mut(index as usize);
-                let at = holders.partition_point(|&other| other < slot);
-                holders.insert(at, slot);
+                self.archive.referrers.grow(index as usize + 1);
+                let referrers = self.archive.referrers.get_mut(index as usize);
+                let at = referrers.partition_point(|&other| other < slot);
+                referrers.insert(at, slot);
             }
         }
     }
@@ -389,8 +389,8 @@ impl Capture<'_> {
     }
 
     /// The row of a living entity, about to change.
-    fn touch(&mut self, slot: Slot) -> &mut [i64] {
-        let (class, fields, row_index) = self.warm(slot);
+    fn changing_row(&mut self, slot: Slot) -> &mut [i64] {
+        let (class, fields, row_index) = self.make_hot(slot);
         let hot = &mut self.archive.hot[usize::from(class)];
         if hot.hot_rows[row_index as usize].change(self.frame.tick) {
             self.frame.changes.changed.push(slot);
@@ -399,7 +399,7 @@ impl Capture<'_> {
     }
 
     /// Where an entity that is about to change shall have its rows.
-    fn warm(&mut self, slot: Slot) -> (u16, u16, u32) {
+    fn make_hot(&mut self, slot: Slot) -> (u16, u16, u32) {
         let tick = self.frame.tick;
         let archive = &mut *self.archive;
         // Most stay where they are, and a record that is only read need not be copied.
@@ -507,7 +507,7 @@ impl fmt::Display for CaptureError {
             Self::WrongLength { expected, found } => {
                 write!(f, "a row of this class has {expected} values, not {found}")
             }
-            Self::NotAlive(slot) => write!(f, "no entity lives in slot {}", slot.0),
+            Self::NotAlive(slot) => write!(f, "slot {} has no living entity", slot.0),
             Self::Occupied(slot) => write!(f, "slot {} is taken", slot.0),
             Self::UnknownField(field) => write!(f, "the class has no field {field}"),
             Self::OutOfRange { field, value } => {
@@ -516,7 +516,7 @@ impl fmt::Display for CaptureError {
             Self::UnknownContent { field, cell } => {
                 write!(
                     f,
-                    "field {field} names the content {cell}, which nobody interned"
+                    "field {field} names the content {cell}, which was not interned"
                 )
             }
             Self::WrongContent { field, cell } => {

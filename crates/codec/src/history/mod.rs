@@ -40,7 +40,7 @@ pub struct Archive {
     /// For each class, what its rows may hold.
     rules: Arc<[Rules]>,
     /// Who refers to each slot: ascending, once for each column.
-    holders: SharedPages<Vec<Slot>>,
+    referrers: SharedPages<Vec<Slot>>,
     /// Slots are numbers of another end: references are taken as they come.
     mirror: bool,
     /// Integers of all rows of living entities.
@@ -111,7 +111,7 @@ impl Archive {
             hot,
             content_store: ContentStore::default(),
             rules,
-            holders: SharedPages::default(),
+            referrers: SharedPages::default(),
             mirror: false,
             living_cells: 0,
             written: 0,
@@ -229,7 +229,7 @@ impl Archive {
         samples: &Samples,
         window: &mut Window<'a>,
     ) -> Option<Views<'a>> {
-        let Some(at) = self.glance((slot, class), samples, window) else {
+        let Some(at) = self.window_range((slot, class), samples, window) else {
             return self.scattered_rows((slot, class), samples);
         };
         let mut rows = [&[][..]; ROWS];
@@ -243,7 +243,7 @@ impl Archive {
     /// Moves the window to the rows of a living entity of a class and says where in it they are;
     /// `None` if some are elsewhere, or the entity is of another class.
     #[inline]
-    pub(crate) fn glance<'a>(
+    pub(crate) fn window_range<'a>(
         &'a self,
         (slot, class): (Slot, u16),
         samples: &Samples,
@@ -258,7 +258,7 @@ impl Archive {
         let at = (samples.frames.serial, record.class, chunk);
         if window.at != at {
             window.at = at;
-            self.open(window, samples);
+            self.fill_window(window, samples);
         }
         let fields = usize::from(record.fields);
         let start = row_index as usize % CHUNK * fields;
@@ -278,7 +278,7 @@ impl Archive {
     }
 
     #[inline(never)]
-    fn open<'a>(&'a self, window: &mut Window<'a>, samples: &Samples) {
+    fn fill_window<'a>(&'a self, window: &mut Window<'a>, samples: &Samples) {
         let (_, class, chunk) = window.at;
         let find = |frame: Option<&'a Arc<Frame>>| {
             let chunks = frame.and_then(|frame| frame.classes.get(usize::from(class)));
@@ -340,8 +340,10 @@ impl Archive {
     }
 
     /// Who refers to a slot in its newest row, ascending; once for each column.
-    pub(crate) fn holders(&self, slot: Slot) -> &[Slot] {
-        self.holders.get(slot.0 as usize).map_or(&[], Vec::as_slice)
+    pub(crate) fn referrers(&self, slot: Slot) -> &[Slot] {
+        self.referrers
+            .get(slot.0 as usize)
+            .map_or(&[], Vec::as_slice)
     }
 
     /// What a container with this cell holds.
@@ -419,7 +421,7 @@ impl Archive {
 
     /// Entities that held still for the whole depth leave the frames. A part of the places is
     /// looked at per tick, so that this, too, costs nothing.
-    fn cool(&mut self, frame: &Frame) {
+    fn make_cold(&mut self, frame: &Frame) {
         for (chunks, hot) in frame.classes.iter().zip(&mut self.hot) {
             let share = hot.hot_rows.len() / 32 + 1;
             for _ in 0..share {
@@ -637,7 +639,7 @@ mod tests {
     /// A mirror never picks slots itself. Fails if `despawn` remembers vacant slots there: a receiver
     /// would hold eight bytes per despawn for ever.
     #[test]
-    fn a_mirror_holds_nothing_of_who_left() {
+    fn a_mirror_keeps_no_vacant_slots() {
         let mut mirror = Archive::mirror(schema(), 4);
         for tick in 1..100 {
             let mut capture = mirror.begin(Tick(tick)).unwrap();
@@ -651,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_and_changes_nothing() {
+    fn invalid_calls_are_refused_and_change_nothing() {
         let mut archive = Archive::new(schema(), 4);
         let mut capture = archive.begin(Tick(5)).unwrap();
         assert_eq!(capture.spawn(7, &[]), Err(CaptureError::UnknownClass(7)));

@@ -1,120 +1,117 @@
-//! Cells, and lines of them, shared by all places that hold the same until one of them learns.
+//! Adaptive probabilities, stored in reference-counted lines.
 //!
-//! A page that grows is several copies of what it was, most of which nobody ever touches: of a page
-//! of a thousand lines some hundred are met. So a place in a page holds the number of a line, and
-//! gets one of its own when it is written to.
+//! A cell is the probability of one decision in one context. Sixteen cells form a line, and the
+//! entries of a page's line table name lines by index. A page that grows copies each entry several
+//! times, and most of the copies are never written (of a thousand lines in a page about a hundred
+//! are), so entries share a line until one of them is about to change.
 
 use alloc::vec::Vec;
 
-use super::context_model::LINE;
-
-/// A cell is a probability in the upper 22 bits and a count in the lower 10: it moves fast while
-/// it has seen little.
+/// The cell after one more decision. The upper 22 bits of a cell are the probability of `true`, the
+/// lower 10 count the decisions so far; the fewer they are, the larger is the step.
 #[inline]
-pub fn adapt(cell: u32, bit: bool) -> u32 {
+pub(super) fn adapt(cell: u32, bit: bool) -> u32 {
     let count = cell & COUNT;
     let probability = i64::from(cell >> 10);
     let target = i64::from(u32::from(bit).wrapping_neg() >> 10);
     let step = ((target - probability) * i64::from(RATE[count as usize & 0xFF])) >> 16;
     let moved = (probability + step) as u32;
-    moved << 10 | (count + u32::from(count < LIMIT))
+    moved << 10 | (count + u32::from(count < MAX_COUNT))
 }
 
-/// The lines of one context model. A line is called by where its first cell is.
+/// The lines of one context model. A line is named by the index of its first cell.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub(super) struct Lines {
     cells: Vec<u32>,
-    /// How many places hold each line. [`UNTAUGHT`] has more than are counted.
-    users: Vec<u8>,
-    /// A line that nobody holds, or [`UNTAUGHT`]; its first cell says which is the next.
+    /// For each line, the entries that name it. [`FRESH_LINE`] is not counted.
+    reference_counts: Vec<u8>,
+    /// Head of the list of free lines, [`FRESH_LINE`] if it is empty. The first cell of a free line
+    /// is the next one.
     free: u32,
 }
 
 impl Lines {
-    /// No lines but [`UNTAUGHT`].
-    pub fn new() -> Self {
+    /// Only [`FRESH_LINE`].
+    pub(super) fn new() -> Self {
         Self {
             cells: [FRESH; LINE].into(),
-            users: [MAX_USERS].into(),
-            free: UNTAUGHT,
+            reference_counts: [MAX_REFERENCES].into(),
+            free: FRESH_LINE,
         }
     }
 
     #[inline(always)]
-    pub fn cell(&self, at: u32) -> u32 {
+    pub(super) fn cell(&self, at: u32) -> u32 {
         self.cells[at as usize]
     }
 
-    /// A cell of a line that nobody shares.
+    /// The caller has checked that the line is not shared.
     #[inline(always)]
-    pub fn cell_mut(&mut self, at: u32) -> &mut u32 {
+    pub(super) fn cell_mut(&mut self, at: u32) -> &mut u32 {
         &mut self.cells[at as usize]
     }
 
-    /// The cells of a line.
     #[inline]
-    pub fn cells(&self, line: u32) -> &[u32] {
+    pub(super) fn cells(&self, line: u32) -> &[u32] {
         &self.cells[line as usize..][..LINE]
     }
 
-    /// Whether several places hold a line.
     #[inline(always)]
-    pub fn is_shared(&self, line: u32) -> bool {
-        self.users[line as usize / LINE] > 1
+    pub(super) fn is_shared(&self, line: u32) -> bool {
+        self.reference_counts[line as usize / LINE] > 1
     }
 
-    /// A line for one place.
-    pub fn add(&mut self, cells: [u32; LINE]) -> u32 {
-        if self.free != UNTAUGHT {
+    /// Adds a line with one reference.
+    pub(super) fn add(&mut self, cells: [u32; LINE]) -> u32 {
+        if self.free != FRESH_LINE {
             let line = self.free;
             self.free = self.cells[line as usize];
             self.cells[line as usize..][..LINE].copy_from_slice(&cells);
-            self.users[line as usize / LINE] = 1;
+            self.reference_counts[line as usize / LINE] = 1;
             return line;
         }
         let line = self.cells.len() as u32;
         self.cells.extend_from_slice(&cells);
-        self.users.push(1);
+        self.reference_counts.push(1);
         line
     }
 
-    /// A line for another place that holds the same.
-    pub fn share(&mut self, line: u32) -> u32 {
-        let users = &mut self.users[line as usize / LINE];
-        if line == UNTAUGHT {
+    /// Adds a reference. Returns a copy if the line has as many as can be counted.
+    pub(super) fn share(&mut self, line: u32) -> u32 {
+        let count = &mut self.reference_counts[line as usize / LINE];
+        if line == FRESH_LINE {
             return line;
         }
-        if *users == MAX_USERS {
+        if *count == MAX_REFERENCES {
             return self.copy(line);
         }
-        *users += 1;
+        *count += 1;
         line
     }
 
-    /// A line of its own for a place that held this one, which it is about to change.
+    /// Exchanges a reference to a shared line for one to a copy that may be written.
     #[cold]
-    pub fn own(&mut self, line: u32) -> u32 {
-        let own = self.copy(line);
-        self.leave(line);
-        own
+    pub(super) fn make_unique(&mut self, line: u32) -> u32 {
+        let unique = self.copy(line);
+        self.release(line);
+        unique
     }
 
-    /// A place no longer holds a line.
-    pub fn leave(&mut self, line: u32) {
-        let users = &mut self.users[line as usize / LINE];
-        if line == UNTAUGHT {
+    /// Drops a reference and frees the line with the last one.
+    pub(super) fn release(&mut self, line: u32) {
+        let count = &mut self.reference_counts[line as usize / LINE];
+        if line == FRESH_LINE {
             return;
         }
-        *users -= 1;
-        if *users == 0 {
+        *count -= 1;
+        if *count == 0 {
             self.cells[line as usize] = self.free;
             self.free = line;
         }
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&self.cells[..]) + size_of_val(&self.users[..])
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.cells[..]) + size_of_val(&self.reference_counts[..])
     }
 
     fn copy(&mut self, line: u32) -> u32 {
@@ -124,17 +121,18 @@ impl Lines {
     }
 }
 
-/// The line that was taught nothing.
-pub const UNTAUGHT: u32 = 0;
-/// Places that can hold a line.
-const MAX_USERS: u8 = u8::MAX;
+/// Cells in a line.
+pub(crate) const LINE: usize = 16;
+/// The line of fresh cells, which all entries that were never written name.
+pub(super) const FRESH_LINE: u32 = 0;
+const MAX_REFERENCES: u8 = u8::MAX;
 
-/// A cell that was taught nothing.
-pub const FRESH: u32 = 1 << 31;
-/// The bits of a cell that count what it was taught.
-pub const COUNT: u32 = 0x3FF;
-/// It counts no further.
-pub const LIMIT: u32 = 250;
+/// A cell that has seen no decision: probability one half, count 0.
+pub(crate) const FRESH: u32 = 1 << 31;
+/// The bits of a cell that count decisions.
+pub(super) const COUNT: u32 = 0x3FF;
+/// The count stops here, so the step never gets smaller than that of this count.
+pub(super) const MAX_COUNT: u32 = 250;
 static RATE: [u16; 256] = rates();
 
 const fn rates() -> [u16; 256] {
@@ -151,26 +149,27 @@ const fn rates() -> [u16; 256] {
 mod tests {
     use super::*;
 
-    /// Fails if `leave` frees a line that others hold (`*users <= 1`), or if `own` writes to it.
+    /// Fails if `release` frees a line that is still referenced (`*count <= 1`), or if
+    /// `make_unique` returns the shared line.
     #[test]
-    fn a_line_lasts_as_long_as_somebody_holds_it() {
+    fn a_line_is_freed_with_its_last_reference() {
         let mut lines = Lines::new();
         let first = lines.add([7; LINE]);
         let mut held = alloc::vec![first];
         for _ in 0..600 {
             held.push(lines.share(first));
         }
-        let own = lines.own(held.remove(1));
-        *lines.cell_mut(own) = 8;
-        let places: Vec<_> = held.drain(1..).collect();
-        places.into_iter().for_each(|line| lines.leave(line));
+        let unique = lines.make_unique(held.remove(1));
+        *lines.cell_mut(unique) = 8;
+        let others: Vec<_> = held.drain(1..).collect();
+        others.into_iter().for_each(|line| lines.release(line));
         assert_eq!(lines.cells(first), [7; LINE]);
-        assert!(!lines.is_shared(first) && !lines.is_shared(own));
+        assert!(!lines.is_shared(first) && !lines.is_shared(unique));
         let before = lines.cells.len();
         let again: Vec<u32> = (0..2).map(|_| lines.add([9; LINE])).collect();
-        assert_eq!(lines.cells.len(), before, "there is room that was left");
-        assert!(!again.contains(&first) && !again.contains(&own));
-        assert_eq!(lines.cells(UNTAUGHT), [FRESH; LINE]);
-        assert!(lines.is_shared(UNTAUGHT));
+        assert_eq!(lines.cells.len(), before, "freed lines are reused");
+        assert!(!again.contains(&first) && !again.contains(&unique));
+        assert_eq!(lines.cells(FRESH_LINE), [FRESH; LINE]);
+        assert!(lines.is_shared(FRESH_LINE));
     }
 }

@@ -10,10 +10,10 @@
 use alloc::{sync::Arc, vec::Vec};
 use core::num::NonZeroU32;
 
-use super::cells::{COUNT, Lines, UNTAUGHT, adapt};
+use super::cells::{COUNT, FRESH_LINE, LINE, Lines, adapt};
 use super::decisions::Decisions;
 use super::logistic::{squash, stretch};
-use super::start::{Start, Taught};
+use super::start::{Start, TrainedPage};
 use crate::buffer;
 
 /// The line of a context within a page.
@@ -59,17 +59,17 @@ pub struct ContextModel {
     start: Option<Arc<Start>>,
     lines: Lines,
     /// The lines of all pages; where a page lies is private to each end.
-    places: Vec<u32>,
+    line_table: Vec<u32>,
     pages: Vec<Page>,
     weights: Vec<Weights>,
     learning: Learning,
     /// A cell that was taught less often learns inside a packet, too.
-    youth: u32,
+    young_below: u32,
     /// Cells that a page may have at most.
-    largest: u32,
-    notes: Notes,
+    max_page_cells: u32,
+    undo_log: UndoLog,
     /// Places that pages left behind, by the binary logarithm of how many.
-    vacant: [Vec<u32>; HASH_BITS as usize + 1],
+    free_ranges: [Vec<u32>; HASH_BITS as usize + 1],
 }
 
 /// When a context model learns.
@@ -91,7 +91,7 @@ struct Page {
     /// One less than the number of cells, which is a power of two; 0 without any.
     mask: u32,
     /// How many decisions it was taught here.
-    lessons: u32,
+    updates: u32,
     /// At how many it grows; [`FINAL`] once it was taught so many at its largest size.
     limit: u32,
 }
@@ -99,28 +99,28 @@ struct Page {
 impl Page {
     /// Which place a cell is in, and where in its line.
     #[inline(always)]
-    fn place(&self, hash: u16) -> (usize, u32) {
+    fn entry(&self, hash: u16) -> (usize, u32) {
         let at = u32::from(hash) & self.mask;
         ((self.start + at / LINE as u32) as usize, at % LINE as u32)
     }
 
-    fn places(&self) -> core::ops::Range<usize> {
+    fn entries(&self) -> core::ops::Range<usize> {
         let start = self.start as usize;
         start..start + (self.mask as usize + 1) / LINE
     }
 
     /// Whether nothing was learned in it. The count of lessons wraps to 0 after 2^32, long after the
     /// page reached its final size.
-    fn is_untaught(&self) -> bool {
-        self.lessons == 0 && (self.mask == 0 || self.limit != FINAL)
+    fn is_untrained(&self) -> bool {
+        self.updates == 0 && (self.mask == 0 || self.limit != NEVER_GROWS)
     }
 }
 
 /// What it takes to go back.
 #[derive(Clone, Debug, Default)]
-struct Notes {
+struct UndoLog {
     /// Whether notes are taken.
-    taken: bool,
+    enabled: bool,
     /// A cell, what it held, and the page that counts the lesson.
     cells: Vec<(u32, u32, Option<NonZeroU32>)>,
     /// Pages as they were before they grew, with the number of noted cells at that time.
@@ -147,18 +147,18 @@ impl ContextModel {
         Self {
             start,
             lines: Lines::new(),
-            places: Vec::new(),
+            line_table: Vec::new(),
             pages: alloc::vec![Page::default(); pages.clamp(1, MAX_PAGES) as usize],
             weights,
             learning,
-            youth: match learning {
+            young_below: match learning {
                 Learning::Off => 0,
                 Learning::Folds => YOUNG,
                 Learning::Inside => COUNT,
             },
-            largest: 1 << largest_bits.min(HASH_BITS),
-            notes: Notes::default(),
-            vacant: Default::default(),
+            max_page_cells: 1 << largest_bits.min(HASH_BITS),
+            undo_log: UndoLog::default(),
+            free_ranges: Default::default(),
         }
     }
 
@@ -176,7 +176,7 @@ impl ContextModel {
         }
         Forecast {
             probability: squash(sum >> 8),
-            young: youngest < self.youth,
+            young: youngest < self.young_below,
         }
     }
 
@@ -185,7 +185,7 @@ impl ContextModel {
     fn locate<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
         let mut cells = contexts.cells.map(|cell| self.find(&page, cell));
-        if contexts.set >= SHARING && N > 1 {
+        if contexts.set >= FIRST_SHARED_SET && N > 1 {
             let page = self.page(0);
             cells[1] = self.find(&page, contexts.cells[1]);
         }
@@ -194,33 +194,33 @@ impl ContextModel {
 
     /// Where the cells of a decision lie that are about to change.
     #[inline(always)]
-    fn claim<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
+    fn locate_mut<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
-        let shared = match contexts.set >= SHARING && N > 1 {
+        let shared = match contexts.set >= FIRST_SHARED_SET && N > 1 {
             true => self.page(0),
             false => page,
         };
         let mut cells = [0; N];
         for (i, cell) in cells.iter_mut().enumerate() {
             let page = if i == 1 { &shared } else { &page };
-            *cell = self.own(page, contexts.cells[i]);
+            *cell = self.find_mut(page, contexts.cells[i]);
         }
         cells
     }
 
     #[inline(always)]
     fn find(&self, page: &Page, hash: u16) -> u32 {
-        let (place, at) = page.place(hash);
-        self.places[place] + at
+        let (entry, at) = page.entry(hash);
+        self.line_table[entry] + at
     }
 
     /// The same in a line that no other place holds.
     #[inline(always)]
-    fn own(&mut self, page: &Page, hash: u16) -> u32 {
-        let (place, at) = page.place(hash);
-        let line = &mut self.places[place];
+    fn find_mut(&mut self, page: &Page, hash: u16) -> u32 {
+        let (entry, at) = page.entry(hash);
+        let line = &mut self.line_table[entry];
         if self.lines.is_shared(*line) {
-            *line = self.lines.own(*line);
+            *line = self.lines.make_unique(*line);
         }
         *line + at
     }
@@ -230,7 +230,7 @@ impl ContextModel {
     fn page(&mut self, at: usize) -> Page {
         let page = self.pages[at];
         if page.mask == 0 {
-            return self.open(at);
+            return self.create_page(at);
         }
         page
     }
@@ -245,10 +245,10 @@ impl ContextModel {
 
     #[cold]
     fn learn_young<const N: usize>(&mut self, contexts: &Contexts<N>, bit: bool) {
-        for at in self.claim(contexts) {
+        for at in self.locate_mut(contexts) {
             let cell = self.lines.cell_mut(at);
-            if *cell & COUNT < self.youth {
-                self.notes.cells.push((at, *cell, None));
+            if *cell & COUNT < self.young_below {
+                self.undo_log.cells.push((at, *cell, None));
                 *cell = adapt(*cell, bit);
             }
         }
@@ -259,25 +259,25 @@ impl ContextModel {
         if self.learning != Learning::Folds {
             return;
         }
-        if self.notes.taken && self.notes.weights_at.is_none() {
-            self.notes.weights.clone_from(&self.weights);
-            self.notes.weights_at = Some(self.notes.cells.len());
+        if self.undo_log.enabled && self.undo_log.weights_at.is_none() {
+            self.undo_log.weights.clone_from(&self.weights);
+            self.undo_log.weights_at = Some(self.undo_log.cells.len());
         }
-        for (contexts, bit) in decisions.lessons::<N>() {
-            let cells = self.claim(&contexts);
+        for (contexts, bit) in decisions.iter::<N>() {
+            let cells = self.locate_mut(&contexts);
             let page = &mut self.pages[usize::from(contexts.page)];
-            let lessons = page.lessons;
+            let updates = page.updates;
             // A busy page passes 32 bits within a day.
-            page.lessons = page.lessons.wrapping_add(1);
-            let is_full = page.lessons == page.limit;
-            if lessons < EARLY || lessons.is_multiple_of(WEIGHTY) {
-                self.weigh(&contexts, &cells, bit);
+            page.updates = page.updates.wrapping_add(1);
+            let is_full = page.updates == page.limit;
+            if updates < WEIGHT_WARM_UP || updates.is_multiple_of(WEIGHT_INTERVAL) {
+                self.train_weights(&contexts, &cells, bit);
             }
-            if self.notes.taken {
+            if self.undo_log.enabled {
                 let mut counted = NonZeroU32::new(u32::from(contexts.page) + 1);
                 for at in cells {
                     let cell = self.lines.cell(at);
-                    self.notes.cells.push((at, cell, counted.take()));
+                    self.undo_log.cells.push((at, cell, counted.take()));
                 }
             }
             for at in cells {
@@ -292,7 +292,12 @@ impl ContextModel {
 
     /// Learns what the contexts of a decision are worth.
     #[inline]
-    fn weigh<const N: usize>(&mut self, contexts: &Contexts<N>, cells: &[u32; N], bit: bool) {
+    fn train_weights<const N: usize>(
+        &mut self,
+        contexts: &Contexts<N>,
+        cells: &[u32; N],
+        bit: bool,
+    ) {
         let weights = &mut self.weights[usize::from(contexts.set)];
         let inputs = cells.map(|at| stretch((self.lines.cell(at) >> 20) as u16));
         let mut sum = 0i32;
@@ -307,21 +312,21 @@ impl ContextModel {
     }
 
     #[cold]
-    fn open(&mut self, at: usize) -> Page {
+    fn create_page(&mut self, at: usize) -> Page {
         let known = self.start.clone();
         let known = known.as_ref().and_then(|start| start.page(at));
-        let size = known.map_or(SMALLEST, |taught| taught.cells.len() as u32);
-        let before = known.map_or(0, |taught| taught.lessons);
+        let size = known.map_or(MIN_PAGE_CELLS, |trained| trained.cells.len() as u32);
+        let before = known.map_or(0, |trained| trained.updates);
         let page = Page {
-            start: self.room(size),
+            start: self.allocate(size),
             mask: size - 1,
-            lessons: 0,
-            limit: (size * LESSONS_PER_CELL).saturating_sub(before).max(1),
+            updates: 0,
+            limit: (size * UPDATES_PER_CELL).saturating_sub(before).max(1),
         };
-        let taught = known.map_or(&[][..], |taught| &taught.cells);
-        let lines = taught.as_chunks().0.iter().map(Some);
-        for (place, line) in page.places().zip(lines.chain(core::iter::repeat(None))) {
-            self.places[place] = line.map_or(UNTAUGHT, |&line| self.lines.add(line));
+        let trained = known.map_or(&[][..], |trained| &trained.cells);
+        let lines = trained.as_chunks().0.iter().map(Some);
+        for (entry, line) in page.entries().zip(lines.chain(core::iter::repeat(None))) {
+            self.line_table[entry] = line.map_or(FRESH_LINE, |&line| self.lines.add(line));
         }
         self.pages[at] = page;
         page
@@ -332,142 +337,146 @@ impl ContextModel {
     fn grow(&mut self, at: usize) {
         let old = self.pages[at];
         let size = old.mask + 1;
-        if size >= self.largest {
-            self.pages[at].limit = FINAL;
+        if size >= self.max_page_cells {
+            self.pages[at].limit = NEVER_GROWS;
             return;
         }
         let new = Page {
-            start: self.room(size * GROWTH),
+            start: self.allocate(size * GROWTH),
             mask: size * GROWTH - 1,
-            limit: old.limit + size * (GROWTH - 1) * LESSONS_PER_CELL,
+            limit: old.limit + size * (GROWTH - 1) * UPDATES_PER_CELL,
             ..old
         };
-        for (from, to) in old.places().zip(new.places()) {
-            let line = self.heir(self.places[from]);
-            self.places[to] = line;
+        for (from, to) in old.entries().zip(new.entries()) {
+            let line = self.inherit(self.line_table[from]);
+            self.line_table[to] = line;
             for copy in 1..GROWTH as usize {
-                self.places[to + copy * old.places().len()] = self.lines.share(line);
+                self.line_table[to + copy * old.entries().len()] = self.lines.share(line);
             }
         }
         self.pages[at] = new;
-        if self.notes.taken {
-            let noted = self.notes.cells.len();
-            self.notes.grown.push((noted, at as u32, old));
+        if self.undo_log.enabled {
+            let noted = self.undo_log.cells.len();
+            self.undo_log.grown.push((noted, at as u32, old));
         } else {
-            self.vacate(old);
+            self.free_page(old);
         }
     }
 
     /// What becomes of a line in a page that grew.
-    fn heir(&mut self, line: u32) -> u32 {
+    fn inherit(&mut self, line: u32) -> u32 {
         let cells = self.lines.cells(line);
-        if cells.iter().all(|cell| cell & COUNT <= INHERITED) {
+        if cells.iter().all(|cell| cell & COUNT <= INHERITED_COUNT) {
             return self.lines.share(line);
         }
-        let inherits = |i: usize| cells[i] & !COUNT | (cells[i] & COUNT).min(INHERITED);
+        let inherits = |i: usize| cells[i] & !COUNT | (cells[i] & COUNT).min(INHERITED_COUNT);
         let cells = core::array::from_fn(inherits);
         self.lines.add(cells)
     }
 
     /// Places for so many cells, which hold nothing.
-    fn room(&mut self, size: u32) -> u32 {
-        let places = size / LINE as u32;
-        self.vacant[places.ilog2() as usize]
+    fn allocate(&mut self, size: u32) -> u32 {
+        let entries = size / LINE as u32;
+        self.free_ranges[entries.ilog2() as usize]
             .pop()
             .unwrap_or_else(|| {
-                let start = self.places.len();
-                self.places.resize(start + places as usize, UNTAUGHT);
+                let start = self.line_table.len();
+                self.line_table.resize(start + entries as usize, FRESH_LINE);
                 start as u32
             })
     }
 
-    fn vacate(&mut self, page: Page) {
+    fn free_page(&mut self, page: Page) {
         if page.mask == 0 {
             return;
         }
-        for place in page.places() {
-            self.lines.leave(self.places[place]);
+        for entry in page.entries() {
+            self.lines.release(self.line_table[entry]);
         }
-        self.vacant[page.places().len().ilog2() as usize].push(page.start);
+        self.free_ranges[page.entries().len().ilog2() as usize].push(page.start);
     }
 
     /// Remembers this moment.
     pub fn mark(&mut self) -> ContextMark {
-        self.notes.taken = true;
+        self.undo_log.enabled = true;
         ContextMark {
-            cells: self.notes.cells.len(),
-            grown: self.notes.grown.len(),
+            cells: self.undo_log.cells.len(),
+            grown: self.undo_log.grown.len(),
         }
     }
 
     /// Forgets everything learned since a moment.
     pub fn rewind(&mut self, to: ContextMark) {
-        while self.notes.grown.len() > to.grown
-            && let Some((noted, at, old)) = self.notes.grown.pop()
+        while self.undo_log.grown.len() > to.grown
+            && let Some((noted, at, old)) = self.undo_log.grown.pop()
         {
-            self.take_back(noted);
+            self.undo(noted);
             let grown = core::mem::replace(&mut self.pages[at as usize], old);
-            self.vacate(grown);
+            self.free_page(grown);
         }
-        self.take_back(to.cells);
-        if self.notes.weights_at.is_some_and(|noted| noted >= to.cells) {
-            self.weights.clone_from(&self.notes.weights);
-            self.notes.weights_at = None;
+        self.undo(to.cells);
+        if self
+            .undo_log
+            .weights_at
+            .is_some_and(|noted| noted >= to.cells)
+        {
+            self.weights.clone_from(&self.undo_log.weights);
+            self.undo_log.weights_at = None;
         }
     }
 
-    fn take_back(&mut self, len: usize) {
-        let used = self.notes.cells.len();
-        for (at, old, counted) in self.notes.cells.drain(len..).rev() {
+    fn undo(&mut self, len: usize) {
+        let used = self.undo_log.cells.len();
+        for (at, old, counted) in self.undo_log.cells.drain(len..).rev() {
             *self.lines.cell_mut(at) = old;
             if let Some(page) = counted {
-                let lessons = &mut self.pages[page.get() as usize - 1].lessons;
-                *lessons = lessons.wrapping_sub(1);
+                let updates = &mut self.pages[page.get() as usize - 1].updates;
+                *updates = updates.wrapping_sub(1);
             }
         }
-        buffer::ease(&mut self.notes.cells, used);
+        buffer::shrink(&mut self.undo_log.cells, used);
     }
 
     /// Makes everything learned so far final; there is no way back before the next mark.
-    pub fn settle(&mut self) {
-        self.notes.taken = false;
-        buffer::empty(&mut self.notes.cells);
-        self.notes.weights_at = None;
-        while let Some((.., old)) = self.notes.grown.pop() {
-            self.vacate(old);
+    pub fn commit(&mut self) {
+        self.undo_log.enabled = false;
+        buffer::clear(&mut self.undo_log.cells);
+        self.undo_log.weights_at = None;
+        while let Some((.., old)) = self.undo_log.grown.pop() {
+            self.free_page(old);
         }
     }
 
     /// Gives up the pages that nothing was learned in.
-    pub fn tidy(&mut self) {
+    pub fn free_untrained_pages(&mut self) {
         for at in 0..self.pages.len() {
-            if self.pages[at].is_untaught() {
+            if self.pages[at].is_untrained() {
                 let page = core::mem::take(&mut self.pages[at]);
-                self.vacate(page);
+                self.free_page(page);
             }
         }
     }
 
     /// What a page was taught, here or before.
-    pub fn taught(&self, at: u32) -> Option<Taught> {
+    pub fn trained_page(&self, at: u32) -> Option<TrainedPage> {
         let page = self.pages.get(at as usize)?;
         let known = self
             .start
             .as_ref()
             .and_then(|start| start.page(at as usize));
-        if page.is_untaught() {
+        if page.is_untrained() {
             return known.cloned();
         }
-        let before = known.map_or(0, |taught| taught.lessons);
-        Some(Taught {
+        let before = known.map_or(0, |trained| trained.updates);
+        Some(TrainedPage {
             cells: self.cells(page).collect(),
-            lessons: page.lessons.saturating_add(before),
+            updates: page.updates.saturating_add(before),
         })
     }
 
     fn cells(&self, page: &Page) -> impl Iterator<Item = u32> {
-        let places = &self.places[page.places()];
-        places
+        let entries = &self.line_table[page.entries()];
+        entries
             .iter()
             .flat_map(|&line| self.lines.cells(line))
             .copied()
@@ -492,11 +501,11 @@ impl ContextModel {
 
     /// Zero for a page that is what it was at the start.
     fn page_digest(&self, page: &Page) -> u64 {
-        if page.lessons == 0 {
+        if page.updates == 0 {
             return 0;
         }
-        let mut lanes = [u64::from(page.lessons); 4];
-        for &line in &self.places[page.places()] {
+        let mut lanes = [u64::from(page.updates); 4];
+        for &line in &self.line_table[page.entries()] {
             for quad in self.lines.cells(line).chunks_exact(4) {
                 for (lane, &cell) in lanes.iter_mut().zip(quad) {
                     *lane = mix(*lane ^ u64::from(cell));
@@ -512,7 +521,7 @@ impl ContextModel {
     pub fn bytes(&self) -> usize {
         let start = self.start.as_ref();
         self.lines.bytes()
-            + size_of_val(&self.places[..])
+            + size_of_val(&self.line_table[..])
             + size_of_val(&self.pages[..])
             + size_of_val(&self.weights[..])
             + start.map_or(0, |start| size_of_val(&start.pages[..]))
@@ -533,26 +542,24 @@ fn mix(value: u64) -> u64 {
 pub const SLICES: u32 = 64;
 /// Inputs that a set of weights has room for.
 pub const MAX_INPUTS: usize = 6;
-/// Cells in a line.
-pub const LINE: usize = 16;
 pub(super) const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first.
-pub(super) const SMALLEST: u32 = 1024;
+pub(super) const MIN_PAGE_CELLS: u32 = 1024;
 /// How many times larger a page is after it grew.
 pub const GROWTH: u32 = 4;
 /// How much of their experience cells keep when their page grows: part of it was that of others.
-const INHERITED: u32 = 4;
+const INHERITED_COUNT: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
-const LESSONS_PER_CELL: u32 = 1;
+const UPDATES_PER_CELL: u32 = 1;
 /// [`Page::limit`] of a page that does not grow any more. Only a count that wrapped reaches it again.
-const FINAL: u32 = 0;
+const NEVER_GROWS: u32 = 0;
 /// The first decisions that a page is taught teach the weights, too; then one of so many does.
-const EARLY: u32 = 1024;
-const WEIGHTY: u32 = 4;
+const WEIGHT_WARM_UP: u32 = 1024;
+const WEIGHT_INTERVAL: u32 = 4;
 const WEIGHT_SETS: usize = 256;
 /// The first of the sets of weights whose second context is common to all pages.
-pub const SHARING: u8 = 128;
+pub const FIRST_SHARED_SET: u8 = 128;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
 /// No weight is larger.
@@ -567,7 +574,7 @@ mod tests {
     /// Fails with a panic if lessons are counted with `+= 1`, and with another digest if undoing does
     /// not wrap as well.
     #[test]
-    fn lessons_may_be_more_than_can_be_counted() {
+    fn the_count_of_updates_may_wrap() {
         let contexts = Contexts::<2> {
             page: 0,
             set: 0,
@@ -580,11 +587,11 @@ mod tests {
             decisions.push(&contexts, forecast, bit);
         }
         context_model.replay::<2>(&decisions);
-        context_model.pages[0].lessons = u32::MAX - 1;
+        context_model.pages[0].updates = u32::MAX - 1;
         let before = context_model.digest(0);
         let mark = context_model.mark();
         context_model.replay::<2>(&decisions);
-        assert_eq!(context_model.pages[0].lessons, 1);
+        assert_eq!(context_model.pages[0].updates, 1);
         context_model.rewind(mark);
         assert_eq!(context_model.digest(0), before);
     }
@@ -601,7 +608,7 @@ mod tests {
                 cells: [nth.wrapping_mul(16 + seed), nth.wrapping_mul(48)],
             };
             let mut context_model = ContextModel::new(2, Learning::Folds, 2, 10, None);
-            let lessons = |context_model: &mut ContextModel, count: u16| {
+            let updates = |context_model: &mut ContextModel, count: u16| {
                 let mut decisions = Decisions::default();
                 for nth in 0..count {
                     let forecast = context_model.forecast(&contexts(nth));
@@ -610,18 +617,18 @@ mod tests {
                 decisions
             };
             // More than the largest page has cells, as 2^32 lessons are.
-            let early = lessons(&mut context_model, 1100);
+            let early = updates(&mut context_model, 1100);
             context_model.replay::<2>(&early);
-            let last = lessons(&mut context_model, 5);
-            context_model.pages[0].lessons = 5u32.wrapping_neg();
-            context_model.settle();
+            let last = updates(&mut context_model, 5);
+            context_model.pages[0].updates = 5u32.wrapping_neg();
+            context_model.commit();
             let before = context_model.digest(0);
             let mark = context_model.mark();
             context_model.replay::<2>(&last);
-            assert_eq!(context_model.pages[0].lessons, 0);
-            let taught = context_model.taught(0).expect("it was taught");
-            context_model.tidy();
-            assert_eq!(context_model.taught(0), Some(taught), "seed {seed}");
+            assert_eq!(context_model.pages[0].updates, 0);
+            let trained = context_model.trained_page(0).expect("it was trained");
+            context_model.free_untrained_pages();
+            assert_eq!(context_model.trained_page(0), Some(trained), "seed {seed}");
             context_model.rewind(mark);
             assert_eq!(context_model.digest(0), before, "seed {seed}");
             let other = |nth: u16| Contexts::<2> {

@@ -10,14 +10,14 @@ use crate::buffer;
 pub struct Decisions {
     /// Page, set of weights and outcome, and the contexts' cells of each.
     words: Vec<u16>,
-    taken: usize,
+    count: usize,
 }
 
 /// A length of [`Decisions`] to come back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Length {
     words: usize,
-    taken: usize,
+    count: usize,
 }
 
 impl Decisions {
@@ -28,13 +28,13 @@ impl Decisions {
     /// from what everybody knew.
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, forecast: Forecast, bit: bool) {
-        self.taken += 1;
+        self.count += 1;
         let expected = if bit {
             forecast.probability
         } else {
             !forecast.probability
         };
-        let teaches = expected < CERTAIN || forecast.young;
+        let is_kept = expected < ALMOST_CERTAIN || forecast.young;
         let outcome = u16::from(contexts.set) << 1 | u16::from(bit);
         let word = |i: usize| match i {
             0 => contexts.page,
@@ -45,12 +45,12 @@ impl Decisions {
         let start = self.words.len();
         let words = core::array::from_fn::<u16, WORDS, _>(word);
         self.words.extend_from_slice(&words);
-        self.words.truncate(start + (N + 2) * usize::from(teaches));
+        self.words.truncate(start + (N + 2) * usize::from(is_kept));
     }
 
     /// What there is to learn: contexts of decisions and how they went.
     #[inline(always)]
-    pub fn lessons<const N: usize>(&self) -> impl Iterator<Item = (Contexts<N>, bool)> {
+    pub fn iter<const N: usize>(&self) -> impl Iterator<Item = (Contexts<N>, bool)> {
         self.words.chunks_exact(N + 2).map(|words| {
             let contexts = Contexts {
                 page: words[0],
@@ -63,21 +63,21 @@ impl Decisions {
 
     /// How many decisions were taken.
     pub fn count(&self) -> usize {
-        self.taken
+        self.count
     }
 
     /// A length to come back to.
     pub fn len(&self) -> Length {
         Length {
             words: self.words.len(),
-            taken: self.taken,
+            count: self.count,
         }
     }
 
     /// Forgets what came after a length taken earlier.
     pub fn truncate(&mut self, len: Length) {
         self.words.truncate(len.words);
-        self.taken = len.taken;
+        self.count = len.count;
     }
 
     /// Bytes that they hold.
@@ -87,12 +87,12 @@ impl Decisions {
 
     /// Forgets everything and keeps the memory that it may need.
     pub fn clear(&mut self) {
-        buffer::empty(&mut self.words);
-        self.taken = 0;
+        buffer::clear(&mut self.words);
+        self.count = 0;
     }
 }
 
 /// Room for a decision with as many contexts as there may be.
 const WORDS: usize = MAX_INPUTS + 2;
 /// A decision that was expected with at least this probability, in 1/65536, teaches nothing.
-const CERTAIN: u16 = 65536u32.wrapping_sub(256) as u16;
+const ALMOST_CERTAIN: u16 = 65536u32.wrapping_sub(256) as u16;

@@ -1,8 +1,9 @@
-//! What is learned about the values: probabilities of decisions, and nothing about bytes.
+//! The adaptive model: probabilities of binary decisions, learned from the packets of a connection.
+//! It knows nothing about the bytes that decisions become.
 
 pub(crate) mod cells;
-pub mod context_model;
-pub mod decisions;
-pub mod logistic;
+pub(crate) mod context_model;
+pub(crate) mod decisions;
+pub(crate) mod logistic;
 pub(crate) mod repeats;
-pub mod start;
+pub(crate) mod start;

@@ -164,8 +164,8 @@ impl Samples {
         };
         let last = known.len() - 1;
         let at = |back: usize| known[back.min(last)];
-        let (wide, bow) = reach(now.since(newest));
-        let far = (2 * bow).min(last);
+        let (wide, parabola) = distances(now.since(newest));
+        let far = (2 * parabola).min(last);
         Self {
             ticks: [newest, at(1), at(wide), at(far.div_ceil(2)), at(far)],
             frames: Frames::default(),
@@ -206,7 +206,7 @@ impl Frames {
 }
 
 /// How many samples back the wide base goes, and each half of the parabola.
-fn reach(ahead: u32) -> (usize, usize) {
+fn distances(ahead: u32) -> (usize, usize) {
     let ahead = ahead.min(8) as usize;
     (ahead.max(3), ahead.div_ceil(2))
 }
@@ -228,7 +228,7 @@ pub(crate) struct Plan {
     pub declared: u8,
     linear: Increment,
     wide: Increment,
-    bow: Increment,
+    parabola: Increment,
 }
 
 impl Plan {
@@ -239,7 +239,7 @@ impl Plan {
         declared: 0,
         linear: Increment::NONE,
         wide: Increment::NONE,
-        bow: Increment::NONE,
+        parabola: Increment::NONE,
     };
 
     pub fn new(now: Tick, samples: &Samples) -> Self {
@@ -256,7 +256,7 @@ impl Plan {
             // From one tick to the next, a line over more than that is only one more to choose from.
             plan.known |= if plan.ahead > 1 { LINE | WIDE } else { LINE };
             if samples.count >= 3 {
-                plan.bow = Increment::along_parabola([newest, middle, far]);
+                plan.parabola = Increment::along_parabola([newest, middle, far]);
                 plan.known |= BENT | DECLARED;
             }
         }
@@ -274,9 +274,9 @@ impl Plan {
     }
 
     #[inline]
-    pub fn bow(&self, width: Width, newest: i64, middle: i64, far: i64) -> i64 {
+    pub fn parabola(&self, width: Width, newest: i64, middle: i64, far: i64) -> i64 {
         let middle = width.difference(newest, middle);
-        self.bow.apply(middle, width.difference(newest, far))
+        self.parabola.apply(middle, width.difference(newest, far))
     }
 }
 

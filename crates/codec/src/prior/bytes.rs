@@ -12,7 +12,7 @@ use crate::{
         cells::FRESH,
         context_model::{GROWTH, MAX_INPUTS, WEIGHT_LIMIT, Weights, fresh_weights},
         repeats::{REPEATS, Repeats},
-        start::{Taught, is_size},
+        start::{TrainedPage, is_page_size},
     },
     predict::Costs,
 };
@@ -34,13 +34,13 @@ pub enum PriorError {
 impl fmt::Display for PriorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPrior => f.write_str("this is no prior"),
+            Self::NoPrior => f.write_str("this is not a prior"),
             Self::Version(version) => write!(
                 f,
-                "the prior has version {version} of the format, and this program knows {VERSION}"
+                "the prior has version {version} of the format, but this program reads {VERSION}"
             ),
             Self::Damaged => f.write_str("the prior is cut off or damaged"),
-            Self::Malformed => f.write_str("the prior says what none does"),
+            Self::Malformed => f.write_str("the prior contains invalid values"),
         }
     }
 }
@@ -53,8 +53,8 @@ impl Prior {
         let mut out = Writer(MAGIC.to_vec());
         out.0.extend([VERSION, self.profile as u8]);
         out.weights(&self.weights, self.profile.contexts());
-        out.number(self.taught.len() as u64);
-        for page in self.taught.iter() {
+        out.number(self.pages.len() as u64);
+        for page in self.pages.iter() {
             out.page(page);
         }
         out.number(u64::from(self.common));
@@ -117,12 +117,12 @@ impl Reader<'_> {
             _ => return None,
         };
         let weights = from.weights(profile.contexts())?;
-        let taught: Vec<Taught> = from.list(Reader::page)?;
-        from.pages = taught.len();
+        let pages: Vec<TrainedPage> = from.list(Reader::page)?;
+        from.pages = pages.len();
         let prior = Prior {
             profile,
             weights: weights.into(),
-            taught: taught.into(),
+            pages: pages.into(),
             common: from.page_number()?,
             classes: from.list(Reader::class)?,
             fingerprint,
@@ -161,10 +161,10 @@ impl Reader<'_> {
 impl Writer {
     /// A page that grew repeats itself: what equals the cell a quarter of the page before it is
     /// only counted.
-    fn page(&mut self, page: &Taught) {
+    fn page(&mut self, page: &TrainedPage) {
         let cells = page.cells();
         self.number(u64::from(cells.len().ilog2()));
-        self.number(u64::from(page.lessons()));
+        self.number(u64::from(page.updates()));
         let quarter = cells.len() / GROWTH as usize;
         let repeats =
             |at: usize| cells[at] == at.checked_sub(quarter).map_or(FRESH, |at| cells[at]);
@@ -176,7 +176,7 @@ impl Writer {
             self.number(run as u64);
             self.number(new as u64);
             for cell in &cells[at..at + new] {
-                self.0.extend(Taught::brief(*cell).to_le_bytes());
+                self.0.extend(TrainedPage::pack(*cell).to_le_bytes());
             }
             at += new;
         }
@@ -184,11 +184,11 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    fn page(&mut self) -> Option<Taught> {
+    fn page(&mut self) -> Option<TrainedPage> {
         let size = 1usize.checked_shl(self.small()?)?;
-        let lessons = self.small()?;
+        let updates = self.small()?;
         self.cells = self.cells.checked_add(size)?;
-        if !is_size(size) || self.cells > MAX_CELLS {
+        if !is_page_size(size) || self.cells > MAX_CELLS {
             return None;
         }
         let mut cells = Vec::with_capacity(size);
@@ -204,19 +204,19 @@ impl Reader<'_> {
                 cells.push(before.map_or(FRESH, |at| cells[at]));
             }
             for _ in 0..new {
-                cells.push(Taught::cell(u16::from_le_bytes(*self.take()?)));
+                cells.push(TrainedPage::unpack(u16::from_le_bytes(*self.take()?)));
             }
         }
-        Taught::new(cells, lessons)
+        TrainedPage::new(cells, updates)
     }
 }
 
 impl Writer {
     fn class(&mut self, class: &ClassPrior) {
         self.name(&class.name);
-        self.number(u64::from(class.own));
+        self.number(u64::from(class.page));
         self.number(u64::from(class.surprises));
-        self.0.push(u8::from(class.has_newcomer));
+        self.0.push(u8::from(class.has_spawn));
         self.number(class.fields.len() as u64);
         for field in &class.fields {
             self.field(field);
@@ -228,9 +228,9 @@ impl Reader<'_> {
     fn class(&mut self) -> Option<ClassPrior> {
         Some(ClassPrior {
             name: self.name()?,
-            own: self.page_number()?,
+            page: self.page_number()?,
             surprises: self.small()?,
-            has_newcomer: match self.byte()? {
+            has_spawn: match self.byte()? {
                 0 => false,
                 1 => true,
                 _ => return None,
@@ -255,7 +255,7 @@ impl Writer {
             self.0.push(count);
         }
         self.number(u64::from(field.surprises));
-        self.signed(field.newcomer);
+        self.signed(field.spawn_value);
     }
 }
 
@@ -269,7 +269,7 @@ impl Reader<'_> {
             costs: Costs(self.take()?.map(|cost: u8| cost as i8)),
             repeats: self.repeats()?,
             surprises: self.small()?,
-            newcomer: self.signed()?,
+            spawn_value: self.signed()?,
         })
     }
 

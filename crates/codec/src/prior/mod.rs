@@ -23,7 +23,7 @@ use crate::{
     model::{
         context_model::Weights,
         repeats::Repeats,
-        start::{Start, Taught},
+        start::{Start, TrainedPage},
     },
     predict::{Costs, HOLD},
     ranking::Ranking,
@@ -35,7 +35,7 @@ use crate::{
 pub struct Prior {
     profile: Profile,
     weights: Arc<[Weights]>,
-    taught: Arc<[Taught]>,
+    pages: Arc<[TrainedPage]>,
     /// What belongs to no field.
     common: PageNumber,
     classes: Vec<ClassPrior>,
@@ -49,12 +49,12 @@ type PageNumber = u32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClassPrior {
     name: String,
-    own: PageNumber,
+    page: PageNumber,
     /// How often its entities surprised.
     surprises: u32,
     fields: Vec<FieldPrior>,
     /// Whether a newcomer of the class was seen.
-    has_newcomer: bool,
+    has_spawn: bool,
 }
 
 /// What is known of a field.
@@ -70,7 +70,7 @@ struct FieldPrior {
     /// In how many of its class's surprises it had a part.
     surprises: u32,
     /// What the last newcomer had.
-    newcomer: i64,
+    spawn_value: i64,
 }
 
 /// A connection cannot start from a prior.
@@ -128,7 +128,7 @@ impl Prior {
         &self,
         layout: &Layout,
         profile: Profile,
-    ) -> Result<Beginning, PriorMismatch> {
+    ) -> Result<BoundPrior, PriorMismatch> {
         if profile != self.profile {
             return Err(PriorMismatch::Profile {
                 trained: self.profile,
@@ -140,14 +140,14 @@ impl Prior {
         let mut classes = Vec::with_capacity(layout.classes.len());
         for (class, of) in layout.schema.classes.iter().zip(&layout.classes) {
             let known = self.class(class);
-            pages[of.own_page() as usize] = known.map_or(0, |known| known.own);
+            pages[of.own_page() as usize] = known.map_or(0, |known| known.page);
             let mut fields = Vec::with_capacity(class.fields.len());
-            let mut newcomer = Vec::with_capacity(class.fields.len());
+            let mut spawn_row = Vec::with_capacity(class.fields.len());
             let mut surprises = Vec::with_capacity(class.fields.len());
             for (at, field) in class.fields.iter().enumerate() {
                 let Some(known) = known_field(known, class, field) else {
                     fields.push(ClassField::default());
-                    newcomer.push(0);
+                    spawn_row.push(0);
                     surprises.push(None);
                     continue;
                 };
@@ -166,22 +166,22 @@ impl Prior {
                     costs,
                     repeats: known.repeats,
                 });
-                let admitted = Some(known.newcomer).filter(|&value| field.kind.admits(value));
+                let admitted = Some(known.spawn_value).filter(|&value| field.kind.admits(value));
                 surprises.push(Some(known.surprises));
-                newcomer.push(admitted.filter(|_| is_plain(field)).unwrap_or(0));
+                spawn_row.push(admitted.filter(|_| is_plain(field)).unwrap_or(0));
             }
-            let seen = known.is_some_and(|known| known.has_newcomer);
+            let seen = known.is_some_and(|known| known.has_spawn);
             classes.push(ClassState {
                 fields: fields.into(),
                 ranking: Ranking::with(of, known.map_or(0, |known| known.surprises), &surprises),
-                reference: seen.then(|| Arc::new(KeptRow::bare(newcomer))),
+                reference: seen.then(|| Arc::new(KeptRow::without_contents(spawn_row))),
             });
         }
         let [high, low] = halves(self.fingerprint);
-        Ok(Beginning {
+        Ok(BoundPrior {
             check: [high, low],
             start: Arc::new(Start {
-                taught: self.taught.clone(),
+                trained: self.pages.clone(),
                 pages,
                 weights: self.weights.clone(),
             }),
@@ -196,7 +196,7 @@ impl Prior {
 
 /// What a connection's model begins with.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct BoundPrior {
     /// The fingerprint of the prior, as numbers for the check.
     pub check: [u64; 2],
     pub start: Arc<Start>,
@@ -252,7 +252,7 @@ mod tests {
     /// A prior that claims that fields move in lines that have none. Fails with `CheckFailed`, or an
     /// encoder that finds no content, if `bind` takes any costs.
     #[test]
-    fn costs_of_what_does_not_move_are_not_believed() {
+    fn costs_of_predictors_that_do_not_apply_are_ignored() {
         let kinds = [
             FieldKind::Bool,
             FieldKind::Enum { values: 7 },

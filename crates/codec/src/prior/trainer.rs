@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Profile},
     decoder::Decoder,
     encoder::Encoder,
-    model::start::Taught,
+    model::start::TrainedPage,
     shared_model::SharedModel,
 };
 
@@ -55,13 +55,13 @@ impl Trainer {
         let mut pages = PageList::default();
         let prior = collect(self.config.profile, encoder.shared_model(), &mut pages);
         let mut prior = Prior {
-            taught: [].into(),
+            pages: [].into(),
             ..prior
         };
         if let Some(old) = &self.learned {
             keep_older(old, &mut prior, &mut pages);
         }
-        prior.taught = pages.0.into();
+        prior.pages = pages.0.into();
         self.learned = Some(Arc::new(prior.sealed()));
     }
 
@@ -77,17 +77,21 @@ impl Trainer {
             .sealed();
         };
         let mut prior = Prior::clone(&learned);
-        prior.taught = prior.taught.iter().map(|page| page.humbled()).collect();
+        prior.pages = prior
+            .pages
+            .iter()
+            .map(|page| page.with_low_counts())
+            .collect();
         prior.sealed()
     }
 }
 
 /// Pages as they are found.
 #[derive(Default)]
-struct PageList(Vec<Taught>);
+struct PageList(Vec<TrainedPage>);
 
 impl PageList {
-    fn add(&mut self, page: Option<Taught>) -> PageNumber {
+    fn add(&mut self, page: Option<TrainedPage>) -> PageNumber {
         let Some(page) = page else { return 0 };
         self.0.push(page);
         self.0.len() as PageNumber
@@ -96,7 +100,7 @@ impl PageList {
 
 fn collect(profile: Profile, shared_model: &SharedModel, pages: &mut PageList) -> Prior {
     let layout = &shared_model.entity_states.layout;
-    let common = pages.add(shared_model.context_model.taught(0));
+    let common = pages.add(shared_model.context_model.trained_page(0));
     let classes = layout.schema.classes.iter().zip(&layout.classes);
     let classes = classes
         .zip(&shared_model.entity_states.classes)
@@ -106,33 +110,37 @@ fn collect(profile: Profile, shared_model: &SharedModel, pages: &mut PageList) -
             let fields = fields.map(|(at, (field, learned))| {
                 let items = &of.items[at];
                 let columns = items.first_page..items.first_page + items.shapes.len() as u32;
-                let newcomer = state.reference.as_ref().map_or(0, |row| row[at]);
+                let spawn_value = state.reference.as_ref().map_or(0, |row| row[at]);
                 FieldPrior {
                     name: field.name.clone(),
                     kind: identity(class, field),
-                    page: pages.add(shared_model.context_model.taught(of.first_page + at as u32)),
+                    page: pages.add(
+                        shared_model
+                            .context_model
+                            .trained_page(of.first_page + at as u32),
+                    ),
                     columns: columns
-                        .map(|page| pages.add(shared_model.context_model.taught(page)))
+                        .map(|page| pages.add(shared_model.context_model.trained_page(page)))
                         .collect(),
                     costs: learned.costs,
                     repeats: learned.repeats,
                     surprises: parts[at],
-                    newcomer: if is_plain(field) { newcomer } else { 0 },
+                    spawn_value: if is_plain(field) { spawn_value } else { 0 },
                 }
             });
             ClassPrior {
                 name: class.name.clone(),
                 fields: fields.collect(),
                 surprises,
-                own: pages.add(shared_model.context_model.taught(of.own_page())),
-                has_newcomer: state.reference.is_some(),
+                page: pages.add(shared_model.context_model.trained_page(of.own_page())),
+                has_spawn: state.reference.is_some(),
             }
         });
     Prior {
         profile,
         weights: shared_model.context_model.weights().into(),
         classes: classes.collect(),
-        taught: [].into(),
+        pages: [].into(),
         common,
         fingerprint: prescient_schema::Fingerprint::of_bytes(&[]),
     }
@@ -143,7 +151,7 @@ fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut PageList) {
     let mut carry = |page: PageNumber| {
         let known = page
             .checked_sub(1)
-            .and_then(|at| old.taught.get(at as usize));
+            .and_then(|at| old.pages.get(at as usize));
         pages.add(known.cloned())
     };
     let carry_field =
@@ -164,7 +172,7 @@ fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut PageList) {
             None => {
                 let fields = class.fields.iter();
                 prior.classes.push(ClassPrior {
-                    own: carry(class.own),
+                    page: carry(class.page),
                     fields: fields.map(|field| carry_field(field, &mut carry)).collect(),
                     ..class.clone()
                 });

@@ -15,7 +15,7 @@ impl SharedModel {
         round: u32,
         now: Tick,
         rows: &dyn Rows,
-        vouched: &dyn Fn(u32) -> bool,
+        is_known: &dyn Fn(u32) -> bool,
     ) -> u64 {
         let slice = round % SLICES;
         let entity_states = &self.entity_states;
@@ -44,7 +44,7 @@ impl SharedModel {
             };
             entity_states.add_entity(&mut sum, id);
             let samples = entity_states.samples(entity_states.folds_known(&entity.head), now);
-            if vouched(id) && samples.count > 0 {
+            if is_known(id) && samples.count > 0 {
                 let class = entity.head.class;
                 let (tick, level) = (samples.ticks[0], entity.head.level);
                 let row = rows.row(EntityKey { id, class }, tick, level, &mut buffer);
@@ -56,7 +56,7 @@ impl SharedModel {
             let id = round.wrapping_mul(RESTING_PER_ROUND).wrapping_add(step) % count;
             if entity_states.phase(id) == Phase::Resting {
                 entity_states.add_entity(&mut sum, id);
-                if vouched(id) {
+                if is_known(id) {
                     let row = entity_states.rest_row(id, rows, &mut buffer);
                     sum.add_row(row.unwrap_or_default());
                 }
@@ -117,7 +117,7 @@ impl EntityStates {
         sum.add(u64::from(head.surprised) << 32 | u64::from(head.surprised_at));
         for field in &entity.fields {
             let small = u64::from(field.surprised) << 16
-                | u64::from(field.habits) << 8
+                | u64::from(field.period_and_predictor) << 8
                 | u64::from(field.last)
                 | u64::from(field.recent) << 24;
             sum.add(u64::from(field.history) << 32 | small);

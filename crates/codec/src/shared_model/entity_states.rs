@@ -171,7 +171,7 @@ impl EntityStates {
             .iter()
             .map(|field| FieldState {
                 costs: field.costs,
-                habits: (field.costs.best(ALL) as u8) << PERIOD_BITS,
+                period_and_predictor: (field.costs.best(ALL) as u8) << PERIOD_BITS,
                 ..FieldState::NEW
             })
             .collect()
@@ -181,7 +181,7 @@ impl EntityStates {
         self.layout.classes[usize::from(class)].has_contract
             || fields
                 .iter()
-                .any(|field| field.favourite() != Predictor::Hold)
+                .any(|field| field.best_predictor() != Predictor::Hold)
     }
 
     /// How many of the newest folds all covered this entity.
@@ -192,4 +192,4 @@ impl EntityStates {
 }
 
 /// Folds whose ticks are remembered.
-pub(super) const FOLDS: usize = 64;
+pub(super) const MAX_FOLDS: usize = 64;

@@ -14,7 +14,7 @@ pub(crate) struct FieldState {
     pub history: u32,
     /// After how many folds its history repeats itself, as far as it does, and above that its
     /// favourite predictor.
-    pub(super) habits: u8,
+    pub(super) period_and_predictor: u8,
     /// Bit length of the last residual, and its sign in bit 7.
     pub last: u8,
     /// The residuals of the entity's last two surprises, roughly: the newest in the upper half,
@@ -28,7 +28,7 @@ impl FieldState {
     pub const NEW: Self = Self {
         surprised: 0,
         history: 0,
-        habits: 0,
+        period_and_predictor: 0,
         last: 0,
         recent: 0,
         costs: Costs([0; 4]),
@@ -36,7 +36,7 @@ impl FieldState {
 
     /// The entity surprised, `passed` folds after the last time.
     #[inline]
-    pub(super) fn pass(&mut self, passed: u32) {
+    pub(super) fn age(&mut self, passed: u32) {
         self.surprised <<= 1;
         self.history = self.history.checked_shl(passed).unwrap_or(0);
         self.recent >>= 4;
@@ -48,41 +48,42 @@ impl FieldState {
         self.surprised |= 1;
         self.history |= 1;
         self.last = surprise.last;
-        self.recent |= rough(surprise.last) << 4;
+        self.recent |= residual_bucket(surprise.last) << 4;
         if let Some(costs) = &surprise.costs {
             self.costs.learn(costs);
-            self.habits = self.habits & PERIOD | (self.costs.best(ALL) as u8) << PERIOD_BITS;
+            self.period_and_predictor =
+                self.period_and_predictor & PERIOD | (self.costs.best(ALL) as u8) << PERIOD_BITS;
         }
     }
 
     /// Looks for the period anew if the history no longer repeats itself.
     #[inline]
-    pub(super) fn follow_rhythm(&mut self) {
+    pub(super) fn update_period(&mut self) {
         let history = self.history;
-        let old = self.habits & PERIOD;
+        let old = self.period_and_predictor & PERIOD;
         if old == 0 || (history ^ history >> old) & 1 == 1 {
-            self.habits = self.habits & !PERIOD | period(history);
+            self.period_and_predictor = self.period_and_predictor & !PERIOD | period(history);
         }
     }
 
     /// Whether anything but holding is ever chosen.
     #[inline]
     pub(super) fn expects_motion(&self) -> bool {
-        self.habits >> PERIOD_BITS != Predictor::Hold as u8
+        self.period_and_predictor >> PERIOD_BITS != Predictor::Hold as u8
     }
 
     /// The predictor that was cheapest of all that ever had a say.
     #[inline]
-    pub fn favourite(&self) -> Predictor {
-        Predictor::from_number(self.habits >> PERIOD_BITS)
+    pub fn best_predictor(&self) -> Predictor {
+        Predictor::from_number(self.period_and_predictor >> PERIOD_BITS)
     }
 
     /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
     /// for how long it has.
     #[inline]
-    pub fn echo(&self, behind: u32) -> (bool, u32) {
+    pub fn periodic_guess(&self, behind: u32) -> (bool, u32) {
         let history = self.history.checked_shl(behind).unwrap_or(0);
-        let period = u32::from(self.habits & PERIOD).max(1);
+        let period = u32::from(self.period_and_predictor & PERIOD).max(1);
         let run = (history ^ history >> period).trailing_zeros();
         (history >> (period - 1) & 1 == 1, run)
     }
@@ -90,7 +91,7 @@ impl FieldState {
 
 /// A residual, of which bit length and sign are given, as a number below 7.
 #[inline]
-fn rough(residual: u8) -> u8 {
+fn residual_bucket(residual: u8) -> u8 {
     let size = (residual & 0x7F).min(3);
     2 * size - u8::from(residual < 0x80 && size > 0)
 }

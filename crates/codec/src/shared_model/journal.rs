@@ -17,7 +17,7 @@ use super::{FieldState, Head, SharedModel};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     /// Whether there may be a way back.
-    pub(super) kept: bool,
+    pub(super) enabled: bool,
     /// Where the context model was at the last commit, once something was folded after it.
     pub(super) start: Option<ContextMark>,
     pub(super) steps: Vec<Undo>,
@@ -51,23 +51,23 @@ impl Journal {
         self.fields.clear();
         self.repeats.clear();
         self.rankings.clear();
-        self.ease(used);
+        self.shrink(used);
     }
 
     /// Gives back memory after a peak. Packets that fold nothing say nothing about what is in use.
-    pub(super) fn ease(&mut self, [steps, heads, fields, repeats, rankings]: [usize; 5]) {
+    pub(super) fn shrink(&mut self, [steps, heads, fields, repeats, rankings]: [usize; 5]) {
         if steps > 0 {
-            buffer::ease(&mut self.steps, steps);
-            buffer::ease(&mut self.heads, heads);
-            buffer::ease(&mut self.fields, fields);
-            buffer::ease(&mut self.repeats, repeats);
-            buffer::ease(&mut self.rankings, rankings);
+            buffer::shrink(&mut self.steps, steps);
+            buffer::shrink(&mut self.heads, heads);
+            buffer::shrink(&mut self.fields, fields);
+            buffer::shrink(&mut self.repeats, repeats);
+            buffer::shrink(&mut self.rankings, rankings);
         }
     }
 
     #[inline]
-    pub(super) fn note(&mut self, step: impl FnOnce() -> Undo) {
-        if self.kept {
+    pub(super) fn record(&mut self, step: impl FnOnce() -> Undo) {
+        if self.enabled {
             self.steps.push(step());
         }
     }
@@ -126,7 +126,7 @@ pub(super) enum Undo {
 }
 
 impl SharedModel {
-    pub(super) fn take_back(&mut self, step: Undo) {
+    pub(super) fn undo(&mut self, step: Undo) {
         match step {
             Undo::Fold {
                 oldest,
@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn memory_follows_use() {
         let mut journal = Journal {
-            kept: true,
+            enabled: true,
             ..Journal::default()
         };
         let fold = |journal: &mut Journal, steps: u32| {
             for id in 0..steps {
-                journal.note(|| Undo::Head { id });
+                journal.record(|| Undo::Head { id });
             }
             journal.clear();
             journal.steps.capacity()

@@ -9,7 +9,7 @@ mod digest;
 mod entity_states;
 mod field;
 mod journal;
-mod lessons;
+mod observations;
 mod phases;
 mod rows;
 
@@ -29,7 +29,7 @@ use crate::{
     ranking::Ranking,
 };
 
-use entity_states::FOLDS;
+use entity_states::MAX_FOLDS;
 pub(crate) use entity_states::{ClassField, ClassState, EntityStates, Head};
 pub(crate) use field::FieldState;
 use journal::{Journal, Undo};
@@ -53,8 +53,8 @@ impl SharedModel {
             ranking: Ranking::new(class),
             reference: None,
         };
-        let (classes, start) = match &layout.beginning {
-            Some(beginning) => (beginning.classes.clone(), Some(beginning.start.clone())),
+        let (classes, start) = match &layout.prior {
+            Some(prior) => (prior.classes.clone(), Some(prior.start.clone())),
             None => (layout.classes.iter().map(fresh).collect(), None),
         };
         let entity_states = EntityStates {
@@ -69,7 +69,7 @@ impl SharedModel {
             rest_rows: BTreeMap::new(),
         };
         let journal = Journal {
-            kept: undoable,
+            enabled: undoable,
             ..Journal::default()
         };
         Self {
@@ -88,16 +88,17 @@ impl SharedModel {
 
     /// Learns from a packet that both ends know to be applied.
     pub fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
-        if !self.journal.kept {
-            self.context_model.settle();
+        if !self.journal.enabled {
+            self.context_model.commit();
         } else if self.journal.start.is_none() {
             self.journal.start = Some(self.context_model.mark());
         }
-        self.journal.note(|| Undo::Fold {
-            oldest: (self.entity_states.folds.len() == FOLDS).then(|| self.entity_states.folds[0]),
+        self.journal.record(|| Undo::Fold {
+            oldest: (self.entity_states.folds.len() == MAX_FOLDS)
+                .then(|| self.entity_states.folds[0]),
             last_partial: self.entity_states.last_partial,
         });
-        if self.entity_states.folds.len() == FOLDS {
+        if self.entity_states.folds.len() == MAX_FOLDS {
             self.entity_states.folds.remove(0);
         }
         self.entity_states.folds.push(log.tick);
@@ -113,7 +114,7 @@ impl SharedModel {
         }
         for &id in &log.moved {
             let fold = self.entity_states.fold_count;
-            match self.change(id) {
+            match self.entity_mut(id) {
                 Some(entity) => entity.head.moved_at = fold,
                 None => self.wake(id),
             }
@@ -128,7 +129,8 @@ impl SharedModel {
             for (class, row) in &log.references {
                 let state = &mut self.entity_states.classes[usize::from(*class)];
                 let old = state.reference.replace(row.clone());
-                self.journal.note(|| Undo::Reference { class: *class, old });
+                self.journal
+                    .record(|| Undo::Reference { class: *class, old });
             }
         }
         if self.entity_states.fold_count.is_multiple_of(SWEEP) {
@@ -138,7 +140,7 @@ impl SharedModel {
 
     /// Makes everything since the last commit final.
     pub fn commit(&mut self) {
-        self.context_model.settle();
+        self.context_model.commit();
         self.journal.start = None;
         self.journal.clear();
     }
@@ -150,9 +152,9 @@ impl SharedModel {
         }
         let used = self.journal.len();
         while let Some(step) = self.journal.steps.pop() {
-            self.take_back(step);
+            self.undo(step);
         }
-        self.journal.ease(used);
+        self.journal.shrink(used);
     }
 
     /// Keeps the row of a resting entity whose archive is about to say something else.
@@ -161,7 +163,7 @@ impl SharedModel {
             let class = self.entity_states.population.status(id).class;
             if let Some(kept) = KeptRow::new(&self.entity_states.layout, class, row, rows) {
                 entry.insert(kept);
-                self.journal.note(|| Undo::RestRow { id, old: None });
+                self.journal.record(|| Undo::RestRow { id, old: None });
             }
         }
     }
@@ -182,9 +184,9 @@ impl SharedModel {
 
     /// An active entity whose head is about to change.
     #[inline]
-    fn change(&mut self, id: u32) -> Option<&mut Entity> {
+    fn entity_mut(&mut self, id: u32) -> Option<&mut Entity> {
         let entity = self.entity_states.population.active_mut(id)?;
-        if self.journal.kept {
+        if self.journal.enabled {
             self.journal.heads.push(entity.head);
             self.journal.steps.push(Undo::Head { id });
         }
@@ -195,7 +197,7 @@ impl SharedModel {
     /// the same.
     pub fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.entity_states.rest_rows.remove(&id) {
-            self.journal.note(|| Undo::RestRow { id, old: Some(old) });
+            self.journal.record(|| Undo::RestRow { id, old: Some(old) });
         }
     }
 }

@@ -24,7 +24,7 @@ impl SharedModel {
             surprised_at: fold,
             moved_at: fold,
         };
-        self.start(id, head);
+        self.make_active(id, head);
     }
 
     /// An entity at rest moves again.
@@ -36,7 +36,7 @@ impl SharedModel {
         let fold = self.entity_states.fold_count;
         let full_folds = fold - self.entity_states.last_partial;
         // While it rested, only whole packets vouch for it.
-        let vouched = u64::MAX
+        let covered = u64::MAX
             .checked_shr(64u32.saturating_sub(full_folds))
             .unwrap_or(0)
             | 1;
@@ -44,31 +44,31 @@ impl SharedModel {
             class: status.class,
             level: status.level,
             expects_motion: false,
-            covered: vouched,
+            covered,
             covered_at: fold,
             surprised: 0,
             surprised_at: fold,
             moved_at: fold,
         };
-        self.start(id, head);
+        self.make_active(id, head);
         self.drop_rest_row(id);
     }
 
     /// Makes an entity active.
-    fn start(&mut self, id: u32, mut head: Head) {
+    fn make_active(&mut self, id: u32, mut head: Head) {
         let fields = self.entity_states.fresh_fields(head.class);
         head.expects_motion = self.entity_states.expects_motion(head.class, &fields);
         let status = EntityStatus::new(Phase::Active, head.class, head.level);
-        self.put(id, status, Some(Entity { head, fields }));
+        self.set_status(id, status, Some(Entity { head, fields }));
         self.activate(id);
     }
 
-    fn put(&mut self, id: u32, status: EntityStatus, record: Option<Entity>) {
+    fn set_status(&mut self, id: u32, status: EntityStatus, record: Option<Entity>) {
         let len = self.entity_states.population.len();
         let (old, before) = self.entity_states.population.put(id, status, record);
-        if self.journal.kept {
+        if self.journal.enabled {
             let record = before.map(Box::new);
-            self.journal.note(|| Undo::EntityStatus {
+            self.journal.record(|| Undo::EntityStatus {
                 id,
                 len,
                 old,
@@ -83,7 +83,7 @@ impl SharedModel {
             Phase::Active => self.deactivate(id),
             Phase::Resting => self.drop_rest_row(id),
         }
-        self.put(id, EntityStatus::default(), None);
+        self.set_status(id, EntityStatus::default(), None);
     }
 
     /// Active entities that held still for long go to rest.
@@ -102,7 +102,7 @@ impl SharedModel {
             self.deactivate(id);
             let level = self.entity_states.level(id);
             let class = self.entity_states.population.status(id).class;
-            self.put(id, EntityStatus::new(Phase::Resting, class, level), None);
+            self.set_status(id, EntityStatus::new(Phase::Resting, class, level), None);
             // Covered in the newest fold (see folds_covered), so this tick is known to both.
             if let Some(&tick) = self.entity_states.folds.last()
                 && rows.changed_after(id, tick)
@@ -114,20 +114,20 @@ impl SharedModel {
             }
         }
         let used = self.entity_states.active.len();
-        buffer::ease(&mut self.entity_states.active, used);
+        buffer::shrink(&mut self.entity_states.active, used);
     }
 
     fn activate(&mut self, id: u32) {
         if let Err(at) = self.entity_states.active.binary_search(&id) {
             self.entity_states.active.insert(at, id);
-            self.journal.note(|| Undo::Activated { at });
+            self.journal.record(|| Undo::Activated { at });
         }
     }
 
     fn deactivate(&mut self, id: u32) {
         if let Ok(at) = self.entity_states.active.binary_search(&id) {
             self.entity_states.active.remove(at);
-            self.journal.note(|| Undo::Deactivated { at, id });
+            self.journal.record(|| Undo::Deactivated { at, id });
         }
     }
 }

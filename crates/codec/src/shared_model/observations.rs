@@ -24,7 +24,7 @@ impl SharedModel {
             if self.entity_states.population.active(id).is_none_or(known) {
                 continue;
             }
-            if let Some(entity) = self.change(id) {
+            if let Some(entity) = self.entity_mut(id) {
                 entity.head.cover(fold, is_covered);
             }
         }
@@ -37,7 +37,7 @@ impl SharedModel {
             return;
         }
         let fold = self.entity_states.fold_count;
-        self.journal.note(|| Undo::Releveled {
+        self.journal.record(|| Undo::Releveled {
             old: self.entity_states.releveled.clone(),
         });
         self.entity_states
@@ -50,7 +50,7 @@ impl SharedModel {
             if stated.binary_search(&id).is_ok() {
                 continue;
             }
-            if let Some(entity) = self.change(id) {
+            if let Some(entity) = self.entity_mut(id) {
                 entity.head.cover(fold, false);
             }
         }
@@ -61,13 +61,13 @@ impl SharedModel {
             }
             let old = self.entity_states.level(id);
             if old != level {
-                if let Some(Entity { head, .. }) = self.change(id) {
+                if let Some(Entity { head, .. }) = self.entity_mut(id) {
                     head.level = level;
                     head.covered = 1;
                     head.covered_at = fold;
                 }
                 let old = self.entity_states.population.set_level(id, level);
-                self.journal.note(|| Undo::Level { id, old });
+                self.journal.record(|| Undo::Level { id, old });
                 changed.push((id, log.sequence));
             }
         }
@@ -82,7 +82,7 @@ impl SharedModel {
         let fold = self.entity_states.fold_count;
         for group in log.surprises.chunk_by(|a, b| a.id == b.id) {
             let id = group[0].id;
-            let Some(Entity { head, .. }) = self.change(id) else {
+            let Some(Entity { head, .. }) = self.entity_mut(id) else {
                 continue;
             };
             let passed = fold - head.surprised_at;
@@ -90,9 +90,9 @@ impl SharedModel {
             head.surprised_at = fold;
             let class = usize::from(head.class);
             let ranking = &mut self.entity_states.classes[class].ranking;
-            if ranking.begins(fold) && self.journal.kept {
+            if ranking.mark_changed(fold) && self.journal.enabled {
                 ranking.save(&mut self.journal.rankings);
-                self.journal.note(|| Undo::Ranking {
+                self.journal.record(|| Undo::Ranking {
                     class: class as u16,
                 });
             }
@@ -101,12 +101,12 @@ impl SharedModel {
                 continue;
             };
             let states = &mut entity.fields;
-            if self.journal.kept {
+            if self.journal.enabled {
                 self.journal.fields.extend_from_slice(states);
-                self.journal.note(|| Undo::FieldStates { id });
+                self.journal.record(|| Undo::FieldStates { id });
             }
             for state in states.iter_mut() {
-                state.pass(passed);
+                state.age(passed);
             }
             for surprise in group {
                 let at = usize::from(surprise.field);
@@ -122,19 +122,19 @@ impl SharedModel {
                 let place = (class as u16, at as u16);
                 if let Some(costs) = &surprise.costs {
                     let old = shared.costs;
-                    self.journal.note(|| Undo::ClassCosts { place, old });
+                    self.journal.record(|| Undo::ClassCosts { place, old });
                     shared.costs.learn(costs);
                 }
                 if repeats {
-                    if self.journal.kept {
+                    if self.journal.enabled {
                         self.journal.repeats.push(shared.repeats);
-                        self.journal.note(|| Undo::Repeats { place });
+                        self.journal.record(|| Undo::Repeats { place });
                     }
                     shared.repeats.learn(surprise.residual);
                 }
             }
             for state in states.iter_mut() {
-                state.follow_rhythm();
+                state.update_period();
             }
             entity.head.expects_motion = self.entity_states.layout.classes[class].has_contract
                 || states.iter().any(FieldState::expects_motion);
@@ -145,7 +145,7 @@ impl SharedModel {
             .iter_mut()
             .zip(&self.entity_states.layout.classes)
         {
-            if state.ranking.is_touched(fold) {
+            if state.ranking.is_changed_by(fold) {
                 state.ranking.sort(class);
             }
         }
