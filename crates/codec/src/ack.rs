@@ -45,12 +45,4 @@ impl Ack {
             resync: bytes[0] == 1,
         })
     }
-
-    /// Whether a packet was applied, as far as this acknowledgement can tell.
-    pub fn covers(&self, sequence: Sequence) -> bool {
-        match self.newest.0.checked_sub(sequence.0) {
-            Some(back) if back < 64 => self.applied >> back & 1 == 1,
-            _ => false,
-        }
-    }
 }

@@ -35,11 +35,11 @@ pub(crate) struct PacketCosts {
 
 impl PacketCosts {
     /// The number of entities whose values the packet states.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.wakes.len() + self.active.len() + self.as_predicted.len() + self.spawns.len()
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.despawns = 0;
         buffer::clear(&mut self.wakes);
         buffer::clear(&mut self.active);
@@ -65,14 +65,14 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Whether a packet with this coverage left out anything that was chosen.
-    pub fn is_cut(&self, covered: &[u32]) -> bool {
+    pub(crate) fn is_cut(&self, covered: &[u32]) -> bool {
         let lists = [&self.wakes, &self.active, &self.spawns];
         covered.len() < lists.iter().map(|list| list.len()).sum()
     }
 
     /// If somebody's turn was left out because others came before it in the packet, keeps nobody
     /// else: it goes alone, and breaks the limit if even that is not enough.
-    pub fn keep_next_left_out(&mut self, covered: &[u32]) -> bool {
+    pub(crate) fn keep_next_left_out(&mut self, covered: &[u32]) -> bool {
         let left_out = |ids: &&Vec<u32>| ids.iter().any(|id| covered.binary_search(id).is_err());
         let Some(first) = self.next_units.iter().find(left_out).cloned() else {
             return false;
@@ -86,7 +86,7 @@ impl Choice {
     /// Takes out groups that a packet with this coverage cut in two. If one of them has its turn,
     /// somebody whose turn it is goes alone and may break the limit, as a single entity may; in
     /// odd packets and in even ones another. Returns whether to write the packet anew.
-    pub fn drop_cut_groups(&mut self, covered: &[u32], packet: Sequence) -> bool {
+    pub(crate) fn drop_cut_groups(&mut self, covered: &[u32], packet: Sequence) -> bool {
         let is_cut = |ids: &[u32]| ids.iter().any(|id| covered.binary_search(id).is_err());
         let groups = core::mem::take(&mut self.groups);
         let (cut, whole): (Vec<_>, Vec<_>) = groups.into_iter().partition(|ids| is_cut(ids));
@@ -276,13 +276,13 @@ impl Default for SpawnCapacity {
 
 impl SpawnCapacity {
     /// Twice as many as are expected to fit: what is left over costs less than room that is.
-    pub fn max_entities(self, limit: usize) -> usize {
+    pub(crate) fn max_entities(self, limit: usize) -> usize {
         let bits = (limit as u64) << 19;
         let fit = bits / self.cost.max(ID_COST);
         (2 * fit as usize).max(MIN_CONSIDERED)
     }
 
-    pub fn learn(&mut self, packet_costs: &PacketCosts) {
+    pub(crate) fn learn(&mut self, packet_costs: &PacketCosts) {
         let costs = packet_costs.spawns.iter().map(|(_, cost)| cost);
         if let Some(mean) = costs
             .sum::<u64>()
@@ -320,7 +320,7 @@ impl Surcharge {
     }
 
     /// The packet had to be cut, or it had room left.
-    pub fn learn(&mut self, cut: bool, packet_costs: &PacketCosts) {
+    pub(crate) fn learn(&mut self, cut: bool, packet_costs: &PacketCosts) {
         self.rate = if cut {
             (self.rate + self.rate / 8).min(512)
         } else {

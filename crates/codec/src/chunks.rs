@@ -28,7 +28,7 @@ pub(crate) struct HotRow {
 impl HotRow {
     /// The owner changes: whether for the first time at this tick.
     #[inline]
-    pub fn change(&mut self, tick: Tick) -> bool {
+    pub(crate) fn change(&mut self, tick: Tick) -> bool {
         let is_first = self.changed < tick;
         self.changed = tick;
         is_first
@@ -36,7 +36,7 @@ impl HotRow {
 }
 
 impl HotSet {
-    pub fn acquire(&mut self, slot: Slot, changed: Tick) -> u32 {
+    pub(crate) fn acquire(&mut self, slot: Slot, changed: Tick) -> u32 {
         let owned = HotRow {
             owner: Some(slot),
             changed,
@@ -56,7 +56,7 @@ impl HotSet {
     }
 
     /// Gives up a place, and its chunk with the last one.
-    pub fn release(&mut self, row_index: u32) {
+    pub(crate) fn release(&mut self, row_index: u32) {
         self.hot_rows[row_index as usize].owner = None;
         self.free.push(Reverse(row_index));
         let chunk = row_index as usize / CHUNK;
@@ -67,7 +67,7 @@ impl HotSet {
     }
 
     #[inline]
-    pub fn has_room_well_before(&self, row_index: u32) -> bool {
+    pub(crate) fn has_room_well_before(&self, row_index: u32) -> bool {
         let first = self.free.peek();
         first.is_some_and(|&Reverse(free)| free < row_index / 2)
     }
@@ -77,7 +77,7 @@ impl HotSet {
 impl HotSet {
     /// A row as it is by now; `shared` are the chunks of the tick before.
     #[inline]
-    pub fn row<'a>(&'a self, shared: &'a Chunks, row_index: u32, fields: u16) -> &'a [i64] {
+    pub(crate) fn row<'a>(&'a self, shared: &'a Chunks, row_index: u32, fields: u16) -> &'a [i64] {
         let fields = usize::from(fields);
         let (chunk, at) = split(row_index, fields);
         let rows = match self.draft.copies.get(chunk) {
@@ -91,7 +91,7 @@ impl HotSet {
     }
 
     #[inline]
-    pub fn row_mut(&mut self, shared: &Chunks, row_index: u32, fields: u16) -> &mut [i64] {
+    pub(crate) fn row_mut(&mut self, shared: &Chunks, row_index: u32, fields: u16) -> &mut [i64] {
         let fields = usize::from(fields);
         let (chunk, at) = split(row_index, fields);
         let start = match self.draft.copies.get(chunk) {
@@ -103,7 +103,7 @@ impl HotSet {
 
     /// Writes a row, and says whether that changes it.
     #[inline]
-    pub fn write(&mut self, shared: &Chunks, row_index: u32, row: &[i64]) -> bool {
+    pub(crate) fn write(&mut self, shared: &Chunks, row_index: u32, row: &[i64]) -> bool {
         let fields = row.len();
         let (chunk, at) = split(row_index, fields);
         let is_same = |old: &[i64]| old.iter().zip(row).all(|(old, new)| old == new);
@@ -126,14 +126,14 @@ impl HotSet {
     }
 
     /// Forgets what was written.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         if self.draft.pages.contains(&true) {
             self.draft = Draft::default();
         }
     }
 
     /// Takes the chunks of a tick that nobody reads any more, to write the next ones into.
-    pub fn recycle_chunks(&mut self, old: Chunks, fields: usize) {
+    pub(crate) fn recycle_chunks(&mut self, old: Chunks, fields: usize) {
         let Draft { rows, spare, .. } = &mut self.draft;
         let wanted = rows.len() / (CHUNK * fields).max(1);
         let pages = old.pages.into_iter().flatten();
@@ -146,7 +146,7 @@ impl HotSet {
 
     /// Turns the chunks of the tick before into those of this one, and returns how many integers those
     /// have that are new.
-    pub fn publish(&mut self, chunks: &mut Chunks, fields: usize) -> usize {
+    pub(crate) fn publish(&mut self, chunks: &mut Chunks, fields: usize) -> usize {
         let draft = &mut self.draft;
         let written = draft.rows.len();
         if chunks.pages.len() < draft.pages.len() {
@@ -260,7 +260,7 @@ pub(crate) type Page = Vec<Option<Arc<[i64]>>>;
 
 impl Chunks {
     #[inline]
-    pub fn get(&self, at: usize) -> Option<&Arc<[i64]>> {
+    pub(crate) fn get(&self, at: usize) -> Option<&Arc<[i64]>> {
         self.pages
             .get(at / PAGE_CHUNKS)?
             .as_ref()?
@@ -268,7 +268,7 @@ impl Chunks {
             .as_ref()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Arc<[i64]>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Arc<[i64]>)> {
         let pages = self.pages.iter().enumerate();
         pages.flat_map(|(at, page)| {
             let chunks = page.iter().flat_map(|page| page.iter().enumerate());
@@ -294,15 +294,15 @@ impl<T> Default for SharedPages<T> {
 }
 
 impl<T: Clone + Default> SharedPages<T> {
-    pub fn get(&self, at: usize) -> Option<&T> {
+    pub(crate) fn get(&self, at: usize) -> Option<&T> {
         self.pages.get(at / PAGE)?.get(at % PAGE)
     }
 
-    pub fn get_mut(&mut self, at: usize) -> &mut T {
+    pub(crate) fn get_mut(&mut self, at: usize) -> &mut T {
         &mut Arc::make_mut(&mut self.pages[at / PAGE])[at % PAGE]
     }
 
-    pub fn grow(&mut self, len: usize) {
+    pub(crate) fn grow(&mut self, len: usize) {
         while self.pages.len() * PAGE < len {
             self.pages.push(Arc::new(alloc::vec![T::default(); PAGE]));
         }

@@ -49,7 +49,7 @@ const REMOVE: i64 = 2;
 
 impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     /// What a container holds now, given what it held. `truth` goes in when encoding.
-    pub fn content(
+    pub(crate) fn content(
         &mut self,
         class: u16,
         field: u16,

@@ -38,14 +38,14 @@ struct StoredContent {
 }
 
 impl ContentStore {
-    pub fn get(&self, cell: i64) -> Option<&Arc<Content>> {
+    pub(crate) fn get(&self, cell: i64) -> Option<&Arc<Content>> {
         let stored = self.shards.get(shard(cell))?.get(&cell)?;
         Some(&stored.content)
     }
 
     /// Takes a content in. `None` if another one has the same cell. What nobody uses by the end
     /// of the tick was released by it.
-    pub fn put(
+    pub(crate) fn put(
         &mut self,
         HashedContent { cell, content }: HashedContent,
         now: Tick,
@@ -76,7 +76,7 @@ impl ContentStore {
     }
 
     /// A column of a newest row changes what it names.
-    pub fn exchange(&mut self, old: i64, new: i64, now: Tick, released: &mut Vec<i64>) {
+    pub(crate) fn exchange(&mut self, old: i64, new: i64, now: Tick, released: &mut Vec<i64>) {
         if let Some(stored) = self.stored(new) {
             stored.uses += 1;
             if stored.uses == 1 {
@@ -99,7 +99,7 @@ impl ContentStore {
 
     /// Whether the container in a column of a class admits a content; `None` without the content. The
     /// answer is remembered if the question takes long.
-    pub fn admits(
+    pub(crate) fn admits(
         &mut self,
         cell: i64,
         column: (u16, u16),
@@ -121,7 +121,7 @@ impl ContentStore {
     }
 
     /// The tick at which a content was released is no longer kept.
-    pub fn drop_released(&mut self, cell: i64, at: Tick) {
+    pub(crate) fn drop_released(&mut self, cell: i64, at: Tick) {
         let Some(shard) = self.shards.get_mut(shard(cell)) else {
             return;
         };
@@ -136,13 +136,13 @@ impl ContentStore {
     }
 
     /// Bytes that stay when ticks before this one are no longer kept.
-    pub fn bytes_from(&self, first: Tick) -> usize {
+    pub(crate) fn bytes_from(&self, first: Tick) -> usize {
         let old = self.unused.range(..first).map(|(_, bytes)| bytes);
         self.bytes - old.sum::<usize>()
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 

@@ -189,7 +189,7 @@ impl Decoder {
 
     /// Bytes that packets may make this end hold from now on: rows and contents of recent ticks, and
     /// what they teach until the sender knows that they were applied, which gets half of it. A packet
-    /// that needs more is refused and counts as lost. [`MAX_BYTES`] if this is not called.
+    /// that needs more is refused and counts as lost. 2^30 if this is not called.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
     }
@@ -238,11 +238,6 @@ impl Decoder {
     /// A digest of the whole model as of the fold point.
     pub fn digest(&self) -> u64 {
         self.shared_model.full_digest()
-    }
-
-    /// The newest packet whose lesson is part of the model.
-    pub fn cursor(&self) -> Sequence {
-        self.cursor
     }
 
     /// Bytes that this connection's model holds.
@@ -630,7 +625,7 @@ impl Rows for Shown<'_> {
 
 /// Bytes that packets may make a decoder hold, unless it is [told](Decoder::set_max_bytes) otherwise:
 /// as much as 100,000 entities of ten fields that all move at every tick.
-pub const MAX_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 /// Packets in a row that may be refused before a new epoch is asked for.
 const MAX_REFUSALS: u32 = 3;

@@ -54,7 +54,7 @@ struct Expected<'a> {
 
 impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     /// Whether an active entity differs from what is expected of it.
-    pub fn entity_flag(&mut self, head: &Head, neighbour: bool, differs: bool) -> bool {
+    pub(crate) fn entity_flag(&mut self, head: &Head, neighbour: bool, differs: bool) -> bool {
         let history = self.entity_states.surprise_history(head);
         let bucket = usize::from(AGES[history.trailing_zeros() as usize]);
         let recent = (history & 0xFF).count_ones().min(3) as usize;
@@ -79,7 +79,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     /// The fields of an entity that differs from what is expected of it (or was at rest).
     /// `truth` goes in when encoding, at the precision `level`, and with it what is expected in
     /// `row`; what is true comes out there either way.
-    pub fn fields(
+    pub(crate) fn fields(
         &mut self,
         entity: &CodedEntity<'_>,
         past: &Past<'_>,
@@ -291,7 +291,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// All values of an entity that appears, as differences from one that appeared before.
-    pub fn spawn(
+    pub(crate) fn spawn(
         &mut self,
         id: u32,
         class: u16,

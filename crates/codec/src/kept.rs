@@ -18,7 +18,7 @@ pub(crate) struct HashedContent {
 }
 
 impl HashedContent {
-    pub fn new(content: Content) -> Self {
+    pub(crate) fn new(content: Content) -> Self {
         Self {
             cell: content.cell(),
             content: Arc::new(content),
@@ -26,7 +26,7 @@ impl HashedContent {
     }
 
     /// Bytes that it holds, with what it takes to find it.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         content_bytes(&self.content)
     }
 }
@@ -52,11 +52,11 @@ pub(crate) struct KeptRow {
 
 impl KeptRow {
     /// Keeps a row whose contents one end still has; `None` if it is no row of the class.
-    pub fn new(layout: &Layout, class: u16, row: &[i64], rows: &dyn Rows) -> Option<Self> {
+    pub(crate) fn new(layout: &Layout, class: u16, row: &[i64], rows: &dyn Rows) -> Option<Self> {
         Self::with(layout, class, row, |cell| rows.content(cell).cloned())
     }
 
-    pub fn with(
+    pub(crate) fn with(
         layout: &Layout,
         class: u16,
         row: &[i64],
@@ -75,7 +75,7 @@ impl KeptRow {
     }
 
     /// Keeps a row without contents.
-    pub fn without_contents(row: Vec<i64>) -> Self {
+    pub(crate) fn without_contents(row: Vec<i64>) -> Self {
         Self {
             row: row.into(),
             contents: Vec::new(),
@@ -83,17 +83,17 @@ impl KeptRow {
     }
 
     /// The row, if it can be one of this class.
-    pub fn of(&self, class: &ClassLayout) -> Option<&[i64]> {
+    pub(crate) fn of(&self, class: &ClassLayout) -> Option<&[i64]> {
         (self.row.len() == class.shapes.len()).then_some(&*self.row)
     }
 
     /// What its containers hold.
-    pub fn contents(&self) -> &[HashedContent] {
+    pub(crate) fn contents(&self) -> &[HashedContent] {
         &self.contents
     }
 
     /// Bytes that it holds.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let contents: usize = self.contents.iter().map(HashedContent::bytes).sum();
         size_of_val(&*self.row) + contents
     }

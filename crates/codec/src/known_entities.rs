@@ -65,25 +65,25 @@ pub(crate) struct Tombstone {
 impl KnownEntities {
     /// The number of an entity.
     #[inline]
-    pub fn id(&self, slot: Slot) -> Option<u32> {
+    pub(crate) fn id(&self, slot: Slot) -> Option<u32> {
         self.ids.get(slot).map(|next| next.get() - 1)
     }
 
     /// The entity that has a number.
     #[inline]
-    pub fn slot(&self, id: u32) -> Option<Slot> {
+    pub(crate) fn slot(&self, id: u32) -> Option<Slot> {
         let slot = self.slots.get(id as usize).copied();
         slot.filter(|slot| *slot != NO_SLOT)
     }
 
     /// An entity is no longer visible; returns the number that it had.
-    pub fn remove(&mut self, slot: Slot) -> Option<u32> {
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<u32> {
         let id = self.ids.remove(slot)?.get() - 1;
         self.slots[id as usize] = NO_SLOT;
         Some(id)
     }
 
-    pub fn add(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
+    pub(crate) fn add(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
         if let Some(id) = self.id(slot) {
             return id;
         }
@@ -109,13 +109,13 @@ impl KnownEntities {
     }
 
     /// How much an entity's waiting counts from now on.
-    pub fn set_weight(&mut self, id: u32, weight: Weight) {
+    pub(crate) fn set_weight(&mut self, id: u32, weight: Weight) {
         let before = core::mem::replace(&mut self.weights[id as usize], weight);
         self.waiting.reweigh(id, before, weight);
     }
 
     /// A packet is on its way.
-    pub fn note_sent(&mut self, log: &Log) {
+    pub(crate) fn note_sent(&mut self, log: &Log) {
         for &id in &log.covered {
             self.sent[id as usize] = log.sequence;
             if let Some(last_sent) = self.dirty.get_mut(&id) {
@@ -128,7 +128,7 @@ impl KnownEntities {
     }
 
     /// A packet taught nothing: who was last heard of in it has to appear in another.
-    pub fn requeue_spawns(&mut self, log: &Log) {
+    pub(crate) fn requeue_spawns(&mut self, log: &Log) {
         for &(id, _) in &log.spawns {
             if self.sent[id as usize] == log.sequence {
                 self.waiting.note_lost(id, self.weights[id as usize]);
@@ -137,7 +137,7 @@ impl KnownEntities {
     }
 
     /// A packet is known to be applied.
-    pub fn note_applied(&mut self, log: &Log) {
+    pub(crate) fn note_applied(&mut self, log: &Log) {
         if log.full {
             self.last_full = self.last_full.max(log.sequence);
         }
@@ -149,7 +149,7 @@ impl KnownEntities {
     }
 
     /// Gives back numbers that nobody can name any more.
-    pub fn release(&mut self, has_references: bool, active: &[u32]) {
+    pub(crate) fn release(&mut self, has_references: bool, active: &[u32]) {
         if self.retired_ids.is_empty() {
             return;
         }
@@ -182,7 +182,7 @@ impl KnownEntities {
     }
 
     /// Nothing is confirmed any more.
-    pub fn restart(&mut self, now: Tick) {
+    pub(crate) fn restart(&mut self, now: Tick) {
         self.dirty.clear();
         for (id, slot) in self.slots.iter().enumerate() {
             if *slot != NO_SLOT {
@@ -204,14 +204,14 @@ pub(crate) struct ReceiverView<'a> {
 
 impl ReceiverView<'_> {
     #[inline]
-    pub fn slot(&self, id: u32) -> Option<Slot> {
+    pub(crate) fn slot(&self, id: u32) -> Option<Slot> {
         self.known_entities.slot(id)
     }
 
     /// A row as its receiver was told it at a tick: at the precision that it holds, and with its
     /// own numbers for what it could see.
     #[inline]
-    pub fn as_sent<'a>(
+    pub(crate) fn as_sent<'a>(
         &self,
         class: u16,
         row: &'a [i64],

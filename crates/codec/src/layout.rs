@@ -73,7 +73,7 @@ pub(crate) struct Rate {
 }
 
 impl Layout {
-    pub fn new(schema: Arc<Schema>) -> Self {
+    pub(crate) fn new(schema: Arc<Schema>) -> Self {
         // Page 0 of the model belongs to no field.
         let mut pages = 1;
         let mut classes: Vec<ClassLayout> = schema
@@ -100,7 +100,7 @@ impl Layout {
     }
 
     /// The same for a connection that starts from a prior.
-    pub fn with_prior(
+    pub(crate) fn with_prior(
         schema: Arc<Schema>,
         prior: &Prior,
         profile: Profile,
@@ -179,7 +179,7 @@ impl ClassLayout {
     }
 
     /// The page of what is about the class and none of its fields.
-    pub fn own_page(&self) -> u32 {
+    pub(crate) fn own_page(&self) -> u32 {
         self.first_page + self.shapes.len() as u32
     }
 }

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 
 /// Why bits were spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Cause {
     /// Packet header and check.
     Header,

@@ -68,6 +68,7 @@
 //! Why the models cannot diverge, and how the parts work together, is in the book
 //! (`book/src/internals/codec.md`); the bytes are in `docs/wire/codec.md`.
 #![no_std]
+#![warn(unreachable_pub)]
 
 extern crate alloc;
 #[cfg(test)]
@@ -92,19 +93,19 @@ mod known_entities;
 mod layout;
 pub mod ledger;
 mod log;
-pub mod model;
+mod model;
 mod packet_coder;
 mod past;
 mod population;
-pub mod predict;
+mod predict;
 mod prior;
 mod queue;
-pub mod range;
+mod range;
 mod ranking;
 mod script;
 mod shared_model;
 mod slot_map;
-pub mod units;
+mod units;
 mod visibility_history;
 
 /// Version of the packets. Ends of different versions cannot exchange state.
@@ -112,7 +113,7 @@ pub const WIRE_VERSION: u8 = 3;
 
 pub use ack::Ack;
 pub use config::{Config, Policy, Profile};
-pub use decoder::{Applied, DecodeError, Decoder, MAX_BYTES};
+pub use decoder::{Applied, DecodeError, Decoder};
 pub use encoder::{AckError, EncodeError, Encoder, Packet, Statistics};
 pub use prior::{Prior, PriorError, PriorMismatch, Trainer};
 pub use shared_model::HISTORY;

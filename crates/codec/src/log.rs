@@ -50,13 +50,13 @@ pub(crate) struct Surprise {
 impl Log {
     /// What folding it takes, in decisions: unless it is full, coverage is noted for each of `active`
     /// entities.
-    pub fn work(&self, active: usize) -> u64 {
+    pub(crate) fn work(&self, active: usize) -> u64 {
         let noted = if self.full { 0 } else { active };
         (self.decisions.count() + noted + self.levels.len()) as u64
     }
 
     /// Bytes that it holds.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let Self {
             decisions,
             surprises,
@@ -79,13 +79,13 @@ impl Log {
     }
 
     /// The same with the rows and contents that it refers to, which others may hold, too.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         let kept = self.references.iter().map(|(_, row)| row.bytes());
         self.bytes() + kept.sum::<usize>()
     }
 
     /// Empties it for another packet, keeping the memory that it may need.
-    pub fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
+    pub(crate) fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
         self.sequence = sequence;
         self.tick = tick;
         self.cursor = cursor;

@@ -174,7 +174,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
 
     /// Codes, learns and logs one decision.
     #[inline(never)]
-    pub fn decide(&mut self, contexts: &Contexts<N>, bit: bool) -> bool {
+    pub(crate) fn decide(&mut self, contexts: &Contexts<N>, bit: bool) -> bool {
         let forecast = self.context_model.forecast(contexts);
         let probability = forecast.probability;
         let bit = self.coder.bit(bit, probability);
@@ -199,28 +199,28 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     /// Refuses a packet that says something in another way than an encoder would: to say the same
     /// with other decisions would teach the two ends different things.
     #[inline]
-    pub fn require(&mut self, holds: bool) {
+    pub(crate) fn require(&mut self, holds: bool) {
         self.invalid |= !holds;
     }
 
     /// Decisions so far, and what else is counted like them.
-    pub fn work(&self) -> usize {
+    pub(crate) fn work(&self) -> usize {
         self.log.decisions.count() + self.copy_work
     }
 
     /// Whether more was unfolded than a reader takes.
-    pub fn is_exhausted(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.work() > self.max_decisions
     }
 
     /// Copying this many integers counts, too.
-    pub fn count_copied(&mut self, cells: usize) {
+    pub(crate) fn count_copied(&mut self, cells: usize) {
         self.copy_work += cells / CELLS_PER_DECISION;
     }
 
     /// What a container with this cell holds: in a row that was kept, in the archive, or in this
     /// packet.
-    pub fn find(&self, cell: i64, kept: &[HashedContent]) -> Option<Arc<Content>> {
+    pub(crate) fn find(&self, cell: i64, kept: &[HashedContent]) -> Option<Arc<Content>> {
         let is_it = |hashed: &&HashedContent| hashed.cell == cell;
         let kept = || kept.iter().find(is_it);
         let new_contents = || self.new_contents.iter().rev().find(is_it);
@@ -248,7 +248,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
 
     /// The lines of a decision, one per context.
     #[inline(always)]
-    pub fn context_lines(
+    pub(crate) fn context_lines(
         &mut self,
         topic: Topic,
         field: u32,
@@ -263,7 +263,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
 
     /// One yes or no with a cell of its own in each context.
     #[inline(always)]
-    pub fn flag(
+    pub(crate) fn flag(
         &mut self,
         topic: Topic,
         field: u32,
@@ -275,7 +275,13 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
 
     /// The same with no more contexts than are used.
     #[inline(always)]
-    pub fn flag_in(&mut self, topic: Topic, field: u32, indices: &[usize; N], bit: bool) -> bool {
+    pub(crate) fn flag_in(
+        &mut self,
+        topic: Topic,
+        field: u32,
+        indices: &[usize; N],
+        bit: bool,
+    ) -> bool {
         let cell = |i: usize| {
             let context = (indices[i] / LINE) as u32;
             line(topic, i, context) | (indices[i] % LINE) as u16
@@ -289,12 +295,12 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// A number other than zero.
-    pub fn number(&mut self, site: &NumberSite<N>, repeats: &Repeats, value: i64) -> i64 {
+    pub(crate) fn number(&mut self, site: &NumberSite<N>, repeats: &Repeats, value: i64) -> i64 {
         self.number_but(site, repeats, 0, value)
     }
 
     /// A number that is neither zero nor `excluded`, which is one of -1, 0 and 1.
-    pub fn number_but(
+    pub(crate) fn number_but(
         &mut self,
         site: &NumberSite<N>,
         repeats: &Repeats,
@@ -448,7 +454,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// A state below `values`, given the contexts it may follow from.
-    pub fn symbol(
+    pub(crate) fn symbol(
         &mut self,
         topic: Topic,
         field: u32,
@@ -483,12 +489,12 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 
     /// Whether a list goes on.
-    pub fn more(&mut self, list: List, more: bool) -> bool {
+    pub(crate) fn more(&mut self, list: List, more: bool) -> bool {
         self.flag(Topic::List, COMMON, &[list as usize; MAX_CONTEXTS], more)
     }
 
     /// A distance of at least 1 in a list.
-    pub fn gap(&mut self, list: List, distance: u32) -> u32 {
+    pub(crate) fn gap(&mut self, list: List, distance: u32) -> u32 {
         let site = NumberSite {
             exponent: Topic::List,
             sign: None,

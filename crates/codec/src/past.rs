@@ -29,7 +29,7 @@ pub(crate) struct Past<'a> {
 
 impl<'a> Past<'a> {
     /// An entity that is only known to hold a row.
-    pub fn resting(class: &'a ClassLayout, row: &'a [i64]) -> Self {
+    pub(crate) fn resting(class: &'a ClassLayout, row: &'a [i64]) -> Self {
         Self {
             class,
             plan: &Plan::RESTING,
@@ -40,7 +40,7 @@ impl<'a> Past<'a> {
     }
 
     /// The newest row.
-    pub fn newest(&self) -> &'a [i64] {
+    pub(crate) fn newest(&self) -> &'a [i64] {
         self.rows[0]
     }
 
@@ -53,7 +53,7 @@ impl<'a> Past<'a> {
 
     /// The predictor of a field.
     #[inline]
-    pub fn choose(&self, at: usize, state: &FieldState) -> Predictor {
+    pub(crate) fn choose(&self, at: usize, state: &FieldState) -> Predictor {
         let best_predictor = state.best_predictor();
         if best_predictor == Predictor::Hold || self.known(at) >> best_predictor as u8 & 1 == 1 {
             return best_predictor;
@@ -63,7 +63,7 @@ impl<'a> Past<'a> {
 
     /// What one predictor says. `now` holds the fields of the present row that were coded before.
     #[inline]
-    pub fn guess(&self, predictor: Predictor, at: usize, now: &[i64]) -> i64 {
+    pub(crate) fn guess(&self, predictor: Predictor, at: usize, now: &[i64]) -> i64 {
         let width = self.class.widths[at];
         let newest = self.rows[0][at];
         let step = match predictor {
@@ -82,7 +82,7 @@ impl<'a> Past<'a> {
 
     /// What all of them say.
     #[inline]
-    pub fn guesses(&self, at: usize, now: &[i64]) -> Guesses {
+    pub(crate) fn guesses(&self, at: usize, now: &[i64]) -> Guesses {
         let width = self.class.widths[at];
         let known = self.known(at);
         let newest = self.rows[0][at];
@@ -138,13 +138,13 @@ impl<'a> Past<'a> {
 
     /// Whether no field depends on another, and there is more to expect than that all hold.
     #[inline]
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.class.is_plain && self.plan.known & LINE != 0
     }
 
     /// What is expected of the whole row. Rates of change come from `truth` where it is known,
     /// because they are coded before what they change.
-    pub fn predict(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
+    pub(crate) fn predict(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
         row.clear();
         row.extend_from_slice(self.newest());
         if states.len() < row.len() {
@@ -166,7 +166,7 @@ impl<'a> Past<'a> {
     /// The same where it [is plain](Self::is_plain), in place of the newest row, which is worth an
     /// eighth of what an entity costs that moves as expected: in the order of the row nothing has to
     /// be checked.
-    pub fn predict_plain(&self, states: &[FieldState], row: &mut [i64]) -> Motion {
+    pub(crate) fn predict_plain(&self, states: &[FieldState], row: &mut [i64]) -> Motion {
         let n = row.len();
         let (second, states) = (&self.rows[1][..n], &states[..n]);
         let widths = &self.class.widths[..n];
@@ -284,14 +284,14 @@ pub(crate) struct CachedPlan {
 
 impl PlanCache {
     /// Forgets everything before another packet.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.entries.clear();
         self.made = 0;
     }
 
     /// From which ticks an entity is predicted, and how.
     #[inline]
-    pub fn find(
+    pub(crate) fn find(
         &mut self,
         entity_states: &EntityStates,
         head: &Head,

@@ -41,35 +41,35 @@ pub(crate) struct Entity {
 
 impl Population {
     /// One more than the highest id that was ever there.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.statuses.len()
     }
 
     /// Makes room for ids below `len`.
-    pub fn grow(&mut self, len: usize) {
+    pub(crate) fn grow(&mut self, len: usize) {
         if self.statuses.len() < len {
             self.statuses.resize(len, EntityStatus::default());
         }
     }
 
     /// Forgets ids from `len` on, who must be absent.
-    pub fn truncate(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.statuses.truncate(len);
     }
 
     #[inline]
-    pub fn status(&self, id: u32) -> EntityStatus {
+    pub(crate) fn status(&self, id: u32) -> EntityStatus {
         self.statuses.get(id as usize).copied().unwrap_or_default()
     }
 
     #[inline]
-    pub fn phase(&self, id: u32) -> Phase {
+    pub(crate) fn phase(&self, id: u32) -> Phase {
         self.status(id).phase
     }
 
     /// The record of an active entity.
     #[inline]
-    pub fn active(&self, id: u32) -> Option<&Entity> {
+    pub(crate) fn active(&self, id: u32) -> Option<&Entity> {
         let status = self.statuses.get(id as usize)?;
         match status.phase {
             Phase::Active => self.entities.get(status.record_index as usize),
@@ -78,7 +78,7 @@ impl Population {
     }
 
     #[inline]
-    pub fn active_mut(&mut self, id: u32) -> Option<&mut Entity> {
+    pub(crate) fn active_mut(&mut self, id: u32) -> Option<&mut Entity> {
         let status = self.statuses.get(id as usize)?;
         match status.phase {
             Phase::Active => self.entities.get_mut(status.record_index as usize),
@@ -87,7 +87,7 @@ impl Population {
     }
 
     /// Gives an entity another level, and returns the one it had.
-    pub fn set_level(&mut self, id: u32, level: u8) -> u8 {
+    pub(crate) fn set_level(&mut self, id: u32, level: u8) -> u8 {
         match self.statuses.get_mut(id as usize) {
             Some(status) => core::mem::replace(&mut status.level, level),
             None => 0,
@@ -95,7 +95,7 @@ impl Population {
     }
 
     /// Puts an entity in another phase and returns what it was; `record` is for an active one.
-    pub fn put(
+    pub(crate) fn put(
         &mut self,
         id: u32,
         status: EntityStatus,
@@ -129,7 +129,7 @@ impl Population {
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let fields = self
             .entities
             .iter()
@@ -141,7 +141,7 @@ impl Population {
 }
 
 impl EntityStatus {
-    pub fn new(phase: Phase, class: u16, level: u8) -> Self {
+    pub(crate) fn new(phase: Phase, class: u16, level: u8) -> Self {
         Self {
             phase,
             level,

@@ -21,48 +21,48 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.since.len()
     }
 
     /// All, ascending.
-    pub fn ids(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
         self.since.keys().copied()
     }
 
     /// Since when an entity waits; the beginning of time if it does not.
-    pub fn since(&self, id: u32) -> Tick {
+    pub(crate) fn since(&self, id: u32) -> Tick {
         self.since.get(&id).copied().unwrap_or_default()
     }
 
     /// An entity waits from now on, if it does not already, and no packet tells of it yet.
-    pub fn push(&mut self, id: u32, now: Tick, weight: Weight) {
+    pub(crate) fn push(&mut self, id: u32, now: Tick, weight: Weight) {
         let since = *self.since.entry(id).or_insert(now);
         self.unsent.insert((Reverse(weight), since, id));
     }
 
     /// A packet with an entity is on its way.
-    pub fn note_sent(&mut self, id: u32, weight: Weight) {
+    pub(crate) fn note_sent(&mut self, id: u32, weight: Weight) {
         if let Some(&since) = self.since.get(&id) {
             self.unsent.remove(&(Reverse(weight), since, id));
         }
     }
 
     /// No packet with an entity is on its way any more.
-    pub fn note_lost(&mut self, id: u32, weight: Weight) {
+    pub(crate) fn note_lost(&mut self, id: u32, weight: Weight) {
         if let Some(&since) = self.since.get(&id) {
             self.unsent.insert((Reverse(weight), since, id));
         }
     }
 
     /// An entity is known to have appeared, or shall not any more.
-    pub fn remove(&mut self, id: u32, weight: Weight) {
+    pub(crate) fn remove(&mut self, id: u32, weight: Weight) {
         if let Some(since) = self.since.remove(&id) {
             self.unsent.remove(&(Reverse(weight), since, id));
         }
     }
 
-    pub fn reweigh(&mut self, id: u32, from: Weight, to: Weight) {
+    pub(crate) fn reweigh(&mut self, id: u32, from: Weight, to: Weight) {
         if let Some(&since) = self.since.get(&id)
             && self.unsent.remove(&(Reverse(from), since, id))
         {
@@ -72,7 +72,7 @@ impl Queue {
 
     /// The first of whom no packet is on its way, as many as asked for if there are, ascending.
     /// Those that `may` not appear yet are passed over.
-    pub fn first(&self, count: usize, may: impl Fn(u32) -> bool) -> Vec<u32> {
+    pub(crate) fn first(&self, count: usize, may: impl Fn(u32) -> bool) -> Vec<u32> {
         let ids = self.unsent.iter().map(|&(_, _, id)| id);
         let mut first: Vec<u32> = ids.filter(|&id| may(id)).take(count).collect();
         first.sort_unstable();

@@ -6,11 +6,11 @@
 use alloc::vec::Vec;
 
 /// Probability that a decision is `true`, in 1/65536; never 0 and never 65536.
-pub type Probability = u16;
+pub(crate) type Probability = u16;
 
 /// Turns decisions into bytes.
 #[derive(Clone, Debug)]
-pub struct RangeEncoder {
+pub(crate) struct RangeEncoder {
     low: u64,
     range: u32,
     cache: u8,
@@ -24,7 +24,7 @@ pub struct RangeEncoder {
 
 /// Where a [`RangeEncoder`] was; see [`RangeEncoder::rewind`].
 #[derive(Clone, Copy, Debug)]
-pub struct Checkpoint {
+pub(crate) struct Checkpoint {
     low: u64,
     range: u32,
     cache: u8,
@@ -35,7 +35,7 @@ pub struct Checkpoint {
 
 impl RangeEncoder {
     /// Appends to `out`, which may already hold a header.
-    pub fn new(out: Vec<u8>) -> Self {
+    pub(crate) fn new(out: Vec<u8>) -> Self {
         let start = out.len();
         Self {
             low: 0,
@@ -50,7 +50,7 @@ impl RangeEncoder {
 
     /// Codes one decision.
     #[inline]
-    pub fn bit(&mut self, bit: bool, probability: Probability) {
+    pub(crate) fn bit(&mut self, bit: bool, probability: Probability) {
         let bound = (self.range >> 16) * u32::from(probability);
         let rest = self.range - bound;
         // Which way it goes is hard to foresee for a processor, too: no branch.
@@ -64,7 +64,7 @@ impl RangeEncoder {
 
     /// Codes the low `count` bits of `value` (at most 16) as equally likely.
     #[inline]
-    pub fn raw(&mut self, value: u32, count: u32) {
+    pub(crate) fn raw(&mut self, value: u32, count: u32) {
         debug_assert!(count <= 16 && value >> count == 0);
         self.range >>= count;
         self.low += u64::from(self.range) * u64::from(value);
@@ -82,12 +82,12 @@ impl RangeEncoder {
     }
 
     /// Bytes that would leave if the stream ended now, at most; includes what was there before.
-    pub fn len_bound(&self) -> usize {
+    pub(crate) fn len_bound(&self) -> usize {
         self.out.len() + self.pending as usize + TAIL
     }
 
     /// The present position.
-    pub fn checkpoint(&self) -> Checkpoint {
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             low: self.low,
             range: self.range,
@@ -99,7 +99,7 @@ impl RangeEncoder {
     }
 
     /// Forgets everything coded since `to` was taken.
-    pub fn rewind(&mut self, to: Checkpoint) {
+    pub(crate) fn rewind(&mut self, to: Checkpoint) {
         self.low = to.low;
         self.range = to.range;
         self.cache = to.cache;
@@ -109,7 +109,7 @@ impl RangeEncoder {
     }
 
     /// Ends the stream with as few bytes as name a point inside the final interval.
-    pub fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         let last = self.low + u64::from(self.range) - 1;
         for bytes in 0..=4u32 {
             let mask = (1u64 << (8 * (4 - bytes))) - 1;
@@ -150,7 +150,7 @@ impl RangeEncoder {
 
 /// Turns bytes back into decisions. Reads zeros behind the end, where the encoder trimmed them.
 #[derive(Clone, Debug)]
-pub struct RangeDecoder<'a> {
+pub(crate) struct RangeDecoder<'a> {
     input: &'a [u8],
     position: usize,
     range: u32,
@@ -159,7 +159,7 @@ pub struct RangeDecoder<'a> {
 
 impl<'a> RangeDecoder<'a> {
     /// Reads from the first byte of `input`.
-    pub fn new(input: &'a [u8]) -> Self {
+    pub(crate) fn new(input: &'a [u8]) -> Self {
         let mut decoder = Self {
             input,
             position: 0,
@@ -174,7 +174,7 @@ impl<'a> RangeDecoder<'a> {
 
     /// Decodes one decision.
     #[inline]
-    pub fn bit(&mut self, probability: Probability) -> bool {
+    pub(crate) fn bit(&mut self, probability: Probability) -> bool {
         let bound = (self.range >> 16) * u32::from(probability);
         let rest = self.range - bound;
         let bit = self.code >= rest;
@@ -187,7 +187,7 @@ impl<'a> RangeDecoder<'a> {
 
     /// Decodes `count` equally likely bits (at most 16).
     #[inline]
-    pub fn raw(&mut self, count: u32) -> u32 {
+    pub(crate) fn raw(&mut self, count: u32) -> u32 {
         self.range >>= count;
         let value = (self.code / self.range).min((1 << count) - 1);
         self.code = self.code.wrapping_sub(value * self.range);
@@ -196,7 +196,7 @@ impl<'a> RangeDecoder<'a> {
     }
 
     /// Whether more was decoded than any honest encoder put in: the packet is forged or cut.
-    pub fn overrun(&self) -> bool {
+    pub(crate) fn overrun(&self) -> bool {
         self.position > self.input.len() + SLACK
     }
 

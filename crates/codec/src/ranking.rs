@@ -23,7 +23,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    pub fn new(class: &ClassLayout) -> Self {
+    pub(crate) fn new(class: &ClassLayout) -> Self {
         Self {
             total: 0,
             hits: alloc::vec![0; class.shapes.len()].into(),
@@ -35,7 +35,7 @@ impl Ranking {
 
     /// What is known beforehand: the surprises of entities of the class, and in how many of them
     /// each field had a part. A field of which nothing is known is not rare.
-    pub fn with(class: &ClassLayout, total: u32, parts: &[Option<u32>]) -> Self {
+    pub(crate) fn with(class: &ClassLayout, total: u32, parts: &[Option<u32>]) -> Self {
         let mut ranking = Self::new(class);
         ranking.total = total.min(PRIOR_SURPRISES);
         let scale = |part: u32| {
@@ -49,29 +49,29 @@ impl Ranking {
     }
 
     /// What [`with`](Self::with) takes.
-    pub fn counts(&self) -> (u32, &[u32]) {
+    pub(crate) fn counts(&self) -> (u32, &[u32]) {
         (self.total, &self.hits)
     }
 
     /// The fields to ask about one by one, and those behind a question of their own.
     #[inline]
-    pub fn split(&self) -> (&[u16], &[u16]) {
+    pub(crate) fn split(&self) -> (&[u16], &[u16]) {
         self.order.split_at(self.common)
     }
 
     /// Whether this is the first change of a fold, before which a copy has to be made.
     #[inline]
-    pub fn mark_changed(&mut self, fold: u32) -> bool {
+    pub(crate) fn mark_changed(&mut self, fold: u32) -> bool {
         core::mem::replace(&mut self.changed_by, fold) != fold
     }
 
-    pub fn is_changed_by(&self, fold: u32) -> bool {
+    pub(crate) fn is_changed_by(&self, fold: u32) -> bool {
         self.changed_by == fold
     }
 
     /// Notes a surprise in which these fields had a part.
     #[inline]
-    pub fn note(&mut self, fields: impl Iterator<Item = u16>) {
+    pub(crate) fn note(&mut self, fields: impl Iterator<Item = u16>) {
         self.total += 1;
         for field in fields {
             if let Some(hits) = self.hits.get_mut(usize::from(field)) {
@@ -81,7 +81,7 @@ impl Ranking {
     }
 
     /// Decides anew who is rare.
-    pub fn sort(&mut self, class: &ClassLayout) {
+    pub(crate) fn sort(&mut self, class: &ClassLayout) {
         if self.total >= HALVED_AT {
             self.total /= 2;
             for hits in &mut self.hits {
@@ -92,7 +92,7 @@ impl Ranking {
     }
 
     /// Puts the fields in the order that follows from the counts.
-    pub fn arrange(&mut self, class: &ClassLayout) {
+    pub(crate) fn arrange(&mut self, class: &ClassLayout) {
         let is_rare = |&field: &u16| {
             // A rate of change is told before what it changes.
             let at = usize::from(field);
@@ -117,13 +117,13 @@ impl Ranking {
     }
 
     /// Everything it follows from, to come back to.
-    pub fn save(&self, out: &mut Vec<u32>) {
+    pub(crate) fn save(&self, out: &mut Vec<u32>) {
         out.extend_from_slice(&self.hits);
         out.push(self.total);
     }
 
     /// Goes back to what was saved last.
-    pub fn restore(&mut self, class: &ClassLayout, saved: &mut Vec<u32>) {
+    pub(crate) fn restore(&mut self, class: &ClassLayout, saved: &mut Vec<u32>) {
         let start = saved.len().saturating_sub(self.hits.len() + 1);
         if let Some((&total, hits)) = saved[start..].split_last()
             && hits.len() == self.hits.len()
@@ -137,7 +137,7 @@ impl Ranking {
     }
 
     /// Everything, as numbers to be hashed.
-    pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
         let hits = self.hits.iter().map(|&hits| u64::from(hits));
         hits.chain([u64::from(self.total)])
     }

@@ -20,7 +20,7 @@ pub(crate) enum Edit {
 
 impl Edit {
     /// Where in the old content it happens.
-    pub fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         match self {
             Edit::Change { old, .. } | Edit::Insert { old, .. } => *old,
             Edit::Remove { old } => old.start,

@@ -28,13 +28,13 @@ impl<T> Default for SlotMap<T> {
 
 impl<T: Copy> SlotMap<T> {
     #[inline]
-    pub fn get(&self, slot: Slot) -> Option<T> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<T> {
         let page = self.pages.get(slot.0 as usize / PAGE)?.as_ref()?;
         page.items[slot.0 as usize % PAGE]
     }
 
     /// Returns what was there before.
-    pub fn insert(&mut self, slot: Slot, item: T) -> Option<T> {
+    pub(crate) fn insert(&mut self, slot: Slot, item: T) -> Option<T> {
         let at = slot.0 as usize / PAGE;
         if self.pages.len() <= at {
             self.pages.resize_with(at + 1, || None);
@@ -50,7 +50,7 @@ impl<T: Copy> SlotMap<T> {
         old
     }
 
-    pub fn remove(&mut self, slot: Slot) -> Option<T> {
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<T> {
         let page_slot = self.pages.get_mut(slot.0 as usize / PAGE)?;
         let page = page_slot.as_mut()?;
         let item = page.items[slot.0 as usize % PAGE].take()?;

@@ -51,7 +51,7 @@ impl VisibleSpan {
 
 impl VisibilityHistory {
     /// An entity is visible from tick `from` on.
-    pub fn begin(&mut self, entity: EntityRef, id: u32, from: Tick) {
+    pub(crate) fn begin(&mut self, entity: EntityRef, id: u32, from: Tick) {
         let Some(slot) = entity.index().map(Slot) else {
             return;
         };
@@ -72,7 +72,7 @@ impl VisibilityHistory {
     }
 
     /// What is in a slot is no longer visible from tick `to` on.
-    pub fn end(&mut self, slot: Slot, to: Tick) {
+    pub(crate) fn end(&mut self, slot: Slot, to: Tick) {
         let Some(last) = self.newest.get(slot).filter(|last| last.to.is_none()) else {
             return;
         };
@@ -117,7 +117,7 @@ impl VisibilityHistory {
     }
 
     /// The cell that the receiver was told at a tick for one of the archive.
-    pub fn translate(&self, cell: i64, tick: Tick) -> i64 {
+    pub(crate) fn translate(&self, cell: i64, tick: Tick) -> i64 {
         let span = || {
             let entity = EntityRef::from_cell(cell)?;
             let slot = Slot(entity.index()?);
@@ -133,12 +133,12 @@ impl VisibilityHistory {
     }
 
     /// Slots that came into sight or left it since this was last asked.
-    pub fn take_changed(&mut self) -> Vec<Slot> {
+    pub(crate) fn take_changed(&mut self) -> Vec<Slot> {
         core::mem::take(&mut self.changed)
     }
 
     /// An entity refers to something that turned.
-    pub fn set_references_changed(&mut self, id: u32, since: Tick) {
+    pub(crate) fn set_references_changed(&mut self, id: u32, since: Tick) {
         if self.references_changed.len() <= id as usize {
             self.references_changed.resize(id as usize + 1, Tick(0));
         }
@@ -146,7 +146,7 @@ impl VisibilityHistory {
     }
 
     /// Whether references of an entity became other ones after a tick.
-    pub fn references_changed_after(&self, id: u32, tick: Tick) -> bool {
+    pub(crate) fn references_changed_after(&self, id: u32, tick: Tick) -> bool {
         self.references_changed
             .get(id as usize)
             .is_some_and(|&references_changed| references_changed > tick)

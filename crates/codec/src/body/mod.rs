@@ -165,7 +165,7 @@ pub(crate) struct ReadRow {
 }
 
 impl Readout {
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.values.clear();
         self.wakes.clear();
@@ -186,12 +186,12 @@ impl Readout {
     }
 
     /// Bytes that showing it takes, at least.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let contents: usize = self.contents.iter().map(HashedContent::bytes).sum();
         contents + size_of_val(&self.values[..])
     }
 
-    pub fn row(&self, row: &ReadRow) -> &[i64] {
+    pub(crate) fn row(&self, row: &ReadRow) -> &[i64] {
         &self.values[row.start..][..row.len]
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
-    pub fn list_item(&mut self, list: List, previous: &mut Option<u32>, id: u32) -> u32 {
+    pub(crate) fn list_item(&mut self, list: List, previous: &mut Option<u32>, id: u32) -> u32 {
         self.account = PRESENCE;
         self.more(list, true);
         let base = previous.map_or(0, |p| p + 1);
@@ -26,13 +26,13 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.sum.add((list as u64) << 32 | u64::from(id));
     }
 
-    pub fn end(&mut self, list: List) {
+    pub(crate) fn end(&mut self, list: List) {
         self.account = PRESENCE;
         self.more(list, false);
     }
 
     /// The class of an entity that appears, given the one before.
-    pub fn class(&mut self, class: u16) -> u16 {
+    pub(crate) fn class(&mut self, class: u16) -> u16 {
         let count = self.entity_states.layout.schema.classes.len() as u32;
         let before = self
             .log
@@ -45,7 +45,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.symbol(Topic::Class, 0, &contexts, count, i64::from(class)) as u16
     }
 
-    pub fn appear(
+    pub(crate) fn appear(
         &mut self,
         id: u32,
         class: u16,

@@ -43,7 +43,12 @@ impl Capture<'_> {
     }
 
     /// Adds an entity in a given free slot.
-    pub fn spawn_at(&mut self, slot: Slot, class: u16, row: &[i64]) -> Result<(), CaptureError> {
+    pub(crate) fn spawn_at(
+        &mut self,
+        slot: Slot,
+        class: u16,
+        row: &[i64],
+    ) -> Result<(), CaptureError> {
         let rules = self.archive.rules.get(usize::from(class));
         let rules = rules.ok_or(CaptureError::UnknownClass(class))?;
         rules.admit(row)?;

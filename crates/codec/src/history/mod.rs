@@ -62,7 +62,7 @@ impl<'a> Window<'a> {
     /// The two newest rows that an entity is predicted from and its newest one, if they are in sight
     /// at a place that [`Archive::glance`] found.
     #[inline]
-    pub fn newest(&self, at: Range<usize>) -> Option<[&'a [i64]; 3]> {
+    pub(crate) fn newest(&self, at: Range<usize>) -> Option<[&'a [i64]; 3]> {
         let [first, second, ..] = self.chunks;
         Some([
             first.get(at.clone())?,
@@ -74,7 +74,7 @@ impl<'a> Window<'a> {
 
 /// One captured tick.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub(crate) struct Frame {
     tick: Tick,
     classes: Vec<Chunks>,
     changes: Changes,
@@ -186,7 +186,7 @@ impl Archive {
     }
 
     /// When a living entity last changed (or appeared).
-    pub fn last_changed(&self, slot: Slot) -> Option<Tick> {
+    pub(crate) fn last_changed(&self, slot: Slot) -> Option<Tick> {
         let record = self.living(slot)?;
         Some(match record.row_index {
             Some(row_index) => {

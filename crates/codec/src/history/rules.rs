@@ -31,7 +31,7 @@ pub(super) struct Links {
 }
 
 impl Rules {
-    pub fn new(schema: &Schema, class: &Class) -> Self {
+    pub(super) fn new(schema: &Schema, class: &Class) -> Self {
         let columns = (0..).zip(&class.fields);
         let fixed = columns.filter_map(|(at, field)| field.only_on_spawn.then_some(at));
         Self {
@@ -42,7 +42,7 @@ impl Rules {
     }
 
     #[inline]
-    pub fn admit(&self, row: &[i64]) -> Result<(), CaptureError> {
+    pub(super) fn admit(&self, row: &[i64]) -> Result<(), CaptureError> {
         if self.ranges.len() != row.len() {
             return Err(CaptureError::WrongLength {
                 expected: self.ranges.len(),
@@ -61,7 +61,7 @@ impl Rules {
 
     /// Whether a row has in fixed columns what the one before it had.
     #[inline]
-    pub fn keeps_fixed<'a>(&self, old: impl FnOnce() -> &'a [i64], row: &[i64]) -> bool {
+    pub(super) fn keeps_fixed<'a>(&self, old: impl FnOnce() -> &'a [i64], row: &[i64]) -> bool {
         if self.fixed.is_empty() {
             return true;
         }
@@ -87,7 +87,7 @@ impl Range {
     }
 
     #[inline]
-    pub fn admits(self, value: i64) -> bool {
+    pub(super) fn admits(self, value: i64) -> bool {
         self.min <= value && value <= self.max
     }
 }
@@ -108,7 +108,7 @@ impl Links {
         links
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.contents.is_empty() && self.references.is_empty()
     }
 }

@@ -18,14 +18,14 @@ use crate::buffer;
 
 /// The line of a context within a page.
 #[inline]
-pub fn line(context: u64) -> u16 {
+pub(crate) fn line(context: u64) -> u16 {
     let mixed = (context ^ context >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (64 - HASH_BITS)) as u16 & !(LINE as u16 - 1)
 }
 
 /// What a decision is predicted from: `N` contexts and the set of weights that mixes them.
 #[derive(Clone, Copy, Debug)]
-pub struct Contexts<const N: usize> {
+pub(crate) struct Contexts<const N: usize> {
     /// The page of all contexts, but the second if the set shares it.
     pub page: u16,
     /// The set of weights. From [`SHARING`] on, the second context lies in page 0.
@@ -36,7 +36,7 @@ pub struct Contexts<const N: usize> {
 
 /// How a decision is expected to go.
 #[derive(Clone, Copy, Debug)]
-pub struct Forecast {
+pub(crate) struct Forecast {
     /// Probability of `true`, in 1/65536.
     pub probability: u16,
     /// Some context has seen little and learns at once.
@@ -45,17 +45,17 @@ pub struct Forecast {
 
 /// A moment to which a context model can go back; see [`ContextModel::mark`].
 #[derive(Clone, Copy, Debug)]
-pub struct ContextMark {
+pub(crate) struct ContextMark {
     cells: usize,
     grown: usize,
 }
 
 /// What the contexts of a decision are worth.
-pub type Weights = [i32; MAX_INPUTS];
+pub(crate) type Weights = [i32; MAX_INPUTS];
 
 /// All pages of one model.
 #[derive(Clone, Debug)]
-pub struct ContextModel {
+pub(crate) struct ContextModel {
     start: Option<Arc<Start>>,
     lines: Lines,
     /// The lines of all pages; where a page lies is private to each end.
@@ -74,7 +74,7 @@ pub struct ContextModel {
 
 /// When a context model learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learning {
+pub(crate) enum Learning {
     /// Never.
     Off,
     /// At folds, and inside a packet only where little is known.
@@ -133,7 +133,7 @@ struct UndoLog {
 impl ContextModel {
     /// A context model that has seen nothing and mixes `inputs` contexts; no page grows beyond
     /// 2^`largest_bits` cells.
-    pub fn new(
+    pub(crate) fn new(
         pages: u32,
         learning: Learning,
         inputs: usize,
@@ -164,7 +164,7 @@ impl ContextModel {
 
     /// What the contexts say about a decision.
     #[inline(always)]
-    pub fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast {
+    pub(crate) fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast {
         let cells = self.locate(contexts);
         let weights = &self.weights[usize::from(contexts.set)];
         let mut sum = 0i32;
@@ -237,7 +237,12 @@ impl ContextModel {
 
     /// Learns, inside a packet, that a decision went `bit`.
     #[inline(always)]
-    pub fn learn<const N: usize>(&mut self, contexts: &Contexts<N>, forecast: Forecast, bit: bool) {
+    pub(crate) fn learn<const N: usize>(
+        &mut self,
+        contexts: &Contexts<N>,
+        forecast: Forecast,
+        bit: bool,
+    ) {
         if forecast.young {
             self.learn_young(contexts, bit);
         }
@@ -255,7 +260,7 @@ impl ContextModel {
     }
 
     /// Learns the decisions of an earlier packet.
-    pub fn replay<const N: usize>(&mut self, decisions: &Decisions) {
+    pub(crate) fn replay<const N: usize>(&mut self, decisions: &Decisions) {
         if self.learning != Learning::Folds {
             return;
         }
@@ -397,7 +402,7 @@ impl ContextModel {
     }
 
     /// Remembers this moment.
-    pub fn mark(&mut self) -> ContextMark {
+    pub(crate) fn mark(&mut self) -> ContextMark {
         self.undo_log.enabled = true;
         ContextMark {
             cells: self.undo_log.cells.len(),
@@ -406,7 +411,7 @@ impl ContextModel {
     }
 
     /// Forgets everything learned since a moment.
-    pub fn rewind(&mut self, to: ContextMark) {
+    pub(crate) fn rewind(&mut self, to: ContextMark) {
         while self.undo_log.grown.len() > to.grown
             && let Some((noted, at, old)) = self.undo_log.grown.pop()
         {
@@ -438,7 +443,7 @@ impl ContextModel {
     }
 
     /// Makes everything learned so far final; there is no way back before the next mark.
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.undo_log.enabled = false;
         buffer::clear(&mut self.undo_log.cells);
         self.undo_log.weights_at = None;
@@ -448,7 +453,7 @@ impl ContextModel {
     }
 
     /// Gives up the pages that nothing was learned in.
-    pub fn free_untrained_pages(&mut self) {
+    pub(crate) fn free_untrained_pages(&mut self) {
         for at in 0..self.pages.len() {
             if self.pages[at].is_untrained() {
                 let page = core::mem::take(&mut self.pages[at]);
@@ -458,7 +463,7 @@ impl ContextModel {
     }
 
     /// What a page was taught, here or before.
-    pub fn trained_page(&self, at: u32) -> Option<TrainedPage> {
+    pub(crate) fn trained_page(&self, at: u32) -> Option<TrainedPage> {
         let page = self.pages.get(at as usize)?;
         let known = self
             .start
@@ -483,12 +488,12 @@ impl ContextModel {
     }
 
     /// What the contexts of decisions are worth by now.
-    pub fn weights(&self) -> &[Weights] {
+    pub(crate) fn weights(&self) -> &[Weights] {
         &self.weights
     }
 
     /// A digest of one of the [`SLICES`] parts of the context model.
-    pub fn digest(&self, slice: u32) -> u64 {
+    pub(crate) fn digest(&self, slice: u32) -> u64 {
         let slice = (slice % SLICES) as usize;
         let weights = self.weights.iter().skip(slice).step_by(SLICES as usize);
         let weights = weights.flatten().map(|&weight| weight as u32 as u64);
@@ -518,7 +523,7 @@ impl ContextModel {
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let start = self.start.as_ref();
         self.lines.bytes()
             + size_of_val(&self.line_table[..])
@@ -529,7 +534,7 @@ impl ContextModel {
 }
 
 /// What contexts are worth before anything is learned.
-pub fn fresh_weights(inputs: usize) -> Vec<Weights> {
+pub(crate) fn fresh_weights(inputs: usize) -> Vec<Weights> {
     alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS]
 }
 
@@ -538,16 +543,16 @@ fn mix(value: u64) -> u64 {
     value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
-/// Parts in which a context model is checked, one a packet.
-pub const SLICES: u32 = 64;
+/// Parts of the context model that digests cover in turn, one per packet.
+pub(crate) const SLICES: u32 = 64;
 /// Inputs that a set of weights has room for.
-pub const MAX_INPUTS: usize = 6;
+pub(crate) const MAX_INPUTS: usize = 6;
 pub(super) const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
 /// Cells of a page at first.
 pub(super) const MIN_PAGE_CELLS: u32 = 1024;
 /// How many times larger a page is after it grew.
-pub const GROWTH: u32 = 4;
+pub(crate) const GROWTH: u32 = 4;
 /// How much of their experience cells keep when their page grows: part of it was that of others.
 const INHERITED_COUNT: u32 = 4;
 /// A page grows when it was taught this many decisions for each of its cells.
@@ -559,11 +564,11 @@ const WEIGHT_WARM_UP: u32 = 1024;
 const WEIGHT_INTERVAL: u32 = 4;
 const WEIGHT_SETS: usize = 256;
 /// The first of the sets of weights whose second context is common to all pages.
-pub const FIRST_SHARED_SET: u8 = 128;
+pub(crate) const FIRST_SHARED_SET: u8 = 128;
 /// What the weights of a set come to before anything is learned, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
 /// No weight is larger.
-pub const WEIGHT_LIMIT: i32 = 1 << 18;
+pub(crate) const WEIGHT_LIMIT: i32 = 1 << 18;
 /// A context that was met less often learns inside a packet, too.
 const YOUNG: u32 = 30;
 

@@ -7,7 +7,7 @@ use crate::buffer;
 
 /// The decisions of one packet, to be replayed when it is folded.
 #[derive(Clone, Debug, Default)]
-pub struct Decisions {
+pub(crate) struct Decisions {
     /// Page, set of weights and outcome, and the contexts' cells of each.
     words: Vec<u16>,
     count: usize,
@@ -15,19 +15,24 @@ pub struct Decisions {
 
 /// A length of [`Decisions`] to come back to.
 #[derive(Clone, Copy, Debug)]
-pub struct Length {
+pub(crate) struct Length {
     words: usize,
     count: usize,
 }
 
 impl Decisions {
     /// Bytes that a decision takes at least if it is kept.
-    pub const BYTES_EACH: usize = 4 * size_of::<u16>();
+    pub(crate) const BYTES_EACH: usize = 4 * size_of::<u16>();
 
     /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
     /// from what everybody knew.
     #[inline(always)]
-    pub fn push<const N: usize>(&mut self, contexts: &Contexts<N>, forecast: Forecast, bit: bool) {
+    pub(crate) fn push<const N: usize>(
+        &mut self,
+        contexts: &Contexts<N>,
+        forecast: Forecast,
+        bit: bool,
+    ) {
         self.count += 1;
         let expected = if bit {
             forecast.probability
@@ -50,7 +55,7 @@ impl Decisions {
 
     /// What there is to learn: contexts of decisions and how they went.
     #[inline(always)]
-    pub fn iter<const N: usize>(&self) -> impl Iterator<Item = (Contexts<N>, bool)> {
+    pub(crate) fn iter<const N: usize>(&self) -> impl Iterator<Item = (Contexts<N>, bool)> {
         self.words.chunks_exact(N + 2).map(|words| {
             let contexts = Contexts {
                 page: words[0],
@@ -62,12 +67,12 @@ impl Decisions {
     }
 
     /// How many decisions were taken.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// A length to come back to.
-    pub fn len(&self) -> Length {
+    pub(crate) fn len(&self) -> Length {
         Length {
             words: self.words.len(),
             count: self.count,
@@ -75,18 +80,18 @@ impl Decisions {
     }
 
     /// Forgets what came after a length taken earlier.
-    pub fn truncate(&mut self, len: Length) {
+    pub(crate) fn truncate(&mut self, len: Length) {
         self.words.truncate(len.words);
         self.count = len.count;
     }
 
     /// Bytes that they hold.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         buffer::bytes(&self.words)
     }
 
     /// Forgets everything and keeps the memory that it may need.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         buffer::clear(&mut self.words);
         self.count = 0;
     }

@@ -4,23 +4,23 @@
 //! integer arithmetic alone, so every platform has the same ones.
 
 /// Log-odds in 1/256 nats, clamped to ±2047.
-pub type LogOdds = i32;
+pub(crate) type LogOdds = i32;
 
 /// The probability, in 1/65536, of log-odds in 1/256 nats; clamps outside ±2047.
 #[inline]
-pub fn squash(odds: LogOdds) -> u16 {
+pub(crate) fn squash(odds: LogOdds) -> u16 {
     SQUASH[(odds.clamp(-2047, 2047) + 2048) as usize]
 }
 
 /// The log-odds of a probability in 1/4096.
 #[inline]
-pub fn stretch(probability: u16) -> LogOdds {
+pub(crate) fn stretch(probability: u16) -> LogOdds {
     LogOdds::from(STRETCH[usize::from(probability & 0xFFF)])
 }
 
 /// Bits that a decision of this probability (1/65536) costs, in 1/65536 bit.
 #[inline]
-pub fn cost(probability: u16) -> u32 {
+pub(crate) fn cost(probability: u16) -> u32 {
     COST[usize::from(probability >> 4)]
 }
 

@@ -31,7 +31,7 @@ impl Repeats {
 
     /// The residuals of this sign and bit length less one, in order.
     #[inline]
-    pub fn alike(&self, exponent: u32, negative: bool) -> impl Iterator<Item = i64> + '_ {
+    pub(crate) fn alike(&self, exponent: u32, negative: bool) -> impl Iterator<Item = i64> + '_ {
         let alike = move |value: i64| {
             value != 0
                 && (value < 0) == negative
@@ -44,7 +44,7 @@ impl Repeats {
     }
 
     /// Notes that a residual was met.
-    pub fn learn(&mut self, residual: i64) {
+    pub(crate) fn learn(&mut self, residual: i64) {
         let Some(mut at) = self.find(residual) else {
             for at in (ENTRANCE + 1..REPEATS).rev() {
                 self.values[at] = self.values[at - 1];
@@ -66,7 +66,7 @@ impl Repeats {
     }
 
     /// Everything, as numbers to be hashed.
-    pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
         let counts = self.counts.iter().map(|&count| u64::from(count));
         self.values.iter().map(|&value| value as u64).chain(counts)
     }

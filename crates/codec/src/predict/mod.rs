@@ -6,7 +6,7 @@
 //! (a user's contract or an explicit rate of change; the parabola itself where nothing is
 //! declared). Which one is used follows from what each would have cost at recent surprises.
 
-pub mod polynomial;
+pub(crate) mod polynomial;
 
 use prescient_schema::Shape;
 
@@ -15,7 +15,7 @@ use crate::units::Tick;
 /// One way to guess a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Predictor {
+pub(crate) enum Predictor {
     /// The newest known value.
     Hold,
     /// The line through the two newest.
@@ -31,7 +31,7 @@ pub enum Predictor {
 impl Predictor {
     /// The inverse of `as u8`.
     #[inline]
-    pub fn from_number(number: u8) -> Self {
+    pub(crate) fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Hold,
             1 => Self::Linear,
@@ -53,7 +53,7 @@ pub(crate) struct CostSample([i8; 4]);
 impl Costs {
     /// The cheapest of the predictors that have a say.
     #[inline]
-    pub fn best(self, known: u8) -> Predictor {
+    pub(crate) fn best(self, known: u8) -> Predictor {
         let mut best = 0;
         let mut cost = 0;
         for (at, &average) in self.0.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Costs {
 
     /// Moves towards a sample by 1/16 of the way.
     #[inline]
-    pub fn learn(&mut self, sample: &CostSample) {
+    pub(crate) fn learn(&mut self, sample: &CostSample) {
         for (average, &seen) in self.0.iter_mut().zip(&sample.0) {
             let seen = if seen == UNKNOWN { *average } else { seen };
             let distance = i32::from(seen) - i32::from(*average);
@@ -74,7 +74,7 @@ impl Costs {
         }
     }
 
-    pub fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u64 {
         u64::from(u32::from_le_bytes(self.0.map(|cost| cost as u8)))
     }
 }
@@ -82,7 +82,7 @@ impl Costs {
 impl CostSample {
     /// Compares the residuals that each predictor would have left.
     #[inline]
-    pub fn new(truth: i64, guesses: &Guesses, width: Width) -> Self {
+    pub(crate) fn new(truth: i64, guesses: &Guesses, width: Width) -> Self {
         let bits = guesses
             .values
             .map(|guess| i32::from(bit_length(width.difference(truth, guess))));
@@ -111,7 +111,7 @@ pub(crate) struct Guesses {
 impl Guesses {
     /// What the other predictors say about a guess.
     #[inline]
-    pub fn dissent(&self, guess: i64, width: Width) -> Dissent {
+    pub(crate) fn dissent(&self, guess: i64, width: Width) -> Dissent {
         if self.known & LINE == 0 {
             return Dissent::default();
         }
@@ -158,7 +158,7 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// Picks from the newest ticks at which an entity is known, newest first.
-    pub fn pick(now: Tick, known: &[Tick]) -> Self {
+    pub(crate) fn pick(now: Tick, known: &[Tick]) -> Self {
         let Some(&newest) = known.first() else {
             return Self::default();
         };
@@ -188,8 +188,13 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Looks up the ticks of samples; what no predictor of a plan asks for is not looked up.
-    pub fn new(serial: u32, samples: &Samples, known: u8, number: impl Fn(Tick) -> u32) -> Self {
+    /// Looks up the ticks of samples, without those that no `known` predictor needs.
+    pub(crate) fn new(
+        serial: u32,
+        samples: &Samples,
+        known: u8,
+        number: impl Fn(Tick) -> u32,
+    ) -> Self {
         let ticks = &samples.ticks;
         let needed = |at: usize| at != WIDE_ROW || known & WIDE != 0;
         let first = |at: usize| {
@@ -233,7 +238,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Nothing but holding.
-    pub const RESTING: Self = Self {
+    pub(crate) const RESTING: Self = Self {
         ahead: 0,
         known: HOLD,
         declared: 0,
@@ -242,7 +247,7 @@ impl Plan {
         parabola: Increment::NONE,
     };
 
-    pub fn new(now: Tick, samples: &Samples) -> Self {
+    pub(crate) fn new(now: Tick, samples: &Samples) -> Self {
         let ages = samples.ticks.map(|tick| i64::from(now.since(tick)));
         let [newest, second, wide, middle, far] = ages;
         let mut plan = Self {
@@ -264,17 +269,17 @@ impl Plan {
     }
 
     #[inline]
-    pub fn linear(&self, width: Width, newest: i64, second: i64) -> i64 {
+    pub(crate) fn linear(&self, width: Width, newest: i64, second: i64) -> i64 {
         self.linear.apply(width.difference(newest, second), 0)
     }
 
     #[inline]
-    pub fn wide(&self, width: Width, newest: i64, far: i64) -> i64 {
+    pub(crate) fn wide(&self, width: Width, newest: i64, far: i64) -> i64 {
         self.wide.apply(width.difference(newest, far), 0)
     }
 
     #[inline]
-    pub fn parabola(&self, width: Width, newest: i64, middle: i64, far: i64) -> i64 {
+    pub(crate) fn parabola(&self, width: Width, newest: i64, middle: i64, far: i64) -> i64 {
         let middle = width.difference(newest, middle);
         self.parabola.apply(middle, width.difference(newest, far))
     }
@@ -357,7 +362,7 @@ pub(crate) struct Width {
 }
 
 impl Width {
-    pub fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         let (bits, signed) = match shape {
             Shape::Number { bits, signed } => (bits.clamp(1, 64), signed),
             _ => (64, true),
@@ -376,13 +381,13 @@ impl Width {
 
     /// `a - b` at this width.
     #[inline]
-    pub fn difference(self, a: i64, b: i64) -> i64 {
+    pub(crate) fn difference(self, a: i64, b: i64) -> i64 {
         a.wrapping_sub(b) << self.unused >> self.unused
     }
 
     /// A sum brought back to this width.
     #[inline]
-    pub fn wrap(self, value: i64) -> i64 {
+    pub(crate) fn wrap(self, value: i64) -> i64 {
         ((value & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
 }

@@ -9,31 +9,16 @@ use alloc::vec::Vec;
 
 /// Integer weights over samples: the value is the weighted sum divided by `denominator`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Weights {
+pub(crate) struct Weights {
     /// One per sample, in the order of the samples.
     pub numerators: Vec<i64>,
     /// Positive.
     pub denominator: i64,
 }
 
-impl Weights {
-    /// The weighted sum of `samples`, divided and rounded to nearest (ties towards +∞),
-    /// saturating at the ends of `i64`.
-    pub fn apply(&self, samples: &[i64]) -> i64 {
-        let terms = self.numerators.iter().zip(samples);
-        let sum = terms
-            .map(|(&weight, &sample)| i128::from(weight) * i128::from(sample))
-            .fold(0, i128::saturating_add);
-        let denominator = i128::from(self.denominator);
-        let twice = sum.saturating_mul(2).saturating_add(denominator);
-        let rounded = twice.div_euclid(2 * denominator);
-        rounded.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
-    }
-}
-
 /// Why no weights exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolynomialError {
+pub(crate) enum PolynomialError {
     /// Two samples at one time, or fewer samples than coefficients.
     Underdetermined,
     /// The order or the times are too large for exact 64-bit weights.
@@ -44,7 +29,7 @@ pub enum PolynomialError {
 /// coefficients that fits the samples best (exactly, if there are as many samples as
 /// coefficients; by least squares, if there are more). `offsets` are sample times relative to the
 /// predicted tick; derivative 0 is the prediction itself, per tick for higher ones.
-pub fn fit(
+pub(crate) fn fit(
     offsets: &[i32],
     coefficients: usize,
     derivative: usize,
@@ -58,7 +43,7 @@ pub fn fit(
 
 /// One thing known about the curve: its value, or one of its derivatives, at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Constraint {
+pub(crate) struct Constraint {
     /// Time relative to the predicted tick.
     pub at: i32,
     /// 0 for the value, 1 for its rate of change, …
@@ -67,7 +52,7 @@ pub struct Constraint {
 
 /// As [`fit`], with explicit derivatives among the samples: they raise the order without asking
 /// for older samples.
-pub fn fit_constraints(
+pub(crate) fn fit_constraints(
     constraints: &[Constraint],
     coefficients: usize,
     derivative: usize,
@@ -193,7 +178,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
 }
 
 /// Polynomials of degree up to 5.
-pub const MAX_COEFFICIENTS: usize = 6;
+pub(crate) const MAX_COEFFICIENTS: usize = 6;
 const MAX_SAMPLES: usize = 32;
 /// Samples may be this many ticks away.
 const MAX_OFFSET: u32 = 4096;
@@ -201,6 +186,21 @@ const MAX_OFFSET: u32 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Weights {
+        /// The weighted sum of `samples`, divided and rounded to nearest (ties towards +∞),
+        /// saturating at the ends of `i64`.
+        fn apply(&self, samples: &[i64]) -> i64 {
+            let terms = self.numerators.iter().zip(samples);
+            let sum = terms
+                .map(|(&weight, &sample)| i128::from(weight) * i128::from(sample))
+                .fold(0, i128::saturating_add);
+            let denominator = i128::from(self.denominator);
+            let twice = sum.saturating_mul(2).saturating_add(denominator);
+            let rounded = twice.div_euclid(2 * denominator);
+            rounded.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+        }
+    }
 
     #[test]
     fn a_polynomial_is_predicted_exactly_from_any_ticks() {

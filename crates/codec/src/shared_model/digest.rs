@@ -10,7 +10,7 @@ impl SharedModel {
     /// A digest of a part of the model and of the values it rests on: the whole passes within
     /// [`SLICES`] rounds, entities at rest more slowly. Values are read only where `vouched` says
     /// that both ends have them.
-    pub fn digest(
+    pub(crate) fn digest(
         &self,
         round: u32,
         now: Tick,
@@ -66,7 +66,7 @@ impl SharedModel {
     }
 
     /// A digest of everything, for tests and for locating a divergence.
-    pub fn full_digest(&self) -> u64 {
+    pub(crate) fn full_digest(&self) -> u64 {
         let mut sum = Checksum::new(0);
         for slice in 0..SLICES {
             sum.add(self.context_model.digest(slice));

@@ -82,19 +82,19 @@ pub(crate) struct ClassState {
 
 impl EntityStates {
     #[inline]
-    pub fn phase(&self, id: u32) -> Phase {
+    pub(crate) fn phase(&self, id: u32) -> Phase {
         self.population.phase(id)
     }
 
     /// The precision at which both ends know an entity.
-    pub fn level(&self, id: u32) -> u8 {
+    pub(crate) fn level(&self, id: u32) -> u8 {
         let active = self.population.active(id).map(|entity| entity.head.level);
         active.unwrap_or_else(|| self.population.status(id).level)
     }
 
     /// Which of the last 64 folds covered an entity, newest in bit 0.
     #[inline]
-    pub fn folds_known(&self, head: &Head) -> u64 {
+    pub(crate) fn folds_known(&self, head: &Head) -> u64 {
         let behind = self.fold_count - head.covered_at;
         if behind > 63 {
             return u64::MAX;
@@ -103,7 +103,7 @@ impl EntityStates {
     }
 
     /// Ticks from which an entity that these folds covered can be predicted at `now`.
-    pub fn samples(&self, known: u64, now: Tick) -> Samples {
+    pub(crate) fn samples(&self, known: u64, now: Tick) -> Samples {
         let mut ticks = [Tick(0); DEPTH];
         let mut count = 0;
         for (back, &tick) in self.folds.iter().rev().enumerate() {
@@ -120,7 +120,7 @@ impl EntityStates {
 
     /// Which of the last 32 folds held a surprise of this entity, newest in bit 0.
     #[inline]
-    pub fn surprise_history(&self, head: &Head) -> u32 {
+    pub(crate) fn surprise_history(&self, head: &Head) -> u32 {
         head.surprised
             .checked_shl(self.fold_count - head.surprised_at)
             .unwrap_or(0)
@@ -128,12 +128,12 @@ impl EntityStates {
 
     /// How many folds held no surprise of this entity since one did.
     #[inline]
-    pub fn folds_since_surprise(&self, head: &Head) -> u32 {
+    pub(crate) fn folds_since_surprise(&self, head: &Head) -> u32 {
         self.fold_count - head.surprised_at
     }
 
     /// The row at which an entity rests.
-    pub fn rest_row<'a>(
+    pub(crate) fn rest_row<'a>(
         &'a self,
         id: u32,
         rows: &'a dyn Rows,
@@ -148,12 +148,12 @@ impl EntityStates {
     }
 
     /// Bytes that rows of resting entities hold.
-    pub fn rest_row_bytes(&self) -> usize {
+    pub(crate) fn rest_row_bytes(&self) -> usize {
         self.rest_rows.values().map(KeptRow::bytes).sum()
     }
 
     /// Active entities, those that were not covered for longest first.
-    pub fn stalest_first(&self) -> Vec<u32> {
+    pub(crate) fn stalest_first(&self) -> Vec<u32> {
         let staleness = |id: u32| {
             let active = self.population.active(id).map(|entity| &entity.head);
             let noted = active.filter(|head| head.covered_at == self.fold_count);

@@ -25,7 +25,7 @@ pub(crate) struct FieldState {
 
 impl FieldState {
     /// A field of which nothing was seen.
-    pub const NEW: Self = Self {
+    pub(crate) const NEW: Self = Self {
         surprised: 0,
         history: 0,
         period_and_predictor: 0,
@@ -74,14 +74,14 @@ impl FieldState {
 
     /// The predictor that was cheapest of all that ever had a say.
     #[inline]
-    pub fn best_predictor(&self) -> Predictor {
+    pub(crate) fn best_predictor(&self) -> Predictor {
         Predictor::from_number(self.period_and_predictor >> PERIOD_BITS)
     }
 
     /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
     /// for how long it has.
     #[inline]
-    pub fn periodic_guess(&self, behind: u32) -> (bool, u32) {
+    pub(crate) fn periodic_guess(&self, behind: u32) -> (bool, u32) {
         let history = self.history.checked_shl(behind).unwrap_or(0);
         let period = u32::from(self.period_and_predictor & PERIOD).max(1);
         let run = (history ^ history >> period).trailing_zeros();

@@ -46,7 +46,7 @@ pub(crate) struct SharedModel {
 
 impl SharedModel {
     /// Only an `undoable` shared model can roll back; the other end is spared the copies that this takes.
-    pub fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
+    pub(crate) fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
         let learning = config.context_learning();
         let fresh = |class: &ClassLayout| ClassState {
             fields: alloc::vec![ClassField::default(); class.shapes.len()].into(),
@@ -87,7 +87,7 @@ impl SharedModel {
     }
 
     /// Learns from a packet that both ends know to be applied.
-    pub fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
+    pub(crate) fn fold<const N: usize>(&mut self, log: &Log, rows: &dyn Rows) {
         if !self.journal.enabled {
             self.context_model.commit();
         } else if self.journal.start.is_none() {
@@ -139,14 +139,14 @@ impl SharedModel {
     }
 
     /// Makes everything since the last commit final.
-    pub fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.context_model.commit();
         self.journal.start = None;
         self.journal.clear();
     }
 
     /// Takes back everything since the last [`commit`](Self::commit).
-    pub fn roll_back(&mut self) {
+    pub(crate) fn roll_back(&mut self) {
         if let Some(start) = self.journal.start.take() {
             self.context_model.rewind(start);
         }
@@ -158,7 +158,7 @@ impl SharedModel {
     }
 
     /// Keeps the row of a resting entity whose archive is about to say something else.
-    pub fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
+    pub(crate) fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
         if let Entry::Vacant(entry) = self.entity_states.rest_rows.entry(id) {
             let class = self.entity_states.population.status(id).class;
             if let Some(kept) = KeptRow::new(&self.entity_states.layout, class, row, rows) {
@@ -169,7 +169,7 @@ impl SharedModel {
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let classes: usize = self
             .entity_states
             .classes
@@ -195,7 +195,7 @@ impl SharedModel {
 
     /// Forgets the row kept for an entity at rest: it moves again, is gone, or the archive says
     /// the same.
-    pub fn drop_rest_row(&mut self, id: u32) {
+    pub(crate) fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.entity_states.rest_rows.remove(&id) {
             self.journal.record(|| Undo::RestRow { id, old: Some(old) });
         }
