@@ -1,11 +1,10 @@
 //! The learned probabilities of one connection.
 //!
-//! Every field has a page of cells; a context is hashed to a line of 16 of them within its page,
-//! and nobody keeps the context itself. A page is made when it is first needed, starts small and
-//! grows with what it has learned, each cell handing its knowledge to those that take its place: memory
-//! follows use and not the size of the schema. Lines that nobody has touched since are shared by the
-//! pages they were handed to. A page that does not exist equals a fresh one, or
-//! the one that a [`Start`] has for it.
+//! Every field has a page of cells. A context is hashed to a line of 16 cells within the page of
+//! its field; the context itself is not stored. A page is created when it is first needed and grows
+//! with the number of decisions it has seen; when it grows, every new cell starts from the cell
+//! whose hashes it takes over. So memory follows use and not the size of the schema. A page that
+//! does not exist is equal to a fresh one, or to the one that a [`Start`] has for it.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::num::NonZeroU32;
@@ -16,59 +15,60 @@ use super::logistic::{squash, stretch};
 use super::start::{Start, TrainedPage};
 use crate::buffer;
 
-/// The line of a context within a page.
+/// Hashes a context to the first cell of its line. A page uses the low bits of it.
 #[inline]
 pub(crate) fn line(context: u64) -> u16 {
     let mixed = (context ^ context >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (64 - HASH_BITS)) as u16 & !(LINE as u16 - 1)
 }
 
-/// What a decision is predicted from: `N` contexts and the set of weights that mixes them.
+/// What a decision is predicted from: `N` contexts, and the set of weights that mixes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contexts<const N: usize> {
-    /// The page of all contexts, but the second if the set shares it.
+    /// The page of all contexts; the second one may be in page 0, see `set`.
     pub page: u16,
-    /// The set of weights. From [`SHARING`] on, the second context lies in page 0.
+    /// The set of weights. From [`FIRST_SHARED_SET`] on, the second context is in page 0.
     pub set: u8,
-    /// A cell of a [`line()`] for each context.
+    /// For each context, a cell of its [`line()`].
     pub cells: [u16; N],
 }
 
-/// How a decision is expected to go.
+/// The prediction of a decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forecast {
     /// Probability of `true`, in 1/65536.
     pub probability: u16,
-    /// Some context has seen little and learns at once.
+    /// Some context has seen too few decisions and is updated inside the packet.
     pub(super) young: bool,
 }
 
-/// A moment to which a context model can go back; see [`ContextModel::mark`].
+/// A state to which a context model can return; see [`ContextModel::mark`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContextMark {
     cells: usize,
     grown: usize,
 }
 
-/// What the contexts of a decision are worth.
+/// Mixing weights of the contexts of a decision.
 pub(crate) type Weights = [i32; MAX_INPUTS];
 
-/// All pages of one model.
+/// The pages and weights of one model.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextModel {
     start: Option<Arc<Start>>,
     lines: Lines,
-    /// The lines of all pages; where a page lies is private to each end.
+    /// For all pages, the lines that hold their cells. Each end places pages in it in its own
+    /// order.
     line_table: Vec<u32>,
     pages: Vec<Page>,
     weights: Vec<Weights>,
     learning: Learning,
-    /// A cell that was taught less often learns inside a packet, too.
+    /// A cell that has seen fewer decisions is updated inside a packet, too.
     young_below: u32,
-    /// Cells that a page may have at most.
     max_page_cells: u32,
     undo_log: UndoLog,
-    /// Places that pages left behind, by the binary logarithm of how many.
+    /// Ranges of the line table that grown pages have left, by the binary logarithm of their
+    /// length.
     free_ranges: [Vec<u32>; HASH_BITS as usize + 1],
 }
 
@@ -77,27 +77,28 @@ pub(crate) struct ContextModel {
 pub(crate) enum Learning {
     /// Never.
     Off,
-    /// At folds, and inside a packet only where little is known.
+    /// At folds, and inside a packet only cells that have seen few decisions.
     Folds,
-    /// Inside a packet; nothing outlives it.
+    /// Inside a packet only; the updates are undone at its end.
     Inside,
 }
 
-/// The cells of one field; none until they are needed.
+/// The cells of one field; none before the first use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
-    /// Where its places are.
+    /// Its first entry in the line table.
     start: u32,
-    /// One less than the number of cells, which is a power of two; 0 without any.
+    /// The number of cells, a power of two, minus one; 0 without cells.
     mask: u32,
-    /// How many decisions it was taught here.
+    /// Decisions learned in this connection. Wraps.
     updates: u32,
-    /// At how many it grows; [`FINAL`] once it was taught so many at its largest size.
+    /// The number of `updates` at which it grows; [`NEVER_GROWS`] once it has reached that number
+    /// at its largest size.
     limit: u32,
 }
 
 impl Page {
-    /// Which place a cell is in, and where in its line.
+    /// The entry of the line table for a cell, and the position in that line.
     #[inline(always)]
     fn entry(&self, hash: u16) -> (usize, u32) {
         let at = u32::from(hash) & self.mask;
@@ -109,30 +110,29 @@ impl Page {
         start..start + (self.mask as usize + 1) / LINE
     }
 
-    /// Whether nothing was learned in it. The count of lessons wraps to 0 after 2^32, long after the
-    /// page reached its final size.
+    /// Whether nothing was learned in it. The count of updates wraps to 0 after 2^32, long after
+    /// the page reached its largest size.
     fn is_untrained(&self) -> bool {
         self.updates == 0 && (self.mask == 0 || self.limit != NEVER_GROWS)
     }
 }
 
-/// What it takes to go back.
+/// The overwritten values since [`ContextModel::mark`].
 #[derive(Clone, Debug, Default)]
 struct UndoLog {
-    /// Whether notes are taken.
     enabled: bool,
-    /// A cell, what it held, and the page that counts the lesson.
+    /// A cell, its old value, and one more than the page whose `updates` were incremented with it.
     cells: Vec<(u32, u32, Option<NonZeroU32>)>,
-    /// Pages as they were before they grew, with the number of noted cells at that time.
+    /// The length of `cells`, the number of the page, and the page before it grew.
     grown: Vec<(usize, u32, Page)>,
-    /// Weights as they were, with the number of noted cells at that time.
+    /// The weights before the first fold since the mark, and the length of `cells` at that time.
     weights: Vec<Weights>,
     weights_at: Option<usize>,
 }
 
 impl ContextModel {
-    /// A context model that has seen nothing and mixes `inputs` contexts; no page grows beyond
-    /// 2^`largest_bits` cells.
+    /// A fresh context model that mixes `inputs` contexts; no page grows beyond 2^`largest_bits`
+    /// cells.
     pub(crate) fn new(
         pages: u32,
         learning: Learning,
@@ -162,7 +162,7 @@ impl ContextModel {
         }
     }
 
-    /// What the contexts say about a decision.
+    /// Predicts a decision.
     #[inline(always)]
     pub(crate) fn forecast<const N: usize>(&mut self, contexts: &Contexts<N>) -> Forecast {
         let cells = self.locate(contexts);
@@ -180,7 +180,6 @@ impl ContextModel {
         }
     }
 
-    /// Where the cells of a decision lie.
     #[inline(always)]
     fn locate<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
@@ -192,7 +191,7 @@ impl ContextModel {
         cells
     }
 
-    /// Where the cells of a decision lie that are about to change.
+    /// As [`locate`](Self::locate), for cells that are about to change: their lines are not shared.
     #[inline(always)]
     fn locate_mut<const N: usize>(&mut self, contexts: &Contexts<N>) -> [u32; N] {
         let page = self.page(usize::from(contexts.page));
@@ -214,7 +213,6 @@ impl ContextModel {
         self.line_table[entry] + at
     }
 
-    /// The same in a line that no other place holds.
     #[inline(always)]
     fn find_mut(&mut self, page: &Page, hash: u16) -> u32 {
         let (entry, at) = page.entry(hash);
@@ -225,7 +223,6 @@ impl ContextModel {
         *line + at
     }
 
-    /// A page, which is opened if it was not.
     #[inline(always)]
     fn page(&mut self, at: usize) -> Page {
         let page = self.pages[at];
@@ -235,7 +232,7 @@ impl ContextModel {
         page
     }
 
-    /// Learns, inside a packet, that a decision went `bit`.
+    /// Updates inside a packet, if the forecast says that this is due.
     #[inline(always)]
     pub(crate) fn learn<const N: usize>(
         &mut self,
@@ -259,7 +256,7 @@ impl ContextModel {
         }
     }
 
-    /// Learns the decisions of an earlier packet.
+    /// Learns the decisions of a packet that both ends know to be applied.
     pub(crate) fn replay<const N: usize>(&mut self, decisions: &Decisions) {
         if self.learning != Learning::Folds {
             return;
@@ -272,7 +269,7 @@ impl ContextModel {
             let cells = self.locate_mut(&contexts);
             let page = &mut self.pages[usize::from(contexts.page)];
             let updates = page.updates;
-            // A busy page passes 32 bits within a day.
+            // A busy page passes 2^32 within a day.
             page.updates = page.updates.wrapping_add(1);
             let is_full = page.updates == page.limit;
             if updates < WEIGHT_WARM_UP || updates.is_multiple_of(WEIGHT_INTERVAL) {
@@ -295,7 +292,6 @@ impl ContextModel {
         }
     }
 
-    /// Learns what the contexts of a decision are worth.
     #[inline]
     fn train_weights<const N: usize>(
         &mut self,
@@ -337,7 +333,8 @@ impl ContextModel {
         page
     }
 
-    /// Gives a page more room; every cell hands its knowledge to all that take its place.
+    /// Multiplies the size of a page. Every new cell starts from the old one with the same low bits
+    /// of the hash.
     #[cold]
     fn grow(&mut self, at: usize) {
         let old = self.pages[at];
@@ -368,7 +365,7 @@ impl ContextModel {
         }
     }
 
-    /// What becomes of a line in a page that grew.
+    /// A line for a page that grew, with counts of at most [`INHERITED_COUNT`].
     fn inherit(&mut self, line: u32) -> u32 {
         let cells = self.lines.cells(line);
         if cells.iter().all(|cell| cell & COUNT <= INHERITED_COUNT) {
@@ -379,7 +376,7 @@ impl ContextModel {
         self.lines.add(cells)
     }
 
-    /// Places for so many cells, which hold nothing.
+    /// A range of the line table for `size` cells.
     fn allocate(&mut self, size: u32) -> u32 {
         let entries = size / LINE as u32;
         self.free_ranges[entries.ilog2() as usize]
@@ -401,7 +398,7 @@ impl ContextModel {
         self.free_ranges[page.entries().len().ilog2() as usize].push(page.start);
     }
 
-    /// Remembers this moment.
+    /// Starts recording changes, so that [`rewind`](Self::rewind) can undo them.
     pub(crate) fn mark(&mut self) -> ContextMark {
         self.undo_log.enabled = true;
         ContextMark {
@@ -410,7 +407,7 @@ impl ContextModel {
         }
     }
 
-    /// Forgets everything learned since a moment.
+    /// Undoes all changes since a mark.
     pub(crate) fn rewind(&mut self, to: ContextMark) {
         while self.undo_log.grown.len() > to.grown
             && let Some((noted, at, old)) = self.undo_log.grown.pop()
@@ -442,7 +439,7 @@ impl ContextModel {
         buffer::shrink(&mut self.undo_log.cells, used);
     }
 
-    /// Makes everything learned so far final; there is no way back before the next mark.
+    /// Makes all changes final and stops recording until the next mark.
     pub(crate) fn commit(&mut self) {
         self.undo_log.enabled = false;
         buffer::clear(&mut self.undo_log.cells);
@@ -452,7 +449,7 @@ impl ContextModel {
         }
     }
 
-    /// Gives up the pages that nothing was learned in.
+    /// Frees the pages in which nothing was learned.
     pub(crate) fn free_untrained_pages(&mut self) {
         for at in 0..self.pages.len() {
             if self.pages[at].is_untrained() {
@@ -462,7 +459,7 @@ impl ContextModel {
         }
     }
 
-    /// What a page was taught, here or before.
+    /// A page with all that was learned in it, in this connection or before.
     pub(crate) fn trained_page(&self, at: u32) -> Option<TrainedPage> {
         let page = self.pages.get(at as usize)?;
         let known = self
@@ -487,7 +484,6 @@ impl ContextModel {
             .copied()
     }
 
-    /// What the contexts of decisions are worth by now.
     pub(crate) fn weights(&self) -> &[Weights] {
         &self.weights
     }
@@ -504,7 +500,7 @@ impl ContextModel {
         sum
     }
 
-    /// Zero for a page that is what it was at the start.
+    /// Zero for a page that is as it was at the start.
     fn page_digest(&self, page: &Page) -> u64 {
         if page.updates == 0 {
             return 0;
@@ -522,7 +518,6 @@ impl ContextModel {
         mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
 
-    /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         let start = self.start.as_ref();
         self.lines.bytes()
@@ -533,7 +528,7 @@ impl ContextModel {
     }
 }
 
-/// What contexts are worth before anything is learned.
+/// The weights before anything is learned.
 pub(crate) fn fresh_weights(inputs: usize) -> Vec<Weights> {
     alloc::vec![[WEIGHT_SUM / inputs.max(1) as i32; MAX_INPUTS]; WEIGHT_SETS]
 }
@@ -549,35 +544,35 @@ pub(crate) const SLICES: u32 = 64;
 pub(crate) const MAX_INPUTS: usize = 6;
 pub(super) const HASH_BITS: u32 = 16;
 const MAX_PAGES: u32 = 1 << (32 - HASH_BITS);
-/// Cells of a page at first.
 pub(super) const MIN_PAGE_CELLS: u32 = 1024;
-/// How many times larger a page is after it grew.
+/// Factor by which a page grows.
 pub(crate) const GROWTH: u32 = 4;
-/// How much of their experience cells keep when their page grows: part of it was that of others.
+/// Largest count of a cell after its page grew: part of what it has seen belongs to other cells
+/// now.
 const INHERITED_COUNT: u32 = 4;
-/// A page grows when it was taught this many decisions for each of its cells.
+/// A page grows once it has learned this many decisions per cell.
 const UPDATES_PER_CELL: u32 = 1;
-/// [`Page::limit`] of a page that does not grow any more. Only a count that wrapped reaches it again.
+/// [`Page::limit`] of a page that has its largest size. Only a wrapped count reaches it again.
 const NEVER_GROWS: u32 = 0;
-/// The first decisions that a page is taught teach the weights, too; then one of so many does.
+/// The weights learn from the first decisions of a page, and then from one in [`WEIGHT_INTERVAL`].
 const WEIGHT_WARM_UP: u32 = 1024;
 const WEIGHT_INTERVAL: u32 = 4;
 const WEIGHT_SETS: usize = 256;
-/// The first of the sets of weights whose second context is common to all pages.
+/// First of the sets of weights whose second context is shared by all pages.
 pub(crate) const FIRST_SHARED_SET: u8 = 128;
-/// What the weights of a set come to before anything is learned, in 1/65536.
+/// Sum of the weights of a fresh set, in 1/65536.
 const WEIGHT_SUM: i32 = 84000;
-/// No weight is larger.
+/// Bound on the magnitude of a weight.
 pub(crate) const WEIGHT_LIMIT: i32 = 1 << 18;
-/// A context that was met less often learns inside a packet, too.
+/// A cell that has seen fewer decisions is updated inside a packet, too.
 const YOUNG: u32 = 30;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails with a panic if lessons are counted with `+= 1`, and with another digest if undoing does
-    /// not wrap as well.
+    /// Fails with a panic if updates are counted with `+= 1`, and with another digest if undoing
+    /// does not wrap as well.
     #[test]
     fn the_count_of_updates_may_wrap() {
         let contexts = Contexts::<2> {
@@ -601,9 +596,10 @@ mod tests {
         assert_eq!(context_model.digest(0), before);
     }
 
-    /// A page whose count of lessons wrapped to 0 is kept, with what was learned in it and what a
-    /// rewind writes back. Fails if `tidy` frees every page with `lessons == 0`: the rewind then writes
-    /// cells over the list of free lines, and the next line that is added panics.
+    /// A page whose count of updates wrapped to 0 is kept, with all that was learned in it and what
+    /// a rewind restores. Fails if `free_untrained_pages` frees every page with `updates == 0`: the
+    /// rewind then writes cells over the list of free lines, and the next line that is added
+    /// panics.
     #[test]
     fn a_page_is_kept_when_its_count_wraps() {
         for seed in 0..20u16 {
@@ -621,7 +617,7 @@ mod tests {
                 }
                 decisions
             };
-            // More than the largest page has cells, as 2^32 lessons are.
+            // More than the largest page has cells, as 2^32 updates are.
             let early = updates(&mut context_model, 1100);
             context_model.replay::<2>(&early);
             let last = updates(&mut context_model, 5);

@@ -1,19 +1,20 @@
-//! What was decided in a packet, for the day on which both ends know that it was applied.
+//! The decisions of a packet, kept until both ends know that the packet was applied and learn from
+//! it.
 
 use alloc::vec::Vec;
 
 use super::context_model::{Contexts, Forecast, MAX_INPUTS};
 use crate::buffer;
 
-/// The decisions of one packet, to be replayed when it is folded.
+/// The decisions of one packet, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decisions {
-    /// Page, set of weights and outcome, and the contexts' cells of each.
+    /// For each decision: the page, the set of weights with the outcome, and one cell per context.
     words: Vec<u16>,
     count: usize,
 }
 
-/// A length of [`Decisions`] to come back to.
+/// A length to [truncate](Decisions::truncate) to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Length {
     words: usize,
@@ -21,11 +22,11 @@ pub(crate) struct Length {
 }
 
 impl Decisions {
-    /// Bytes that a decision takes at least if it is kept.
+    /// Least number of bytes that a kept decision takes.
     pub(crate) const BYTES_EACH: usize = 4 * size_of::<u16>();
 
-    /// Remembers how a decision went, unless it was next to certain: there is nothing to learn
-    /// from what everybody knew.
+    /// Counts a decision, and keeps it unless its outcome was almost certain: the model learns
+    /// nothing from those.
     #[inline(always)]
     pub(crate) fn push<const N: usize>(
         &mut self,
@@ -46,14 +47,14 @@ impl Decisions {
             1 => outcome,
             _ => contexts.cells.get(i - 2).copied().unwrap_or(0),
         };
-        // Written first and taken back: who teaches is too hard to foresee for a branch.
+        // Written first and truncated then: whether it is kept is too hard to predict for a branch.
         let start = self.words.len();
         let words = core::array::from_fn::<u16, WORDS, _>(word);
         self.words.extend_from_slice(&words);
         self.words.truncate(start + (N + 2) * usize::from(is_kept));
     }
 
-    /// What there is to learn: contexts of decisions and how they went.
+    /// The kept decisions: their contexts and their outcomes.
     #[inline(always)]
     pub(crate) fn iter<const N: usize>(&self) -> impl Iterator<Item = (Contexts<N>, bool)> {
         self.words.chunks_exact(N + 2).map(|words| {
@@ -66,12 +67,11 @@ impl Decisions {
         })
     }
 
-    /// How many decisions were taken.
+    /// All decisions, including those that were not kept.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// A length to come back to.
     pub(crate) fn len(&self) -> Length {
         Length {
             words: self.words.len(),
@@ -79,25 +79,23 @@ impl Decisions {
         }
     }
 
-    /// Forgets what came after a length taken earlier.
     pub(crate) fn truncate(&mut self, len: Length) {
         self.words.truncate(len.words);
         self.count = len.count;
     }
 
-    /// Bytes that they hold.
     pub(crate) fn bytes(&self) -> usize {
         buffer::bytes(&self.words)
     }
 
-    /// Forgets everything and keeps the memory that it may need.
+    /// Removes everything and keeps the memory that is in use.
     pub(crate) fn clear(&mut self) {
         buffer::clear(&mut self.words);
         self.count = 0;
     }
 }
 
-/// Room for a decision with as many contexts as there may be.
+/// Words of a decision with [`MAX_INPUTS`] contexts.
 const WORDS: usize = MAX_INPUTS + 2;
-/// A decision that was expected with at least this probability, in 1/65536, teaches nothing.
+/// A decision whose outcome had at least this probability, in 1/65536, is not kept.
 const ALMOST_CERTAIN: u16 = 65536u32.wrapping_sub(256) as u16;

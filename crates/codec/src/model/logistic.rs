@@ -1,7 +1,7 @@
-//! Probabilities and log-odds as integers.
+//! Conversions between probabilities and log-odds, in integers.
 //!
-//! Mixing happens in the log-odds domain. Both directions are tables built at compile time from
-//! integer arithmetic alone, so every platform has the same ones.
+//! Contexts are mixed in the log-odds domain. Both directions are tables built at compile time from
+//! integer arithmetic alone, so they are the same on every platform.
 
 /// Log-odds in 1/256 nats, clamped to ±2047.
 pub(crate) type LogOdds = i32;

@@ -1,15 +1,14 @@
-//! The residuals that keep coming back.
+//! Residuals that recur.
 //!
-//! Much of what changes in a world changes by the same amount every time: a worker's load, a
-//! timer, a price. Such a residual is named by its place in a short list instead of being spelled
-//! out. The front of the list is ordered by how often a residual was met; the back takes new ones.
+//! Much of what changes in a world changes by the same amount every time: a worker's load, a timer,
+//! a price. Such a residual is coded as a position in a short list instead of bit by bit. The front
+//! of the list is ordered by frequency; new residuals enter near its end.
 
-/// Residuals in the list.
+/// Length of the list.
 pub(crate) const REPEATS: usize = 8;
-/// New residuals enter here.
+/// Position at which new residuals enter.
 const ENTRANCE: usize = 5;
 
-/// A list that knows nothing.
 pub(crate) static NONE: Repeats = Repeats {
     values: [0; REPEATS],
     counts: [0; REPEATS],
@@ -23,13 +22,13 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Where a residual other than zero stands.
+    /// The position of a residual other than zero.
     #[inline]
     fn find(&self, residual: i64) -> Option<usize> {
         self.values.iter().position(|&value| value == residual)
     }
 
-    /// The residuals of this sign and bit length less one, in order.
+    /// The residuals of this sign whose bit length is `exponent + 1`, in order.
     #[inline]
     pub(crate) fn alike(&self, exponent: u32, negative: bool) -> impl Iterator<Item = i64> + '_ {
         let alike = move |value: i64| {
@@ -43,7 +42,7 @@ impl Repeats {
             .filter(move |&value| alike(value))
     }
 
-    /// Notes that a residual was met.
+    /// Counts a residual.
     pub(crate) fn learn(&mut self, residual: i64) {
         let Some(mut at) = self.find(residual) else {
             for at in (ENTRANCE + 1..REPEATS).rev() {
@@ -65,7 +64,7 @@ impl Repeats {
         }
     }
 
-    /// Everything, as numbers to be hashed.
+    /// All values, for digests.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
         let counts = self.counts.iter().map(|&count| u64::from(count));
         self.values.iter().map(|&value| value as u64).chain(counts)
