@@ -1,4 +1,4 @@
-//! The entities of a body, and what they are predicted from.
+//! What the coder needs to know of an entity: its state in the shared model, and its past rows.
 
 use super::PastBuffers;
 use crate::{
@@ -26,7 +26,6 @@ pub(super) fn coded_entity<'a>(
     }
 }
 
-/// An entity that was at rest.
 pub(super) fn resting_entity(entity_states: &EntityStates, id: u32) -> CodedEntity<'static> {
     let status = entity_states.population.status(id);
     CodedEntity {
@@ -39,7 +38,7 @@ pub(super) fn resting_entity(entity_states: &EntityStates, id: u32) -> CodedEnti
     }
 }
 
-/// What an active entity is predicted from, and its newest row if that was at hand.
+/// The rows from which an active entity is predicted, and its newest row if that is available.
 #[inline]
 pub(super) fn past<'a, 's: 'a>(
     entity_states: &'a EntityStates,
@@ -73,7 +72,7 @@ pub(super) fn past<'a, 's: 'a>(
     Some((past, views.present))
 }
 
-/// The past of an entity at rest: it held one row.
+/// The past of an entity at rest: its only row.
 pub(super) fn rest_past<'a>(
     entity_states: &'a EntityStates,
     id: u32,

@@ -1,4 +1,4 @@
-//! A way back inside a packet, for what turns out not to fit.
+//! Undoing the last part of a packet that is being written, if it does not fit.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -9,7 +9,7 @@ use crate::{
     range::{Checkpoint, RangeEncoder},
 };
 
-/// Where a session was; see [`PacketCoder::rewind`].
+/// The state of a packet coder; see [`PacketCoder::rewind`].
 pub(crate) struct Mark {
     coder: Checkpoint,
     context_model: ContextMark,

@@ -1,7 +1,7 @@
-//! The body of a packet: who leaves, who wakes, who differs, who appears.
+//! The body of a packet: despawns, entities that wake, active entities, and spawns.
 //!
-//! This is the one file that shows the whole pipeline. `write_body` and `read_body` walk the same
-//! lists in the same order; what an entity's values look like is in `entity.rs`.
+//! This file shows the whole pipeline. `write_body` and `read_body` walk the same lists in the same
+//! order; how the values of an entity are coded is in `entity.rs`.
 
 mod coded_entity;
 mod limits;
@@ -28,16 +28,16 @@ pub(crate) use limits::{ReadLimits, max_decisions, may_appear, min_len, retain_n
 use reader::Reader;
 use writer::Writer;
 
-/// What a packet shall say, each list ascending by id.
+/// What a packet is to state, each list ascending by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
     pub despawns: Vec<u32>,
-    /// Entities at rest that no longer hold their value.
+    /// Entities at rest whose values changed.
     pub wakes: Vec<u32>,
     pub spawns: Vec<Spawn>,
-    /// `None` for a full packet; else the active entities to cover and the bytes not to exceed.
+    /// `None` for a full packet.
     pub partial: Option<Partial>,
-    /// There is more to say than this, so that it is not to be sent as it is.
+    /// It is a selection made before costs are known, and not to be sent as it is.
     pub is_draft: bool,
 }
 
@@ -45,18 +45,18 @@ pub(crate) struct Contents {
 pub(crate) struct Spawn {
     pub id: u32,
     pub class: u16,
-    /// Was in an earlier packet, too.
+    /// Whether an earlier packet contained it, too.
     pub again: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Partial {
-    /// Sorted by id.
+    /// The active entities to cover, ascending.
     pub active: Vec<u32>,
     pub limit: usize,
 }
 
-/// Buffers that live from packet to packet.
+/// Buffers that are reused from packet to packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
     plans: PlanCache,
@@ -65,19 +65,19 @@ pub(crate) struct Scratch {
     row: Vec<i64>,
 }
 
-/// Room for the rows of a past that have to be worked out.
+/// Buffers for past rows that have to be computed.
 #[derive(Clone, Debug, Default)]
 struct PastBuffers {
     rows: [Vec<i64>; ROWS],
     contract: Vec<i64>,
 }
 
-/// The sender's side: its archive, and what it wants.
+/// The rows of the sender, with the precision that it wants for each entity.
 pub(crate) trait SenderRows: Rows {
-    /// The precision that an entity shall have from now on.
+    /// The precision at which an entity is to be sent from now on.
     fn level(&self, id: u32) -> u8;
-    /// The two newest rows that an entity is predicted from, both exact, and its newest one, if they
-    /// are at hand.
+    /// The two newest rows from which an entity is predicted and its newest row, if all are exact
+    /// and available without a copy.
     fn recent_rows<'s>(
         &'s self,
         key: EntityKey,
@@ -86,7 +86,7 @@ pub(crate) trait SenderRows: Rows {
     ) -> Option<[&'s [i64]; 3]>;
 }
 
-/// Writes a packet; `log` says afterwards what it held.
+/// Writes the body. The log of the packet coder then contains what was written.
 pub(crate) fn write_body<const N: usize>(
     packet_coder: &mut PacketCoder<'_, RangeEncoder, N>,
     contents: &Contents,
@@ -144,15 +144,15 @@ pub(crate) fn write_body<const N: usize>(
     packet_coder.log.covered.sort_unstable();
 }
 
-/// What a packet said.
+/// What was read from a packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readout {
-    /// Entities with new values (appeared, woke, differed, or moved as expected).
+    /// Entities with new values: spawned, woken, surprising, or moved as predicted.
     pub rows: Vec<ReadRow>,
     pub values: Vec<i64>,
     /// Ids of entities that were at rest, ascending.
     pub wakes: Vec<u32>,
-    /// What containers of the rows hold, where the archive may not have it.
+    /// Contents that the rows name and the archive may not have.
     pub contents: Vec<HashedContent>,
 }
 
@@ -172,7 +172,7 @@ impl Readout {
         self.contents.clear();
     }
 
-    /// Takes a row, which may still be changed.
+    /// Adds a row and returns it for changes.
     fn push(&mut self, id: u32, class: u16, row: &[i64]) -> &mut [i64] {
         let start = self.values.len();
         self.rows.push(ReadRow {
@@ -185,7 +185,7 @@ impl Readout {
         &mut self.values[start..]
     }
 
-    /// Bytes that showing it takes, at least.
+    /// A lower bound on the bytes that the archive needs for it.
     pub(crate) fn bytes(&self) -> usize {
         let contents: usize = self.contents.iter().map(HashedContent::bytes).sum();
         contents + size_of_val(&self.values[..])
@@ -248,7 +248,7 @@ pub(crate) fn read_body<const N: usize>(
     packet_coder.verify()
 }
 
-/// The packet says what no encoder writes.
+/// The packet contains what no encoder writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Malformed;
 

@@ -1,4 +1,4 @@
-//! Who is in a packet: lists of ids, and entities that appear.
+//! Lists of ids in a packet, and spawns.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -21,7 +21,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         id
     }
 
-    /// Values alone do not say whose they are: the check covers every id that a list names, too.
+    /// Adds an id to the check, which otherwise would cover values but not whose they are.
     pub(super) fn add_to_check(&mut self, list: List, id: u32) {
         self.sum.add((list as u64) << 32 | u64::from(id));
     }
@@ -31,7 +31,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.more(list, false);
     }
 
-    /// The class of an entity that appears, given the one before.
+    /// The class of a spawn, predicted from the class of the spawn before it.
     pub(crate) fn class(&mut self, class: u16) -> u16 {
         let count = self.entity_states.layout.schema.classes.len() as u32;
         let before = self

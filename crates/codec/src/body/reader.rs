@@ -1,4 +1,4 @@
-//! Reading what [`Writer`](super::writer::Writer) wrote.
+//! Reads what [`Writer`](super::writer::Writer) wrote.
 
 use super::{
     Malformed, PRESENCE, Readout, Scratch,
@@ -129,7 +129,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         Ok(differs)
     }
 
-    /// An active entity of which no row is known to both ends any more.
+    /// An active entity without a row that both ends know.
     #[cold]
     fn resend(&mut self, id: u32, class: u16) -> Result<bool, Malformed> {
         let Scratch { row, .. } = self.scratch;
@@ -164,7 +164,7 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         self.packet_coder.verify()
     }
 
-    /// The row that was just read may name contents that only a kept row has.
+    /// Keeps the contents that the row just read names, where only a kept row has them.
     fn keep_contents(&mut self, class: u16, kept: &[HashedContent]) {
         for &field in &self.packet_coder.entity_states.layout.classes[usize::from(class)].contents {
             let cell = self.scratch.row[usize::from(field)];

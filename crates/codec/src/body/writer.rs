@@ -1,4 +1,4 @@
-//! Writing the entities of a body.
+//! Writes the entities of a body.
 
 use super::{
     PRESENCE, Partial, Scratch, SenderRows, Spawn,
@@ -23,14 +23,14 @@ pub(super) struct Writer<'w, 's, S, const N: usize> {
     pub(super) scratch: &'w mut Scratch,
     pub(super) window: Window<'w>,
     pub(super) limit: usize,
-    /// Nothing was written yet: the first item goes out even if it breaks the limit, because an
-    /// update is never cut in two.
+    /// Whether nothing was written yet. The first item is written even if it exceeds the limit,
+    /// because an item is never split.
     pub(super) empty: bool,
 }
 
 impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
-    /// Writes one item and returns its cost, or takes it back and returns `None` if the packet
-    /// would grow beyond its limit.
+    /// Writes one item and returns its cost, or `None`, with the item undone, if it exceeds the
+    /// limit.
     pub(super) fn item(&mut self, write: impl FnOnce(&mut Self)) -> Option<u64> {
         let mark = (self.limit != usize::MAX).then(|| self.packet_coder.mark());
         let before = self.packet_coder.cost;
@@ -119,7 +119,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
         self.packet_coder.end(List::Covered);
     }
 
-    /// One active entity. Returns whether it differed from what was expected.
+    /// Writes an active entity and returns whether it differs from its prediction.
     fn active(&mut self, id: u32, neighbour: bool) -> bool {
         let entity_states = self.packet_coder.entity_states;
         let Some(entity) = entity_states.population.active(id) else {
@@ -147,7 +147,8 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
         if samples.count == 0 {
             return self.resend(id, head.class);
         }
-        // Who surprised just now may well do so again, and is looked at closely at once.
+        // An entity that has just differed is likely to differ again; the shortcut would be wasted
+        // on it.
         if level == 0
             && head.level == 0
             && entity_states.folds_since_surprise(head) > 0
@@ -195,7 +196,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
         differs
     }
 
-    /// An active entity of which no row is known to both ends any more.
+    /// An active entity without a row that both ends know.
     #[cold]
     fn resend(&mut self, id: u32, class: u16) -> bool {
         let Scratch { truth, row, .. } = self.scratch;
@@ -233,7 +234,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
     }
 }
 
-/// Bytes that a header usually has at most.
+/// Longest common length of a header, in bytes.
 const HEADER: usize = 17;
-/// Bytes kept free for the ends of the lists.
+/// Bytes reserved for the ends of the lists.
 const RESERVE: usize = 6;
