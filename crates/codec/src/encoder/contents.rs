@@ -1,4 +1,4 @@
-//! What the next packet has to say, and which part of it.
+//! Collects what the next packet has to state, and selects a part of it.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -14,8 +14,8 @@ use crate::{
 use super::Encoder;
 
 impl Encoder {
-    /// What there is to say; with a budget, of more than a packet can hold only what has its turn
-    /// soon.
+    /// Everything that is to be stated. With a budget, and if there is more than fits into a
+    /// packet, only the entities that come first.
     pub(super) fn contents(&mut self, archive: &Archive, budget: Option<usize>) -> Contents {
         let receiver_view = ReceiverView {
             archive,
@@ -68,7 +68,7 @@ impl Encoder {
         let mut spawns: Vec<Spawn> = ids.into_iter().filter_map(spawn).collect();
         let waiting = spawns.len();
         body::retain_nearby(&mut spawns, &self.shared_model.entity_states);
-        // Ids too far from those in use have to wait for others; until then no packet is full.
+        // Ids that are too far from those in use wait for others; until then no packet is full.
         let partial = (spawns.len() < waiting && !is_draft).then(|| Partial {
             active: self.shared_model.entity_states.active.clone(),
             limit: usize::MAX,
@@ -82,8 +82,8 @@ impl Encoder {
         }
     }
 
-    /// Of entities at rest that moved, and of those that wait to appear, `max_spawns` of each whose turn it
-    /// is soon, and whoever has to travel with them.
+    /// Reduces `wakes` to the `max_spawns` most overdue and returns as many spawns, both with the
+    /// other members of their groups.
     fn preselect(
         &self,
         wakes: &mut Vec<u32>,
@@ -118,7 +118,6 @@ impl Encoder {
         spawns
     }
 
-    /// The chosen part of what there is to say.
     pub(super) fn partial_contents(
         &self,
         contents: &Contents,
@@ -139,7 +138,7 @@ impl Encoder {
         selected
     }
 
-    /// The group that an entity has to travel with.
+    /// The group with which an entity has to be sent.
     pub(super) fn group(&self, id: u32, archive: &Archive) -> Option<i64> {
         let slot = self.known_entities.slot(id)?;
         let class = usize::from(archive.class(slot)?);

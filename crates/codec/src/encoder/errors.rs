@@ -1,4 +1,4 @@
-//! Why an encoder refuses.
+//! Errors of an encoder.
 
 use core::fmt;
 
@@ -8,13 +8,13 @@ use crate::units::{Sequence, Tick};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// Nothing was captured yet.
+    /// The archive has no tick yet.
     EmptyArchive,
-    /// The newest tick was sent already.
+    /// The archive's newest tick was encoded already.
     NothingNew(Tick),
-    /// The archive has another schema than the connection.
+    /// The archive's schema is not the encoder's.
     WrongSchema,
-    /// 2³² − 1 packets were sent; the connection has to be made anew.
+    /// 2³² − 1 packets were sent, and sequence numbers are used up. A new connection is needed.
     Exhausted,
 }
 
@@ -35,9 +35,9 @@ impl core::error::Error for EncodeError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AckError {
-    /// It names a packet that was never sent: the peer is broken or lies.
+    /// It names a packet that was never sent: the peer is broken or hostile.
     NeverSent(Sequence),
-    /// It does not name its own newest packet as applied.
+    /// It does not mark its own newest packet as applied.
     Contradiction,
 }
 

@@ -1,4 +1,5 @@
-//! The sending end of one connection.
+//! The sending end of one connection: turns captured ticks into packets for one receiver, and
+//! learns from those that were acknowledged.
 
 mod contents;
 mod errors;
@@ -29,7 +30,7 @@ use crate::{
 pub use errors::{AckError, EncodeError};
 pub(crate) use packet::{finish_check, start_check};
 
-/// Turns an [`Archive`] into packets for one receiver.
+/// Encodes the ticks of an [`Archive`] for one receiver.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     config: Config,
@@ -39,7 +40,7 @@ pub struct Encoder {
     /// The last packet before this epoch.
     before_epoch: Sequence,
     newest: Sequence,
-    /// The newest packet known to be applied, its tick, and what was folded when it was coded.
+    /// The newest packet known to be applied, its tick, and its own cursor.
     cursor: Sequence,
     cursor_tick: Tick,
     cursor_base: Sequence,
@@ -47,57 +48,58 @@ pub struct Encoder {
     spare: Vec<Log>,
     excluded: Vec<(Sequence, Sequence)>,
     known_entities: KnownEntities,
-    /// How far the archive's changes were followed, and which tick was sent last.
+    /// The newest tick whose changes were read from the archive, and the newest that was encoded.
     read_until: Option<Tick>,
     encoded: Option<Tick>,
     scratch: Scratch,
     packet_costs: PacketCosts,
-    /// Whether the bill has to be right.
+    /// Whether costs have to be counted.
     counting: bool,
-    /// Room to give a packet so that it need not grow.
+    /// Capacity for the next packet, so that it rarely has to grow.
     typical_len: usize,
     surcharge: Surcharge,
     spawn_capacity: SpawnCapacity,
     ledger: Option<Ledger>,
-    /// The ledger of the packet written last, which may not be the one that is sent.
+    /// The ledger of the packet written last, which may be discarded and written again.
     packet_ledger: Ledger,
     statistics: Statistics,
 }
 
-/// What an encoder did.
+/// Counters of an encoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Packets whose application was confirmed.
+    /// Packets that were acknowledged as applied.
     pub applied: u64,
-    /// Of those, packets whose lesson became part of the model.
+    /// Of those, packets that were folded into the model.
     pub folded: u64,
     /// New epochs after the first.
     pub resyncs: u64,
-    /// Entities that were coded, also in packets that were written anew because they were too long:
-    /// the work, in other words.
+    /// Entities that were coded, including those in packets that were written again because they
+    /// were too long. It measures the work done.
     pub coded: u64,
 }
 
 /// A packet to send.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// What travels.
+    /// The bytes to send.
     pub bytes: Vec<u8>,
-    /// Its number.
+    /// Its sequence number.
     pub sequence: Sequence,
-    /// Whether every visible entity is covered.
+    /// Whether it covers every visible entity.
     pub full: bool,
-    /// It is longer than the budget because it holds one entity or group that does not fit.
+    /// Whether it is longer than the budget, because it contains one entity or group that does not
+    /// fit.
     pub oversize: bool,
 }
 
 impl Encoder {
-    /// An encoder for a receiver that knows nothing yet.
+    /// An encoder for a receiver that starts from the schema alone.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         Self::with_layout(Layout::new(schema), config)
     }
 
-    /// An encoder for a receiver that knows a prior, and nothing else yet.
+    /// An encoder for a receiver that starts from the same prior.
     pub fn with_prior(
         schema: Arc<Schema>,
         config: Config,
@@ -137,24 +139,25 @@ impl Encoder {
         }
     }
 
-    /// The receiver's number for an entity it is being shown.
+    /// The receiver's id of a visible entity.
     pub fn net_entity_id(&self, slot: Slot) -> Option<NetEntityId> {
         self.id(slot).map(NetEntityId)
     }
 
-    /// Whether the receiver is known to have been told of an entity it is being shown.
+    /// Whether the receiver is known to have received a visible entity.
     pub fn is_confirmed(&self, slot: Slot) -> bool {
         self.id(slot)
             .is_some_and(|id| self.shared_model.entity_states.phase(id) != Phase::Absent)
     }
 
-    /// The entity behind a receiver's number.
+    /// The entity with this id at the receiver.
     pub fn slot(&self, id: NetEntityId) -> Option<Slot> {
         self.known_entities.slot(id.0)
     }
 
     /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
-    /// (unless a single entity needs more) and covers what was not covered for longest, by [`weight`](Self::set_weight).
+    /// (unless a single entity or group needs more) and covers the entities that have waited
+    /// longest, by [`weight`](Self::set_weight).
     pub fn encode(
         &mut self,
         archive: &Archive,
@@ -165,7 +168,7 @@ impl Encoder {
         let mut contents = self.contents(archive, budget);
         let mut packet = self.write(archive, &contents, now);
         if packet.is_none() {
-            // A row that the receiver's model rests on is gone: start over rather than guess.
+            // A row that the model refers to is no longer in the archive; start a new epoch.
             self.resync();
             contents = self.contents(archive, budget);
             packet = self.write(archive, &contents, now);
@@ -181,8 +184,8 @@ impl Encoder {
         self.finish(packet, budget, archive)
     }
 
-    /// Encodes a packet that covers no entity, which costs next to nothing: its acknowledgement says
-    /// that the receiver still applies what it is sent.
+    /// Encodes a packet that covers no entity and costs next to nothing. Its acknowledgement shows
+    /// that the receiver still applies packets.
     pub fn encode_probe(&mut self, archive: &Archive) -> Result<Packet, EncodeError> {
         let now = self.begin(archive)?;
         self.counting = self.ledger.is_some();
@@ -190,13 +193,13 @@ impl Encoder {
             partial: Some(Partial::default()),
             ..Contents::default()
         };
-        // It shall not hold on to the room that an earlier packet needed.
+        // Its log must not keep the memory that an earlier packet needed.
         self.spare.clear();
         let packet = self.write(archive, &contents, now);
         self.finish(packet, None, archive)
     }
 
-    /// The tick that a packet is to be about, if there is one to be written.
+    /// Checks that there is a tick to encode, and reads the archive's changes up to it.
     fn begin(&mut self, archive: &Archive) -> Result<Tick, EncodeError> {
         if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
             return Err(EncodeError::WrongSchema);
@@ -212,7 +215,7 @@ impl Encoder {
         Ok(now)
     }
 
-    /// Notes what was written as sent.
+    /// Records the packet as sent.
     fn finish(
         &mut self,
         packet: Option<(Vec<u8>, Log)>,
@@ -250,7 +253,7 @@ impl Encoder {
         })
     }
 
-    /// Takes what the receiver said about the packets it applied.
+    /// Takes an acknowledgement, and folds the packets that it confirms.
     pub fn acknowledge(&mut self, ack: &Ack, archive: &Archive) -> Result<(), AckError> {
         if ack.newest > self.newest {
             return Err(AckError::NeverSent(ack.newest));
@@ -269,7 +272,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Starts a new epoch: the model returns to the prior or to nothing, the receiver's entities keep their numbers.
+    /// Starts a new epoch: the model returns to the prior, or to nothing. Entities keep their ids.
     pub fn resync(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
@@ -285,41 +288,41 @@ impl Encoder {
         self.statistics.resyncs += 1;
     }
 
-    /// Keeps a log for another packet, if there are not enough.
+    /// Keeps the memory of a log for another packet.
     fn recycle(&mut self, log: Log) {
         if self.spare.len() < SPARE {
             self.spare.push(log);
         }
     }
 
-    /// Starts or stops keeping account of every bit.
+    /// Starts or stops counting the cost of every field.
     pub fn keep_ledger(&mut self, keep: bool) {
         self.ledger = keep.then(Ledger::default);
     }
 
-    /// Where the bits went since the ledger was started.
+    /// The costs since [`keep_ledger`](Self::keep_ledger) was called.
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_ref()
     }
 
-    /// What happened so far.
+    /// Counters since the encoder was created.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// Bytes that this connection's model holds.
+    /// Memory of this connection's model, in bytes.
     pub fn model_bytes(&self) -> usize {
         self.shared_model.bytes()
     }
 
-    /// Bytes of what is kept of packets until it is known whether they were applied.
+    /// Memory of the logs of packets that are neither acknowledged nor lost, in bytes.
     pub fn unsettled_bytes(&self) -> usize {
         self.logs.iter().map(Log::bytes).sum()
     }
 
-    /// Drops the logs of the oldest packets of which nothing is known until those of the others hold
-    /// at most `limit` bytes, or only the newest is left. A dropped packet teaches nothing, whether it was applied or not, and an
-    /// acknowledgement that names no later one is ignored.
+    /// Drops the logs of the oldest unsettled packets until the others hold at most `limit` bytes,
+    /// or only the newest is left. A dropped packet is never folded, and an acknowledgement that
+    /// names no later packet is ignored.
     pub fn drop_unsettled(&mut self, limit: usize) {
         let mut bytes = self.unsettled_bytes();
         while bytes > limit
@@ -328,7 +331,7 @@ impl Encoder {
         {
             bytes -= log.bytes();
             self.known_entities.requeue_spawns(&log);
-            // What was kept for packets to come is as large.
+            // Logs that are kept for reuse are as large.
             self.spare.clear();
         }
     }
@@ -338,13 +341,14 @@ impl Encoder {
         self.shared_model.full_digest()
     }
 
-    /// The newest packet whose lesson is part of the model.
+    /// The newest packet that was folded into the model.
     pub fn cursor(&self) -> Sequence {
         self.cursor
     }
 
-    /// What an entity's present values would cost in the next full packet, in 1/65536 bit; nothing
-    /// is sent or learned. A partial packet adds a few bits to say that it covers the entity. `None` if the receiver is not shown the entity.
+    /// The cost of an entity's present values in the next full packet, in 1/65536 bit; nothing is
+    /// sent or learned. A partial packet needs a few more bits to name the entity. `None` if the
+    /// entity is not visible.
     pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
         let id = self.id(slot)?;
         let now = archive.newest()?;
@@ -387,7 +391,7 @@ impl Encoder {
         self.ledger = kept.1;
         self.recycle(written?.1);
         if !packet_costs.active.is_empty() {
-            // A full packet does not say whom it covers.
+            // A full packet does not name the active entities.
             let counts = |(account, _): &(Account, u64)| {
                 !matches!(account.cause, Cause::Header | Cause::Presence)
             };
@@ -411,15 +415,15 @@ impl Encoder {
         self.known_entities.id(slot)
     }
 
-    /// The first tick that no packet tells of yet.
+    /// The first tick after the last encoded one.
     fn next_tick(&self) -> Tick {
         self.encoded
             .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
     }
 }
 
-/// Logs that are kept for packets to come: many packets are under way only for a while.
+/// Logs that are kept for reuse. Many packets are in flight only for a while.
 const SPARE: usize = 2;
 
-/// Packets that may wait for their acknowledgement.
+/// Packets that may be unsettled; older ones are never folded.
 pub(crate) const WINDOW: u32 = 64;

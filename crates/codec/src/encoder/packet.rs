@@ -1,4 +1,4 @@
-//! Writing a packet: the whole, or the part of it that fits.
+//! Writes a full packet, or the part of it that fits the budget.
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ use crate::{
 use super::Encoder;
 
 impl Encoder {
-    /// Writes what fits and was waited for longest.
+    /// Writes the entities that have waited longest, as far as they fit.
     pub(super) fn write_partial(
         &mut self,
         archive: &Archive,
@@ -165,7 +165,7 @@ impl Encoder {
     }
 }
 
-/// Where the check of a packet starts from.
+/// The check of a packet over its header, to be continued over the body.
 pub(crate) fn start_check(header: &Header, layout: &Layout) -> Checksum {
     let mut sum = Checksum::new(u64::from(header.epoch));
     if let Some(prior) = &layout.prior {
@@ -178,7 +178,8 @@ pub(crate) fn start_check(header: &Header, layout: &Layout) -> Checksum {
     sum
 }
 
-/// The check of a packet: what it says, and a part of what it was coded with.
+/// The check of a packet: over its contents, and over the part of the shared model whose turn it
+/// is.
 pub(crate) fn finish_check(
     mut sum: Checksum,
     shared_model: &SharedModel,
@@ -202,5 +203,5 @@ const HEADER: Account = Account {
     cause: Cause::Header,
 };
 
-/// How often a packet is written anew because it had to be cut.
+/// How often a partial packet is chosen and written before it is sent although it was cut.
 const ATTEMPTS: usize = 3;

@@ -1,4 +1,5 @@
-//! What becomes of packets: sent, applied, lost, folded.
+//! Bookkeeping of sent packets: applied ones are folded into the model, lost ones make their
+//! entities due again.
 
 use crate::{
     config::{BEST_CONTEXTS, DEFAULT_CONTEXTS, Profile},
@@ -25,7 +26,8 @@ impl Encoder {
         }
     }
 
-    /// Folds what is now known to be applied.
+    /// Settles all packets up to `newest`. Bit `k` of `applied` states that `newest - k` was
+    /// applied.
     pub(super) fn settle(&mut self, newest: Sequence, applied: u64, archive: &Archive) {
         let next = self.newest.0.saturating_add(1);
         let oldest = self.logs.front().map_or(next, |log| log.sequence.0);
@@ -102,7 +104,7 @@ impl Encoder {
         self.known_entities.releveled.extend(levels);
     }
 
-    /// What a lost packet covered waits already for as long as anything may.
+    /// Makes the entities of a lost packet as overdue as any can be.
     fn note_lost(&mut self, log: &Log) {
         let ids = if log.full {
             &self.shared_model.entity_states.active

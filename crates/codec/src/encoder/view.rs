@@ -1,4 +1,5 @@
-//! Who the receiver shall see, how well, and what became of them since the last packet.
+//! The visible set of the receiver, the precision and weight of its entities, and the changes since
+//! the last packet.
 
 use alloc::vec::Vec;
 
@@ -14,7 +15,7 @@ use crate::{
 use super::Encoder;
 
 impl Encoder {
-    /// The receiver shall see this entity from now on.
+    /// Makes an entity visible to the receiver. `None` if it is not in the archive.
     pub fn show(&mut self, slot: Slot, archive: &Archive) -> Option<NetEntityId> {
         archive.class(slot)?;
         let since = archive.newest()?;
@@ -32,8 +33,8 @@ impl Encoder {
         Some(NetEntityId(id))
     }
 
-    /// The receiver shall no longer see this entity. Entities that leave the archive are hidden
-    /// without being asked for.
+    /// Makes an entity invisible to the receiver. Entities that are despawned from the archive are
+    /// hidden automatically.
     pub fn hide(&mut self, slot: Slot) {
         let Some(id) = self.known_entities.remove(slot) else {
             return;
@@ -60,8 +61,8 @@ impl Encoder {
             .remove(id, known_entities.weights[id as usize]);
     }
 
-    /// The precision at which the receiver shall see an entity. Without effect on a class whose
-    /// fields know no coarser levels.
+    /// Sets the precision at which the receiver gets an entity. Has no effect on a class whose
+    /// fields declare no coarser levels.
     pub fn set_level(&mut self, slot: Slot, level: Level, archive: &Archive) {
         let (Some(id), Some(class)) = (self.id(slot), archive.class(slot)) else {
             return;
@@ -76,16 +77,16 @@ impl Encoder {
         }
     }
 
-    /// How much the time that an entity waits for its turn counts, where packets are too short for
-    /// all. Nobody waits for ever.
+    /// Sets how much the time an entity has waited counts when packets cannot cover all entities.
+    /// Every entity is covered eventually, whatever the weights.
     pub fn set_weight(&mut self, slot: Slot, weight: Weight) {
         if let Some(id) = self.id(slot) {
             self.known_entities.set_weight(id, weight);
         }
     }
 
-    /// Wakes an entity that rests at another precision than it shall have, and remembers one that
-    /// may still come to rest like that.
+    /// Marks an entity dirty that rests at another precision than the wanted one; an active one is
+    /// kept in `releveled`, because it may come to rest like that.
     pub(super) fn update_level(&mut self, id: u32, archive: &Archive) {
         let entity_states = &self.shared_model.entity_states;
         let phase = entity_states.phase(id);
@@ -111,7 +112,7 @@ impl Encoder {
         }
     }
 
-    /// Keeps what an entity at rest has said since a tick, and says that it may no longer be so.
+    /// Saves the row that a resting entity had at a tick and marks the entity dirty.
     fn mark_dirty(&mut self, id: u32, slot: Slot, since: Option<Tick>, archive: &Archive) {
         if self.shared_model.entity_states.phase(id) != Phase::Resting {
             return;
@@ -133,7 +134,7 @@ impl Encoder {
         self.known_entities.dirty.entry(id).or_default();
     }
 
-    /// Reads what changed in the archive since the last packet: only that is looked at.
+    /// Reads the changes of the archive since the last packet, and hides what was despawned.
     pub(super) fn read_changes(&mut self, archive: &Archive) {
         let before = self.read_until;
         let lost = match (self.read_until, archive.ticks().next()) {
@@ -146,7 +147,7 @@ impl Encoder {
                 self.hide(slot);
             }
         }
-        // Whichever takes less: to search for those who changed, or to pass over those at rest.
+        // Whichever is cheaper: looking up the changed entities, or walking over the known ones.
         let known = self.shared_model.entity_states.population.len();
         let changed: usize = changes().map(|changes| changes.changed.len()).sum();
         if known / 8 < changed {
@@ -167,7 +168,7 @@ impl Encoder {
                 }
             }
         }
-        // Who refers to something that came into sight or left it says something else from now on.
+        // A reference to an entity that became visible or invisible is sent as another value now.
         let since = self.next_tick();
         for slot in self.known_entities.visibility_history.take_changed() {
             for &referrer in archive.referrers(slot) {
