@@ -1,4 +1,5 @@
-//! Writing a tick into an archive.
+//! Writes a tick into an archive. Every call is checked against the schema and changes nothing if
+//! it is refused.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
@@ -11,8 +12,8 @@ use crate::{
     units::{Slot, Tick},
 };
 
-/// A tick being written. Dropping it without [`finish`](Capture::finish) leaves the archive in
-/// an unspecified but safe state; finish every tick that was begun.
+/// A tick that is being written. Dropping it without [`finish`](Capture::finish) leaves the archive
+/// in an unspecified but safe state; finish every tick that was begun.
 #[must_use = "a tick that is not finished is not captured"]
 #[derive(Debug)]
 pub struct Capture<'a> {
@@ -21,7 +22,7 @@ pub struct Capture<'a> {
 }
 
 impl Capture<'_> {
-    /// A new entity in a slot of the archive's choice.
+    /// Adds an entity and chooses its slot.
     pub fn spawn(&mut self, class: u16, row: &[i64]) -> Result<Slot, CaptureError> {
         let reusable = self.archive.vacant.front().is_some_and(|&(left, slot)| {
             self.frame.tick.since(left) > self.archive.depth
@@ -85,7 +86,7 @@ impl Capture<'_> {
         Ok(())
     }
 
-    /// A new value for one field.
+    /// Sets one field. A field that is only sent on spawn keeps its value.
     pub fn set(&mut self, slot: Slot, field: u16, value: i64) -> Result<(), CaptureError> {
         let record = self
             .archive
@@ -118,12 +119,12 @@ impl Capture<'_> {
         Ok(())
     }
 
-    /// The class of an entity that lives at this point of the tick.
+    /// The class of an entity that is alive at this point of the tick.
     pub fn class(&self, slot: Slot) -> Option<u16> {
         self.archive.class(slot)
     }
 
-    /// New values for all fields.
+    /// Sets all fields. Those that are only sent on spawn keep their values.
     pub fn write(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
         let archive = &mut *self.archive;
         let record = archive.records.get(slot.0 as usize);
@@ -153,14 +154,15 @@ impl Capture<'_> {
         }
     }
 
-    /// New values for a living entity that is cold, has to move, or has more than plain numbers.
+    /// As [`write`](Self::write), for an entity that is cold, has to move to another row, or has
+    /// fields that need more than a copy.
     #[inline(never)]
     fn rewrite(&mut self, slot: Slot, row: &[i64]) -> Result<(), CaptureError> {
         let record = self.archive.living(slot);
         let record = record.ok_or(CaptureError::NotAlive(slot))?;
         let (class, rules) = (record.class, self.archive.rules.clone());
         let rules = &rules[usize::from(class)];
-        // What another end shows is taken as it comes.
+        // A mirror takes all values of the other end.
         let takes_all = rules.fixed.is_empty() || self.archive.mirror;
         let stays = |field: usize| !takes_all && rules.fixed.contains(&(field as u16));
         let changes = |old: &[i64], field: usize| old[field] != row[field] && !stays(field);
@@ -184,7 +186,7 @@ impl Capture<'_> {
         Ok(())
     }
 
-    /// The entity leaves.
+    /// Removes an entity.
     pub fn despawn(&mut self, slot: Slot) -> Result<(), CaptureError> {
         let record = self
             .archive
@@ -203,7 +205,7 @@ impl Capture<'_> {
         record.alive = false;
         record.row_index = None;
         record.cold = None;
-        // Only `spawn` takes slots from here, which mirrors do not use.
+        // Only `spawn` takes slots from this queue, and a mirror does not call it.
         if !self.archive.mirror {
             self.archive.vacant.push_back((self.frame.tick, slot));
         }
@@ -211,7 +213,7 @@ impl Capture<'_> {
         Ok(())
     }
 
-    /// Makes the tick part of the archive.
+    /// Adds the tick to the archive.
     pub fn finish(self) {
         let Self { archive, mut frame } = self;
         archive.make_cold(&frame);
@@ -242,8 +244,8 @@ impl Capture<'_> {
         archive.frames.push_back(Arc::new(frame));
     }
 
-    /// Takes in what a container holds; the value is what rows name it by. A content that no
-    /// row names by the end of the tick is forgotten after a while.
+    /// Stores the content of a container and returns the cell by which rows name it. A content that
+    /// no row names by the end of the tick is dropped after a while.
     pub fn intern(&mut self, content: Content) -> Result<i64, CaptureError> {
         self.intern_hashed(HashedContent::new(content))
     }
@@ -256,26 +258,26 @@ impl Capture<'_> {
             .ok_or(CaptureError::Collision(cell))
     }
 
-    /// Takes in a content unless there is one with its cell.
+    /// Stores a content unless the archive has one with its cell.
     pub(crate) fn restore(&mut self, content: &HashedContent) {
         if self.archive.content_store.get(content.cell).is_none() {
             let _ = self.intern_hashed(content.clone());
         }
     }
 
-    /// A new entity with what its containers hold, in a slot of the archive's choice.
+    /// Adds an entity with the contents of its containers and chooses its slot.
     pub fn spawn_parcel(&mut self, class: u16, parcel: &Parcel) -> Result<Slot, CaptureError> {
         self.intern_all(parcel)?;
         self.spawn(class, &parcel.row)
     }
 
-    /// New values for all fields, with what containers hold.
+    /// Sets all fields, with the contents of containers.
     pub fn write_parcel(&mut self, slot: Slot, parcel: &Parcel) -> Result<(), CaptureError> {
         self.intern_all(parcel)?;
         self.write(slot, &parcel.row)
     }
 
-    /// Whether [`write_parcel`](Self::write_parcel) would take this.
+    /// Checks whether [`write_parcel`](Self::write_parcel) would accept this.
     pub fn check_parcel(&mut self, slot: Slot, parcel: &Parcel) -> Result<(), CaptureError> {
         self.intern_all(parcel)?;
         let record = self.archive.living(slot);
@@ -295,12 +297,13 @@ impl Capture<'_> {
         contents.try_for_each(|content| self.intern(content.clone()).map(drop))
     }
 
-    /// What refers to an entity that lives at this point of the tick.
+    /// The reference to an entity that is alive at this point of the tick.
     pub fn reference(&self, slot: Slot) -> Option<EntityRef> {
         self.archive.reference(slot)
     }
 
-    /// Whether everything that a row names exists; what was there before is not looked at.
+    /// Checks that everything the row names exists. Values that the old row has as well are not
+    /// checked again.
     fn check_links(
         &mut self,
         class: u16,
@@ -341,7 +344,7 @@ impl Capture<'_> {
         Ok(())
     }
 
-    /// Keeps account of what a newest row names.
+    /// Updates the counts of contents and the lists of referrers for a newest row.
     fn relink(&mut self, slot: Slot, class: u16, old: Option<&[i64]>, new: Option<&[i64]>) {
         let rules = self.archive.rules.clone();
         let links = &rules[usize::from(class)].links;
@@ -393,7 +396,7 @@ impl Capture<'_> {
         }
     }
 
-    /// The row of a living entity, about to change.
+    /// The row of a living entity, which is about to change.
     fn changing_row(&mut self, slot: Slot) -> &mut [i64] {
         let (class, fields, row_index) = self.make_hot(slot);
         let hot = &mut self.archive.hot[usize::from(class)];
@@ -403,11 +406,12 @@ impl Capture<'_> {
         self.row_mut(class, row_index, fields)
     }
 
-    /// Where an entity that is about to change shall have its rows.
+    /// Makes an entity that is about to change hot. Returns its class, the number of its fields,
+    /// and the index of its row.
     fn make_hot(&mut self, slot: Slot) -> (u16, u16, u32) {
         let tick = self.frame.tick;
         let archive = &mut *self.archive;
-        // Most stay where they are, and a record that is only read need not be copied.
+        // Most rows stay where they are, and records that are only read need not be copied.
         if let Some(record) = archive.records.get(slot.0 as usize)
             && let Some(row_index) = record.row_index
             && !(archive.hot[usize::from(record.class)].has_room_well_before(row_index)
@@ -420,7 +424,8 @@ impl Capture<'_> {
         let hot = &mut archive.hot[usize::from(class)];
         let chunks = &self.frame.classes[usize::from(class)];
         let row_index = match record.row_index {
-            // A world that fell asleep around an entity leaves it far out: it moves inwards.
+            // If most of the world went cold, the remaining rows are sparse; they move to lower
+            // indices.
             Some(old) => {
                 let row = hot.row(chunks, old, fields).to_vec();
                 let row_index = hot.acquire(slot, hot.hot_rows[old as usize].changed);
@@ -455,49 +460,49 @@ impl Capture<'_> {
 pub enum CaptureError {
     /// Ticks must increase.
     TickNotAfter(Tick),
-    /// The schema has no class of this number.
+    /// The schema has no class with this index.
     UnknownClass(u16),
-    /// The row has another number of fields than its class.
+    /// The row and the class differ in the number of fields.
     WrongLength {
         /// Fields of the class.
         expected: usize,
         /// Values given.
         found: usize,
     },
-    /// No living entity has this slot.
+    /// There is no living entity in this slot.
     NotAlive(Slot),
-    /// The slot is taken by a living entity.
+    /// The slot has a living entity.
     Occupied(Slot),
-    /// The class has no field of this number.
+    /// The class has no field with this index.
     UnknownField(u16),
-    /// The value does not fit the field: wider than its width, or no state of its enumeration.
+    /// The value is not in the range of the field: too wide, or no variant of its enumeration.
     OutOfRange {
-        /// Number of the field.
+        /// Index of the field.
         field: u16,
         /// The value.
         value: i64,
     },
     /// No content with this cell was interned; see [`Capture::intern`].
     UnknownContent {
-        /// Number of the field.
+        /// Index of the field.
         field: u16,
         /// The cell.
         cell: i64,
     },
-    /// The content cannot stand in this field: of another kind, too long, or with items that are
+    /// The content does not fit the field: it is of another kind, too long, or has items that are
     /// out of range or not sorted.
     WrongContent {
-        /// Number of the field.
+        /// Index of the field.
         field: u16,
         /// Its cell.
         cell: i64,
     },
-    /// Another content has the same cell. That is no accident: somebody looked for two. Change
-    /// one of them.
+    /// Another content has the same cell. That does not happen by accident: the contents were
+    /// chosen to collide. Change one of them.
     Collision(i64),
-    /// There never was such an entity, or it is of another class than the field refers to.
+    /// The entity never existed, or is of another class than the field may refer to.
     WrongReference {
-        /// Number of the field.
+        /// Index of the field.
         field: u16,
         /// The reference.
         to: EntityRef,

@@ -1,10 +1,10 @@
-//! What the world was at recent ticks, captured once and read by every encoder.
+//! The rows of recent ticks, captured once and read by every encoder.
 //!
 //! A frame shares all chunks of rows that did not change with the frame before it, and an entity
-//! that has not changed for the whole depth of the archive leaves the frames altogether: it keeps
-//! one row. So capture costs what changed, and a hundred thousand idle entities cost nothing per
-//! tick. Frames are immutable once captured; a clone of the archive is a cheap snapshot that can
-//! be read on another thread while the next tick is written.
+//! that has not changed for the whole depth of the archive leaves the frames: it keeps one cold
+//! row. So a capture costs what changed, and idle entities cost nothing per tick. Frames do not
+//! change once they are captured; a clone of the archive is a cheap snapshot that another thread
+//! can read while the next tick is written.
 
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::ops::Range;
@@ -25,42 +25,41 @@ use crate::{
     units::{Slot, Tick},
 };
 
-/// Recent truth of one world.
+/// The recent ticks of one world.
 #[derive(Clone, Debug)]
 pub struct Archive {
     schema: Arc<Schema>,
     depth: u32,
     frames: VecDeque<Arc<Frame>>,
     records: SharedPages<Record>,
-    /// Slots of entities that left, oldest first, with the tick they left at.
+    /// Slots of despawned entities, oldest first, with the tick of the despawn.
     vacant: VecDeque<(Tick, Slot)>,
     hot: Vec<HotSet>,
-    /// What containers hold.
     content_store: ContentStore,
-    /// For each class, what its rows may hold.
+    /// For each class, the values that its rows may have.
     rules: Arc<[Rules]>,
-    /// Who refers to each slot: ascending, once for each column.
+    /// For each slot, the slots whose newest rows refer to it: ascending, once per column.
     referrers: SharedPages<Vec<Slot>>,
-    /// Slots are numbers of another end: references are taken as they come.
+    /// Slots are the ids of another end, and references are not checked.
     mirror: bool,
-    /// Integers of all rows of living entities.
+    /// Integers in the rows of living entities.
     living_cells: usize,
-    /// Integers of all chunks that kept frames wrote.
+    /// Integers in all chunks that the kept frames wrote.
     written: usize,
 }
 
-/// The chunks that were looked at last: neighbours in a list are mostly neighbours there, too.
+/// The chunks that were used last: entities with neighbouring ids mostly have neighbouring rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window<'a> {
-    /// The samples, class and chunk that they belong to.
+    /// Serial number of the samples, class, and index of the chunk.
     at: (u32, u16, u32),
     chunks: [&'a [i64]; ROWS],
     present: &'a [i64],
 }
 
 impl<'a> Window<'a> {
-    /// The two newest rows that an entity is predicted from and its newest one, if they are in sight
-    /// at a place that [`Archive::glance`] found.
+    /// The two newest rows from which an entity is predicted and its newest row, at a range that
+    /// [`Archive::window_range`] returned.
     #[inline]
     pub(crate) fn newest(&self, at: Range<usize>) -> Option<[&'a [i64]; 3]> {
         let [first, second, ..] = self.chunks;
@@ -80,23 +79,23 @@ pub(crate) struct Frame {
     changes: Changes,
     /// Contents that no newest row names since this tick.
     released: Vec<i64>,
-    /// Integers of the chunks that are new in it.
+    /// Integers in the chunks that it wrote.
     written: usize,
 }
 
-/// What happened at a tick, each list in the order of the calls.
+/// The changes of a tick, each list in the order of the calls.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Entities that appeared.
+    /// New entities.
     pub spawned: Vec<Slot>,
-    /// Entities that left.
+    /// Removed entities.
     pub despawned: Vec<Slot>,
-    /// Living entities whose values changed, without repetition.
+    /// Living entities whose values changed, each once.
     pub changed: Vec<Slot>,
 }
 
 impl Archive {
-    /// An empty archive that can answer for the last `depth` ticks.
+    /// An empty archive that keeps the last `depth` ticks.
     pub fn new(schema: Arc<Schema>, depth: u32) -> Self {
         let hot = schema.classes.iter().map(|_| HotSet::default()).collect();
         let rules = (schema.classes.iter())
@@ -118,7 +117,7 @@ impl Archive {
         }
     }
 
-    /// An archive of what another end shows: references in it are that end's numbers.
+    /// An archive of the world that another end sends: slots and references are that end's ids.
     pub(crate) fn mirror(schema: Arc<Schema>, depth: u32) -> Self {
         Self {
             mirror: true,
@@ -126,7 +125,7 @@ impl Archive {
         }
     }
 
-    /// Starts the next tick.
+    /// Begins the next tick, which must be after the newest one.
     pub fn begin(&mut self, tick: Tick) -> Result<Capture<'_>, CaptureError> {
         self.hot.iter_mut().for_each(HotSet::discard);
         let previous = self.frames.back();
@@ -153,7 +152,7 @@ impl Archive {
         })
     }
 
-    /// The schema whose rows are kept.
+    /// The schema of the rows.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
@@ -163,19 +162,19 @@ impl Archive {
         self.frames.back().map(|frame| frame.tick)
     }
 
-    /// What happened at a tick, if it is still known.
+    /// The changes of a tick, if it is still kept.
     pub fn changes(&self, tick: Tick) -> Option<&Changes> {
         self.frame(tick).map(|frame| &frame.changes)
     }
 
-    /// What happened at the ticks after this one that are still known, oldest first.
+    /// The changes of all kept ticks after this one, oldest first.
     pub(crate) fn changes_after(&self, tick: Option<Tick>) -> impl Iterator<Item = &Changes> {
         let is_old = |frame: &Arc<Frame>| Some(frame.tick) <= tick;
         let first = self.frames.partition_point(is_old);
         self.frames.range(first..).map(|frame| &frame.changes)
     }
 
-    /// Ticks still known, oldest first.
+    /// The kept ticks, oldest first.
     pub fn ticks(&self) -> impl Iterator<Item = Tick> + '_ {
         self.frames.iter().map(|frame| frame.tick)
     }
@@ -185,7 +184,7 @@ impl Archive {
         self.living(slot).map(|record| record.class)
     }
 
-    /// When a living entity last changed (or appeared).
+    /// The tick at which a living entity last changed or was spawned.
     pub(crate) fn last_changed(&self, slot: Slot) -> Option<Tick> {
         let record = self.living(slot)?;
         Some(match record.row_index {
@@ -202,7 +201,7 @@ impl Archive {
         self.row_at(self.living(slot)?, tick)
     }
 
-    /// The same for an entity of this class; `None` if another class has the slot.
+    /// As [`row`](Self::row), but `None` if the entity is of another class.
     #[inline]
     pub(crate) fn row_of(&self, slot: Slot, class: u16, tick: Tick) -> Option<&[i64]> {
         self.row_at(self.record_of(slot, class)?, tick)
@@ -221,7 +220,8 @@ impl Archive {
         }
     }
 
-    /// The rows of a living entity of a class at the ticks it is predicted from, and its newest.
+    /// The rows of a living entity of a class at the ticks from which it is predicted, and its
+    /// newest row.
     #[inline]
     pub(crate) fn rows<'a>(
         &'a self,
@@ -240,8 +240,8 @@ impl Archive {
         Some(Views { rows, present })
     }
 
-    /// Moves the window to the rows of a living entity of a class and says where in it they are;
-    /// `None` if some are elsewhere, or the entity is of another class.
+    /// Moves the window to the chunks of a living entity of a class and returns the range of its
+    /// row in them; `None` if its rows are not at one index for all these ticks.
     #[inline]
     pub(crate) fn window_range<'a>(
         &'a self,
@@ -265,7 +265,7 @@ impl Archive {
         Some(start..start + fields)
     }
 
-    /// The rows of an entity that did not have one place for all of the time.
+    /// As [`rows`](Self::rows), for an entity whose rows are not at one index for all ticks.
     #[cold]
     fn scattered_rows(&self, (slot, class): (Slot, u16), samples: &Samples) -> Option<Views<'_>> {
         let record = self.record_of(slot, class)?;
@@ -297,7 +297,7 @@ impl Archive {
         window.present = find(self.frames.back());
     }
 
-    /// What [`rows`](Self::rows) finds a tick by, until another one is captured.
+    /// The index of a tick's frame, until another tick is captured.
     pub(crate) fn frame_number(&self, tick: Tick) -> u32 {
         let at = self.frames.binary_search_by_key(&tick, |frame| frame.tick);
         at.map_or(u32::MAX, |at| at as u32)
@@ -309,7 +309,7 @@ impl Archive {
         self.newest_row(self.living(slot)?)
     }
 
-    /// The same for an entity of this class; `None` if another class has the slot.
+    /// As [`latest`](Self::latest), but `None` if the entity is of another class.
     #[inline]
     pub(crate) fn latest_of(&self, slot: Slot, class: u16) -> Option<&[i64]> {
         self.newest_row(self.record_of(slot, class)?)
@@ -326,27 +326,27 @@ impl Archive {
         }
     }
 
-    /// What refers to a living entity, and to no other that may come after it in its slot.
+    /// The reference to a living entity. It does not refer to a later entity in the same slot.
     pub fn reference(&self, slot: Slot) -> Option<EntityRef> {
         let record = self.living(slot)?;
         let generation = if self.mirror { 0 } else { record.generation() };
         Some(EntityRef::new(slot.0, generation))
     }
 
-    /// The living entity that a reference refers to.
+    /// The slot of the living entity to which a reference refers.
     pub fn entity(&self, reference: EntityRef) -> Option<Slot> {
         let slot = Slot(reference.index()?);
         (self.reference(slot)? == reference).then_some(slot)
     }
 
-    /// Who refers to a slot in its newest row, ascending; once for each column.
+    /// The slots whose newest rows refer to a slot, ascending; once per column.
     pub(crate) fn referrers(&self, slot: Slot) -> &[Slot] {
         self.referrers
             .get(slot.0 as usize)
             .map_or(&[], Vec::as_slice)
     }
 
-    /// What a container with this cell holds.
+    /// Resolves a container's cell (a content hash) to its content.
     pub(crate) fn shared_content(&self, cell: i64) -> Option<&Arc<Content>> {
         self.content_store.get(cell)
     }
@@ -358,7 +358,7 @@ impl Archive {
             .map(|i| Slot(i as u32))
     }
 
-    /// Bytes of rows that only this archive or its snapshots hold, roughly.
+    /// Approximate bytes of rows and contents that only this archive or its snapshots hold.
     pub fn bytes(&self) -> usize {
         let mut seen = 0;
         let mut previous: Option<&Frame> = None;
@@ -376,8 +376,8 @@ impl Archive {
         seen + self.records.len * size_of::<Record>() + self.content_store.bytes()
     }
 
-    /// An upper bound, but for a constant factor, of the bytes that rows and contents hold once `tick`
-    /// is begun and what is too old for it is dropped.
+    /// An upper bound, but for a constant factor, of the bytes that rows and contents hold once
+    /// `tick` is captured and older frames are dropped.
     pub(crate) fn bytes_at(&self, tick: Tick) -> usize {
         let horizon = tick.0.saturating_sub(self.depth);
         let old = self.frames.iter().take_while(|old| old.tick.0 < horizon);
@@ -412,15 +412,15 @@ impl Archive {
             .filter(|record| record.alive)
     }
 
-    /// The record of a living entity, if it is of this class. Rows that are read by a class are looked
-    /// up through here, so a row always has as many fields as its reader expects.
+    /// The record of a living entity, if it is of this class. All rows that are read as rows of a
+    /// class are looked up here, so a row always has as many fields as its reader expects.
     #[inline]
     fn record_of(&self, slot: Slot, class: u16) -> Option<&Record> {
         self.living(slot).filter(|record| record.class == class)
     }
 
-    /// Entities that held still for the whole depth leave the frames. A part of the places is
-    /// looked at per tick, so that this, too, costs nothing.
+    /// Moves entities that have not changed for the whole depth out of the frames. A fraction of
+    /// the hot rows is checked per tick.
     fn make_cold(&mut self, frame: &Frame) {
         for (chunks, hot) in frame.classes.iter().zip(&mut self.hot) {
             let share = hot.hot_rows.len() / 32 + 1;
@@ -463,7 +463,7 @@ impl Frame {
     }
 }
 
-/// Where an entity's rows are. Before `hot_since` it held the cold row.
+/// Where the rows of an entity are. Before `hot_since` all of them were the cold row.
 #[derive(Clone, Debug, Default)]
 struct Record {
     class: u16,
@@ -471,13 +471,13 @@ struct Record {
     alive: bool,
     born: Tick,
     hot_since: Tick,
-    /// Before it lost its place; a place says it for its owner.
+    /// Last change of a cold entity; [`HotRow::changed`] is that of a hot one.
     last_changed: Tick,
     row_index: Option<u32>,
-    /// Where its rows were before `hot_since`, and since when.
+    /// The index of its rows before `hot_since`, and the tick since which that was so.
     older: Option<(u32, Tick)>,
     cold: Option<Arc<[i64]>>,
-    /// Entities that were here, this one included.
+    /// Entities that this slot has had, including this one.
     spawns: u32,
 }
 
@@ -486,7 +486,7 @@ impl Record {
         self.spawns.saturating_sub(1)
     }
 
-    /// Where the row of a tick is; `None` if it is the cold row.
+    /// The index of the row of a tick; `None` for the cold row.
     #[inline]
     fn row_index_at(&self, tick: Tick) -> Option<u32> {
         match (self.row_index, self.older) {
@@ -540,7 +540,7 @@ mod tests {
             }
             let slots: Vec<Slot> = truth.keys().copied().collect();
             for slot in slots {
-                // Low slots change often, high ones rarely: some go cold and wake again.
+                // Low slots change often, high ones rarely: some become cold and hot again.
                 if random(1 + 3 * u64::from(slot.0)) == 0 {
                     let value = random(5) as i64;
                     capture.set(slot, 0, value).unwrap();
@@ -636,8 +636,8 @@ mod tests {
         assert_eq!(found(0), [None; 3]);
     }
 
-    /// A mirror never picks slots itself. Fails if `despawn` remembers vacant slots there: a receiver
-    /// would hold eight bytes per despawn for ever.
+    /// A mirror never chooses slots. Fails if `despawn` remembers vacant slots there: a receiver
+    /// would hold eight more bytes for every despawn.
     #[test]
     fn a_mirror_keeps_no_vacant_slots() {
         let mut mirror = Archive::mirror(schema(), 4);

@@ -1,4 +1,5 @@
-//! What rows of a class may hold: worked out once, asked at every write.
+//! The values that rows of a class may have: computed once from the schema and checked at every
+//! write.
 
 use alloc::vec::Vec;
 
@@ -6,16 +7,16 @@ use prescient_schema::{Class, Field, FieldKind, Schema, Shape};
 
 use super::CaptureError;
 
-/// What rows of a class may hold.
+/// The values that rows of a class may have.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub ranges: Vec<Range>,
-    /// Columns that keep what their entity was spawned with.
+    /// Columns that keep the value from the spawn.
     pub fixed: Vec<u16>,
     pub links: Links,
 }
 
-/// Values of a field.
+/// The range of a field's values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
     min: i64,
@@ -26,7 +27,7 @@ pub(super) struct Range {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     pub contents: Vec<u16>,
-    /// With the classes that it may refer to, if not all.
+    /// Columns, with the classes that they may refer to; `None` for all.
     pub references: Vec<(u16, Option<Vec<u16>>)>,
 }
 
@@ -59,7 +60,7 @@ impl Rules {
         }
     }
 
-    /// Whether a row has in fixed columns what the one before it had.
+    /// Whether a row has the same values in fixed columns as the row before it.
     #[inline]
     pub(super) fn keeps_fixed<'a>(&self, old: impl FnOnce() -> &'a [i64], row: &[i64]) -> bool {
         if self.fixed.is_empty() {
@@ -113,7 +114,7 @@ impl Links {
     }
 }
 
-/// The classes of a type: its own name, and that with the names of tables behind it.
+/// The classes of a type: the one with its name, and those with a table's name appended.
 fn classes(schema: &Schema, name: &str) -> Vec<u16> {
     let is_of = |class: &str| match class.strip_prefix(name) {
         Some(rest) => rest.is_empty() || rest.starts_with('.'),
