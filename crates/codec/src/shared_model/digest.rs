@@ -1,4 +1,4 @@
-//! Digests of a model, by which two ends find out that they no longer agree.
+//! Digests of the shared model, by which two ends detect that theirs differ.
 
 use alloc::vec::Vec;
 
@@ -7,9 +7,9 @@ use crate::{check::Checksum, model::context_model::SLICES, population::Phase, un
 use super::{ClassField, EntityKey, EntityStates, Rows, SharedModel};
 
 impl SharedModel {
-    /// A digest of a part of the model and of the values it rests on: the whole passes within
-    /// [`SLICES`] rounds, entities at rest more slowly. Values are read only where `vouched` says
-    /// that both ends have them.
+    /// A digest of a part of the model and of the rows that it refers to. All parts pass within
+    /// [`SLICES`] rounds, entities at rest more slowly. Rows are included only of ids for which
+    /// `is_known` states that both ends have them.
     pub(crate) fn digest(
         &self,
         round: u32,
@@ -65,7 +65,7 @@ impl SharedModel {
         sum.value()
     }
 
-    /// A digest of everything, for tests and for locating a divergence.
+    /// A digest of the whole model, for tests and for locating a difference.
     pub(crate) fn full_digest(&self) -> u64 {
         let mut sum = Checksum::new(0);
         for slice in 0..SLICES {

@@ -1,4 +1,4 @@
-//! Who is there for a client, and what each was last seen to do.
+//! The entities of a client's world as both ends know them, and the recent surprises of each.
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
@@ -14,43 +14,44 @@ use crate::{
 
 use super::{EntityKey, FieldState, HISTORY, Rows, field::PERIOD_BITS};
 
-/// Everything about a model but its probabilities.
+/// The shared model without its probabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct EntityStates {
     pub layout: Arc<Layout>,
     pub population: Population,
     /// Ids of active entities, ascending.
     pub active: Vec<u32>,
-    /// What is known about the fields of a class before an entity has a record of its own.
+    /// Statistics of the fields of a class, from which a new entity starts.
     pub classes: Vec<ClassState>,
-    /// Ticks of the newest folded packets, newest last.
+    /// Ticks of the last [`MAX_FOLDS`] folded packets, newest last.
     pub(super) folds: Vec<Tick>,
     pub fold_count: u32,
     pub(super) last_partial: u32,
-    /// Entities whose precision changed, and by which packet, while older ones may follow.
+    /// Entities whose precision changed, with the packet that changed it, while packets coded
+    /// before that may still be folded.
     pub(super) releveled: Vec<(u32, Sequence)>,
-    /// Rows of resting entities that one end has meanwhile seen change.
+    /// Rows of resting entities that have changed since in the archive of this end.
     pub rest_rows: BTreeMap<u32, KeptRow>,
 }
 
-/// The fixed part of an [`Entity`].
+/// The part of an active entity that does not depend on its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub class: u16,
     pub level: u8,
-    /// Whether anything but holding still is expected of it.
+    /// Whether any field is predicted to change.
     pub expects_motion: bool,
-    /// Bit `k` says whether the fold `covered_at - k` covered this entity; later folds did.
+    /// Bit `k` states whether the fold `covered_at - k` covered this entity; all later folds did.
     pub(super) covered: u64,
     pub(super) covered_at: u32,
-    /// Bit `k` says whether the fold `surprised_at - k` held a surprise; later ones did not.
+    /// Bit `k` states whether the fold `surprised_at - k` contained a surprise; no later fold did.
     pub(super) surprised: u32,
     pub(super) surprised_at: u32,
     pub(super) moved_at: u32,
 }
 
 impl Head {
-    /// Notes whether the newest fold covered this entity; folds since the last note did.
+    /// Records whether the newest fold covered this entity; all folds since the last record did.
     pub(super) fn cover(&mut self, fold: u32, covered: bool) {
         let behind = fold - self.covered_at;
         let filled = if behind > 64 {
@@ -64,19 +65,19 @@ impl Head {
     }
 }
 
-/// What is known about a field of all entities of a class.
+/// Statistics of a field over all entities of a class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClassField {
     pub costs: Costs,
     pub repeats: Repeats,
 }
 
-/// What is known about a class.
+/// Statistics of a class.
 #[derive(Clone, Debug)]
 pub(crate) struct ClassState {
     pub fields: Box<[ClassField]>,
     pub ranking: Ranking,
-    /// The newest entity that appeared: the best guess for the next one.
+    /// The newest spawned row, from which the next spawn is predicted.
     pub reference: Option<Arc<KeptRow>>,
 }
 
@@ -86,13 +87,13 @@ impl EntityStates {
         self.population.phase(id)
     }
 
-    /// The precision at which both ends know an entity.
+    /// The precision of the rows of an entity that both ends have.
     pub(crate) fn level(&self, id: u32) -> u8 {
         let active = self.population.active(id).map(|entity| entity.head.level);
         active.unwrap_or_else(|| self.population.status(id).level)
     }
 
-    /// Which of the last 64 folds covered an entity, newest in bit 0.
+    /// The folds that covered an entity among the last 64, newest in bit 0.
     #[inline]
     pub(crate) fn folds_known(&self, head: &Head) -> u64 {
         let behind = self.fold_count - head.covered_at;
@@ -102,7 +103,7 @@ impl EntityStates {
         head.covered << behind | ((1 << behind) - 1)
     }
 
-    /// Ticks from which an entity that these folds covered can be predicted at `now`.
+    /// The ticks from which an entity that these folds covered is predicted at `now`.
     pub(crate) fn samples(&self, known: u64, now: Tick) -> Samples {
         let mut ticks = [Tick(0); DEPTH];
         let mut count = 0;
@@ -118,7 +119,7 @@ impl EntityStates {
         Samples::pick(now, &ticks[..count])
     }
 
-    /// Which of the last 32 folds held a surprise of this entity, newest in bit 0.
+    /// The folds that contained a surprise of an entity among the last 32, newest in bit 0.
     #[inline]
     pub(crate) fn surprise_history(&self, head: &Head) -> u32 {
         head.surprised
@@ -126,13 +127,13 @@ impl EntityStates {
             .unwrap_or(0)
     }
 
-    /// How many folds held no surprise of this entity since one did.
+    /// Folds since the last one that contained a surprise of an entity.
     #[inline]
     pub(crate) fn folds_since_surprise(&self, head: &Head) -> u32 {
         self.fold_count - head.surprised_at
     }
 
-    /// The row at which an entity rests.
+    /// The row of a resting entity.
     pub(crate) fn rest_row<'a>(
         &'a self,
         id: u32,
@@ -147,12 +148,11 @@ impl EntityStates {
         }
     }
 
-    /// Bytes that rows of resting entities hold.
     pub(crate) fn rest_row_bytes(&self) -> usize {
         self.rest_rows.values().map(KeptRow::bytes).sum()
     }
 
-    /// Active entities, those that were not covered for longest first.
+    /// Active entities, those first that were not covered for longest.
     pub(crate) fn stalest_first(&self) -> Vec<u32> {
         let staleness = |id: u32| {
             let active = self.population.active(id).map(|entity| &entity.head);
@@ -184,12 +184,12 @@ impl EntityStates {
                 .any(|field| field.best_predictor() != Predictor::Hold)
     }
 
-    /// How many of the newest folds all covered this entity.
+    /// The number of newest folds that all covered an entity.
     pub(super) fn folds_covered(&self, head: &Head) -> u32 {
         let behind = self.fold_count - head.covered_at;
         behind + (!(head.covered)).trailing_zeros()
     }
 }
 
-/// Folds whose ticks are remembered.
+/// Folds whose ticks are kept.
 pub(super) const MAX_FOLDS: usize = 64;

@@ -1,30 +1,31 @@
-//! What one field of one entity was last seen to do.
+//! The recent surprises of one field of one entity. They choose its predictor and are contexts of
+//! its decisions.
 
 use crate::{
     log::Surprise,
     predict::{ALL, Costs, Predictor},
 };
 
-/// What one field of one entity was last seen to do.
+/// The recent surprises of one field of one entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldState {
-    /// Bit `k` says whether it surprised at the entity's `k`-th last surprise.
+    /// Bit `k` states whether it had a part in the entity's `k`-th last surprise.
     pub surprised: u8,
-    /// Bit `k` says whether it surprised at the fold `k` before the entity's last surprise.
+    /// Bit `k` states whether it surprised in the fold `k` before the entity's last surprise.
     pub history: u32,
-    /// After how many folds its history repeats itself, as far as it does, and above that its
-    /// favourite predictor.
+    /// The period, in folds, at which `history` repeats best, and above these bits the best
+    /// predictor.
     pub(super) period_and_predictor: u8,
     /// Bit length of the last residual, and its sign in bit 7.
     pub last: u8,
-    /// The residuals of the entity's last two surprises, roughly: the newest in the upper half,
-    /// the one before in the lower, each 0 for none, then ±1, ±2 and beyond.
+    /// The residuals of this field in the entity's last two surprises as
+    /// [buckets](residual_bucket): the newest in the upper half, the one before in the lower.
     pub recent: u8,
     pub costs: Costs,
 }
 
 impl FieldState {
-    /// A field of which nothing was seen.
+    /// A field without surprises.
     pub(crate) const NEW: Self = Self {
         surprised: 0,
         history: 0,
@@ -34,7 +35,7 @@ impl FieldState {
         costs: Costs([0; 4]),
     };
 
-    /// The entity surprised, `passed` folds after the last time.
+    /// Shifts the histories for a surprise of the entity, `passed` folds after the one before.
     #[inline]
     pub(super) fn age(&mut self, passed: u32) {
         self.surprised <<= 1;
@@ -42,7 +43,7 @@ impl FieldState {
         self.recent >>= 4;
     }
 
-    /// This field had a part in it.
+    /// Records that this field had a part in the surprise.
     #[inline]
     pub(super) fn surprise(&mut self, surprise: &Surprise) {
         self.surprised |= 1;
@@ -56,7 +57,7 @@ impl FieldState {
         }
     }
 
-    /// Looks for the period anew if the history no longer repeats itself.
+    /// Searches for another period if the history no longer repeats at the present one.
     #[inline]
     pub(super) fn update_period(&mut self) {
         let history = self.history;
@@ -66,20 +67,20 @@ impl FieldState {
         }
     }
 
-    /// Whether anything but holding is ever chosen.
+    /// Whether its best predictor is not [`Predictor::Hold`].
     #[inline]
     pub(super) fn expects_motion(&self) -> bool {
         self.period_and_predictor >> PERIOD_BITS != Predictor::Hold as u8
     }
 
-    /// The predictor that was cheapest of all that ever had a say.
+    /// The predictor with the lowest average cost.
     #[inline]
     pub(crate) fn best_predictor(&self) -> Predictor {
         Predictor::from_number(self.period_and_predictor >> PERIOD_BITS)
     }
 
-    /// Whether it surprises if its history, now `behind` folds old, goes on repeating itself, and
-    /// for how long it has.
+    /// Whether the field surprises now if its history, which is `behind` folds old, goes on
+    /// repeating, and for how many folds it has repeated so far.
     #[inline]
     pub(crate) fn periodic_guess(&self, behind: u32) -> (bool, u32) {
         let history = self.history.checked_shl(behind).unwrap_or(0);
@@ -89,14 +90,15 @@ impl FieldState {
     }
 }
 
-/// A residual, of which bit length and sign are given, as a number below 7.
+/// Maps the bit length and sign of a residual to 0 for none, 1 and 2 for ±1, 3 and 4 for ±2 or ±3,
+/// 5 and 6 for larger ones.
 #[inline]
 fn residual_bucket(residual: u8) -> u8 {
     let size = (residual & 0x7F).min(3);
     2 * size - u8::from(residual < 0x80 && size > 0)
 }
 
-/// The distance at which a history repeats itself for longest.
+/// The period at which a history repeats for longest.
 #[cold]
 fn period(history: u32) -> u8 {
     let run = |period: u32| {
@@ -109,6 +111,6 @@ fn period(history: u32) -> u8 {
 }
 
 const MAX_PERIOD: u32 = 20;
-/// The part of [`FieldState::habits`] that is the period.
+/// The part of [`FieldState::period_and_predictor`] that is the period.
 const PERIOD: u8 = (1 << PERIOD_BITS) - 1;
 pub(super) const PERIOD_BITS: u32 = 5;

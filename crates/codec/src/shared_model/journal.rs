@@ -1,4 +1,5 @@
-//! The way back to the last commit.
+//! Undo log of the shared model, so that a packet that is refused after folding leaves it
+//! unchanged.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -13,26 +14,25 @@ use crate::{
 
 use super::{FieldState, Head, SharedModel};
 
-/// Changes since the last commit, so that a packet that turns out to be bad leaves no trace.
+/// The changes since the last commit. Large old values are in lists of their own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
-    /// Whether there may be a way back.
     pub(super) enabled: bool,
-    /// Where the context model was at the last commit, once something was folded after it.
+    /// The context model at the last commit, if anything was folded since.
     pub(super) start: Option<ContextMark>,
     pub(super) steps: Vec<Undo>,
-    /// What [`Undo::Head`] goes back to.
+    /// Old values of [`Undo::Head`].
     pub(super) heads: Vec<Head>,
-    /// What [`Undo::FieldStates`] goes back to, one entity after the other.
+    /// Old values of [`Undo::FieldStates`], one entity after the other.
     pub(super) fields: Vec<FieldState>,
-    /// What [`Undo::Repeats`] goes back to.
+    /// Old values of [`Undo::Repeats`].
     pub(super) repeats: Vec<Repeats>,
-    /// What [`Undo::Ranking`] goes back to.
+    /// Old values of [`Undo::Ranking`].
     pub(super) rankings: Vec<u32>,
 }
 
 impl Journal {
-    /// Entries in each list, to [`ease`](Self::ease) by.
+    /// Length of each list, for [`shrink`](Self::shrink).
     pub(super) fn len(&self) -> [usize; 5] {
         [
             self.steps.len(),
@@ -43,7 +43,6 @@ impl Journal {
         ]
     }
 
-    /// Empties it and keeps the memory that is in use.
     pub(super) fn clear(&mut self) {
         let used = self.len();
         self.steps.clear();
@@ -54,7 +53,7 @@ impl Journal {
         self.shrink(used);
     }
 
-    /// Gives back memory after a peak. Packets that fold nothing say nothing about what is in use.
+    /// Frees memory after a peak. Packets without folds do not count: they use none of it.
     pub(super) fn shrink(&mut self, [steps, heads, fields, repeats, rankings]: [usize; 5]) {
         if steps > 0 {
             buffer::shrink(&mut self.steps, steps);
@@ -212,8 +211,8 @@ impl SharedModel {
 mod tests {
     use super::*;
 
-    /// Fails if `clear` keeps the memory of a peak, or gives back what is in use because of packets
-    /// that fold nothing.
+    /// Fails if `clear` keeps the memory of a peak, or frees memory in use because of packets
+    /// without folds.
     #[test]
     fn memory_follows_use() {
         let mut journal = Journal {

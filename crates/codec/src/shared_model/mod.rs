@@ -1,9 +1,9 @@
-//! What both ends hold identically: the model as of the fold point.
+//! The model that both ends hold identically.
 //!
-//! A [`SharedModel`] changes only when a packet is folded, and both ends fold the same packets in the
-//! same order. Everything that affects how a packet is parsed is in here: probabilities, which
-//! entities are active, what each was last seen to do, and at which ticks both ends know it.
-//! Values are not: each end reads them from its own archive, at ticks the shared model names.
+//! A [`SharedModel`] changes only when a packet is folded, and both ends fold the same packets in
+//! the same order. It contains everything on which parsing a packet depends: probabilities, which
+//! entities are active, their recent surprises, and the ticks at which both ends have their rows.
+//! It does not contain the rows: each end reads them from its own archive at these ticks.
 
 mod digest;
 mod entity_states;
@@ -45,7 +45,8 @@ pub(crate) struct SharedModel {
 }
 
 impl SharedModel {
-    /// Only an `undoable` shared model can roll back; the other end is spared the copies that this takes.
+    /// Only an `undoable` shared model can [roll back](Self::roll_back); the sender does not need
+    /// that and is spared the copies.
     pub(crate) fn new(layout: Arc<Layout>, config: &Config, undoable: bool) -> Self {
         let learning = config.context_learning();
         let fresh = |class: &ClassLayout| ClassState {
@@ -138,14 +139,14 @@ impl SharedModel {
         }
     }
 
-    /// Makes everything since the last commit final.
+    /// Makes all changes final.
     pub(crate) fn commit(&mut self) {
         self.context_model.commit();
         self.journal.start = None;
         self.journal.clear();
     }
 
-    /// Takes back everything since the last [`commit`](Self::commit).
+    /// Undoes all changes since the last [`commit`](Self::commit).
     pub(crate) fn roll_back(&mut self) {
         if let Some(start) = self.journal.start.take() {
             self.context_model.rewind(start);
@@ -157,7 +158,7 @@ impl SharedModel {
         self.journal.shrink(used);
     }
 
-    /// Keeps the row of a resting entity whose archive is about to say something else.
+    /// Saves the row of a resting entity before the archive gets another one.
     pub(crate) fn keep_rest_row(&mut self, id: u32, row: &[i64], rows: &dyn Rows) {
         if let Entry::Vacant(entry) = self.entity_states.rest_rows.entry(id) {
             let class = self.entity_states.population.status(id).class;
@@ -168,7 +169,6 @@ impl SharedModel {
         }
     }
 
-    /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         let classes: usize = self
             .entity_states
@@ -182,7 +182,7 @@ impl SharedModel {
             + classes
     }
 
-    /// An active entity whose head is about to change.
+    /// The record of an active entity, after saving its head to the journal.
     #[inline]
     fn entity_mut(&mut self, id: u32) -> Option<&mut Entity> {
         let entity = self.entity_states.population.active_mut(id)?;
@@ -193,8 +193,8 @@ impl SharedModel {
         Some(entity)
     }
 
-    /// Forgets the row kept for an entity at rest: it moves again, is gone, or the archive says
-    /// the same.
+    /// Drops the saved row of a resting entity: the entity is active again or removed, or the
+    /// archive has the same row.
     pub(crate) fn drop_rest_row(&mut self, id: u32) {
         if let Some(old) = self.entity_states.rest_rows.remove(&id) {
             self.journal.record(|| Undo::RestRow { id, old: Some(old) });
@@ -202,8 +202,8 @@ impl SharedModel {
     }
 }
 
-/// A baseline older than this many ticks is no baseline; archives must reach this far back.
+/// Ticks that archives must reach back. Older rows are never used for predictions.
 pub const HISTORY: u32 = 128;
 
-/// How often the active list is searched for entities to put to rest, in folds.
+/// Folds between searches for active entities that can be put to rest.
 const SWEEP: u32 = 8;

@@ -1,4 +1,5 @@
-//! What a packet says about entities, taken into the entity states.
+//! Folds what a packet stated about entities into the entity states: which it covered, their
+//! precision, and their surprises.
 
 use alloc::vec::Vec;
 
@@ -30,8 +31,9 @@ impl SharedModel {
         }
     }
 
-    /// A change of precision makes older samples useless, and also those of later packets that
-    /// were coded before it was known and do not say it themselves.
+    /// Applies changes of precision. Samples from before the change are dropped, and so are those
+    /// of later packets that were coded before the change was folded and do not state it
+    /// themselves.
     pub(super) fn note_levels(&mut self, log: &Log) {
         if log.levels.is_empty() && self.entity_states.releveled.is_empty() {
             return;

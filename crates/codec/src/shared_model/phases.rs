@@ -1,4 +1,4 @@
-//! How entities come and go: absent, active, at rest.
+//! Changes of an entity's phase: absent, active, at rest.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -10,7 +10,7 @@ use super::{EntityKey, Head, Rows, SharedModel, Undo};
 impl SharedModel {
     pub(super) fn appear(&mut self, id: u32, class: u16) {
         if self.entity_states.phase(id) != Phase::Absent {
-            // Sent again before the first sending was confirmed: one more covering.
+            // The same spawn was sent twice before the first was confirmed.
             return;
         }
         let fold = self.entity_states.fold_count;
@@ -27,7 +27,7 @@ impl SharedModel {
         self.make_active(id, head);
     }
 
-    /// An entity at rest moves again.
+    /// Makes an entity at rest active.
     pub(super) fn wake(&mut self, id: u32) {
         let status = self.entity_states.population.status(id);
         if status.phase != Phase::Resting {
@@ -35,7 +35,7 @@ impl SharedModel {
         }
         let fold = self.entity_states.fold_count;
         let full_folds = fold - self.entity_states.last_partial;
-        // While it rested, only whole packets vouch for it.
+        // While it rested, only full packets covered it.
         let covered = u64::MAX
             .checked_shr(64u32.saturating_sub(full_folds))
             .unwrap_or(0)
@@ -54,7 +54,6 @@ impl SharedModel {
         self.drop_rest_row(id);
     }
 
-    /// Makes an entity active.
     fn make_active(&mut self, id: u32, mut head: Head) {
         let fields = self.entity_states.fresh_fields(head.class);
         head.expects_motion = self.entity_states.expects_motion(head.class, &fields);
@@ -86,7 +85,7 @@ impl SharedModel {
         self.set_status(id, EntityStatus::default(), None);
     }
 
-    /// Active entities that held still for long go to rest.
+    /// Puts active entities to rest that have not changed for long.
     pub(super) fn sweep(&mut self, rows: &dyn Rows) {
         let fold = self.entity_states.fold_count;
         let is_still = |id: u32| {
@@ -103,7 +102,8 @@ impl SharedModel {
             let level = self.entity_states.level(id);
             let class = self.entity_states.population.status(id).class;
             self.set_status(id, EntityStatus::new(Phase::Resting, class, level), None);
-            // Covered in the newest fold (see folds_covered), so this tick is known to both.
+            // Covered by the newest fold (see `folds_covered`), so both ends have the row of this
+            // tick.
             if let Some(&tick) = self.entity_states.folds.last()
                 && rows.changed_after(id, tick)
             {
@@ -132,7 +132,7 @@ impl SharedModel {
     }
 }
 
-/// An entity rests after this many folds without a change.
+/// Folds without a change after which an entity rests.
 const REST_AFTER: u32 = 48;
-/// … the newest of which must all have covered it.
+/// The newest folds, all of which must have covered it.
 const REST_COVERED: u32 = 4;

@@ -1,4 +1,4 @@
-//! Where a model finds the values that it names by their ticks.
+//! Access to the rows of one end, which the shared model names by their ticks.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -10,18 +10,18 @@ use crate::{
     units::Tick,
 };
 
-/// An entity's id, and its class in the model. Rows are looked up by both: the same id may name an
-/// entity of another class at another time, whose rows have other fields.
+/// An entity's id and its class in the model. Rows are looked up by both, because an id may name an
+/// entity of another class, with other fields, at another time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntityKey {
     pub id: u32,
     pub class: u16,
 }
 
-/// One end's values.
+/// The rows of one end.
 pub(crate) trait Rows {
-    /// The row of an entity at a tick both ends know it at; `buffer` is there for those that have
-    /// to be worked out. `None` if this end lost it, which means that the two ends no longer agree.
+    /// The row of an entity at a tick at which both ends have it; `buffer` is for rows that have to
+    /// be computed. `None` if this end has lost it, which means that the two ends differ.
     fn row<'a>(
         &'a self,
         key: EntityKey,
@@ -29,7 +29,7 @@ pub(crate) trait Rows {
         level: u8,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]>;
-    /// The rows of an entity at the ticks it is predicted from.
+    /// The rows of an entity at the ticks from which it is predicted.
     fn rows<'a, 's: 'a>(
         &'s self,
         key: EntityKey,
@@ -38,7 +38,7 @@ pub(crate) trait Rows {
         buffers: &'a mut [Vec<i64>; ROWS],
         window: &mut Window<'s>,
     ) -> Option<Views<'a>>;
-    /// What [`rows`](Self::rows) finds a tick by, for as long as a packet takes.
+    /// The index of a tick for [`rows`](Self::rows), valid while a packet is coded.
     fn frame(&self, tick: Tick) -> u32;
     /// The newest row of an entity.
     fn latest<'a>(
@@ -49,7 +49,7 @@ pub(crate) trait Rows {
     ) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
     fn changed_after(&self, id: u32, tick: Tick) -> bool;
-    /// What a container with this cell holds in any of its rows.
+    /// Resolves a container's cell (a content hash) to its content.
     fn content(&self, cell: i64) -> Option<&Arc<Content>>;
 }
 
@@ -58,6 +58,6 @@ pub(crate) trait Rows {
 pub(crate) struct Views<'a> {
     /// In the order of [`Samples::ticks`].
     pub rows: [&'a [i64]; ROWS],
-    /// The newest one, if it was at hand.
+    /// The newest row, if it is available without a copy.
     pub present: Option<&'a [i64]>,
 }
