@@ -1,10 +1,10 @@
-//! What both ends expect of a value before it is known.
+//! Predicts values from rows that both ends have.
 //!
-//! Five predictors compete for every numeric field of every entity: hold the newest value, extend
-//! the line through the two newest, extend a line over a wider base (what moves in jerks or by
-//! less than a step), bend halfway from the line towards a parabola, and follow what is declared
-//! (a user's contract or an explicit rate of change; the parabola itself where nothing is
-//! declared). Which one is used follows from what each would have cost at recent surprises.
+//! Five predictors compete for every numeric field of every entity: hold the newest value; extend
+//! the line through the two newest; extend a line over a wider base (for what moves in jerks or by
+//! less than a step); halfway between the line and a parabola; and what is declared (a user's
+//! contract or an explicit rate of change; the parabola where nothing is declared). The one with
+//! the lowest average cost at recent surprises is used.
 
 pub(crate) mod polynomial;
 
@@ -12,7 +12,7 @@ use prescient_schema::Shape;
 
 use crate::units::Tick;
 
-/// One way to guess a value.
+/// A way to predict a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Predictor {
@@ -42,16 +42,17 @@ impl Predictor {
     }
 }
 
-/// How predictors compare with holding, as a running average of eighths of a bit per surprise.
+/// Average cost of the other predictors at recent surprises, relative to holding, in eighths of a
+/// bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Costs(pub [i8; 4]);
 
-/// What one surprise said about the predictors; see [`Costs`].
+/// The cost of each predictor at one surprise; see [`Costs`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CostSample([i8; 4]);
 
 impl Costs {
-    /// The cheapest of the predictors that have a say.
+    /// The cheapest of the `known` predictors.
     #[inline]
     pub(crate) fn best(self, known: u8) -> Predictor {
         let mut best = 0;
@@ -99,17 +100,17 @@ impl CostSample {
 
 const UNKNOWN: i8 = i8::MIN;
 
-/// What every predictor says of one field.
+/// The predictions of all predictors for one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guesses {
-    /// In the order of [`Predictor`]; equal to what they say at the width of the field.
+    /// In the order of [`Predictor`], equal to the predictions modulo the width of the field.
     pub values: [i64; 5],
-    /// Which of them mean anything.
+    /// Which of them are valid, as bits.
     pub known: u8,
 }
 
 impl Guesses {
-    /// What the other predictors say about a guess.
+    /// How the other predictors differ from one prediction.
     #[inline]
     pub(crate) fn dissent(&self, guess: i64, width: Width) -> Dissent {
         if self.known & LINE == 0 {
@@ -130,7 +131,7 @@ impl Guesses {
     }
 }
 
-/// How far off a guess may be (as a context number), and to which side.
+/// Contexts for a residual: how far apart the predictors are, and on which side of the prediction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dissent {
     pub scale: u32,
@@ -150,14 +151,14 @@ pub(crate) const ALL: u8 = HOLD | LINE | WIDE | BENT | DECLARED;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Samples {
     pub ticks: [Tick; ROWS],
-    /// Where this end finds them.
+    /// Where this end has them.
     pub frames: Frames,
-    /// How many ticks of the entity are known, at most [`DEPTH`].
+    /// The number of known ticks of the entity, at most [`DEPTH`].
     pub count: usize,
 }
 
 impl Samples {
-    /// Picks from the newest ticks at which an entity is known, newest first.
+    /// Chooses among the newest ticks at which the entity is known, newest first.
     pub(crate) fn pick(now: Tick, known: &[Tick]) -> Self {
         let Some(&newest) = known.first() else {
             return Self::default();
@@ -174,16 +175,15 @@ impl Samples {
     }
 }
 
-/// Where one end finds the rows that an entity is predicted from.
+/// The frames of an archive that contain the rows of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frames {
-    /// Tells them from others of the same packet.
+    /// Distinguishes them from others of the same packet.
     pub serial: u32,
-    /// The oldest tick of them.
     pub oldest: Tick,
-    /// The place of each in the archive.
+    /// The index of each in the archive.
     pub numbers: [u32; ROWS],
-    /// Which of them is the first with the same row.
+    /// For each, the first of them with the same row.
     pub first: [u8; ROWS],
 }
 
@@ -210,26 +210,27 @@ impl Frames {
     }
 }
 
-/// How many samples back the wide base goes, and each half of the parabola.
+/// Distances, in samples, from the newest to the far end of the wide base and to the middle of the
+/// parabola.
 fn distances(ahead: u32) -> (usize, usize) {
     let ahead = ahead.min(8) as usize;
     (ahead.max(3), ahead.div_ceil(2))
 }
 
-/// Rows that predictions are made from.
+/// Rows from which an entity is predicted.
 pub(crate) const ROWS: usize = 5;
-/// The one that only the wide line needs.
+/// The row that only [`Predictor::Wide`] needs.
 const WIDE_ROW: usize = 2;
-/// Ticks of an entity that are looked at.
+/// Known ticks of an entity that are considered.
 pub(crate) const DEPTH: usize = 9;
 
-/// How far ahead the samples lie, worked out once per set of ticks.
+/// Coefficients of the predictors for one set of ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub ahead: u32,
     /// Which predictors have the samples they need.
     pub known: u8,
-    /// Which of those that need no more than one sample have it.
+    /// The predictors that need only one sample and have it.
     pub declared: u8,
     linear: Increment,
     wide: Increment,
@@ -237,7 +238,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Nothing but holding.
+    /// Only [`Predictor::Hold`].
     pub(crate) const RESTING: Self = Self {
         ahead: 0,
         known: HOLD,
@@ -258,7 +259,7 @@ impl Plan {
         if samples.count >= 2 {
             plan.linear = Increment::along_line(newest, second);
             plan.wide = Increment::along_line(newest, wide);
-            // From one tick to the next, a line over more than that is only one more to choose from.
+            // For the next tick a wide base gains nothing over the line.
             plan.known |= if plan.ahead > 1 { LINE | WIDE } else { LINE };
             if samples.count >= 3 {
                 plan.parabola = Increment::along_parabola([newest, middle, far]);
@@ -285,8 +286,8 @@ impl Plan {
     }
 }
 
-/// `(first · d₁ + second · d₂) / divisor`, where dᵢ is how far the newest sample is from the
-/// i-th older one.
+/// `(first · d₁ + second · d₂) / divisor`, where dᵢ is the difference between the newest sample and
+/// the i-th older one.
 #[derive(Clone, Copy, Debug)]
 struct Increment {
     first: i64,
@@ -301,12 +302,12 @@ impl Increment {
         divisor: 0,
     };
 
-    /// Along the line through two samples that are this many ticks old.
+    /// The increment along the line through two samples of these ages, in ticks.
     fn along_line(newest: i64, second: i64) -> Self {
         Self::reduced(newest, 0, second - newest)
     }
 
-    /// Along the parabola through three.
+    /// The increment along the parabola through three samples.
     fn along_parabola([a, b, c]: [i64; 3]) -> Self {
         let first = a * c * (c - a);
         let second = -a * b * (b - a);
@@ -351,12 +352,12 @@ pub(crate) fn divide(numerator: i128, divisor: i128) -> i128 {
     (2 * numerator + divisor).div_euclid(2 * divisor)
 }
 
-/// How wide the values of a field are.
+/// The width of a field's values, in bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Width {
-    /// Bits of an `i64` that they do not use.
+    /// Unused bits of an `i64`.
     unused: u8,
-    /// The bits that they do, and the one among them that is their sign.
+    /// The used bits, and the one among them that is the sign.
     mask: i64,
     sign: i64,
 }

@@ -1,9 +1,9 @@
-//! Polynomials through past samples, as rows of integers.
+//! Fits polynomials to past samples in exact integer arithmetic.
 //!
-//! A prediction is `(n₀·f₀ + n₁·f₁ + …) / d` with integer weights that depend on nothing but when
-//! the samples were taken, so they are worked out once per set of ticks. Times are offsets from
-//! the tick that is predicted, which makes the predicted value the constant term of the
-//! polynomial and its derivatives the further ones: every derivative is one more row.
+//! A prediction is `(n₀·f₀ + n₁·f₁ + …) / d`. The integer weights depend only on the times of the
+//! samples, so they are computed once per set of ticks. Times are offsets from the predicted tick,
+//! which makes the predicted value the constant term of the polynomial, and its derivatives the
+//! further ones.
 
 use alloc::vec::Vec;
 
@@ -16,10 +16,9 @@ pub(crate) struct Weights {
     pub denominator: i64,
 }
 
-/// Why no weights exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolynomialError {
-    /// Two samples at one time, or fewer samples than coefficients.
+    /// Two samples have the same time, or there are fewer samples than coefficients.
     Underdetermined,
     /// The order or the times are too large for exact 64-bit weights.
     TooLarge,
@@ -41,7 +40,7 @@ pub(crate) fn fit(
     fit_constraints(&values, coefficients, derivative)
 }
 
-/// One thing known about the curve: its value, or one of its derivatives, at a time.
+/// A value or derivative of the curve at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Constraint {
     /// Time relative to the predicted tick.
@@ -50,8 +49,7 @@ pub(crate) struct Constraint {
     pub derivative: u32,
 }
 
-/// As [`fit`], with explicit derivatives among the samples: they raise the order without asking
-/// for older samples.
+/// As [`fit`], with derivatives among the samples, which raise the order without older samples.
 pub(crate) fn fit_constraints(
     constraints: &[Constraint],
     coefficients: usize,
@@ -180,7 +178,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
 /// Polynomials of degree up to 5.
 pub(crate) const MAX_COEFFICIENTS: usize = 6;
 const MAX_SAMPLES: usize = 32;
-/// Samples may be this many ticks away.
+/// Farthest sample, in ticks.
 const MAX_OFFSET: u32 = 4096;
 
 #[cfg(test)]
