@@ -1,4 +1,4 @@
-//! A prior as bytes. WIRE.md describes them.
+//! The bytes of a prior file; `docs/wire/schema.md` describes them.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -17,17 +17,17 @@ use crate::{
     predict::Costs,
 };
 
-/// Why bytes are no prior.
+/// Why bytes are not a valid prior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PriorError {
-    /// They are something else.
+    /// They do not start like a prior.
     NoPrior,
-    /// Written by another version of this format. Train a new one.
+    /// They have another version of the format. Train a new prior.
     Version(u8),
-    /// They are not what was written: cut off or damaged.
+    /// They were cut off or damaged.
     Damaged,
-    /// They say something that has no meaning, or more than a prior may hold.
+    /// They contain invalid values, or more than a prior may.
     Malformed,
 }
 
@@ -81,12 +81,12 @@ impl Prior {
         }
         let body = body.get(MAGIC.len() + 1..).ok_or(PriorError::Damaged)?;
         let prior = Reader::read(body, fingerprint);
-        // Only one way to say something is right, or the fingerprints of equal priors would differ.
+        // Every prior has exactly one encoding, so that fingerprints of equal priors are equal.
         let canonical = prior.filter(|prior| prior.to_bytes() == bytes);
         canonical.ok_or(PriorError::Malformed)
     }
 
-    /// The same with its own fingerprint.
+    /// Computes the fingerprint.
     pub(super) fn sealed(self) -> Self {
         let bytes = self.to_bytes();
         Self {
@@ -159,8 +159,8 @@ impl Reader<'_> {
 }
 
 impl Writer {
-    /// A page that grew repeats itself: what equals the cell a quarter of the page before it is
-    /// only counted.
+    /// A page that grew repeats itself: runs of cells that equal the cell a quarter of the page
+    /// before are only counted.
     fn page(&mut self, page: &TrainedPage) {
         let cells = page.cells();
         self.number(u64::from(cells.len().ilog2()));
@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
         (number as usize <= self.pages).then_some(number)
     }
 
-    /// Room is not made in advance: the length is a stranger's claim.
+    /// Allocates as it reads: the length is not to be trusted.
     fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let length: usize = self.small()?;
         let mut items = Vec::new();
@@ -364,7 +364,7 @@ impl<'a> Reader<'a> {
 
 /// First bytes of every prior file.
 const MAGIC: [u8; 8] = *b"prescnt\x1a";
-/// A change of meaning of any later byte changes it, and so does a change of the contexts.
+/// Changes with the meaning of any later byte, and with the contexts of decisions.
 const VERSION: u8 = 2;
-/// Cells of all pages together: 64 MiB.
+/// Limit on the cells of all pages: 64 MiB.
 const MAX_CELLS: usize = 1 << 24;

@@ -1,9 +1,9 @@
-//! What was learned from recordings, as a starting point for connections.
+//! Models trained on recordings, as a starting point for connections.
 //!
-//! A prior knows classes and fields by their names and kinds and not by their numbers, so it
-//! survives a change of the schema: a field that is new, or is no longer what it was, starts from
-//! nothing, and all others keep what is known of them. Connections share the pages of a prior and
-//! copy those that they touch. Two ends need the same one, which the check of every packet covers.
+//! A prior identifies classes and fields by name and kind and not by index, so it survives a change
+//! of the schema: a field that is new or has changed starts from nothing, and all others keep their
+//! statistics. Connections share the pages of a prior and copy those that they use. Both ends need
+//! the same prior; the check of every packet covers its fingerprint.
 
 mod bytes;
 mod trainer;
@@ -36,28 +36,28 @@ pub struct Prior {
     profile: Profile,
     weights: Arc<[Weights]>,
     pages: Arc<[TrainedPage]>,
-    /// What belongs to no field.
+    /// The page of decisions that belong to no field.
     common: PageNumber,
     classes: Vec<ClassPrior>,
     fingerprint: Fingerprint,
 }
 
-/// One more than a place among the pages of a prior; 0 for none.
+/// One more than an index in the pages of a prior; 0 for none.
 type PageNumber = u32;
 
-/// What is known of a class.
+/// The statistics of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClassPrior {
     name: String,
     page: PageNumber,
-    /// How often its entities surprised.
+    /// Surprises of its entities.
     surprises: u32,
     fields: Vec<FieldPrior>,
-    /// Whether a newcomer of the class was seen.
+    /// Whether an entity of the class was spawned.
     has_spawn: bool,
 }
 
-/// What is known of a field.
+/// The statistics of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldPrior {
     name: String,
@@ -67,21 +67,21 @@ struct FieldPrior {
     columns: Vec<PageNumber>,
     costs: Costs,
     repeats: Repeats,
-    /// In how many of its class's surprises it had a part.
+    /// The surprises of its class in which it had a part.
     surprises: u32,
-    /// What the last newcomer had.
+    /// The value in the last spawn.
     spawn_value: i64,
 }
 
-/// A connection cannot start from a prior.
+/// Why a connection cannot start from a prior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PriorMismatch {
-    /// It was trained for another profile. Train one for this.
+    /// It was trained for another profile. Train one for this profile.
     Profile {
-        /// What it was trained for.
+        /// The profile of the prior.
         trained: Profile,
-        /// What the connection has.
+        /// The profile of the connection.
         wanted: Profile,
     },
 }
@@ -101,17 +101,17 @@ impl fmt::Display for PriorMismatch {
 impl core::error::Error for PriorMismatch {}
 
 impl Prior {
-    /// A number that is equal exactly when two priors are; peers compare it before they talk.
+    /// A hash of the prior, which both ends compare when they connect.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// What it was trained for.
+    /// The profile for which it was trained.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// How many of a schema's fields it knows.
+    /// The number of fields of a schema for which it has statistics.
     pub fn known_fields(&self, schema: &Schema) -> usize {
         let known = |class: &Class| {
             let fields = class.fields.iter();
@@ -123,7 +123,7 @@ impl Prior {
         schema.classes.iter().map(known).sum()
     }
 
-    /// Looks up everything that a connection's schema has.
+    /// Resolves the prior for a schema.
     pub(crate) fn bind(
         &self,
         layout: &Layout,
@@ -156,8 +156,8 @@ impl Prior {
                 for (page, &column) in pages[columns].iter_mut().zip(&known.columns) {
                     *page = column;
                 }
-                // Costs of predictors that have no say about the field would only make one of them the
-                // favourite.
+                // Costs of predictors that do not apply to the field would make one of them its
+                // best.
                 let costs = match of.predictors[at].0 {
                     HOLD => Costs::default(),
                     _ => known.costs,
@@ -194,16 +194,16 @@ impl Prior {
     }
 }
 
-/// What a connection's model begins with.
+/// A prior that is resolved for a schema: the initial model of a connection.
 #[derive(Debug)]
 pub(crate) struct BoundPrior {
-    /// The fingerprint of the prior, as numbers for the check.
+    /// The fingerprint of the prior, for the check of packets.
     pub check: [u64; 2],
     pub start: Arc<Start>,
     pub classes: Vec<ClassState>,
 }
 
-/// What is known of a field, if it still is what it was.
+/// The statistics of a field, if its kind has not changed.
 fn known_field<'a>(
     known: Option<&'a ClassPrior>,
     class: &Class,
@@ -216,8 +216,8 @@ fn known_field<'a>(
     (known.kind == identity(class, field)).then_some(known)
 }
 
-/// A hash of what makes a field's past worth knowing: its name, its kind, and what it is the rate
-/// of.
+/// A hash of a field's name, its kind, and the field of which it is the rate: statistics of a field
+/// with another hash are useless.
 fn identity(class: &Class, field: &Field) -> u64 {
     let mut bare = Field::new(field.name.clone(), field.kind.clone());
     let mut rate_of = "";
@@ -249,8 +249,8 @@ mod tests {
     use crate::{Config, Decoder, Encoder, HISTORY, Policy, Slot, Tick, history::Archive};
     use prescient_schema::FieldKind;
 
-    /// A prior that claims that fields move in lines that have none. Fails with `CheckFailed`, or an
-    /// encoder that finds no content, if `bind` takes any costs.
+    /// A prior whose costs claim that fields move in lines which cannot. Fails with `CheckFailed`,
+    /// or an encoder that finds no content, if `bind` accepts any costs.
     #[test]
     fn costs_of_predictors_that_do_not_apply_are_ignored() {
         let kinds = [
@@ -316,7 +316,7 @@ mod tests {
         trainer.finish()
     }
 
-    /// A tick of two entities, of which the field with this kind changes now and then.
+    /// Captures a tick of two entities; the field of this kind changes now and then.
     fn play(archive: &mut Archive, tick: u32, kind: &FieldKind, chance: u32) {
         let mut capture = archive.begin(Tick(tick)).unwrap();
         for slot in [0, 1].map(Slot) {

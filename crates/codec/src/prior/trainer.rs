@@ -1,4 +1,4 @@
-//! Learns a prior from one recording after another.
+//! Trains a prior on a series of recordings.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -13,10 +13,10 @@ use crate::{
     shared_model::SharedModel,
 };
 
-/// Collects what encoders learned.
+/// Collects the models of encoders.
 ///
-/// Every recording is played through an encoder of [`encoder`](Self::encoder), which knows what
-/// the ones before taught, and is handed back to [`learn`](Self::learn).
+/// Encode every recording with an encoder from [`encoder`](Self::encoder), which starts from the
+/// recordings before, and then pass that encoder to [`learn`](Self::learn).
 #[derive(Clone, Debug)]
 pub struct Trainer {
     config: Config,
@@ -24,8 +24,8 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A trainer for connections with this profile; how the encoders are acknowledged follows
-    /// from the policy.
+    /// A trainer for connections with this configuration. Its policy decides whether the encoders
+    /// need acknowledgements.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -41,7 +41,7 @@ impl Trainer {
         }
     }
 
-    /// What understands that encoder.
+    /// A decoder for the packets of [`encoder`](Self::encoder).
     pub fn decoder(&self, schema: Arc<Schema>) -> Result<Decoder, PriorMismatch> {
         match &self.learned {
             Some(prior) => Decoder::with_prior(schema, self.config, prior),
@@ -49,8 +49,8 @@ impl Trainer {
         }
     }
 
-    /// Takes over what an encoder learned. Where recordings disagree about what a field is, the
-    /// last one is right.
+    /// Takes over the model of an encoder. Where recordings have different kinds for a field, the
+    /// last one counts.
     pub fn learn(&mut self, encoder: &Encoder) {
         let mut pages = PageList::default();
         let prior = collect(self.config.profile, encoder.shared_model(), &mut pages);
@@ -65,7 +65,7 @@ impl Trainer {
         self.learned = Some(Arc::new(prior.sealed()));
     }
 
-    /// What was learned, with so little confidence that another match can change it soon.
+    /// The prior, with counts so low that another match can change its probabilities soon.
     pub fn finish(self) -> Prior {
         let Some(learned) = self.learned else {
             let nothing = Encoder::new(Arc::new(Schema::default()), self.config);
@@ -86,7 +86,6 @@ impl Trainer {
     }
 }
 
-/// Pages as they are found.
 #[derive(Default)]
 struct PageList(Vec<TrainedPage>);
 
@@ -146,7 +145,7 @@ fn collect(profile: Profile, shared_model: &SharedModel, pages: &mut PageList) -
     }
 }
 
-/// Classes and fields that only earlier recordings had.
+/// Adds the classes and fields that only earlier recordings had.
 fn keep_older(old: &Prior, prior: &mut Prior, pages: &mut PageList) {
     let mut carry = |page: PageNumber| {
         let known = page
