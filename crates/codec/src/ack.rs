@@ -1,26 +1,26 @@
-//! What a receiver says back: which packets it decoded and committed.
+//! The acknowledgement of applied packets.
 
 use crate::units::Sequence;
 
-/// An acknowledgement. It names the newest applied packet and which of the 63 before it were
-/// applied, so that a lost acknowledgement is healed by the next one.
+/// Names the newest applied packet and which of the 63 before it were applied, so the next
+/// acknowledgement makes up for a lost one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The epoch of the packets named here.
     pub epoch: u8,
     /// The newest applied packet.
     pub newest: Sequence,
-    /// Bit `k` says that packet `newest - k` was applied; bit 0 is always set.
+    /// Bit `k` states that packet `newest - k` was applied; bit 0 is always set.
     pub applied: u64,
-    /// The receiver can no longer follow and asks for a new epoch.
+    /// The receiver cannot decode any more and requests a new epoch.
     pub resync: bool,
 }
 
 impl Ack {
-    /// Length on the wire.
+    /// Its length in bytes.
     pub const LEN: usize = 14;
 
-    /// The bytes that travel.
+    /// The bytes to send.
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[0] = u8::from(self.resync);

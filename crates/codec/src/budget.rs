@@ -1,13 +1,13 @@
-//! What goes into a packet that cannot hold everything.
+//! Chooses what goes into a packet that cannot hold everything.
 //!
-//! Entities that are as expected cost next to nothing and always go. Of the others, whoever was
-//! not covered for longest goes first, where the time of those with a higher weight counts for more. Entities of one group go together or not at all. New
-//! entities take at most half of the bytes as long as known ones wait, so that a large world can
-//! be joined while it lives.
+//! Entities that are as predicted cost next to nothing and always go. Of the others, those go first
+//! for which the number of packets since their last one times their weight is highest. Entities of
+//! a group go together or not at all. New entities take at most half of the bytes while known ones
+//! wait, so that a client can join a large world that keeps changing.
 //!
-//! Costs are those of the full packet that turned out too large. In a part of it entities have to
-//! be named, and less is learned on the way, so each is charged more than its cost; by how much
-//! follows from how the last packets came out.
+//! Costs are those of the full packet that turned out too large. A partial packet has to name its
+//! entities, and adapts less inside, so each entity is estimated higher; by how much follows from
+//! the last packets.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::cmp::Reverse;
@@ -49,29 +49,29 @@ impl PacketCosts {
     }
 }
 
-/// Ids of what shall be covered, each list ascending.
+/// The ids to cover, each list ascending.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     pub wakes: Vec<u32>,
     pub active: Vec<u32>,
     pub spawns: Vec<u32>,
-    /// Bytes not to exceed.
+    /// Longest packet, in bytes.
     pub limit: usize,
     /// Chosen groups of more than one, each ascending.
     groups: Vec<Vec<u32>>,
-    /// EntityKey turn it is among the new ones and among the known ones.
+    /// The first unit in order among the new entities, and the first among the known ones.
     next_units: Vec<Vec<u32>>,
 }
 
 impl Choice {
-    /// Whether a packet with this coverage left out anything that was chosen.
+    /// Whether a packet that covered these ids left out a chosen one.
     pub(crate) fn is_cut(&self, covered: &[u32]) -> bool {
         let lists = [&self.wakes, &self.active, &self.spawns];
         covered.len() < lists.iter().map(|list| list.len()).sum()
     }
 
-    /// If somebody's turn was left out because others came before it in the packet, keeps nobody
-    /// else: it goes alone, and breaks the limit if even that is not enough.
+    /// If the packet left out one of the first units in order, because the packet states others
+    /// before it, chooses only that unit, which then may exceed the limit. Returns whether it did.
     pub(crate) fn keep_next_left_out(&mut self, covered: &[u32]) -> bool {
         let left_out = |ids: &&Vec<u32>| ids.iter().any(|id| covered.binary_search(id).is_err());
         let Some(first) = self.next_units.iter().find(left_out).cloned() else {
@@ -83,9 +83,9 @@ impl Choice {
         true
     }
 
-    /// Takes out groups that a packet with this coverage cut in two. If one of them has its turn,
-    /// somebody whose turn it is goes alone and may break the limit, as a single entity may; in
-    /// odd packets and in even ones another. Returns whether to write the packet anew.
+    /// Removes groups that a packet with this coverage split. If one of them is a first unit in
+    /// order, chooses only a first unit (packets alternate between the two) and lifts the limit, as
+    /// for a single entity that does not fit. Returns whether the packet has to be written again.
     pub(crate) fn drop_cut_groups(&mut self, covered: &[u32], packet: Sequence) -> bool {
         let is_cut = |ids: &[u32]| ids.iter().any(|id| covered.binary_search(id).is_err());
         let groups = core::mem::take(&mut self.groups);
@@ -108,7 +108,7 @@ impl Choice {
     }
 }
 
-/// Chooses from what a full packet would have cost.
+/// Chooses by the costs of the full packet.
 pub(crate) fn choose(
     packet_costs: &PacketCosts,
     known_entities: &KnownEntities,
@@ -139,7 +139,7 @@ pub(crate) fn choose(
             list: List::Spawns,
             id,
             cost: surcharge.apply(cost),
-            // What is on its way gets its turn again only after what was never sent.
+            // What is in flight comes after what was never sent.
             age: match known_entities.sent[id as usize] {
                 sent if sent > cursor => age(sent),
                 _ => NEVER_SENT,
@@ -197,7 +197,7 @@ pub(crate) fn choose(
     let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19)
         .saturating_sub(packet_costs.despawns)
         .saturating_sub(as_predicted);
-    // What is on its way already is sent again only if there is room to spare.
+    // What is in flight is sent again only if there is room left.
     let unsent = fresh.partition_point(Unit::was_never_sent);
     let share = if known.is_empty() { bits } else { bits / 2 };
     let (unused, taken) = fill(&fresh[..unsent], share, &mut choice);
@@ -211,8 +211,8 @@ pub(crate) fn choose(
     choice
 }
 
-/// Takes units in turn while they fit; always at least one. Returns what is left and how many
-/// were taken.
+/// Takes units in order while they fit, and always the first. Returns the bits left and the number
+/// of units taken.
 fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> (u64, usize) {
     for (index, unit) in units.iter().enumerate() {
         let cost: u64 = unit.members.iter().map(|member| member.cost).sum();
@@ -234,12 +234,12 @@ fn fill(units: &[Unit], mut left: u64, choice: &mut Choice) -> (u64, usize) {
     (left, units.len())
 }
 
-/// Packets since one covered an entity.
+/// Packets since the last one that covered an entity.
 fn age(newest: Sequence, sent: Sequence) -> u32 {
     newest.0.saturating_sub(sent.0).saturating_add(1)
 }
 
-/// As many of these as asked for whose turn it is first, ascending.
+/// The `count` ids with the highest product of age and weight, ascending.
 pub(crate) fn most_overdue(
     mut ids: Vec<u32>,
     count: usize,
@@ -260,11 +260,10 @@ pub(crate) fn most_overdue(
     ids
 }
 
-/// How many entities packets can hold of those that appear, so that a packet considers no more
-/// than those.
+/// Estimates how many spawns fit into a packet, so that a packet considers no more than that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpawnCapacity {
-    /// What one cost lately, in 1/65536 bit.
+    /// Mean cost of a spawn in the last packets, in 1/65536 bit.
     cost: u64,
 }
 
@@ -275,7 +274,7 @@ impl Default for SpawnCapacity {
 }
 
 impl SpawnCapacity {
-    /// Twice as many as are expected to fit: what is left over costs less than room that is.
+    /// Twice the number that is expected to fit: an entity too many costs less than an unused byte.
     pub(crate) fn max_entities(self, limit: usize) -> usize {
         let bits = (limit as u64) << 19;
         let fit = bits / self.cost.max(ID_COST);
@@ -293,15 +292,15 @@ impl SpawnCapacity {
     }
 }
 
-/// So few are always considered.
+/// Spawns that are considered in any case.
 const MIN_CONSIDERED: usize = 1024;
 
-/// How much more an entity is expected to cost in a part than in the whole.
+/// Estimates how much more an entity costs in a partial packet than in a full one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surcharge {
     /// In 1/64.
     rate: u64,
-    /// What naming one that is as expected costs in a crowd of them, in 1/65536 bit.
+    /// Mean cost of an entity that is as predicted in a partial packet, in 1/65536 bit.
     as_predicted: u64,
 }
 
@@ -319,7 +318,7 @@ impl Surcharge {
         cost * self.rate / 64 + ID_COST
     }
 
-    /// The packet had to be cut, or it had room left.
+    /// Adapts to whether the packet was cut or had room left.
     pub(crate) fn learn(&mut self, cut: bool, packet_costs: &PacketCosts) {
         self.rate = if cut {
             (self.rate + self.rate / 8).min(512)
@@ -333,10 +332,10 @@ impl Surcharge {
     }
 }
 
-/// What naming an entity costs, in 1/65536 bit.
+/// Cost of stating an id, in 1/65536 bit.
 const ID_COST: u64 = 4 << 16;
 
-/// What is chosen as a whole: an entity, or those of a group that have something to say.
+/// What is chosen as a whole: an entity, or the entities of a group that are to be covered.
 #[derive(Clone, Debug, Default)]
 struct Unit {
     members: Vec<WaitingEntity>,
@@ -381,7 +380,7 @@ struct WaitingEntity {
     list: List,
     id: u32,
     cost: u64,
-    /// Packets since one covered it.
+    /// Packets since the last one that covered it, or [`NEVER_SENT`].
     age: u32,
     weight: Weight,
     waiting: Tick,
@@ -398,13 +397,13 @@ impl WaitingEntity {
     }
 }
 
-/// What comes first in order has its turn first.
+/// The smallest comes first.
 type Turn = (Reverse<u64>, Tick, u32);
 
-/// The age of what no packet covered.
+/// The age of an entity that no packet has covered.
 const NEVER_SENT: u32 = u32::MAX;
-/// Above all others, whatever their weights.
+/// Above all products of age and weight.
 const NEVER_SENT_DUE: u64 = 1 << 48;
 
-/// Bytes that the header and the ends of lists take.
+/// Bytes of the header and the ends of the lists.
 const OVERHEAD: u64 = 14;

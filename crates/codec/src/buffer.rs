@@ -1,11 +1,11 @@
-//! Room that is used from packet to packet.
+//! Buffers that are reused from packet to packet.
 //!
-//! The packets that tell a newcomer of a world are a hundred times as long as those that follow.
-//! A server that kept the room they took, for each of its clients, would hold mostly that.
+//! The packets that send a world to a new client are a hundred times as long as those that follow.
+//! A server that kept the memory they took, for each of its clients, would hold little else.
 
 use alloc::vec::Vec;
 
-/// Empties a buffer and keeps its memory, unless it has lately been much more than is used.
+/// Empties a buffer and keeps its memory, unless that is much more than was used.
 pub(crate) fn clear<T>(buffer: &mut Vec<T>) {
     let used = buffer.len();
     buffer.clear();
@@ -20,20 +20,19 @@ pub(crate) fn shrink<T>(buffer: &mut Vec<T>, used: usize) {
     }
 }
 
-/// Bytes that a buffer holds.
 pub(crate) fn bytes<T>(buffer: &Vec<T>) -> usize {
     buffer.capacity() * size_of::<T>()
 }
 
-/// Bytes that are not worth the trouble: a settled connection shall not allocate.
+/// Smaller buffers are never shrunk, so that a connection in its steady state does not allocate.
 const SMALL: usize = 8192;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fails if `ease` shrinks at a half instead of a quarter (the room of a steady use goes), or
-    /// never.
+    /// Fails if `shrink` shrinks at a half instead of a quarter (a steady use then loses memory),
+    /// or never.
     #[test]
     fn room_follows_use() {
         let mut buffer = Vec::new();

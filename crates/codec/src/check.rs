@@ -1,16 +1,14 @@
-//! The hash behind the check bytes of a packet and the digests of a model.
+//! The hash of packet checks and model digests.
 
-/// An order-sensitive hash of integers. Not cryptographic: it finds accidents, not attackers.
+/// An order-sensitive hash of integers. Not cryptographic: it detects accidents, not attacks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checksum(u64);
 
 impl Checksum {
-    /// Starts from a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed ^ 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Adds one number.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
         self.0 = (self.0 ^ value)
@@ -18,14 +16,12 @@ impl Checksum {
             .rotate_left(32);
     }
 
-    /// Adds a row of values.
     pub(crate) fn add_row(&mut self, row: &[i64]) {
         for &value in row {
             self.add(value as u64);
         }
     }
 
-    /// All 64 bits.
     pub(crate) fn value(self) -> u64 {
         let mut x = self.0;
         x ^= x >> 29;
@@ -33,7 +29,7 @@ impl Checksum {
         x ^ x >> 32
     }
 
-    /// The 16 bits that travel.
+    /// The 16 bits that are sent.
     pub(crate) fn short(self) -> u16 {
         (self.value() >> 24) as u16
     }

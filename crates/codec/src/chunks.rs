@@ -1,32 +1,33 @@
-//! Rows and records in shared pieces: a copy of a tick costs a word per page, not a row.
+//! Rows and records in chunks that ticks and snapshots share: copying a tick costs one pointer per
+//! page, not the rows.
 
 use alloc::{collections::BinaryHeap, sync::Arc, vec::Vec};
 use core::{cmp::Reverse, mem};
 
 use crate::units::{Slot, Tick};
 
-/// Places in the frames of one class.
+/// The hot rows of one class: those that are in its frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HotSet {
-    /// The last one is taken: what is swept each tick is no longer than it has to be.
+    /// Never ends with a free row, so that the sweep of each tick is as short as possible.
     pub hot_rows: Vec<HotRow>,
-    /// Lowest first. Those behind the last place are no places any more.
+    /// Indices of free rows, lowest first. Those at or behind the end of `hot_rows` are obsolete.
     free: BinaryHeap<Reverse<u32>>,
     pub sweep: usize,
     draft: Draft,
 }
 
-/// Where rows of an entity are, or of nobody.
+/// A row index in the frames, free or owned by an entity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HotRow {
     pub owner: Option<Slot>,
-    /// When the owner last changed. Kept here because records are shared with snapshots: to write
-    /// to one costs more than to write a row.
+    /// The tick of the owner's last change. It is not in the owner's record, because snapshots
+    /// share records and writing to one costs more than writing a row.
     pub changed: Tick,
 }
 
 impl HotRow {
-    /// The owner changes: whether for the first time at this tick.
+    /// Records a change of the owner. Returns whether it is the first of this tick.
     #[inline]
     pub(crate) fn change(&mut self, tick: Tick) -> bool {
         let is_first = self.changed < tick;
@@ -55,7 +56,7 @@ impl HotSet {
         }
     }
 
-    /// Gives up a place, and its chunk with the last one.
+    /// Frees a row, and its chunk if all of its rows are free.
     pub(crate) fn release(&mut self, row_index: u32) {
         self.hot_rows[row_index as usize].owner = None;
         self.free.push(Reverse(row_index));
@@ -73,9 +74,9 @@ impl HotSet {
     }
 }
 
-/// A tick being written.
+/// The tick that is being written.
 impl HotSet {
-    /// A row as it is by now; `shared` are the chunks of the tick before.
+    /// The present row; `shared` are the chunks of the tick before.
     #[inline]
     pub(crate) fn row<'a>(&'a self, shared: &'a Chunks, row_index: u32, fields: u16) -> &'a [i64] {
         let fields = usize::from(fields);
@@ -101,7 +102,7 @@ impl HotSet {
         &mut self.draft.rows[start + at..][..fields]
     }
 
-    /// Writes a row, and says whether that changes it.
+    /// Writes a row and returns whether that changed it.
     #[inline]
     pub(crate) fn write(&mut self, shared: &Chunks, row_index: u32, row: &[i64]) -> bool {
         let fields = row.len();
@@ -125,14 +126,15 @@ impl HotSet {
         is_new
     }
 
-    /// Forgets what was written.
+    /// Discards what was written.
     pub(crate) fn discard(&mut self) {
         if self.draft.pages.contains(&true) {
             self.draft = Draft::default();
         }
     }
 
-    /// Takes the chunks of a tick that nobody reads any more, to write the next ones into.
+    /// Keeps chunks of a dropped tick that nothing else refers to, for the next ticks to write
+    /// into.
     pub(crate) fn recycle_chunks(&mut self, old: Chunks, fields: usize) {
         let Draft { rows, spare, .. } = &mut self.draft;
         let wanted = rows.len() / (CHUNK * fields).max(1);
@@ -144,8 +146,8 @@ impl HotSet {
         }
     }
 
-    /// Turns the chunks of the tick before into those of this one, and returns how many integers those
-    /// have that are new.
+    /// Turns the chunks of the tick before into those of this one, and returns the number of
+    /// integers in new chunks.
     pub(crate) fn publish(&mut self, chunks: &mut Chunks, fields: usize) -> usize {
         let draft = &mut self.draft;
         let written = draft.rows.len();
@@ -179,16 +181,16 @@ impl HotSet {
     }
 }
 
-/// The chunks that a tick writes to, in memory of their own until it is finished: what sharing
-/// costs is paid once for a chunk, and not for each of its rows.
+/// The chunks that a tick writes to, in memory of its own until the tick is finished: so the cost
+/// of sharing is paid once per chunk and not per row.
 #[derive(Clone, Debug, Default)]
 struct Draft {
-    /// For each chunk, where in `rows` its copy starts.
+    /// For each chunk, the start of its copy in `rows`.
     copies: Vec<Option<usize>>,
-    /// For each page of chunks, whether any of them is another than at the tick before.
+    /// For each page of chunks, whether any of them changed.
     pages: Vec<bool>,
     rows: Vec<i64>,
-    /// Chunks to be written over.
+    /// Chunks to be overwritten.
     spare: Vec<Arc<[i64]>>,
 }
 
@@ -214,7 +216,7 @@ impl Draft {
         start
     }
 
-    /// Room is kept for a tick like this one, and given back by and by after a burst.
+    /// Keeps memory for a tick like this one, and frees it step by step after a peak.
     fn clear(&mut self) {
         let (used, room) = (self.rows.len(), self.rows.capacity());
         self.rows.clear();
@@ -231,7 +233,7 @@ fn is_vacant(hot_rows: &[HotRow], chunk: usize) -> bool {
     hot_rows.all(|row_index| row_index.owner.is_none())
 }
 
-/// The chunk of a row and where in it the row starts.
+/// The chunk of a row and the row's start in it.
 fn split(row_index: u32, fields: usize) -> (usize, usize) {
     let row_index = row_index as usize;
     (row_index / CHUNK, row_index % CHUNK * fields)
@@ -249,8 +251,8 @@ fn chunk(rows: &[i64], spare: &mut Vec<Arc<[i64]>>) -> Arc<[i64]> {
     rows.into()
 }
 
-/// The rows of one class at one tick, in chunks that ticks share. Most of a large world is cold
-/// and has no chunks here, so they are kept two levels deep: a copy costs a word per 512 places.
+/// The rows of one class at one tick, in chunks that ticks share. Most of a large world is cold and
+/// has no chunks here, so there are two levels: a copy costs one pointer per 512 rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chunks {
     pub pages: Vec<Option<Arc<Page>>>,
@@ -310,7 +312,7 @@ impl<T: Clone + Default> SharedPages<T> {
     }
 }
 
-/// Rows in a chunk: what a change copies.
+/// Rows in a chunk, which is what a change copies.
 pub(crate) const CHUNK: usize = 8;
 pub(crate) const PAGE: usize = 256;
 pub(crate) const PAGE_CHUNKS: usize = 64;

@@ -1,31 +1,31 @@
-//! What both ends must be told alike.
+//! Settings that must be the same at both ends.
 
 use crate::model::context_model::Learning;
 
-/// How a connection learns.
+/// When a connection learns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// A packet teaches once both ends know that it was applied. For datagrams.
+    /// From a packet as soon as both ends know that it was applied. For datagrams.
     #[default]
     Confirmed,
-    /// Every packet teaches at once. For streams and recordings, where nothing is lost.
+    /// From every packet at once. For streams and recordings, where nothing is lost.
     Immediate,
-    /// Nothing outlives its packet: each is complete and serves anybody. For named data.
+    /// Never: every packet can be decoded by itself, by any receiver. For named data.
     Stateless,
 }
 
-/// How much is spent on modelling.
+/// The trade between packet size and speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Two contexts a decision.
+    /// Two contexts per decision.
     #[default]
     Default,
-    /// Five contexts a decision: smaller and slower.
+    /// Five contexts per decision: smaller and slower.
     Best,
 }
 
 impl Profile {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Profile::Default => "default",
@@ -33,7 +33,7 @@ impl Profile {
         }
     }
 
-    /// Binary logarithm of the cells that a field may have.
+    /// Binary logarithm of the most cells of a page.
     pub(crate) const fn page_bits(self) -> u32 {
         match self {
             Profile::Default => 14,
@@ -41,7 +41,7 @@ impl Profile {
         }
     }
 
-    /// Contexts that are mixed for a decision.
+    /// Contexts per decision.
     pub(crate) const fn contexts(self) -> usize {
         match self {
             Profile::Default => DEFAULT_CONTEXTS,
@@ -50,26 +50,25 @@ impl Profile {
     }
 }
 
-/// Contexts that [`Profile::Default`] mixes.
+/// Contexts per decision of [`Profile::Default`].
 pub(crate) const DEFAULT_CONTEXTS: usize = 2;
-/// Contexts that [`Profile::Best`] mixes.
+/// Contexts per decision of [`Profile::Best`].
 pub(crate) const BEST_CONTEXTS: usize = 5;
 
-/// The settings of a connection. Both ends need the same.
+/// The settings of a connection, which must be the same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How the connection learns.
+    /// When the connection learns.
     pub policy: Policy,
-    /// How much is spent on modelling.
+    /// The trade between packet size and speed.
     pub profile: Profile,
-    /// Off: probabilities and predictor choices stay what they are at the start.
+    /// If `false`, probabilities and choices of predictors stay as they are at the start.
     pub learning: bool,
-    /// Entities a receiver is willing to hold.
+    /// Entities that a receiver holds at most; it refuses ids from this number on.
     pub max_entities: usize,
 }
 
 impl Config {
-    /// When probabilities move.
     pub(crate) fn context_learning(&self) -> Learning {
         match self.policy {
             _ if !self.learning => Learning::Off,

@@ -1,7 +1,5 @@
-//! How what a container holds becomes decisions: operations on the version that both ends have.
-//!
-//! Where there is no such version (an entity appears, a container was empty) everything is
-//! inserted, so that a whole content is the same thing as a difference.
+//! Codes the content of a container as operations on a version that both ends have. Without such a
+//! version (in a spawn, or if the container was empty) everything is inserted.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 
@@ -15,26 +13,26 @@ use crate::{
     script::{Edit, ItemFormat, edits},
 };
 
-/// A container that is being coded.
+/// The container that is being coded.
 struct Site<'a> {
     container: Container<'a>,
     shapes: &'a [Shape],
-    /// The page of the container's own field, which its operations are learned in.
+    /// The page of the container's field, for its operations.
     field: u32,
-    /// The page of its items' first column.
+    /// The page of the first column of its items.
     first: u32,
 }
 
-/// What was seen so far of the container being coded.
+/// What was coded so far of the container, as context for what follows.
 #[derive(Default)]
 struct RunningContext {
-    /// 0 at the start, else 1 + the last kind of operation.
+    /// 0 at the start, then 1 + the last kind of operation.
     before: usize,
     operations: usize,
     columns: Vec<Column>,
 }
 
-/// What a column did in the item before.
+/// The column in the item coded before.
 #[derive(Clone, Copy, Default)]
 struct Column {
     differed: bool,
@@ -48,7 +46,8 @@ const INSERT: i64 = 1;
 const REMOVE: i64 = 2;
 
 impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
-    /// What a container holds now, given what it held. `truth` goes in when encoding.
+    /// Codes the content of a container, given its old content. `truth` is the new one when
+    /// encoding.
     pub(crate) fn content(
         &mut self,
         class: u16,
@@ -70,7 +69,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             field: layout.classes[class].first_page + u32::from(field),
             first: items.first_page,
         };
-        // A few decisions could copy a long content: they are charged for its length.
+        // A few decisions can copy a long content, so its length counts as work.
         self.count_copied(base.len());
         if self.is_exhausted() {
             self.invalid = true;
@@ -176,7 +175,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                     at += self.run(site, REMOVE, gone, count - at);
                 }
             }
-            // Other operations may come to the same content.
+            // The check covers the operations, because others may produce the same content.
             self.sum
                 .add((kind as u64) << 62 | (out.len() as u64) << 31 | at as u64);
             running.before = 1 + kind as usize;
@@ -190,7 +189,6 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         out
     }
 
-    /// Whether there is another operation.
     fn has_more(&mut self, site: &Site<'_>, running: &RunningContext, more: bool) -> bool {
         let so_far = running.operations.min(3);
         let at = running.before << 2 | so_far;
@@ -237,7 +235,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.symbol(Topic::Symbol, site.field, &contexts, 3, kind)
     }
 
-    /// How many items are inserted or removed.
+    /// The number of items to insert or remove.
     fn run(&mut self, site: &Site<'_>, kind: i64, run: usize, max: usize) -> usize {
         let context = 8 + kind as u32;
         let run = self.count(site, 0, [context; N], run);
@@ -264,7 +262,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         count.unwrap_or(1)
     }
 
-    /// An item that becomes another one: its columns behind the key, as they differ.
+    /// Codes a changed item: its columns after the key.
     fn change(
         &mut self,
         site: &Site<'_>,
@@ -303,7 +301,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                 continue;
             }
             let value = match site.shapes[at] {
-                // Contents whose cells collide are taken for each other: the old value may be any.
+                // Contents whose cells collide are confused, so the old value may be any integer.
                 Shape::Symbol { values: 2 } => 1i64.wrapping_sub(old[at]),
                 Shape::Symbol { values } => {
                     let from = hash(old[at] as u64);
@@ -330,7 +328,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// An item that was not there: its columns, as they differ from the item before it.
+    /// Codes an inserted item: its columns, as differences from the item before it.
     fn insert(
         &mut self,
         site: &Site<'_>,
@@ -423,7 +421,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         value
     }
 
-    /// A byte, given those before it.
+    /// A byte, with the bytes before it as context.
     fn byte(&mut self, site: &Site<'_>, byte: i64, before: &[i64]) -> i64 {
         let back = |count: usize| {
             let at = before.len().checked_sub(count);
@@ -435,7 +433,6 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 }
 
-/// A content as integers, whatever it is.
 fn widen(content: &Content) -> Cow<'_, [i64]> {
     match content {
         Content::Bytes(bytes) => bytes.iter().map(|&byte| i64::from(byte)).collect(),

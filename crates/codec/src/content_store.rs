@@ -1,8 +1,8 @@
-//! What the containers of an archive's rows hold.
+//! The contents of containers in an archive.
 //!
-//! Rows name contents by their cells; each content is here once, however many rows name it, and
-//! stays until no row of any kept tick does. What counts are the newest rows: a content that the
-//! last of them lets go of is noted in the tick at which that happened, and leaves with it.
+//! Rows name a content by its cell. Each content is stored once, however many rows name it, until
+//! no row of any kept tick does. Only newest rows are counted: when the last of them drops a
+//! content, the content is noted in the frame of that tick and removed with that frame.
 
 use alloc::{
     collections::{BTreeMap, btree_map::Entry},
@@ -17,11 +17,11 @@ use crate::{
     units::Tick,
 };
 
-/// Contents by their cells, in shared pieces: a copy costs a word each.
+/// Contents by cell, in shards that snapshots share: cloning copies one pointer per shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContentStore {
     shards: Vec<Arc<BTreeMap<i64, StoredContent>>>,
-    /// Bytes of all contents, and of those that nobody uses by when they were released.
+    /// Bytes of all contents, and of the unused ones by the tick at which they were released.
     bytes: usize,
     unused: BTreeMap<Tick, usize>,
 }
@@ -29,11 +29,11 @@ pub(crate) struct ContentStore {
 #[derive(Clone, Debug)]
 struct StoredContent {
     content: Arc<Content>,
-    /// Columns of newest rows that name it.
+    /// Number of columns of newest rows that name it.
     uses: u32,
-    /// When it was last without any.
+    /// The tick at which `uses` last became 0.
     released: Tick,
-    /// Class and column of the containers that are known to admit it, if it is [long](LONG).
+    /// Class and column of the containers that were checked to admit it, if it is [long](LONG).
     admitted: Vec<(u16, u16)>,
 }
 
@@ -43,8 +43,8 @@ impl ContentStore {
         Some(&stored.content)
     }
 
-    /// Takes a content in. `None` if another one has the same cell. What nobody uses by the end
-    /// of the tick was released by it.
+    /// Stores a content. `None` if another one has the same cell. It counts as released in this
+    /// tick until a row names it.
     pub(crate) fn put(
         &mut self,
         HashedContent { cell, content }: HashedContent,
@@ -75,7 +75,7 @@ impl ContentStore {
         Some(cell)
     }
 
-    /// A column of a newest row changes what it names.
+    /// Counts that a column of a newest row names another content.
     pub(crate) fn exchange(&mut self, old: i64, new: i64, now: Tick, released: &mut Vec<i64>) {
         if let Some(stored) = self.stored(new) {
             stored.uses += 1;
@@ -97,8 +97,8 @@ impl ContentStore {
         }
     }
 
-    /// Whether the container in a column of a class admits a content; `None` without the content. The
-    /// answer is remembered if the question takes long.
+    /// Whether the container in a column of a class admits a content; `None` without the content.
+    /// The answer is kept for a long content.
     pub(crate) fn admits(
         &mut self,
         cell: i64,
@@ -120,7 +120,7 @@ impl ContentStore {
         Some(fits)
     }
 
-    /// The tick at which a content was released is no longer kept.
+    /// Removes a content that is unused since a tick which is no longer kept.
     pub(crate) fn drop_released(&mut self, cell: i64, at: Tick) {
         let Some(shard) = self.shards.get_mut(shard(cell)) else {
             return;
@@ -135,18 +135,17 @@ impl ContentStore {
         }
     }
 
-    /// Bytes that stay when ticks before this one are no longer kept.
+    /// Bytes that remain when ticks before this one are no longer kept.
     pub(crate) fn bytes_from(&self, first: Tick) -> usize {
         let old = self.unused.range(..first).map(|(_, bytes)| bytes);
         self.bytes - old.sum::<usize>()
     }
 
-    /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// So many of the bytes that were released at a tick are in use again, or gone.
+    /// Subtracts a content that was released at a tick and is used again or removed.
     fn note_used(&mut self, released: Tick, bytes: usize) {
         if let Entry::Occupied(mut entry) = self.unused.entry(released) {
             *entry.get_mut() -= bytes;
@@ -169,16 +168,16 @@ fn shard(cell: i64) -> usize {
     cell as usize % SHARDS
 }
 
-/// What is copied when a snapshot is taken, and what a change copies after that.
+/// The more shards, the more a snapshot copies, and the less the first change after it.
 const SHARDS: usize = 256;
-/// Integers (or bytes) of a content that takes long to check.
+/// Length, in integers or bytes, from which on the check of a content is remembered.
 const LONG: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A long content is walked over once for each column that names it, and a wrong one each time.
+    /// A long content is checked once for each column that names it, and a wrong one each time.
     /// Fails if `admits` does not remember, or remembers a refusal or another column.
     #[test]
     fn a_long_content_is_checked_once() {
@@ -205,8 +204,8 @@ mod tests {
         assert_eq!(store.admits(cell + 1, (0, 1), |_| true), None);
     }
 
-    /// Fails if `put` counts a content that is there, `drop_released` does not count, or `exchange` does
-    /// not say that a content is used again.
+    /// Fails if `put` counts a content that is stored already, `drop_released` does not count, or
+    /// `exchange` does not subtract a content that is used again.
     #[test]
     fn bytes_are_those_of_stored_contents() {
         let mut store = ContentStore::default();

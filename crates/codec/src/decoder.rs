@@ -1,4 +1,5 @@
-//! The receiving end of one connection.
+//! The receiving end of one connection: applies packets to a copy of the visible world, each wholly
+//! or not at all.
 
 use alloc::{
     collections::{BTreeSet, VecDeque},
@@ -30,14 +31,14 @@ use crate::{
     units::{NetEntityId, Sequence, Slot, Tick},
 };
 
-/// Turns packets back into the world they describe.
+/// Decodes the packets of one [`Encoder`](crate::Encoder).
 #[derive(Clone, Debug)]
 pub struct Decoder {
     config: Config,
     max_bytes: usize,
     layout: Arc<Layout>,
     shared_model: SharedModel,
-    /// What is shown; slots are the numbers by which the sender calls the entities.
+    /// The world as received; slots are the sender's ids.
     shown: Archive,
     epoch: u8,
     newest: Sequence,
@@ -45,22 +46,23 @@ pub struct Decoder {
     cursor: Sequence,
     logs: VecDeque<Log>,
     spare: Vec<Log>,
-    /// Shown entities that the model does not know yet.
+    /// Shown entities that are not in the model yet.
     unconfirmed: BTreeSet<u32>,
-    /// Ids in the last packet; `None` if it was full.
+    /// The ids that the last packet covered; `None` if it was full.
     covered: Option<Vec<NetEntityId>>,
     refusals: u32,
-    /// [Work](Log::work) in applied packets, and work of folding for packets that were then refused.
+    /// [Work](Log::work) of applied packets, and work spent on folding for packets that were
+    /// refused then.
     useful: u64,
     wasted: u64,
     scratch: Scratch,
     readout: Readout,
 }
 
-/// What a packet did.
+/// An applied packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// The packet.
+    /// Its sequence number.
     pub sequence: Sequence,
     /// The tick it describes.
     pub tick: Tick,
@@ -68,19 +70,19 @@ pub struct Applied {
     pub full: bool,
 }
 
-/// Why a packet was not applied; nothing was changed.
+/// Why a packet was not applied; the decoder is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// A newer packet was applied already. Nothing is wrong.
+    /// A newer packet was applied already. This is no fault.
     Late,
-    /// It is not a packet of this connection, or was damaged on the way.
+    /// It is not a packet of this connection, or was damaged in transit.
     Malformed,
-    /// It is coded with a model that this end does not have.
+    /// It was coded with a model that this end does not have.
     UnknownModel,
-    /// It was read, but is not what was written: damaged, or the two ends disagree.
+    /// Its check differs: it was damaged in transit, or the models of the two ends differ.
     CheckFailed,
-    /// It would make this end hold more than [`Decoder::set_max_bytes`] allows.
+    /// It needs more memory than [`Decoder::set_max_bytes`] allows.
     Full,
 }
 
@@ -100,12 +102,12 @@ impl fmt::Display for DecodeError {
 impl core::error::Error for DecodeError {}
 
 impl Decoder {
-    /// A decoder that knows nothing but the schema.
+    /// A decoder that starts from the schema alone.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
         Self::with_layout(Layout::new(schema), config)
     }
 
-    /// A decoder that knows the schema and the sender's prior.
+    /// A decoder that starts from the sender's prior.
     pub fn with_prior(
         schema: Arc<Schema>,
         config: Config,
@@ -153,7 +155,7 @@ impl Decoder {
         result
     }
 
-    /// What to tell the sender; `None` before anything was applied or refused.
+    /// The acknowledgement to send; `None` before a packet was applied or refused.
     pub fn acknowledgement(&self) -> Option<Ack> {
         let resync = self.refusals >= MAX_REFUSALS;
         (self.newest.0 > 0 || resync).then_some(Ack {
@@ -164,32 +166,32 @@ impl Decoder {
         })
     }
 
-    /// Everything that is shown, now and at recent ticks. Slots are the [`NetEntityId`]s.
+    /// The world as received, at the newest and recent ticks. Slots are the [`NetEntityId`]s.
     pub fn world(&self) -> &Archive {
         &self.shown
     }
 
-    /// The row of an entity that is shown.
+    /// The newest row of an entity.
     pub fn row(&self, id: NetEntityId) -> Option<&[i64]> {
         self.shown.latest(Slot(id.0))
     }
 
-    /// Whether a reference of a row that is shown refers to an entity that is still to come.
-    /// One that does not is empty, or refers to an entity of [`world`](Self::world); see
-    /// [`Archive::entity`].
+    /// Whether a reference in a received row names an entity that has not arrived yet. Any other
+    /// reference is empty, or names an entity of [`world`](Self::world); see [`Archive::entity`].
     pub fn is_pending(&self, reference: EntityRef) -> bool {
         !reference.is_none() && self.shown.entity(reference).is_none()
     }
 
-    /// Entities that this end is willing to hold from now on, in place of [`Config::max_entities`].
-    /// Those that are shown already stay.
+    /// Replaces [`Config::max_entities`] for the packets to come. Entities beyond it that were
+    /// received already remain.
     pub fn set_max_entities(&mut self, max_entities: usize) {
         self.config.max_entities = max_entities;
     }
 
-    /// Bytes that packets may make this end hold from now on: rows and contents of recent ticks, and
-    /// what they teach until the sender knows that they were applied, which gets half of it. A packet
-    /// that needs more is refused and counts as lost. 2^30 if this is not called.
+    /// Sets how many bytes packets may make this end hold: rows and contents of recent ticks, and
+    /// the logs of packets that are not folded yet, which get half of it. A packet that needs more
+    /// is refused and counts as lost. 2^30 unless this is called: enough for 100,000 entities of ten
+    /// fields that all change at every tick.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
     }
@@ -201,15 +203,15 @@ impl Decoder {
         logs + self.shared_model.entity_states.rest_row_bytes() + shown
     }
 
-    /// The entities that the last packet covered, ascending; all that are shown, if it was full.
+    /// The entities that the last packet covered, ascending; all, if it was full.
     pub fn covered(&self) -> impl Iterator<Item = NetEntityId> + '_ {
         let some = self.covered.iter().flatten().copied();
         let all = self.covered.is_none().then(|| self.shown.living_slots());
         some.chain(all.into_iter().flatten().map(|slot| NetEntityId(slot.0)))
     }
 
-    /// The `order`-th derivative of a field at the newest tick, per tick, as a fraction: what the
-    /// entity's recent values say, including the newest one. `None` without enough of them.
+    /// The `order`-th derivative of a field at the newest tick, per tick, as a fraction. It follows
+    /// from the entity's recent values, including the newest. `None` if there are too few.
     pub fn derivative(&self, id: NetEntityId, field: u16, order: usize) -> Option<(i64, i64)> {
         let now = self.shown.newest()?;
         let coefficients = order.checked_add(1)?;
@@ -240,7 +242,7 @@ impl Decoder {
         self.shared_model.full_digest()
     }
 
-    /// Bytes that this connection's model holds.
+    /// Memory of this connection's model, in bytes.
     pub fn model_bytes(&self) -> usize {
         self.shared_model.bytes()
     }
@@ -298,10 +300,11 @@ impl Decoder {
         }
     }
 
-    /// What a packet may add to what this end holds; `None` if that is too much already.
+    /// The bytes that a packet may add; `None` if too many are held already.
     fn room_for(&self, header: &Header) -> Option<Room> {
         let (mut logs, mut rest_rows) = (0, 0);
-        // What the packet does not need any more goes when it is committed: with another epoch, all.
+        // What the packet makes obsolete is freed when it is committed; with another epoch that is
+        // everything.
         if header.epoch == self.epoch {
             let stays = |log: &&Log| log.sequence >= header.cursor;
             logs = self.logs.iter().filter(stays).map(Log::held_bytes).sum();
@@ -321,8 +324,8 @@ impl Decoder {
         }
     }
 
-    /// Brings the model to where the sender's was when it wrote the packet, and returns how much
-    /// work that took.
+    /// Folds packets until the model is the one with which the sender wrote this packet. Returns
+    /// the work that this took.
     fn fold_for<const N: usize>(&mut self, header: &Header) -> Result<u64, DecodeError> {
         if header.cursor == self.cursor {
             return Ok(0);
@@ -345,7 +348,8 @@ impl Decoder {
         let entity_states = &self.shared_model.entity_states;
         let folded = self.logs.iter().filter(is_folded);
         let work: u64 = folded.map(|log| log.work(entity_states.active.len())).sum();
-        // A refused packet is rolled back and can be sent again, so folding for it must not be free.
+        // A refused packet is rolled back and can be sent again, so the work of folding for it is
+        // limited.
         if self.wasted.saturating_add(work) > FREE_WASTE + WASTE * self.useful {
             return Err(DecodeError::UnknownModel);
         }
@@ -456,8 +460,8 @@ impl Decoder {
         self.covered =
             (!header.full).then(|| log.covered.iter().map(|&id| NetEntityId(id)).collect());
         self.logs.push_back(log);
-        // The cursor's log stays for the tick it names, however long the sender hears nothing; others
-        // that are as old can no longer be asked for.
+        // The cursor's log stays, because short headers are relative to its tick, however long the
+        // sender receives no acknowledgement. Others as old cannot be folded any more.
         let is_cursor = |log: &Log| log.sequence == header.cursor;
         let horizon = Sequence(header.sequence.0.saturating_sub(WINDOW)).max(header.cursor);
         loop {
@@ -472,7 +476,7 @@ impl Decoder {
         self.spare.truncate(SPARE);
     }
 
-    /// Writes what was read into the world that is shown.
+    /// Writes the packet into the shown world.
     fn show(&mut self, header: &Header, log: &Log) {
         let shared_model = &self.shared_model;
         let mut despawned: Vec<u32> = log.despawns.clone();
@@ -493,8 +497,8 @@ impl Decoder {
         let Ok(mut capture) = self.shown.begin(header.tick) else {
             return;
         };
-        // Refusals below cannot happen for what was read and checked; they would leave the
-        // entity as it was, and the next check would find it.
+        // What was read and checked is not refused below. If it were, the entity would stay as it
+        // was, and the next check would find that.
         for content in &self.readout.contents {
             let _ = capture.intern_hashed(content.clone());
         }
@@ -539,7 +543,7 @@ impl Decoder {
     }
 }
 
-/// What a packet may add to what a decoder holds, in bytes.
+/// The bytes that a packet may add: for logs, and for everything.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     logs: usize,
@@ -553,9 +557,9 @@ impl Room {
     }
 }
 
-/// Whether the ids that two packets both spawn have the same class in both; spawns are sorted by id.
-/// If not, the model takes the class of whichever packet is folded first and the shown world that of
-/// the later packet, and rows of one class are read as rows of the other.
+/// Whether the ids that two packets both spawn have the same class in both; spawns are sorted by
+/// id. If not, the model would take the class of the packet that is folded first and the shown
+/// world that of the later one, and rows of one class would be read as rows of the other.
 fn classes_agree(earlier: &[(u32, u16)], later: &[(u32, u16)]) -> bool {
     let mut earlier = earlier.iter().peekable();
     later.iter().all(|&(id, class)| {
@@ -565,13 +569,13 @@ fn classes_agree(earlier: &[(u32, u16)], later: &[(u32, u16)]) -> bool {
     })
 }
 
-/// Compares a packet's check. Fuzzing accepts any: a forger computes the right one, and random
+/// Compares a packet's check. Fuzzing accepts any: an attacker computes the right one, and random
 /// mutations would not get past the comparison.
 fn check_matches(computed: u16, received: u16) -> bool {
     cfg!(fuzzing) || computed == received
 }
 
-/// The decoder's rows: what it shows, at any precision it was sent.
+/// The rows of the decoder. They have the precision at which they were sent.
 struct Shown<'a>(&'a Archive);
 
 impl Rows for Shown<'_> {
@@ -623,19 +627,17 @@ impl Rows for Shown<'_> {
     }
 }
 
-/// Bytes that packets may make a decoder hold, unless it is [told](Decoder::set_max_bytes) otherwise:
-/// as much as 100,000 entities of ten fields that all move at every tick.
 const MAX_BYTES: usize = 1 << 30;
 
-/// Packets in a row that may be refused before a new epoch is asked for.
+/// Consecutive refused packets after which a new epoch is requested.
 const MAX_REFUSALS: u32 = 3;
 const SPARE: usize = 4;
-/// Logs may hold one in so many of all bytes.
+/// Logs may hold this fraction of all bytes.
 const LOGS_SHARE: usize = 2;
-/// A log that holds more than one in so many of all bytes is not reused.
+/// A log that holds more than this fraction of all bytes is not reused.
 const SPARE_SHARE: usize = 64;
-/// Work of folding for refused packets: this much for each unit in applied packets, and as much as is
-/// always allowed.
+/// Work of folding for refused packets: this much per unit of work in applied packets, and as much
+/// as is always allowed.
 const WASTE: u64 = 4;
 const FREE_WASTE: u64 = 1 << 20;
 

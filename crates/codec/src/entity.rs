@@ -1,4 +1,4 @@
-//! How one entity's values become decisions: what is expected of it, and how it differs.
+//! Codes the values of one entity as differences from their prediction.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -20,31 +20,31 @@ use crate::{
 pub(crate) struct CodedEntity<'a> {
     pub id: u32,
     pub class: u16,
-    /// Its precision until now.
+    /// Its precision before the packet.
     pub level: u8,
-    /// Was at rest.
+    /// Whether it was at rest.
     pub woken: bool,
     /// Folds since its last surprise.
     pub behind: u32,
     pub states: &'a [FieldState],
 }
 
-/// What was seen so far of the entity being coded.
+/// What was coded so far of the entity, as context for its next fields.
 #[derive(Clone, Copy, Default)]
 struct RunningContext {
-    /// How many ticks ahead of the newest known row this is.
+    /// Ticks from the newest known row to the packet's tick, at most 15.
     ahead: u32,
     flags: usize,
     surprises: usize,
     /// Bit length of the last surprise.
     exponent: u32,
-    /// The largest so far.
+    /// The largest bit length so far.
     largest: u32,
     /// 0 without a surprise, 1 if it was positive, 2 if negative.
     sign: usize,
 }
 
-/// What was expected of a field.
+/// The prediction of a field.
 struct Expected<'a> {
     field: u16,
     state: &'a FieldState,
@@ -53,7 +53,7 @@ struct Expected<'a> {
 }
 
 impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
-    /// Whether an active entity differs from what is expected of it.
+    /// Codes whether an active entity differs from its prediction.
     pub(crate) fn entity_flag(&mut self, head: &Head, neighbour: bool, differs: bool) -> bool {
         let history = self.entity_states.surprise_history(head);
         let bucket = usize::from(AGES[history.trailing_zeros() as usize]);
@@ -76,9 +76,9 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.flag(Topic::EntityFlag, key, &indices, differs)
     }
 
-    /// The fields of an entity that differs from what is expected of it (or was at rest).
-    /// `truth` goes in when encoding, at the precision `level`, and with it what is expected in
-    /// `row`; what is true comes out there either way.
+    /// Codes the fields of an entity that differs from its prediction or was at rest. When
+    /// encoding, `truth` has the values at the precision `level`, and `row` the prediction unless
+    /// the entity was at rest. `row` gets the values in both directions.
     pub(crate) fn fields(
         &mut self,
         entity: &CodedEntity<'_>,
@@ -99,7 +99,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         };
         let class = &self.entity_states.classes[usize::from(entity.class)];
         let (common, rare) = class.ranking.split();
-        // Some field must differ; if none has when the last one is reached, it does.
+        // At least one field differs; if no other did, the last one does and needs no flag.
         let mut due = !woken && !changes_level;
         self.some_fields(
             entity,
@@ -134,8 +134,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// Some of the fields of an entity; if one of them is `due`, the last one differs if no other
-    /// does.
+    /// Codes some fields of an entity. If `due`, at least one of them differs.
     #[inline(always)]
     #[expect(clippy::too_many_arguments)]
     fn some_fields(
@@ -187,7 +186,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// A field that is not what was guessed.
+    /// Codes a field that differs from its prediction.
     #[inline]
     fn surprise(
         &mut self,
@@ -214,7 +213,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             Shape::Content => self.container(entity.class, field, past.kept, guess, truth),
             Shape::Reference => {
                 let value = self.refer(key, repeats, guess, actual);
-                // Who is referred to often is known by the number itself.
+                // References recur by value and not by difference.
                 surprise.residual = value;
                 value
             }
@@ -267,7 +266,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         value
     }
 
-    /// Whether the precision of an entity changes with this update, and to what.
+    /// Codes whether the precision of an entity changes, and the new one.
     fn level(&mut self, entity: &CodedEntity<'_>, level: u8) -> bool {
         if !self.entity_states.layout.classes[usize::from(entity.class)].has_levels {
             return false;
@@ -290,7 +289,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         differs
     }
 
-    /// All values of an entity that appears, as differences from one that appeared before.
+    /// Codes all values of a spawn as differences from an earlier spawn.
     pub(crate) fn spawn(
         &mut self,
         id: u32,
@@ -443,7 +442,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.symbol(Topic::Symbol, key, &contexts, values, actual)
     }
 
-    /// Whether a residual is one of 1 or -1 again: much that changes changes by that every time.
+    /// Whether a residual of 1 or -1 recurs: many values change by the same step every time.
     #[inline]
     fn same_residual(
         &mut self,
@@ -465,7 +464,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.flag(Topic::SameResidual, key, &indices, same_residual)
     }
 
-    /// How far off a guess was, which is not `excluded`.
+    /// The residual, which is not `excluded`.
     #[expect(clippy::too_many_arguments)]
     fn field_residual(
         &mut self,
@@ -512,7 +511,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.number_but(&site, repeats, excluded, error)
     }
 
-    /// What a container holds that is not what it held.
+    /// The cell of a container whose content differs from the predicted one.
     fn container(
         &mut self,
         class: u16,
@@ -529,14 +528,14 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         let old = find(guess);
         let new = truth.map(|truth| find(truth[usize::from(field)]));
         let (Some(old), Some(new)) = (old, new.map_or(Some(None), |new| new.map(Some))) else {
-            // A content that a row names is gone: the two ends no longer agree.
+            // The content of a row is missing: the two ends differ.
             self.invalid = true;
             return guess;
         };
         self.content(class, field, &old, new.as_deref()).cell
     }
 
-    /// An entity that a field refers to, by the receiver's number.
+    /// A reference, as the receiver's id.
     fn refer(&mut self, key: u32, repeats: &Repeats, guess: i64, actual: i64) -> i64 {
         if guess != 0 && self.flag(Topic::Sign, key, &[0; 5], actual == 0) {
             return 0;
@@ -554,7 +553,8 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.checked_reference(cell)
     }
 
-    /// The same for an entity that appears: what it refers to often appeared with it.
+    /// A reference of a spawn, relative to the spawn's own id: related entities often appear
+    /// together.
     fn refer_first(&mut self, key: u32, id: u32, guess: i64, actual: i64) -> i64 {
         if guess != 0 && self.flag(Topic::SpawnSign, key, &[8; 5], actual == 0) {
             return 0;
@@ -569,7 +569,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             signs: [9; N],
         };
         let own = i64::from(id) + 1;
-        // The distance may be 0, which no number is.
+        // Numbers are never 0, but the distance may be.
         let distance = actual - own;
         let distance = self.number(&site, &NONE, distance + i64::from(distance >= 0));
         let distance = distance.wrapping_sub(i64::from(distance > 0));
@@ -589,7 +589,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
     }
 }
 
-/// The folds since an entity last surprised, roughly: the longer ago, the less it matters when.
+/// Buckets of the folds since the last surprise: the longer ago, the coarser.
 static AGES: [u8; 33] = [
     0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
     9,

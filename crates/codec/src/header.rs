@@ -1,30 +1,30 @@
-//! The header of a state packet. See WIRE.md.
+//! The header of a state packet; `docs/wire/codec.md` describes its bytes.
 
 use alloc::vec::Vec;
 
 use crate::units::{Sequence, Tick};
 
-/// What a packet says before its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub epoch: u8,
     pub sequence: Sequence,
     pub tick: Tick,
-    /// The newest packet whose lesson is part of the model this packet was coded with.
+    /// The newest packet that was folded into the model with which this packet was coded.
     pub cursor: Sequence,
     pub full: bool,
-    /// Packets since the fold point of the cursor that were applied but are not folded.
+    /// Ranges of packets after the cursor of the cursor's packet that were applied but are not
+    /// folded.
     pub excluded: Vec<(Sequence, Sequence)>,
 }
 
-/// What the reader knows already.
+/// The reader's state that a short header is relative to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub epoch: u8,
     pub newest: Sequence,
 }
 
-/// Writes a header; the two check bytes come last and are filled in by [`set_check`].
+/// Writes a header that ends with two bytes for the check; [`set_check`] fills them in.
 /// `cursor_tick` is the tick of the cursor's packet.
 pub(crate) fn write(header: &Header, cursor_tick: Tick, out: &mut Vec<u8>) {
     let ahead = header.sequence.0 - header.cursor.0;
@@ -59,8 +59,8 @@ fn write_flags(header: &Header, steady: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a header. Returns it with the check and the body; `None` if it is malformed.
-/// `tick_of` finds the tick of a packet that the reader applied.
+/// Reads a header and returns it with the check and the body; `None` if it is malformed. `tick_of`
+/// finds the tick of a packet that the reader has applied.
 pub(crate) fn read<'a>(
     bytes: &'a [u8],
     known: Known,
@@ -104,7 +104,7 @@ pub(crate) fn read<'a>(
         if first & FLAGS != 0 && !read_flags(&mut header, &mut rest)? {
             advance = take_u32(&mut rest)?;
         }
-        // A late packet is recognised by its sequence alone; its tick is not needed.
+        // The tick of a late packet is not needed: its sequence number is enough to refuse it.
         let base = tick_of(cursor).unwrap_or_default();
         header.tick = Tick(base.0.checked_add(advance)?);
     }
@@ -115,7 +115,7 @@ pub(crate) fn read<'a>(
     Some((header, u16::from_le_bytes([check[0], check[1]]), body))
 }
 
-/// Returns whether ticks advance with packets.
+/// Returns whether ticks and sequence numbers advance together.
 fn read_flags(header: &mut Header, rest: &mut &[u8]) -> Option<bool> {
     let (&flags, tail) = rest.split_first()?;
     *rest = tail;
@@ -128,7 +128,7 @@ fn read_flags(header: &mut Header, rest: &mut &[u8]) -> Option<bool> {
     Some(flags & 2 != 0)
 }
 
-/// Fills in the check of a packet whose header was written up to `header_len`.
+/// Fills in the check of a packet whose header has this length.
 pub(crate) fn set_check(bytes: &mut [u8], header_len: usize, check: u16) {
     if let Some(place) = header_len
         .checked_sub(2)
@@ -153,9 +153,9 @@ fn take_u32(rest: &mut &[u8]) -> Option<u32> {
 /// First byte of a long header.
 const LONG: u8 = 0;
 const FLAGS: u8 = 0x80;
-/// A short header can name a cursor this far back.
+/// Farthest cursor that a short header can name.
 const MAX_AHEAD: u32 = 127;
-/// Gaps that a header can name.
+/// Ranges that a header can exclude.
 pub(crate) const MAX_EXCLUDED: usize = 8;
 
 #[cfg(test)]

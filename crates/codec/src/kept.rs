@@ -1,4 +1,4 @@
-//! Contents and rows that outlive their place in an archive.
+//! Rows and contents that the model keeps although the archive may drop them.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::ops::Deref;
@@ -10,7 +10,7 @@ use crate::{
     shared_model::Rows,
 };
 
-/// A content and its cell, which takes a walk over the whole content to compute.
+/// A content with its cell, which is a hash over the whole content and therefore kept.
 #[derive(Clone, Debug)]
 pub(crate) struct HashedContent {
     pub cell: i64,
@@ -25,13 +25,13 @@ impl HashedContent {
         }
     }
 
-    /// Bytes that it holds, with what it takes to find it.
+    /// Bytes that it holds, including its entry in an archive.
     pub(crate) fn bytes(&self) -> usize {
         content_bytes(&self.content)
     }
 }
 
-/// Bytes that a content holds, with what it takes to find it.
+/// Bytes that a content holds, including its entry in an archive.
 pub(crate) fn content_bytes(content: &Content) -> usize {
     ENTRY
         + match content {
@@ -40,10 +40,10 @@ pub(crate) fn content_bytes(content: &Content) -> usize {
         }
 }
 
-/// Bytes of a content's entry in an archive, roughly.
+/// Approximate bytes of a content's entry in an archive.
 const ENTRY: usize = 128;
 
-/// A row together with what its containers hold, which an archive would forget.
+/// A row with the contents of its containers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptRow {
     row: Box<[i64]>,
@@ -51,7 +51,8 @@ pub(crate) struct KeptRow {
 }
 
 impl KeptRow {
-    /// Keeps a row whose contents one end still has; `None` if it is no row of the class.
+    /// Keeps a row with contents from the archive; `None` if it does not have the class's number of
+    /// fields.
     pub(crate) fn new(layout: &Layout, class: u16, row: &[i64], rows: &dyn Rows) -> Option<Self> {
         Self::with(layout, class, row, |cell| rows.content(cell).cloned())
     }
@@ -74,7 +75,6 @@ impl KeptRow {
         })
     }
 
-    /// Keeps a row without contents.
     pub(crate) fn without_contents(row: Vec<i64>) -> Self {
         Self {
             row: row.into(),
@@ -82,17 +82,16 @@ impl KeptRow {
         }
     }
 
-    /// The row, if it can be one of this class.
+    /// The row, if it has this class's number of fields.
     pub(crate) fn of(&self, class: &ClassLayout) -> Option<&[i64]> {
         (self.row.len() == class.shapes.len()).then_some(&*self.row)
     }
 
-    /// What its containers hold.
+    /// The contents of its containers.
     pub(crate) fn contents(&self) -> &[HashedContent] {
         &self.contents
     }
 
-    /// Bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         let contents: usize = self.contents.iter().map(HashedContent::bytes).sum();
         size_of_val(&*self.row) + contents

@@ -1,4 +1,5 @@
-//! Who the receiver knows by which number, what is still to be told, and what the sender sees.
+//! The entities of one receiver at the sender: their ids, which of them still have to be sent, and
+//! their rows as the receiver gets them.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -22,33 +23,34 @@ use crate::{
     visibility_history::VisibilityHistory,
 };
 
-/// Who the receiver knows by which number, and what is still to be told.
+/// The entities of one receiver and what still has to be sent of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownEntities {
-    /// One more than the id of each visible entity.
+    /// For each visible entity, one more than its id.
     ids: SlotMap<NonZeroU32>,
-    /// The entity of each id, or [`NO_SLOT`].
+    /// For each id, its entity, or [`NO_SLOT`].
     slots: Vec<Slot>,
     pub levels: Vec<u8>,
     pub weights: Vec<Weight>,
-    /// Ids whose level may not be the one that both ends know them at.
+    /// Ids whose level may differ from the one in the shared model.
     pub releveled: BTreeSet<u32>,
-    /// The last packet that covered each id.
+    /// For each id, the last packet that covered it.
     pub sent: Vec<Sequence>,
-    /// Visible but not yet confirmed.
+    /// Visible, and not confirmed to have reached the receiver.
     pub waiting: Queue,
-    /// Sent but no longer visible. Every packet says so, and the number is not used again, until
-    /// one that said so is known to be applied and the model has forgotten it.
+    /// Sent, and no longer visible. Every packet contains the despawn, and the id is not reused,
+    /// until such a packet is known to be applied and the model has removed the entity.
     pub tombstones: BTreeMap<u32, Tombstone>,
-    /// Known to nobody, but perhaps still named by a reference that was sent up to a packet.
+    /// Ids of removed entities that references in packets up to this one may still name.
     pub retired_ids: BTreeMap<u32, Sequence>,
     pub free: BTreeSet<u32>,
-    /// At rest for the receiver, but not in truth; with the last packet that said so.
+    /// At rest in the shared model although their values changed; with the last packet that covered
+    /// them.
     pub dirty: BTreeMap<u32, Sequence>,
-    /// What references mean to the receiver, if the schema has any.
+    /// What references mean to the receiver; empty if the schema has none.
     pub visibility_history: VisibilityHistory,
-    /// The newest packet covering each id (if the schema has references), and the newest full one,
-    /// that are known to be applied.
+    /// For each id (if the schema has references) the newest packet known to be applied that
+    /// covered it, and the newest full packet known to be applied.
     pub confirmed: Vec<Sequence>,
     pub last_full: Sequence,
 }
@@ -56,27 +58,27 @@ pub(crate) struct KnownEntities {
 /// An entity that is no longer visible.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tombstone {
-    /// The last packet that did not say so.
+    /// The last packet before it became invisible.
     pub since: Sequence,
-    /// A later one is known to be applied.
+    /// Whether a later packet, which contains the despawn, is known to be applied.
     pub sent: bool,
 }
 
 impl KnownEntities {
-    /// The number of an entity.
+    /// The id of a visible entity.
     #[inline]
     pub(crate) fn id(&self, slot: Slot) -> Option<u32> {
         self.ids.get(slot).map(|next| next.get() - 1)
     }
 
-    /// The entity that has a number.
+    /// The visible entity with an id.
     #[inline]
     pub(crate) fn slot(&self, id: u32) -> Option<Slot> {
         let slot = self.slots.get(id as usize).copied();
         slot.filter(|slot| *slot != NO_SLOT)
     }
 
-    /// An entity is no longer visible; returns the number that it had.
+    /// Removes an entity that is no longer visible and returns its id.
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<u32> {
         let id = self.ids.remove(slot)?.get() - 1;
         self.slots[id as usize] = NO_SLOT;
@@ -108,13 +110,12 @@ impl KnownEntities {
         id
     }
 
-    /// How much an entity's waiting counts from now on.
     pub(crate) fn set_weight(&mut self, id: u32, weight: Weight) {
         let before = core::mem::replace(&mut self.weights[id as usize], weight);
         self.waiting.reweigh(id, before, weight);
     }
 
-    /// A packet is on its way.
+    /// Records a packet as sent.
     pub(crate) fn note_sent(&mut self, log: &Log) {
         for &id in &log.covered {
             self.sent[id as usize] = log.sequence;
@@ -127,7 +128,7 @@ impl KnownEntities {
         }
     }
 
-    /// A packet taught nothing: who was last heard of in it has to appear in another.
+    /// Queues the spawns of a packet that will not be folded, unless a later packet has them.
     pub(crate) fn requeue_spawns(&mut self, log: &Log) {
         for &(id, _) in &log.spawns {
             if self.sent[id as usize] == log.sequence {
@@ -136,7 +137,7 @@ impl KnownEntities {
         }
     }
 
-    /// A packet is known to be applied.
+    /// Records a packet as applied.
     pub(crate) fn note_applied(&mut self, log: &Log) {
         if log.full {
             self.last_full = self.last_full.max(log.sequence);
@@ -148,7 +149,7 @@ impl KnownEntities {
         }
     }
 
-    /// Gives back numbers that nobody can name any more.
+    /// Frees retired ids that no row at the receiver can name any more.
     pub(crate) fn release(&mut self, has_references: bool, active: &[u32]) {
         if self.retired_ids.is_empty() {
             return;
@@ -167,7 +168,7 @@ impl KnownEntities {
         });
     }
 
-    /// All that the receiver shows was said, or confirmed, by this packet or a later one.
+    /// The oldest packet from which the receiver may still show a row.
     fn oldest_shown(&self, active: &[u32]) -> Sequence {
         let unconfirmed_despawns = self
             .tombstones
@@ -181,7 +182,7 @@ impl KnownEntities {
         oldest.map_or(Sequence(u32::MAX), |oldest| oldest.max(self.last_full))
     }
 
-    /// Nothing is confirmed any more.
+    /// Queues all visible entities for a new epoch.
     pub(crate) fn restart(&mut self, now: Tick) {
         self.dirty.clear();
         for (id, slot) in self.slots.iter().enumerate() {
@@ -195,7 +196,7 @@ impl KnownEntities {
     }
 }
 
-/// What the encoder sees of the world: its receiver's numbers over the shared archive.
+/// The rows of the archive as one receiver gets them.
 pub(crate) struct ReceiverView<'a> {
     pub archive: &'a Archive,
     pub known_entities: &'a KnownEntities,
@@ -208,8 +209,8 @@ impl ReceiverView<'_> {
         self.known_entities.slot(id)
     }
 
-    /// A row as its receiver was told it at a tick: at the precision that it holds, and with its
-    /// own numbers for what it could see.
+    /// A row as it was sent at a tick: at the given precision, and with the receiver's ids of the
+    /// entities that were visible then.
     #[inline]
     pub(crate) fn as_sent<'a>(
         &self,
@@ -341,5 +342,5 @@ pub(crate) fn quantise(row: &mut [i64], fields: &[Field], level: u8) {
     }
 }
 
-/// Stands for no entity; archives end long before it.
+/// Stands for no entity; archives never have this many slots.
 const NO_SLOT: Slot = Slot(u32::MAX);

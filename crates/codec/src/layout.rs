@@ -1,4 +1,4 @@
-//! What the schema means for coding: worked out once, the same at both ends.
+//! The schema as the coder needs it: computed once, and identical at both ends.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -10,49 +10,49 @@ use crate::{
     prior::{BoundPrior, Prior, PriorMismatch},
 };
 
-/// What does not change during a connection.
+/// The constants of a connection.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub schema: Arc<Schema>,
     pub classes: Vec<ClassLayout>,
-    /// Pages of the model: one per field and class, one per column of a container's items, and
-    /// one for everything else.
+    /// Pages of the context model: one per field and class, one per column of a container's items,
+    /// and page 0 for everything else.
     pub pages: u32,
     /// Whether any field refers to an entity.
     pub has_references: bool,
-    /// Whether entities of any class travel in groups.
+    /// Whether any class has a group field.
     pub has_groups: bool,
-    /// What is known before anything was seen.
+    /// The prior with which the model starts.
     pub prior: Option<BoundPrior>,
 }
 
 /// One class of the schema.
 #[derive(Debug)]
 pub(crate) struct ClassLayout {
-    /// Page of the first field; the one behind the last field is the class's own.
+    /// Page of the first field; the page after that of the last field is the class's own.
     pub first_page: u32,
     pub shapes: Vec<Shape>,
     pub widths: Vec<Width>,
-    /// For each field, the predictors that can say something about it, and those of them that
-    /// need no more than one sample.
+    /// For each field, the predictors that apply to it, and those of them that need only one
+    /// sample.
     pub predictors: Vec<(u8, u8)>,
-    /// Order in which fields are coded: rates of change before what they change.
+    /// The order in which fields are coded: rates of change before the fields that they change.
     pub order: Vec<u16>,
-    /// The same without the fields that stay what they were when the entity appeared.
+    /// `order` without the fields that never change after the spawn.
     pub updates: Vec<u16>,
-    /// Whether it can be served at other than full precision.
+    /// Whether it can be sent at coarser precision.
     pub has_levels: bool,
     pub has_contract: bool,
-    /// Nothing is declared about what its fields do.
+    /// Whether the class has neither a contract nor rates of change.
     pub is_plain: bool,
     /// For each field, the field that is its declared rate of change.
     pub rates: Vec<Option<Rate>>,
-    /// For each field, whether it is one itself.
+    /// For each field, whether it is itself a rate of change.
     pub is_rate: Vec<bool>,
-    /// The fields that are containers, and those that refer to entities.
+    /// The fields that are containers, and the fields that are references.
     pub contents: Vec<u16>,
     pub references: Vec<u16>,
-    /// For each field, what its items are made of.
+    /// For each field, the columns of its items.
     pub items: Vec<Items>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct ClassLayout {
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     pub shapes: Vec<Shape>,
-    /// Page of the first of them; they come behind those of all fields.
+    /// Page of the first column. These pages follow those of all fields.
     pub first_page: u32,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Rate {
 
 impl Layout {
     pub(crate) fn new(schema: Arc<Schema>) -> Self {
-        // Page 0 of the model belongs to no field.
+        // Page 0 belongs to no field.
         let mut pages = 1;
         let mut classes: Vec<ClassLayout> = schema
             .classes
@@ -99,7 +99,7 @@ impl Layout {
         }
     }
 
-    /// The same for a connection that starts from a prior.
+    /// A layout for a connection that starts from a prior.
     pub(crate) fn with_prior(
         schema: Arc<Schema>,
         prior: &Prior,
@@ -122,7 +122,7 @@ impl ClassLayout {
         for (field, declared) in class.fields.iter().enumerate() {
             if let Some(ratio) = declared.derivative_of
                 && let Some(rate) = rates.get_mut(usize::from(ratio.of))
-                // In a circle there is one that comes too late.
+                // If rates form a cycle, one of them is coded after the field that it changes.
                 && order.iter().find(|&&f| f == ratio.of || usize::from(f) == field)
                     != Some(&ratio.of)
             {
@@ -178,20 +178,20 @@ impl ClassLayout {
         }
     }
 
-    /// The page of what is about the class and none of its fields.
+    /// The page of decisions that are about the class and none of its fields.
     pub(crate) fn own_page(&self) -> u32 {
         self.first_page + self.shapes.len() as u32
     }
 }
 
-/// Whether a field can differ from what was told before. A reference can even if it is only sent
-/// once, because whom it names may leave the receiver's sight, or come into it.
+/// Whether a field can change after the spawn. A reference can even if it is sent only on spawn,
+/// because the entity that it names may become visible or invisible to the receiver.
 fn is_updated(field: &Field) -> bool {
     !field.only_on_spawn || field.kind.shape() == Shape::Reference
 }
 
-/// How many rates of change lead from a field to what is none: 1 for a speed, 2 for an
-/// acceleration. As many as there are fields, if they lead in a circle.
+/// Length of the chain of rates that starts at a field: 0 for a position, 1 for a velocity, 2 for
+/// an acceleration; the number of fields if the chain is a cycle.
 fn rank(class: &Class, field: u16) -> usize {
     let of = |field: &u16| {
         let rate = class.fields.get(usize::from(*field))?.derivative_of?;

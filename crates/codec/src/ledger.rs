@@ -1,4 +1,4 @@
-//! Where the bits went.
+//! Accounts of the bits in packets, by class, field and cause.
 
 use alloc::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use alloc::collections::BTreeMap;
 pub enum Cause {
     /// Packet header and check.
     Header,
-    /// Which entities appear, leave, wake or are covered.
+    /// Which entities are spawned, despawned, woken or covered.
     Presence,
     /// Which entities and fields differ from their prediction.
     Flag,
     /// By how much they differ.
     Surprise,
-    /// The values of an entity that appears for the first time.
+    /// The values of an entity in its first packet.
     Spawn,
-    /// The values of an entity that appeared before but is not yet confirmed.
+    /// The values of an entity that was sent before and is not confirmed.
     Resend,
 }
 
 impl Cause {
-    /// A word for tables.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
@@ -34,14 +34,14 @@ impl Cause {
     }
 }
 
-/// What bits were spent on: a class and a field, where there are any.
+/// What bits were spent on: a class and a field, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account {
-    /// Position of the class in the schema.
+    /// Index of the class in the schema.
     pub class: Option<u16>,
-    /// Position of the field in the class.
+    /// Index of the field in the class.
     pub field: Option<u16>,
-    /// Why.
+    /// What the bits encode.
     pub cause: Cause,
 }
 
@@ -64,7 +64,7 @@ impl Ledger {
         }
     }
 
-    /// All accounts, in order.
+    /// All accounts, ascending.
     pub fn entries(&self) -> impl Iterator<Item = (Account, u64)> + '_ {
         self.entries.iter().map(|(account, cost)| (*account, *cost))
     }

@@ -1,4 +1,5 @@
-//! Rows of integers to packets and back: predict, learn, and code only the surprises.
+//! Turns rows of integers into packets and back: predicts values, learns from what both ends have,
+//! and codes only the surprises.
 //!
 //! A server captures its world once per tick into an [`Archive`](history::Archive) and has one
 //! [`Encoder`] per client. A client has a [`Decoder`], built from the schema alone. Packets may be
@@ -9,7 +10,7 @@
 //!
 //! 1. Sender: [`Archive::begin`](history::Archive::begin), write the tick, finish the capture.
 //! 2. Sender: [`Encoder::show`] and [`Encoder::hide`] when the visible set changes.
-//! 3. Sender: [`Encoder::encode`], with the bytes that a packet may have, and send the packet.
+//! 3. Sender: [`Encoder::encode`], with a limit in bytes, and send the packet.
 //! 4. Receiver: [`Decoder::decode`] with every packet; an error leaves the decoder unchanged.
 //! 5. Receiver: [`Decoder::acknowledgement`], and send it back; any of them may get lost.
 //! 6. Sender: [`Encoder::acknowledge`].
@@ -59,7 +60,7 @@
 //!         encoder.acknowledge(&ack, &archive)?;
 //!     }
 //! }
-//! // Three bytes of header and two of check: everything is as predicted.
+//! // Three bytes of header and two of check: everything was as predicted.
 //! assert_eq!(bytes.len(), 5);
 //! # Ok(())
 //! # }
@@ -108,7 +109,7 @@ mod slot_map;
 mod units;
 mod visibility_history;
 
-/// Version of the packets. Ends of different versions cannot exchange state.
+/// Version of the packet format. Ends of different versions cannot exchange state.
 pub const WIRE_VERSION: u8 = 3;
 
 pub use ack::Ack;

@@ -1,4 +1,4 @@
-//! What a packet taught: kept by both ends until it is known whether the packet was applied.
+//! What a packet contained, kept by both ends until it is folded or known to be lost.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -10,52 +10,52 @@ use crate::{
     units::{Sequence, Tick},
 };
 
-/// The lesson of one packet.
+/// Everything that folding a packet needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub sequence: Sequence,
     pub tick: Tick,
-    /// The newest folded packet when this one was coded.
+    /// The newest folded packet when it was coded.
     pub cursor: Sequence,
     /// Whether it covered every entity.
     pub full: bool,
     pub decisions: Decisions,
-    /// Grouped by entity.
+    /// All surprises of an entity are adjacent.
     pub surprises: Vec<Surprise>,
-    /// Entities that did anything but hold still.
+    /// Entities whose row changed.
     pub moved: Vec<u32>,
     pub spawns: Vec<(u32, u16)>,
     pub despawns: Vec<u32>,
-    /// Entities with values in this packet, ascending; only kept if it was not full.
+    /// The covered entities, ascending; of a full packet only those that woke or were spawned.
     pub covered: Vec<u32>,
-    /// Entities whose precision changed.
+    /// Entities whose precision changed, with the new level.
     pub levels: Vec<(u32, u8)>,
-    /// The newest entity of each class that appeared.
+    /// For each class, the last spawned row.
     pub references: Vec<(u16, Arc<KeptRow>)>,
 }
 
-/// A field that was not as predicted.
+/// A field that differed from its prediction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surprise {
     pub id: u32,
     pub field: u16,
     /// Bit length of the residual, and its sign in bit 7.
     pub last: u8,
-    /// What had to be added; for enumerations zero.
+    /// The difference from the prediction; for references the value, for symbols and containers
+    /// zero.
     pub residual: i64,
-    /// What the predictors would have cost, if that was asked.
+    /// What each predictor would have cost, if that was computed.
     pub costs: Option<CostSample>,
 }
 
 impl Log {
-    /// What folding it takes, in decisions: unless it is full, coverage is noted for each of `active`
-    /// entities.
+    /// The work of folding it, in decisions. For a partial packet, coverage is recorded for each of
+    /// the `active` entities.
     pub(crate) fn work(&self, active: usize) -> u64 {
         let noted = if self.full { 0 } else { active };
         (self.decisions.count() + noted + self.levels.len()) as u64
     }
 
-    /// Bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         let Self {
             decisions,
@@ -78,13 +78,13 @@ impl Log {
             + buffer::bytes(references)
     }
 
-    /// The same with the rows and contents that it refers to, which others may hold, too.
+    /// [`bytes`](Self::bytes) plus the rows and contents that it refers to, which may be shared.
     pub(crate) fn held_bytes(&self) -> usize {
         let kept = self.references.iter().map(|(_, row)| row.bytes());
         self.bytes() + kept.sum::<usize>()
     }
 
-    /// Empties it for another packet, keeping the memory that it may need.
+    /// Prepares it for another packet. Keeps the memory that is in use.
     pub(crate) fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
         self.sequence = sequence;
         self.tick = tick;

@@ -1,8 +1,8 @@
-//! One packet's worth of decisions: the coder, the model and the log joined together.
+//! Codes the decisions of one packet: joins the range coder, the context model and the log.
 //!
-//! Every function here serves both directions. When encoding, values go in and come back
-//! unchanged; when decoding, what goes in is ignored and what comes back is what was read. One
-//! body cannot disagree with itself.
+//! Every function serves both directions. When encoding, values go in and are returned unchanged;
+//! when decoding, what goes in is ignored and what was read is returned. So encoder and decoder
+//! cannot disagree.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -23,9 +23,9 @@ use crate::{
     shared_model::{EntityStates, Rows},
 };
 
-/// Something that decisions can be passed through.
+/// A range encoder or decoder.
 pub(crate) trait Coder {
-    /// Whether anybody asks what a decision cost.
+    /// Whether costs may have to be counted.
     const COUNTS_COST: bool;
     fn bit(&mut self, bit: bool, probability: u16) -> bool;
     fn raw(&mut self, value: u32, count: u32) -> u32;
@@ -66,29 +66,29 @@ pub(crate) struct PacketCoder<'a, C, const N: usize> {
     pub coder: C,
     pub context_model: &'a mut ContextModel,
     pub entity_states: &'a EntityStates,
-    /// Where contents are found.
+    /// The source of contents.
     pub rows: &'a dyn Rows,
     pub log: &'a mut Log,
     pub ledger: Option<&'a mut Ledger>,
     pub account: Account,
     pub sum: Checksum,
-    /// Whether anybody wants to know what is spent.
+    /// Whether costs are counted.
     pub counting: bool,
-    /// Spent so far, in 1/65536 bit.
+    /// The cost so far, in 1/65536 bit.
     pub cost: u64,
-    /// How many decisions a reader takes.
+    /// The most decisions that a packet may contain.
     pub max_decisions: usize,
-    /// What was unfolded besides decisions, in the same unit.
+    /// Work besides decisions, in the same unit.
     pub copy_work: usize,
     /// Contents that were coded in this packet.
     pub new_contents: Vec<HashedContent>,
     /// Bytes that contents of this packet may still take; 0 once one did not fit.
     pub content_room: usize,
-    /// Set when something was decoded that no encoder writes, or when a row is missing.
+    /// Whether the packet contains what no encoder writes, or a row is missing.
     pub invalid: bool,
 }
 
-/// What a decision is about; part of the key of its contexts.
+/// What a decision is about; part of the hash of its contexts.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Topic {
@@ -106,8 +106,8 @@ pub(crate) enum Topic {
     Repeat,
     RareFields,
     SameResidual,
-    /// From here on about entities that appear: what is new to one field may be old to another,
-    /// so a part of what is learned is common to all of them.
+    /// From here on about spawns. Fields start without experience there, so one of the contexts is
+    /// shared by all of them.
     SpawnFlag = context_model::FIRST_SHARED_SET as u32 / SETS as u32,
     SpawnExponent,
     SpawnSign,
@@ -115,23 +115,23 @@ pub(crate) enum Topic {
     SpawnTail,
 }
 
-/// The page of what belongs to no field.
+/// The page of decisions that belong to no field.
 const COMMON: u32 = 0;
 
-/// Contexts a decision may have at most; a profile uses the first `N` of them.
+/// The most contexts of a decision; a profile uses the first `N` of them.
 pub(crate) const MAX_CONTEXTS: usize = 5;
 
-/// The lines of all contexts of a decision.
+/// The lines of the contexts of related decisions.
 #[derive(Clone, Copy)]
 pub(crate) struct ContextLines<const N: usize> {
     page: u16,
     lines: [u16; N],
-    /// The first of its sets of weights.
+    /// The first of their sets of weights.
     set: u8,
 }
 
 impl<const N: usize> ContextLines<N> {
-    /// The same cell of every line.
+    /// A decision that uses the same cell of every line.
     #[inline]
     fn at(&self, index: usize, set: usize) -> Contexts<N> {
         Contexts {
@@ -149,27 +149,28 @@ struct Tail {
     value: u64,
 }
 
-/// How a number is coded: whose it is and what its size and sign are expected to follow.
+/// The contexts of a number.
 #[derive(Clone, Copy)]
 pub(crate) struct NumberSite<const N: usize> {
     pub exponent: Topic,
     pub sign: Option<Topic>,
     pub mantissa: Topic,
     pub field: u32,
-    /// The exponent that is most likely.
+    /// The most likely exponent, with which the search starts.
     pub pivot: u32,
     pub scale: [u32; N],
     pub signs: [usize; N],
 }
 
-/// As many of the contexts as a profile uses.
+/// The first `N` contexts.
 #[inline(always)]
 pub(crate) fn first<T: Copy, const N: usize>(contexts: [T; MAX_CONTEXTS]) -> [T; N] {
     core::array::from_fn(|i| contexts[i])
 }
 
 impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
-    /// Bits below the leading one that are modelled, if there are no more; else one less.
+    /// Bits below the leading one that are modelled, if there are no more than these; otherwise one
+    /// less.
     const SPELLED_BITS: u32 = if N > 2 { 4 } else { 2 };
 
     /// Codes, learns and logs one decision.
@@ -196,30 +197,30 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.add_cost(u64::from(logistic::cost(paid)));
     }
 
-    /// Refuses a packet that says something in another way than an encoder would: to say the same
-    /// with other decisions would teach the two ends different things.
+    /// Refuses the packet unless `holds`. A packet must not code a value in another way than an
+    /// encoder would, because other decisions would teach the two ends different things.
     #[inline]
     pub(crate) fn require(&mut self, holds: bool) {
         self.invalid |= !holds;
     }
 
-    /// Decisions so far, and what else is counted like them.
+    /// Decisions so far, and other work in the same unit.
     pub(crate) fn work(&self) -> usize {
         self.log.decisions.count() + self.copy_work
     }
 
-    /// Whether more was unfolded than a reader takes.
+    /// Whether the packet contains more work than is allowed.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.work() > self.max_decisions
     }
 
-    /// Copying this many integers counts, too.
+    /// Counts the copying of integers as work.
     pub(crate) fn count_copied(&mut self, cells: usize) {
         self.copy_work += cells / CELLS_PER_DECISION;
     }
 
-    /// What a container with this cell holds: in a row that was kept, in the archive, or in this
-    /// packet.
+    /// Resolves a container's cell (a content hash) to its content: in the archive, in a kept row,
+    /// or in this packet.
     pub(crate) fn find(&self, cell: i64, kept: &[HashedContent]) -> Option<Arc<Content>> {
         let is_it = |hashed: &&HashedContent| hashed.cell == cell;
         let kept = || kept.iter().find(is_it);
@@ -246,7 +247,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// The lines of a decision, one per context.
+    /// The lines of a topic for these contexts.
     #[inline(always)]
     pub(crate) fn context_lines(
         &mut self,
@@ -261,7 +262,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// One yes or no with a cell of its own in each context.
+    /// A flag; the index of each context selects a line and a cell in it.
     #[inline(always)]
     pub(crate) fn flag(
         &mut self,
@@ -273,7 +274,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.flag_in(topic, field, &first(*indices), bit)
     }
 
-    /// The same with no more contexts than are used.
+    /// As [`flag`](Self::flag), with the contexts of the profile only.
     #[inline(always)]
     pub(crate) fn flag_in(
         &mut self,
@@ -334,8 +335,8 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         number
     }
 
-    /// A number below 64, searched for from where it is expected: first whether it is that large,
-    /// then step by step away from there.
+    /// A number below 64: first whether it is at least the pivot, then step by step up or down from
+    /// there.
     fn exponent(&mut self, site: &NumberSite<N>, exponent: u32) -> u32 {
         let mut at = site.pivot.min(MAX_EXPONENT);
         if at == 0 || self.reaches(site, 0, at, exponent >= at) {
@@ -352,7 +353,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// Whether an exponent is at least `min`; `way` says what is known already.
+    /// Whether an exponent is at least `min`; `way` is the direction of the search.
     #[inline]
     fn reaches(&mut self, site: &NumberSite<N>, way: u32, min: u32, bit: bool) -> bool {
         let context = (way << 2) | (min / LINE as u32);
@@ -361,7 +362,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.decide(&context_lines.at(min as usize, way as usize), bit)
     }
 
-    /// Whether a large residual is one that was met before.
+    /// Whether a large residual is one of the recurring ones.
     fn repeat(
         &mut self,
         site: &NumberSite<N>,
@@ -380,7 +381,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         None
     }
 
-    /// The bits below the leading one: the upper ones modelled, the others as they are.
+    /// The bits below the leading one: the upper ones modelled, the others as equally likely.
     fn mantissa(&mut self, site: &NumberSite<N>, exponent: u32, negative: bool, value: u64) -> u64 {
         if exponent == 0 {
             return 0;
@@ -417,8 +418,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         result << tail.bits | tail.value
     }
 
-    /// The zeros at the end of a number of so many bits, and the one before them: what appears is
-    /// often placed on a grid.
+    /// The lowest one among `below` bits and the zeros under it: spawns are often placed on a grid.
     fn tail(&mut self, site: &NumberSite<N>, below: u32, value: u64) -> Tail {
         for bit in 0..below {
             let at = bit as usize;
@@ -442,7 +442,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         }
     }
 
-    /// A value of `bits` bits (at most 4), from the highest down.
+    /// A value of `bits` bits (at most 4), from the highest to the lowest.
     fn tree(&mut self, groups: &ContextLines<N>, bits: u32, value: u64) -> u64 {
         let mut node = 1u64;
         for depth in 0..bits {
@@ -453,7 +453,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         node - (1 << bits)
     }
 
-    /// A state below `values`, given the contexts it may follow from.
+    /// A symbol below `values`.
     pub(crate) fn symbol(
         &mut self,
         topic: Topic,
@@ -468,7 +468,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         while left > 0 {
             let digit = (left - 1) % 4 + 1;
             left -= digit;
-            // Lower digits depend on the higher ones as well.
+            // The contexts of a lower digit include the higher digits.
             let path = hash(result << 8 | u64::from(left));
             let keys = contexts.map(|c| {
                 if left + digit == width {
@@ -488,7 +488,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         result as i64
     }
 
-    /// Whether a list goes on.
+    /// Whether a list has another item.
     pub(crate) fn more(&mut self, list: List, more: bool) -> bool {
         self.flag(Topic::List, COMMON, &[list as usize; MAX_CONTEXTS], more)
     }
@@ -524,24 +524,24 @@ pub(crate) enum List {
     Spawns,
 }
 
-/// Sets of weights that a topic has.
+/// Sets of weights per topic.
 const SETS: usize = 8;
 
 const MAX_EXPONENT: u32 = 63;
 
-/// Integers that may be copied for as much as one decision.
+/// Integers whose copying counts as one decision.
 const CELLS_PER_DECISION: usize = 16;
 
-/// Residuals below two to this power are modelled to the last bit and need no list.
+/// Residuals below 2^5 are modelled to the last bit and do not need the list of recurring ones.
 const SPELLED: u32 = 5;
 
-/// The line of a topic's `nth` context.
+/// The line of the `nth` context of a topic.
 #[inline(always)]
 fn line(topic: Topic, nth: usize, context: u32) -> u16 {
     context_model::line((topic as u64) << 40 | (nth as u64) << 36 | u64::from(context))
 }
 
-/// A context number from a larger one.
+/// Hashes a value to a context.
 #[inline]
 pub(crate) fn hash(value: u64) -> u32 {
     (value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32

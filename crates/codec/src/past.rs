@@ -1,4 +1,4 @@
-//! What both ends know of an entity's past, and what they expect of it.
+//! The past rows of an entity that both ends have, and the prediction of its next row.
 
 use alloc::vec::Vec;
 
@@ -14,21 +14,21 @@ use crate::{
     units::Tick,
 };
 
-/// An entity's rows at the ticks it is predicted from.
+/// The rows of an entity at the ticks from which it is predicted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past<'a> {
     pub class: &'a ClassLayout,
     pub plan: &'a Plan,
     /// In the order of [`Samples::ticks`].
     pub rows: [&'a [i64]; ROWS],
-    /// What the class's contract makes of the newest row; empty without one.
+    /// The row that the class's contract predicts; empty without a contract.
     pub contract: &'a [i64],
-    /// What containers of a row hold that an archive may have forgotten.
+    /// Contents of a kept row, which the archive may have dropped.
     pub kept: &'a [HashedContent],
 }
 
 impl<'a> Past<'a> {
-    /// An entity that is only known to hold a row.
+    /// The past of an entity at rest, of which only one row is known.
     pub(crate) fn resting(class: &'a ClassLayout, row: &'a [i64]) -> Self {
         Self {
             class,
@@ -39,19 +39,18 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The newest row.
     pub(crate) fn newest(&self) -> &'a [i64] {
         self.rows[0]
     }
 
-    /// Which predictors have a say about a field.
+    /// The predictors that are available for a field, as bits.
     #[inline]
     fn known(&self, at: usize) -> u8 {
         let (any, declared) = self.class.predictors[at];
         self.plan.known & any | self.plan.declared & declared
     }
 
-    /// The predictor of a field.
+    /// The predictor to use for a field.
     #[inline]
     pub(crate) fn choose(&self, at: usize, state: &FieldState) -> Predictor {
         let best_predictor = state.best_predictor();
@@ -61,7 +60,8 @@ impl<'a> Past<'a> {
         state.costs.best(self.known(at))
     }
 
-    /// What one predictor says. `now` holds the fields of the present row that were coded before.
+    /// The value that one predictor predicts. `now` has the fields of the present row that are
+    /// coded before.
     #[inline]
     pub(crate) fn guess(&self, predictor: Predictor, at: usize, now: &[i64]) -> i64 {
         let width = self.class.widths[at];
@@ -80,7 +80,7 @@ impl<'a> Past<'a> {
         width.wrap(newest.wrapping_add(step))
     }
 
-    /// What all of them say.
+    /// The values that all predictors predict.
     #[inline]
     pub(crate) fn guesses(&self, at: usize, now: &[i64]) -> Guesses {
         let width = self.class.widths[at];
@@ -121,13 +121,13 @@ impl<'a> Past<'a> {
         self.plan.parabola(width, newest[at], middle[at], far[at])
     }
 
-    /// What a contract or a declared rate of change says.
+    /// The prediction by a contract or a declared rate of change.
     #[inline]
     fn declared(&self, at: usize, now: &[i64]) -> Option<Declared> {
         if let Some(&value) = self.contract.get(at) {
             return Some(Declared::Value(value));
         }
-        // The mean of the rate then and the rate now, over the ticks between.
+        // The mean of the old and the present rate, times the ticks in between.
         let Rate { field, ratio } = self.class.rates[at]?;
         let rate = usize::from(field);
         let twice = i128::from(self.rows[0][rate]) + i128::from(now[rate]);
@@ -136,14 +136,15 @@ impl<'a> Past<'a> {
         Some(Declared::Increment(step as i64))
     }
 
-    /// Whether no field depends on another, and there is more to expect than that all hold.
+    /// Whether [`predict_plain`](Self::predict_plain) applies: no field depends on another, and
+    /// lines can be extended.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.class.is_plain && self.plan.known & LINE != 0
     }
 
-    /// What is expected of the whole row. Rates of change come from `truth` where it is known,
-    /// because they are coded before what they change.
+    /// Predicts the whole row. Rates of change are taken from `truth` where it is given, because
+    /// they are coded before the fields that they change.
     pub(crate) fn predict(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
         row.clear();
         row.extend_from_slice(self.newest());
@@ -163,9 +164,9 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The same where it [is plain](Self::is_plain), in place of the newest row, which is worth an
-    /// eighth of what an entity costs that moves as expected: in the order of the row nothing has to
-    /// be checked.
+    /// As [`predict`](Self::predict) if the past [is plain](Self::is_plain), into `row`, which has
+    /// the newest row. Going in the order of the row without checks saves an eighth of the cost of
+    /// an entity that moves as predicted.
     pub(crate) fn predict_plain(&self, states: &[FieldState], row: &mut [i64]) -> Motion {
         let n = row.len();
         let (second, states) = (&self.rows[1][..n], &states[..n]);
@@ -189,16 +190,16 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What an entity does that does as expected.
+/// Whether an entity that is as predicted has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Motion {
     Holds,
     Moves,
 }
 
-/// What an entity did that did as expected of its fields, if no field depends on another and all
-/// either hold or go on in a line, as most do; `None` otherwise. This is asked of everybody in
-/// every packet, so it looks at nothing but these three rows.
+/// The motion of an entity whose fields all hold or follow a line as predicted; `None` if it
+/// differs, or other predictors are needed. This runs for every entity in every packet, so it reads
+/// only these three rows.
 #[inline]
 pub(crate) fn plain_motion(
     class: &ClassLayout,
@@ -231,7 +232,7 @@ pub(crate) fn plain_motion(
     Some(motion)
 }
 
-/// What is declared about a field: its value, or how far it goes.
+/// A declared prediction: a value, or a difference from the newest value.
 enum Declared {
     Value(i64),
     Increment(i64),
@@ -242,7 +243,7 @@ fn mean(line: i64, parabola: i64) -> i64 {
     line.wrapping_add(parabola).wrapping_add(1) >> 1
 }
 
-/// Asks a contract what becomes of a row.
+/// Runs a contract on a row, and brings the result into the range of the fields.
 pub(crate) fn run_contract(
     contract: &Contract,
     class: &ClassLayout,
@@ -263,33 +264,33 @@ pub(crate) fn run_contract(
     }
 }
 
-/// Samples and plans of a packet: most entities share them.
+/// Samples and plans of a packet, which most entities share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlanCache {
     entries: Vec<CachedPlan>,
-    /// The one that was asked for last.
+    /// Index of the entry that was used last.
     latest: usize,
-    /// How many were worked out.
+    /// Entries computed in this packet.
     made: u32,
 }
 
-/// From which ticks an entity that some folds covered is predicted, and how.
+/// The ticks from which an entity that some folds covered is predicted, and the coefficients.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedPlan {
-    /// These folds, newest in bit 0, as far as they matter.
+    /// These folds, newest in bit 0; older ones than matter are left out.
     folds: u64,
     pub samples: Samples,
     pub plan: Plan,
 }
 
 impl PlanCache {
-    /// Forgets everything before another packet.
+    /// Clears it for another packet.
     pub(crate) fn begin(&mut self) {
         self.entries.clear();
         self.made = 0;
     }
 
-    /// From which ticks an entity is predicted, and how.
+    /// The samples and plan of an entity.
     #[inline]
     pub(crate) fn find(
         &mut self,
@@ -322,7 +323,7 @@ impl PlanCache {
         let plan = Plan::new(now, &samples);
         self.made += 1;
         samples.frames = Frames::new(self.made, &samples, plan.known, |tick| source.frame(tick));
-        // Under heavy loss every entity may have a past of its own.
+        // Under heavy loss the entities may have many different pasts.
         self.entries.truncate(MAX_PLANS - 1);
         self.entries.push(CachedPlan {
             folds,
@@ -333,7 +334,6 @@ impl PlanCache {
     }
 }
 
-/// The newest folds, as many as are looked at: if all of them covered an entity, older ones do not
-/// matter.
+/// The newest [`DEPTH`] folds: if all of them covered an entity, older ones do not matter.
 const RECENT: u64 = (1 << DEPTH) - 1;
 const MAX_PLANS: usize = 16;

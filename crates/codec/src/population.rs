@@ -1,26 +1,25 @@
-//! Who is there: a few bytes for an entity at rest, a record for an active one.
+//! The entities of a client's world: a few bytes for one at rest, a record for an active one.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::shared_model::{FieldState, Head};
 
-/// The entities of the client's world, confirmed by both ends.
+/// The entities that both ends know of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Population {
     statuses: Vec<EntityStatus>,
-    /// The active ones, in an order that is private to each end.
+    /// Records of active entities. Their order may differ between the ends.
     entities: Vec<Entity>,
-    /// EntityKey they are.
+    /// For each record, its id.
     owners: Vec<u32>,
 }
 
-/// What is known of every entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntityStatus {
     pub phase: Phase,
     pub level: u8,
     pub class: u16,
-    /// Where the record of an active one is.
+    /// Index of the record, if active.
     record_index: u32,
 }
 
@@ -40,19 +39,18 @@ pub(crate) struct Entity {
 }
 
 impl Population {
-    /// One more than the highest id that was ever there.
+    /// One more than the highest id so far.
     pub(crate) fn len(&self) -> usize {
         self.statuses.len()
     }
 
-    /// Makes room for ids below `len`.
     pub(crate) fn grow(&mut self, len: usize) {
         if self.statuses.len() < len {
             self.statuses.resize(len, EntityStatus::default());
         }
     }
 
-    /// Forgets ids from `len` on, who must be absent.
+    /// Removes ids from `len` on, which must be absent.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.statuses.truncate(len);
     }
@@ -86,7 +84,7 @@ impl Population {
         }
     }
 
-    /// Gives an entity another level, and returns the one it had.
+    /// Sets the level of an entity and returns the old one.
     pub(crate) fn set_level(&mut self, id: u32, level: u8) -> u8 {
         match self.statuses.get_mut(id as usize) {
             Some(status) => core::mem::replace(&mut status.level, level),
@@ -94,7 +92,7 @@ impl Population {
         }
     }
 
-    /// Puts an entity in another phase and returns what it was; `record` is for an active one.
+    /// Replaces the status of an entity and returns the old one; `record` is for an active one.
     pub(crate) fn put(
         &mut self,
         id: u32,
@@ -114,7 +112,7 @@ impl Population {
         (old, before)
     }
 
-    /// Takes a record out; the last one comes in its place.
+    /// Removes a record; the last one takes its index.
     fn take(&mut self, record_index: u32) -> Entity {
         let record = self.entities.swap_remove(record_index as usize);
         self.owners.swap_remove(record_index as usize);
@@ -128,7 +126,6 @@ impl Population {
         record
     }
 
-    /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         let fields = self
             .entities

@@ -1,7 +1,7 @@
-//! Who waits to appear at the receiver.
+//! The entities that wait to be spawned at the receiver.
 //!
-//! A large world takes many packets to tell. What does not fit yet must not cost anything until
-//! its turn comes, so those who wait stand in a queue of which a packet looks at the front only.
+//! A large world takes many packets to send. What does not fit yet should cost nothing until then,
+//! so a packet only reads the front of an ordered queue.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -11,12 +11,12 @@ use core::cmp::Reverse;
 
 use crate::units::{Tick, Weight};
 
-/// Visible entities that the receiver is not known to have been told of.
+/// Visible entities that are not confirmed to have reached the receiver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
-    /// All of them, with the tick since when.
+    /// All of them, with the tick since which they wait.
     since: BTreeMap<u32, Tick>,
-    /// Those of which no packet is on its way, in turn.
+    /// Those that are in no packet in flight, in the order in which they are sent.
     unsent: BTreeSet<(Reverse<Weight>, Tick, u32)>,
 }
 
@@ -25,37 +25,37 @@ impl Queue {
         self.since.len()
     }
 
-    /// All, ascending.
+    /// All ids, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
         self.since.keys().copied()
     }
 
-    /// Since when an entity waits; the beginning of time if it does not.
+    /// The tick since which an entity waits; 0 if it does not.
     pub(crate) fn since(&self, id: u32) -> Tick {
         self.since.get(&id).copied().unwrap_or_default()
     }
 
-    /// An entity waits from now on, if it does not already, and no packet tells of it yet.
+    /// Adds an entity, if it is not in the queue, and marks it as not in flight.
     pub(crate) fn push(&mut self, id: u32, now: Tick, weight: Weight) {
         let since = *self.since.entry(id).or_insert(now);
         self.unsent.insert((Reverse(weight), since, id));
     }
 
-    /// A packet with an entity is on its way.
+    /// Marks an entity as in flight.
     pub(crate) fn note_sent(&mut self, id: u32, weight: Weight) {
         if let Some(&since) = self.since.get(&id) {
             self.unsent.remove(&(Reverse(weight), since, id));
         }
     }
 
-    /// No packet with an entity is on its way any more.
+    /// Marks an entity as not in flight.
     pub(crate) fn note_lost(&mut self, id: u32, weight: Weight) {
         if let Some(&since) = self.since.get(&id) {
             self.unsent.insert((Reverse(weight), since, id));
         }
     }
 
-    /// An entity is known to have appeared, or shall not any more.
+    /// Removes an entity that is confirmed or no longer visible.
     pub(crate) fn remove(&mut self, id: u32, weight: Weight) {
         if let Some(since) = self.since.remove(&id) {
             self.unsent.remove(&(Reverse(weight), since, id));
@@ -70,8 +70,7 @@ impl Queue {
         }
     }
 
-    /// The first of whom no packet is on its way, as many as asked for if there are, ascending.
-    /// Those that `may` not appear yet are passed over.
+    /// The first `count` ids that are not in flight and `may` be sent, ascending.
     pub(crate) fn first(&self, count: usize, may: impl Fn(u32) -> bool) -> Vec<u32> {
         let ids = self.unsent.iter().map(|&(_, _, id)| id);
         let mut first: Vec<u32> = ids.filter(|&id| may(id)).take(count).collect();

@@ -1,28 +1,26 @@
-//! A binary range coder: decisions with probabilities in, bytes out.
-//!
-//! It knows nothing of fields or models. Carries are resolved before a byte leaves the pending
-//! window, so a [`Checkpoint`] is a handful of words and a packet can be cut at any decision.
+//! A binary range coder: turns decisions with probabilities into bytes and back. It knows nothing
+//! of fields or models. Carries are resolved before a byte leaves the pending window, so a
+//! [`Checkpoint`] is a handful of words and a packet can be cut at any decision.
 
 use alloc::vec::Vec;
 
 /// Probability that a decision is `true`, in 1/65536; never 0 and never 65536.
 pub(crate) type Probability = u16;
 
-/// Turns decisions into bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct RangeEncoder {
     low: u64,
     range: u32,
     cache: u8,
-    /// How many bytes wait for a carry: the cache byte and the 0xFF run behind it.
+    /// Bytes that wait for a carry: the cache byte and the run of 0xFF after it.
     pending: u32,
-    /// The byte before the first: it can only ever be zero, so it is not sent.
+    /// Whether no byte was written. The first one would always be zero and is not sent.
     is_first: bool,
     out: Vec<u8>,
     start: usize,
 }
 
-/// Where a [`RangeEncoder`] was; see [`RangeEncoder::rewind`].
+/// A state of a [`RangeEncoder`]; see [`RangeEncoder::rewind`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checkpoint {
     low: u64,
@@ -34,7 +32,7 @@ pub(crate) struct Checkpoint {
 }
 
 impl RangeEncoder {
-    /// Appends to `out`, which may already hold a header.
+    /// Appends to `out`, which may have a header already.
     pub(crate) fn new(out: Vec<u8>) -> Self {
         let start = out.len();
         Self {
@@ -53,7 +51,7 @@ impl RangeEncoder {
     pub(crate) fn bit(&mut self, bit: bool, probability: Probability) {
         let bound = (self.range >> 16) * u32::from(probability);
         let rest = self.range - bound;
-        // Which way it goes is hard to foresee for a processor, too: no branch.
+        // The outcome is hard to predict for the processor, too; so there is no branch.
         let taken = u32::from(bit).wrapping_neg();
         self.low += u64::from(rest & taken);
         self.range = rest ^ ((rest ^ bound) & taken);
@@ -81,12 +79,11 @@ impl RangeEncoder {
         }
     }
 
-    /// Bytes that would leave if the stream ended now, at most; includes what was there before.
+    /// An upper bound on the length if the stream ended now, including what `out` had before.
     pub(crate) fn len_bound(&self) -> usize {
         self.out.len() + self.pending as usize + TAIL
     }
 
-    /// The present position.
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             low: self.low,
@@ -98,7 +95,7 @@ impl RangeEncoder {
         }
     }
 
-    /// Forgets everything coded since `to` was taken.
+    /// Undoes everything coded since the checkpoint.
     pub(crate) fn rewind(&mut self, to: Checkpoint) {
         self.low = to.low;
         self.range = to.range;
@@ -108,7 +105,7 @@ impl RangeEncoder {
         self.out.truncate(to.len);
     }
 
-    /// Ends the stream with as few bytes as name a point inside the final interval.
+    /// Ends the stream with the fewest bytes that name a point in the final interval.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let last = self.low + u64::from(self.range) - 1;
         for bytes in 0..=4u32 {
@@ -148,7 +145,7 @@ impl RangeEncoder {
     }
 }
 
-/// Turns bytes back into decisions. Reads zeros behind the end, where the encoder trimmed them.
+/// Turns bytes back into decisions. Reads zeros behind the end, where the encoder trims them.
 #[derive(Clone, Debug)]
 pub(crate) struct RangeDecoder<'a> {
     input: &'a [u8],
@@ -158,7 +155,6 @@ pub(crate) struct RangeDecoder<'a> {
 }
 
 impl<'a> RangeDecoder<'a> {
-    /// Reads from the first byte of `input`.
     pub(crate) fn new(input: &'a [u8]) -> Self {
         let mut decoder = Self {
             input,
@@ -195,7 +191,7 @@ impl<'a> RangeDecoder<'a> {
         value
     }
 
-    /// Whether more was decoded than any honest encoder put in: the packet is forged or cut.
+    /// Whether more was decoded than any encoder writes: the packet is forged or cut off.
     pub(crate) fn overrun(&self) -> bool {
         self.position > self.input.len() + SLACK
     }
@@ -217,9 +213,9 @@ impl<'a> RangeDecoder<'a> {
 }
 
 const TOP: u32 = 1 << 24;
-/// Bytes that finishing a stream may add.
+/// The most bytes that finishing a stream adds.
 const TAIL: usize = 5;
-/// Bytes a decoder may read past the end: four of look-ahead and the zeros that were trimmed.
+/// Bytes that a decoder may read behind the end: four of look-ahead, and the trimmed zeros.
 const SLACK: usize = 8;
 
 #[cfg(test)]

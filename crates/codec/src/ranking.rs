@@ -1,24 +1,24 @@
-//! Which fields of a class are worth asking about one by one.
+//! Orders the fields of a class by how often they surprise.
 //!
-//! Most fields of a large class hardly ever change. Those are put behind a single question, so
-//! that an update costs what changes often and not what the class could say.
+//! Most fields of a large class hardly ever change. A single flag states whether any of these does,
+//! so an update costs what changes often and not the number of fields.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::layout::ClassLayout;
 
-/// The fields of a class, those that surprise often before the others.
+/// The fields of a class, rare ones last.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranking {
-    /// Surprises of entities of this class.
+    /// Surprises of entities of the class.
     total: u32,
-    /// How many of them each field had a part in.
+    /// For each field, the surprises in which it had a part.
     hits: Box<[u32]>,
     /// The fields of an update, rare ones last.
     order: Box<[u16]>,
-    /// How many of them are not rare.
+    /// The number of fields in `order` that are not rare.
     common: usize,
-    /// The fold that changed it last.
+    /// The last fold that changed it.
     changed_by: u32,
 }
 
@@ -33,8 +33,8 @@ impl Ranking {
         }
     }
 
-    /// What is known beforehand: the surprises of entities of the class, and in how many of them
-    /// each field had a part. A field of which nothing is known is not rare.
+    /// A ranking from earlier counts: the surprises of the class, and for each field those in which
+    /// it had a part. A field without a count is not rare.
     pub(crate) fn with(class: &ClassLayout, total: u32, parts: &[Option<u32>]) -> Self {
         let mut ranking = Self::new(class);
         ranking.total = total.min(PRIOR_SURPRISES);
@@ -48,18 +48,19 @@ impl Ranking {
         ranking
     }
 
-    /// What [`with`](Self::with) takes.
+    /// The arguments for [`with`](Self::with).
     pub(crate) fn counts(&self) -> (u32, &[u32]) {
         (self.total, &self.hits)
     }
 
-    /// The fields to ask about one by one, and those behind a question of their own.
+    /// The common fields, and the rare ones behind a flag.
     #[inline]
     pub(crate) fn split(&self) -> (&[u16], &[u16]) {
         self.order.split_at(self.common)
     }
 
-    /// Whether this is the first change of a fold, before which a copy has to be made.
+    /// Marks it as changed by a fold. Returns whether this is the fold's first change, before which
+    /// it has to be saved.
     #[inline]
     pub(crate) fn mark_changed(&mut self, fold: u32) -> bool {
         core::mem::replace(&mut self.changed_by, fold) != fold
@@ -69,7 +70,7 @@ impl Ranking {
         self.changed_by == fold
     }
 
-    /// Notes a surprise in which these fields had a part.
+    /// Counts a surprise in which these fields had a part.
     #[inline]
     pub(crate) fn note(&mut self, fields: impl Iterator<Item = u16>) {
         self.total += 1;
@@ -80,7 +81,7 @@ impl Ranking {
         }
     }
 
-    /// Decides anew who is rare.
+    /// Updates the order after a fold, and halves the counts when they are high.
     pub(crate) fn sort(&mut self, class: &ClassLayout) {
         if self.total >= HALVED_AT {
             self.total /= 2;
@@ -91,10 +92,10 @@ impl Ranking {
         self.arrange(class);
     }
 
-    /// Puts the fields in the order that follows from the counts.
+    /// Derives the order from the counts.
     pub(crate) fn arrange(&mut self, class: &ClassLayout) {
         let is_rare = |&field: &u16| {
-            // A rate of change is told before what it changes.
+            // A rate of change is coded before the field that it changes.
             let at = usize::from(field);
             !class.is_rate[at] && self.total >= MIN_SURPRISES && self.hits[at] * RARITY < self.total
         };
@@ -116,13 +117,13 @@ impl Ranking {
         }
     }
 
-    /// Everything it follows from, to come back to.
+    /// Appends the counts to `out`.
     pub(crate) fn save(&self, out: &mut Vec<u32>) {
         out.extend_from_slice(&self.hits);
         out.push(self.total);
     }
 
-    /// Goes back to what was saved last.
+    /// Restores the counts that were saved last.
     pub(crate) fn restore(&mut self, class: &ClassLayout, saved: &mut Vec<u32>) {
         let start = saved.len().saturating_sub(self.hits.len() + 1);
         if let Some((&total, hits)) = saved[start..].split_last()
@@ -136,20 +137,20 @@ impl Ranking {
         self.arrange(class);
     }
 
-    /// Everything, as numbers to be hashed.
+    /// All counts, for digests.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
         let hits = self.hits.iter().map(|&hits| u64::from(hits));
         hits.chain([u64::from(self.total)])
     }
 }
 
-/// A field is rare if it has a part in fewer than one of this many surprises.
+/// A field is rare if it has a part in less than one of this many surprises.
 const RARITY: u32 = 32;
-/// Surprises before anybody is called rare.
+/// Surprises of the class before any field is rare.
 const MIN_SURPRISES: u32 = 64;
-/// Surprises after which older ones count for less.
+/// Surprises at which the counts are halved.
 const HALVED_AT: u32 = 1 << 13;
-/// Surprises that count of what is known beforehand.
+/// Weight of the counts of a prior, in surprises.
 const PRIOR_SURPRISES: u32 = 256;
-/// Rare fields that are worth a question of their own.
+/// Fewest rare fields for which the flag pays off.
 const MIN_RARE_FIELDS: usize = 3;

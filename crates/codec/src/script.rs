@@ -1,25 +1,24 @@
-//! What has to be done to one content to make another of it.
+//! Finds the operations that turn one content into another.
 //!
-//! The difference of two versions is the log of operations between them, always from the version
-//! that this receiver has, however many there were in between. Only the sender looks for it, so
-//! it may be as clever as it likes: what travels are the operations.
+//! They start from the version that the receiver has, however many versions there were since. Only
+//! the sender searches for them, so the search can change without a change of the format.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// One operation. Items between operations stay as they are.
+/// An operation. Items between operations are unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// The item at `old` becomes the one at `new`.
+    /// Replaces the item at `old` by the one at `new`.
     Change { old: usize, new: usize },
-    /// Items `new` come before the item at `old`.
+    /// Inserts the items `new` before the item at `old`.
     Insert { old: usize, new: Range<usize> },
-    /// Items `old` go.
+    /// Removes the items `old`.
     Remove { old: Range<usize> },
 }
 
 impl Edit {
-    /// Where in the old content it happens.
+    /// The position in the old content.
     pub(crate) fn at(&self) -> usize {
         match self {
             Edit::Change { old, .. } | Edit::Insert { old, .. } => *old,
@@ -28,20 +27,20 @@ impl Edit {
     }
 }
 
-/// How items of a content are told apart and what is worth keeping of them.
+/// The format of the items, and how they are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ItemFormat {
     /// Columns of an item.
     pub width: usize,
-    /// Columns of its key; items with different keys never change into each other.
+    /// Columns of its key; an item is never changed into one with another key.
     pub key: usize,
-    /// Fewer equal items than this between two operations are not worth two operations.
+    /// Shortest run of equal items that is worth two operations.
     pub min_run: usize,
-    /// Whether an item is cheaper to tell from the one it replaces than from its neighbour.
+    /// Whether to change items in place. If not, they are removed and inserted.
     pub in_place: bool,
 }
 
-/// The operations from `old` to `new`, in order of their places.
+/// The operations from `old` to `new`, by position.
 pub(crate) fn edits(old: &[i64], new: &[i64], format: ItemFormat) -> Vec<Edit> {
     let old: Vec<&[i64]> = old.chunks_exact(format.width).collect();
     let new: Vec<&[i64]> = new.chunks_exact(format.width).collect();
@@ -70,7 +69,7 @@ pub(crate) fn edits(old: &[i64], new: &[i64], format: ItemFormat) -> Vec<Edit> {
     edits
 }
 
-/// Sorted items: those with the same key belong together.
+/// Matches sorted items by key.
 fn merge(old: &[&[i64]], new: &[&[i64]], key: usize, edits: &mut Vec<Edit>) {
     let (mut i, mut j) = (0, 0);
     while i < old.len() || j < new.len() {
@@ -99,7 +98,7 @@ fn merge(old: &[&[i64]], new: &[&[i64]], key: usize, edits: &mut Vec<Edit>) {
     }
 }
 
-/// Items `old` give way to items `new`.
+/// Replaces the items `old` by the items `new`.
 fn replace(old: Range<usize>, new: Range<usize>, format: ItemFormat, edits: &mut Vec<Edit>) {
     let pairs = if format.in_place {
         old.len().min(new.len())
@@ -135,8 +134,8 @@ fn insert(old: usize, new: Range<usize>, edits: &mut Vec<Edit>) {
     }
 }
 
-/// Runs of equal items worth keeping, as places in both and a length. Either place by place, or
-/// what the shortest way from one to the other leaves alone, whichever has fewer operations.
+/// Runs of equal items to keep, as positions in both contents and a length: either by position, or
+/// those of a shortest edit script, whichever keeps more items.
 fn matches(old: &[&[i64]], new: &[&[i64]], format: ItemFormat) -> Vec<(usize, usize, usize)> {
     let runs = |pairs: &[(usize, usize)]| {
         let mut runs: Vec<(usize, usize, usize)> = Vec::new();
@@ -158,8 +157,8 @@ fn matches(old: &[&[i64]], new: &[&[i64]], format: ItemFormat) -> Vec<(usize, us
     }
 }
 
-/// Pairs of equal items on a shortest way of inserting and removing from `old` to `new` (Myers'
-/// algorithm); `None` if it has more than [`FARTHEST`] steps.
+/// The pairs of equal items in a shortest edit script from `old` to `new` (Myers' algorithm);
+/// `None` if it has more than [`MAX_EDITS`] steps.
 fn shortest(old: &[&[i64]], new: &[&[i64]]) -> Option<Vec<(usize, usize)>> {
     let (n, m) = (old.len() as isize, new.len() as isize);
     let offset = MAX_EDITS as isize + 1;
@@ -195,7 +194,7 @@ fn walk_back(trace: &[Vec<isize>], steps: isize, n: isize, m: isize) -> Vec<(usi
     for d in (0..=steps).rev() {
         let (mut from_x, mut from_y) = (0, 0);
         if d > 0 {
-            // What was reached with one step fewer; diagonal `k` is at `k + d - 1`.
+            // The farthest points with one step fewer; diagonal `k` is at `k + d - 1`.
             let before = &trace[d as usize - 1];
             let reached = |k: isize| before.get((k + d - 1) as usize).copied().unwrap_or(-1);
             let k = x - y;
@@ -214,7 +213,7 @@ fn walk_back(trace: &[Vec<isize>], steps: isize, n: isize, m: isize) -> Vec<(usi
     pairs
 }
 
-/// Steps after which a way counts as too long to be worth finding.
+/// Longest edit script that is searched for.
 const MAX_EDITS: usize = 64;
 
 #[cfg(test)]

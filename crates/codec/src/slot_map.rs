@@ -1,13 +1,12 @@
-//! Something for each of a few entities of a large world, found at once by their slots.
+//! A map from slots to values, for a few entities of a large world.
 //!
-//! A world shall cost next to nothing to who sees little of it, so only pages with somebody in them
-//! exist.
+//! Lookup is direct, and only pages that have an entry exist, so a client that sees little of a
+//! world costs little memory.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::units::Slot;
 
-/// Items by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotMap<T> {
     pages: Vec<Option<Box<Page<T>>>>,
@@ -16,7 +15,7 @@ pub(crate) struct SlotMap<T> {
 #[derive(Clone, Debug)]
 struct Page<T> {
     items: [Option<T>; PAGE],
-    /// How many of them there are.
+    /// The number of occupied items.
     count: u8,
 }
 
@@ -33,7 +32,7 @@ impl<T: Copy> SlotMap<T> {
         page.items[slot.0 as usize % PAGE]
     }
 
-    /// Returns what was there before.
+    /// Returns the old value.
     pub(crate) fn insert(&mut self, slot: Slot, item: T) -> Option<T> {
         let at = slot.0 as usize / PAGE;
         if self.pages.len() <= at {
@@ -72,7 +71,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Fails if a page goes while somebody is in it (`count` not counted up), or stays empty.
+        /// Fails if a page is dropped that has entries (`count` is not incremented), or is kept
+        /// without any.
         #[test]
         fn it_is_a_map(acts in prop::collection::vec((any::<bool>(), 0u32..200, any::<u32>()), 0..300)) {
             let mut pages = SlotMap::default();

@@ -1,6 +1,6 @@
-//! Numbers that must not be mixed up.
+//! Types for numbers that must not be mixed up.
 
-/// A step of the simulation. Counts up; gaps are allowed.
+/// A step of the simulation. Ticks increase and may have gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 
@@ -11,25 +11,27 @@ impl Tick {
     }
 }
 
-/// A packet of one connection. The first is 1; 0 stands for "before the first".
+/// The sequence number of a packet in one connection. The first packet is 1; 0 means "before the
+/// first".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u32);
 
-/// An entity as one client knows it: per-client numbers that say nothing about other clients.
+/// The id of an entity at one client. Each client has ids of its own, which reveal nothing about
+/// other clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NetEntityId(pub u32);
 
-/// An entity's place in an [`Archive`](crate::history::Archive).
+/// The index of an entity in an [`Archive`](crate::history::Archive).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// How much waiting counts: an entity with a weight of 4 has its turn as soon as one with a weight
-/// of 1 that waits four times as long.
+/// How much waiting counts when packets cannot cover all entities: an entity of weight 4 is sent as
+/// soon as one of weight 1 that has waited four times as long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(core::num::NonZeroU8);
 
 impl Weight {
-    /// `None` for 0: nobody is left out for ever.
+    /// `None` for 0, with which an entity would never be sent.
     pub const fn new(weight: u8) -> Option<Self> {
         match core::num::NonZeroU8::new(weight) {
             Some(weight) => Some(Self(weight)),

@@ -1,9 +1,9 @@
-//! Which number a receiver knew an entity by, and when.
+//! Which id an entity had at a receiver, and when.
 //!
-//! A reference names a slot of the archive; a receiver is told its own number of the entity, or
-//! nothing if it does not see it. A row that both ends predict from must say the same in a minute
-//! as it said when it was sent, so what was visible at past ticks is remembered as long as rows of
-//! these ticks may be asked for.
+//! A reference in the archive names a slot. The receiver gets its own id of that entity, or none if
+//! the entity is not visible to it. Both ends predict from past rows, so a row of a past tick has
+//! to be translated as it was when it was sent; therefore the visibility of past ticks is kept for
+//! as long as their rows may be needed.
 
 use alloc::{
     collections::{BTreeMap, VecDeque},
@@ -18,28 +18,28 @@ use crate::{
     units::{Slot, Tick},
 };
 
-/// What one receiver sees and saw.
+/// The present and past visibility of entities for one receiver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VisibilityHistory {
-    /// The newest of each slot, and those before it.
+    /// The newest span of each slot, and the ones before it.
     newest: SlotMap<VisibleSpan>,
     older: BTreeMap<Slot, Vec<VisibleSpan>>,
-    /// Those that are over, in the order in which they ended, until nobody asks for them.
+    /// Spans that have ended, in that order, until they are too old.
     ended: VecDeque<(Tick, Slot)>,
-    /// Slots that came into sight or left it since the last packet.
+    /// Slots that became visible or invisible since the last packet.
     changed: Vec<Slot>,
-    /// For each of the receiver's numbers, the tick since which its references are other ones
-    /// although its row is not.
+    /// For each id, the tick since which its references translate to other values although its row
+    /// is unchanged.
     references_changed: Vec<Tick>,
 }
 
-/// One time of being visible.
+/// Ticks during which an entity was visible.
 #[derive(Clone, Copy, Debug)]
 struct VisibleSpan {
     id: u32,
     generation: u32,
     from: Tick,
-    /// The first tick at which it no longer was.
+    /// The first tick at which it was not visible any more.
     to: Option<Tick>,
 }
 
@@ -50,7 +50,7 @@ impl VisibleSpan {
 }
 
 impl VisibilityHistory {
-    /// An entity is visible from tick `from` on.
+    /// Makes an entity visible from tick `from` on.
     pub(crate) fn begin(&mut self, entity: EntityRef, id: u32, from: Tick) {
         let Some(slot) = entity.index().map(Slot) else {
             return;
@@ -71,7 +71,7 @@ impl VisibilityHistory {
         }
     }
 
-    /// What is in a slot is no longer visible from tick `to` on.
+    /// Makes the entity in a slot invisible from tick `to` on.
     pub(crate) fn end(&mut self, slot: Slot, to: Tick) {
         let Some(last) = self.newest.get(slot).filter(|last| last.to.is_none()) else {
             return;
@@ -86,7 +86,7 @@ impl VisibilityHistory {
             self.ended.push_back((to, slot));
             return;
         }
-        // It never was seen: no packet told of it.
+        // No packet was written while it was visible.
         let older = self.older.get_mut(&slot);
         match older.and_then(Vec::pop) {
             Some(before) => self.newest.insert(slot, before),
@@ -97,7 +97,7 @@ impl VisibilityHistory {
         }
     }
 
-    /// Forgets what ended so long before `now` that nobody asks for rows of then.
+    /// Drops spans that ended more than [`HISTORY`] ticks before `now`.
     fn forget(&mut self, now: Tick) {
         while let Some((to, slot)) = self.ended.pop_front_if(|(to, _)| now.since(*to) > HISTORY) {
             if self
@@ -116,7 +116,7 @@ impl VisibilityHistory {
         }
     }
 
-    /// The cell that the receiver was told at a tick for one of the archive.
+    /// Translates a reference of the archive into the one that was sent at a tick.
     pub(crate) fn translate(&self, cell: i64, tick: Tick) -> i64 {
         let span = || {
             let entity = EntityRef::from_cell(cell)?;
@@ -132,12 +132,12 @@ impl VisibilityHistory {
         span().unwrap_or(EntityRef::NONE).cell()
     }
 
-    /// Slots that came into sight or left it since this was last asked.
+    /// Returns the slots whose visibility changed since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<Slot> {
         core::mem::take(&mut self.changed)
     }
 
-    /// An entity refers to something that turned.
+    /// Records that a reference of an entity translates to another value since a tick.
     pub(crate) fn set_references_changed(&mut self, id: u32, since: Tick) {
         if self.references_changed.len() <= id as usize {
             self.references_changed.resize(id as usize + 1, Tick(0));
@@ -145,7 +145,7 @@ impl VisibilityHistory {
         self.references_changed[id as usize] = since;
     }
 
-    /// Whether references of an entity became other ones after a tick.
+    /// Whether a reference of an entity translates to another value than at a tick.
     pub(crate) fn references_changed_after(&self, id: u32, tick: Tick) -> bool {
         self.references_changed
             .get(id as usize)
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Fails if `begin` drops the sighting before (does not keep `older`), or if `forget` does not
+        /// Fails if `begin` drops the span before (does not keep `older`), or if `forget` does not
         /// wait for [`HISTORY`].
         #[test]
         fn past_ids_are_known_for_the_whole_history(
@@ -190,7 +190,7 @@ mod tests {
                     }
                 }
             }
-            // In the end nothing is held but what is still seen.
+            // In the end only the open spans are kept.
             visibility_history.forget(Tick(now.0 + HISTORY + 1));
             prop_assert!(visibility_history.older.is_empty() && visibility_history.ended.is_empty());
             for slot in (0..6).map(Slot) {

@@ -1,4 +1,4 @@
-//! Packets that only a forger writes, with a correct check.
+//! Packets that no encoder writes, with a correct check.
 
 use prescient_schema::{Class, Field, FieldKind};
 
@@ -96,8 +96,8 @@ fn a_known_id_is_not_spawned_again() {
     }
 }
 
-/// A packet that is not folded yet may still be: ids that it spawned keep their class until then. Fails
-/// if `read` does not call `classes_agree`.
+/// A packet that was applied may be folded later, so the ids that it spawned keep their class until
+/// then. Fails if `read` does not call `classes_agree`.
 #[test]
 fn an_unfolded_spawn_keeps_its_class() {
     let mut decoder = decoder(&[FieldKind::Bool, FieldKind::Enum { values: 300 }]);
@@ -163,7 +163,7 @@ fn refused_packets_fold_only_so_much() {
         assert_eq!(decoder.decode(&bad), Err(refused), "{nth} of {max}");
     }
     assert_eq!(decoder.decode(&good), Err(DecodeError::UnknownModel));
-    // Everything works again from the epoch on that this end asks for.
+    // The epoch that this end requests works.
     assert!(decoder.acknowledgement().is_some_and(|ack| ack.resync));
     let anew = Header {
         epoch: 1,
@@ -184,9 +184,9 @@ fn refused_packets_fold_only_so_much() {
     decoder.decode(&packet).unwrap();
 }
 
-/// A partial packet that says nothing is four decisions long, but folding it notes the coverage of every
-/// active entity. Fails with thousands of refused packets that are folded for if `Log::work` does not
-/// count `active`.
+/// An empty partial packet is four decisions long, but folding it records the coverage of every
+/// active entity. Fails with thousands of refused packets that are folded for if `Log::work` does
+/// not count `active`.
 #[test]
 fn coverage_counts_as_work() {
     let mut decoder = decoder(&[FieldKind::Bool]);
@@ -217,9 +217,9 @@ fn coverage_counts_as_work() {
     assert_eq!(decoder.decode(&bad), Err(DecodeError::UnknownModel));
 }
 
-/// Packets that nobody has confirmed are kept up to a number of bytes. What comes then is refused and
-/// leaves no trace, until the sender says that it knows of those before. Fails if `room_for` does not
-/// count logs, or `read` does not ask `Room::takes`.
+/// Logs of packets that are not folded yet are kept up to a number of bytes. Further packets are
+/// refused without a trace until the sender moves its cursor. Fails if `room_for` does not count
+/// logs, or `read` does not call `Room::fits`.
 #[test]
 fn logs_have_a_limit_in_bytes() {
     for seed in 0..20u32 {
@@ -249,7 +249,7 @@ fn logs_have_a_limit_in_bytes() {
         let packet = forge(&decoder, partial(65, newest), empty_body);
         decoder.decode(&packet).unwrap();
         assert!(logs(&decoder) < max / 2, "{} bytes", logs(&decoder));
-        // Or all is forgotten.
+        // A new epoch frees them, too.
         let mut fresh = self::decoder(&[FieldKind::Bool]);
         fresh.epoch = 1;
         let anew = Header {
@@ -262,8 +262,8 @@ fn logs_have_a_limit_in_bytes() {
     }
 }
 
-/// Fails with an applied packet if `Reader::wake` does not look for the id among those that leave: the
-/// entity would be shown, unknown to the model, for as long as the epoch lasts.
+/// Fails with an applied packet if `Reader::wake` does not search for the id among the despawns:
+/// the entity would be shown and missing in the model until the next epoch.
 #[test]
 fn a_despawned_entity_does_not_wake() {
     let mut decoder = decoder(&[FieldKind::Enum { values: 300 }]);
@@ -288,7 +288,7 @@ fn a_despawned_entity_does_not_wake() {
     assert_eq!(decoder.decode(&both), Err(DecodeError::Malformed));
 }
 
-/// Fails with a panic if `PacketCoder::class` takes class 0 of a schema that has none.
+/// Fails with a panic if `PacketCoder::class` accepts class 0 of a schema that has none.
 #[test]
 fn a_schema_without_classes_spawns_nothing() {
     let mut decoder = decoder(&[]);
@@ -318,7 +318,7 @@ fn a_container_is_coded_against_any_content() {
     });
 }
 
-/// A decoder that knows nobody, with a class of one field of each of these kinds.
+/// A decoder without entities, with a class of one field of each of these kinds.
 fn decoder(kinds: &[FieldKind]) -> Decoder {
     let class = |(at, kind): (usize, &FieldKind)| {
         // Rows of different classes differ in length.
@@ -340,7 +340,7 @@ fn header(sequence: u32, cursor: u32) -> Header {
     }
 }
 
-/// No despawns (or only that of entity 0), no wakes, and active entities as predicted.
+/// No despawns (or only that of entity 0), no wakes, and all active entities as predicted.
 fn as_predicted(packet_coder: &mut ForgedCoder<'_>, despawns: bool) {
     if despawns {
         packet_coder.list_item(List::Despawns, &mut None, 0);
@@ -357,13 +357,13 @@ fn as_predicted(packet_coder: &mut ForgedCoder<'_>, despawns: bool) {
     }
 }
 
-/// The body of a partial packet that says nothing.
+/// An empty body of a partial packet.
 fn empty_body(packet_coder: &mut ForgedCoder<'_>) {
     let lists = [List::Despawns, List::Wakes, List::Covered, List::Spawns];
     lists.into_iter().for_each(|list| packet_coder.end(list));
 }
 
-/// A partial packet in which so many entities leave that nobody has heard of.
+/// A partial packet that despawns this many unknown entities.
 fn despawn_unknown(packet_coder: &mut ForgedCoder<'_>, count: u32, seed: u32) {
     let (mut id, mut previous) = (0, None);
     for nth in 0..count {
@@ -374,7 +374,7 @@ fn despawn_unknown(packet_coder: &mut ForgedCoder<'_>, count: u32, seed: u32) {
     empty_body(packet_coder);
 }
 
-/// A whole body for a decoder that knows no entities, with these spawns.
+/// A body for a decoder without entities, with these spawns.
 fn spawns(packet_coder: &mut ForgedCoder<'_>, ids: impl IntoIterator<Item = (u32, u16)>) {
     packet_coder.end(List::Despawns);
     packet_coder.end(List::Wakes);
@@ -393,7 +393,7 @@ fn list(packet_coder: &mut ForgedCoder<'_>, ids: impl IntoIterator<Item = (u32, 
     packet_coder.end(List::Spawns);
 }
 
-/// A packet that a decoder takes for one of its sender, with whatever body it has.
+/// A packet that a decoder takes for one of its sender, with any body.
 fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut ForgedCoder<'_>)) -> Vec<u8> {
     let mut decoder = decoder.clone();
     let cursor_tick = decoder.tick_of(header.cursor).unwrap_or_default();
