@@ -1,8 +1,8 @@
-//! Does a world cost what is in it, or what happens in it?
+//! Measures whether the cost of a world follows its size or its activity.
 //!
-//! Encodes and decodes a hundred movers alone, then among a hundred thousand entities at rest
-//! with scattered places, and prints time and bytes per tick of both. Nothing but the codec runs
-//! in between, so caches hold what it uses.
+//! Encodes and decodes a hundred moving entities alone, then among a hundred thousand entities at
+//! rest in scattered slots, and prints time and bytes per tick of both. Only the codec runs in
+//! between, so caches have its data.
 #![expect(
     clippy::disallowed_methods,
     reason = "an example that measures time has to read the clock"

@@ -1,5 +1,5 @@
-//! Writes `vectors/codec/v3`. Only for a change of the wire format that is meant:
-//! `cargo run -p prescient-codec --example write_vectors`. No test runs this.
+//! Writes `vectors/codec/v3`, after an intended change of the wire format only: `cargo run -p
+//! prescient-codec --example write_vectors`. No test runs this.
 
 #[path = "../tests/common/scenarios.rs"]
 mod scenarios;

@@ -1,7 +1,7 @@
-//! What packets make a decoder hold has a limit in bytes, measured by the allocator: logs of packets
-//! that the sender does not know to be applied, and contents that rows of recent ticks name. What
-//! needs more is refused, and the two ends go on from there as after any lost packet. One test alone,
-//! because memory is counted for the whole process.
+//! Packets can make a decoder hold only a limited number of bytes, measured by the allocator: in
+//! logs of packets that the sender has not confirmed, and in contents that rows of recent ticks
+//! name. A packet that needs more is refused, and both ends continue as after a lost packet. There
+//! is one test only, because memory is counted for the whole process.
 
 mod common;
 
@@ -18,16 +18,17 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The first fails with more bytes than allowed if `Decoder::room_for` does not count logs, the second
-/// if `Archive::bytes_at` does not count contents; both if `Decoder::decode_with` does not ask
-/// `room_for`. The second hardly goes on if `bytes_at` counts what the packet lets go of.
+/// The first fails with more bytes than allowed if `Decoder::room_for` does not count logs, the
+/// second if `Archive::bytes_at` does not count contents; both if `Decoder::decode_with` does not
+/// call `room_for`. The second hardly makes progress if `bytes_at` counts what the packet makes
+/// obsolete.
 #[test]
 fn a_decoder_holds_no_more_than_it_is_allowed() {
     over_seeds(20, logs);
     over_seeds(20, contents);
 }
 
-/// A crowd in confused motion whose packets nobody confirms for a while.
+/// A crowd in random motion whose packets are not confirmed for a while.
 fn logs(seed: u64) {
     let max_bytes = 2 << 20;
     let mut pair = Pair::new(vec![int("x"), int("y")], max_bytes);
@@ -52,7 +53,7 @@ fn logs(seed: u64) {
     pair.recovers(seed, stray);
 }
 
-/// Long lists of which an item changes at every tick, so that every tick has lists of its own.
+/// Long lists in which an item changes at every tick, so that every tick has contents of its own.
 fn contents(seed: u64) {
     let max_bytes = 1 << 20;
     let item = vec![int("item")];
@@ -77,7 +78,7 @@ fn contents(seed: u64) {
         refused += u32::from(pair.tick(true) == Err(DecodeError::Full));
     }
     let applied = 2 * HISTORY - refused;
-    // About five ticks of lists fit, and as many more once those are forgotten.
+    // The lists of about five ticks fit, and as many more once those are dropped.
     assert!(applied > 10, "seed {seed}: {applied} packets were applied");
     assert!(refused > 100, "seed {seed}: {refused} packets were refused");
     pair.recovers(seed, |_| {});
@@ -87,7 +88,7 @@ struct Pair {
     archive: Archive,
     encoder: Encoder,
     decoder: Decoder,
-    /// The row of each entity, and what its container holds.
+    /// The row of each entity, and the content of its container.
     rows: Vec<(Vec<i64>, Option<Vec<i64>>)>,
     tick: u32,
     max_bytes: usize,
@@ -113,7 +114,7 @@ impl Pair {
     }
 
     /// The next tick; its acknowledgement may get lost.
-    fn tick(&mut self, hears: bool) -> Result<(), DecodeError> {
+    fn tick(&mut self, acknowledged: bool) -> Result<(), DecodeError> {
         self.tick += 1;
         let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
         for (slot, (row, list)) in (0..).map(Slot).zip(&mut self.rows) {
@@ -136,20 +137,20 @@ impl Pair {
         let taken = self.decoder.decode(&packet.bytes).map(drop);
         let change = region.change();
         self.held += change.bytes_allocated as isize - change.bytes_deallocated as isize;
-        // Besides, there is the model, and buffers that are as large as the longest packet needs.
+        // The rest is the model, and buffers as large as the longest packet needs.
         let max_bytes = (2 * self.max_bytes + (1 << 20)) as isize;
         assert!(self.held < max_bytes, "{} bytes are held", self.held);
         assert!(self.decoder.held_bytes() < self.max_bytes + self.max_bytes / 4);
         if taken.is_ok() {
             assert_eq!(self.encoder.digest(), self.decoder.digest());
         }
-        if let Some(ack) = self.decoder.acknowledgement().filter(|_| hears) {
+        if let Some(ack) = self.decoder.acknowledgement().filter(|_| acknowledged) {
             self.encoder.acknowledge(&ack, &self.archive).unwrap();
         }
         taken
     }
 
-    /// Once all is heard again, everything is shown as it is.
+    /// Once acknowledgements arrive again, the whole world is shown as it is.
     fn recovers(&mut self, seed: u64, mut meanwhile: impl FnMut(&mut Self)) {
         for _ in 0..HISTORY + 10 {
             meanwhile(self);

@@ -1,5 +1,5 @@
-//! Acknowledgements name ticks that the sender's archive may have forgotten. It then starts over
-//! and guesses nothing.
+//! An acknowledgement may name a tick that the sender's archive has dropped. The sender then starts
+//! a new epoch and does not predict from a missing row.
 
 #[path = "common/pair.rs"]
 mod pair;
@@ -10,7 +10,7 @@ use pair::{Pair, int};
 use prescient_codec::{HISTORY, history::Archive};
 use prescient_schema::Class;
 
-/// Fails with a panic if `Archive::rows` takes rows of a tick that is gone for empty ones.
+/// Fails with a panic if `Archive::rows` returns empty rows for a tick that was dropped.
 #[test]
 fn a_forgotten_baseline_starts_a_new_epoch() {
     for (depth, delay) in [(2, 3), (4, 20), (8, 9), (HISTORY, HISTORY + 10)] {

@@ -1,5 +1,5 @@
-//! Packets with a correct check in which an entity appears under one class and again under another.
-//! The check is no signature: whoever may send state can compute it.
+//! Packets with a correct check that spawn an entity under one class and again under another. The
+//! check is not a signature: every sender of state can compute it.
 
 mod common;
 #[path = "common/forger.rs"]
@@ -29,7 +29,7 @@ fn six_packets_do_not_end_a_decoder() {
         for (at, packet) in packets.iter().enumerate().skip(1) {
             let refused = decoder.decode(packet).expect_err("it is forged");
             assert!(at > 1 || refused == DecodeError::Malformed, "{refused}");
-            // It asks for a new epoch by and by; nothing else is left of what was refused.
+            // It requests a new epoch in time; the refused packets leave nothing else.
             let after = decoder.acknowledgement().map(|ack| Ack {
                 resync: false,
                 ..ack
@@ -39,8 +39,8 @@ fn six_packets_do_not_end_a_decoder() {
     });
 }
 
-/// What an honest sender says after a forged packet is understood as if that had not been. Fails if
-/// the refused spawn is kept in a log or in the world that is shown.
+/// The packets of an honest sender after a forged packet are decoded as without it. Fails if the
+/// refused spawn is kept in a log or in the shown world.
 #[test]
 fn an_honest_sender_goes_on_after_a_forged_packet() {
     over_seeds(20, |seed| {
@@ -62,7 +62,7 @@ fn an_honest_sender_goes_on_after_a_forged_packet() {
     });
 }
 
-/// Two classes, an entity that is of either, and what it becomes.
+/// Two classes, and rows of the entity in both.
 struct Ends {
     schema: Arc<Schema>,
     config: Config,
@@ -74,7 +74,7 @@ struct Ends {
 impl Ends {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        // The classes that an id has in turn: wide and narrow, or the other way round.
+        // The classes that an id has in turn: wide and narrow, or vice versa.
         let wide = 2 + random.below(12) as usize;
         let narrow = 1 + random.below(wide as u64 - 1) as usize;
         let widths = if seed % 4 == 3 {
@@ -87,7 +87,7 @@ impl Ends {
             classes: widths.map(|width| class(width, &mut random)).into(),
         };
         let rows = widths.map(|width| vec![0; width]);
-        // All that the first class has changes.
+        // All fields of the first class change.
         let changed = schema.classes[0].fields.iter().map(|_| 1).collect();
         Self {
             schema: Arc::new(schema),

@@ -1,9 +1,8 @@
 //! Damaged, forged, spliced and repeated packets against decoders in many states.
 //!
-//! A packet that is refused must change nothing, and of those that only the 16-bit check can tell
-//! from real ones it may let one in 65536 through: more than that means that a whole kind of
-//! damage goes unnoticed. `PRESCIENT_CASES` says how many cases to try, `PRESCIENT_SEED` where to
-//! start.
+//! A refused packet must change nothing. Of those that only the 16-bit check can tell from real
+//! ones, one in 65536 may be accepted: more mean that a whole kind of damage goes unnoticed.
+//! `PRESCIENT_CASES` sets the number of cases, `PRESCIENT_SEED` the first seed.
 //!
 //! Mutations tried: leaving the ids out of the check (fails: one lamp's switch is taken for
 //! another's), skipping the rollback of a refused packet's folds (fails).
@@ -27,7 +26,7 @@ fn no_kind_of_damage_goes_unnoticed() {
         let mut link = Link::new(seed);
         for tick in 0..LENGTH {
             link.step();
-            // Young decoders are rarely met again, so they get their share at once.
+            // New decoders are rarely chosen later, so they get their share at once.
             if tick < 4 || link.random.chance(8) {
                 link.harass(&mut tally);
             }
@@ -46,7 +45,6 @@ fn no_kind_of_damage_goes_unnoticed() {
     );
 }
 
-/// Ticks of one connection.
 const LENGTH: usize = 150;
 /// Bad packets per chosen tick.
 const BATCH: usize = 24;
@@ -59,7 +57,7 @@ struct Link {
     decoder: Decoder,
     loss: u64,
     budget: Option<usize>,
-    /// What arrived. A packet that was lost is as good as new whenever it comes.
+    /// What arrived. A lost packet is as good as new when it arrives later.
     delivered: Vec<Vec<u8>>,
     /// The packet that is about to arrive.
     next: Vec<u8>,
@@ -146,7 +144,7 @@ impl Link {
             clean.acknowledgement()
         });
         assert_eq!(told, ack);
-        // Go on with the one that was harassed: what was hidden shows later.
+        // Continue with the decoder that got the bad packets: damage may show later.
         if self.random.chance(50) && !self.random.chance(self.loss) {
             self.decoder = decoder;
             self.delivered.push(std::mem::take(&mut self.next));
@@ -167,7 +165,7 @@ impl Link {
                 ("random", (0..len).map(|_| random.next() as u8).collect())
             }
             1 => {
-                // A header that is believed, and nonsense behind it.
+                // A valid header followed by random bytes.
                 let keep = random.below(len.min(20)) as usize;
                 let len = keep + random.below(60) as usize;
                 bytes.truncate(keep);
@@ -199,7 +197,8 @@ impl Link {
             }
             7 if !earlier.is_empty() => ("repeated", pick(random, earlier)),
             8 if !self.foreign.is_empty() => {
-                // Behind the header and its check: with its own, it might be a real packet.
+                // Behind the header and its check: with the donor's header it could be a real
+                // packet.
                 let other = pick(random, &self.foreign);
                 let header = if bytes[0] == 0 { 17 } else { 5 };
                 let cut = (header + random.below(len + 1 - header)) as usize;
@@ -225,9 +224,9 @@ fn settings(seed: u64) -> Config {
     config(Policy::Confirmed, profile)
 }
 
-/// A world to send: the busy one that all tests share, or a street of lamps, of which one in a
-/// while is switched. Its packets are a byte or two, so that a flipped bit often is another
-/// sensible packet.
+/// A world to send: the busy one that all tests share, or a street of lamps, of which one is
+/// switched now and then. Its packets are a byte or two long, so that a flipped bit often makes
+/// another valid packet.
 enum Scene {
     Busy(World, usize),
     Lamps(Archive, u32),
@@ -303,13 +302,13 @@ struct Tally {
 
 #[derive(Debug, Default)]
 struct Count {
-    /// Late, or not even a packet.
+    /// Late, or without a valid header.
     refused: u64,
-    /// Only the check could tell.
+    /// Only the check can detect it.
     checked: u64,
-    /// The check could not tell, either.
+    /// The check cannot detect it, either.
     fooled: u64,
-    /// Says the very same as the real packet.
+    /// Has the same effect as the real packet.
     harmless: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a caller can ask beyond packets: what an entity would cost, and how fast a field moves.
+//! Queries besides packets: the cost of an entity, and the derivative of a field.
 
 mod common;
 #[path = "common/pair.rs"]

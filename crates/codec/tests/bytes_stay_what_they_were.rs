@@ -1,6 +1,6 @@
-//! The wire format is what `vectors/codec/v3` says: today's encoder writes those bytes, and
-//! today's decoder understands them. If this fails and you did not mean to change the format,
-//! mend the code; the vectors are never written anew to make a test pass.
+//! The wire format is that of `vectors/codec/v3`: the encoder writes those bytes, and the decoder
+//! reads them. If this fails without an intended change of the format, fix the code; vectors are
+//! never rewritten to make a test pass.
 
 #[path = "common/scenarios.rs"]
 mod scenarios;
@@ -52,7 +52,7 @@ fn the_same_bytes_become_the_same_world() {
     println!("compared: {packets} packets read");
 }
 
-/// The vectors are worth little unless everything happens in them.
+/// The vectors must contain every feature of the format.
 #[test]
 fn everything_happens_in_the_vectors() {
     for scenario in SCENARIOS {
@@ -61,7 +61,7 @@ fn everything_happens_in_the_vectors() {
         assert!(text.contains(" full kept "), "{name}");
         let lossy = scenario.policy != Policy::Immediate;
         assert_eq!(text.contains(" full lost "), lossy, "{name}");
-        // A long header, apart from the first ones, is a new epoch.
+        // A long header, apart from the first ones, starts a new epoch.
         let epochs = text.lines().filter(|line| {
             let bytes = unhex(line.split(' ').next_back().unwrap());
             bytes[0] == 0 && bytes[1] == 1
@@ -77,8 +77,8 @@ fn everything_happens_in_the_vectors() {
     assert!(kept(&SCENARIOS[0]).contains(" part kept "));
 }
 
-/// Containers of every kind hold something and nothing, references name somebody and nobody, and
-/// the first rocket is seen at every level.
+/// Containers of every kind are empty and not, references are empty and not, and the first rocket
+/// is sent at every level.
 fn all_of_a_crew_is_shown(scenario: &Scenario, text: &str) {
     let schema = scenario.schema();
     let mut decoder = Decoder::new(schema.clone(), scenario.config());

@@ -1,8 +1,9 @@
-//! A container costs what changed in it, not what it holds: one item of two hundred at most three
-//! times what a number of its own costs, also on a link that loses a fifth of everything.
+//! A container costs what changed in it, not what it contains: one changed item of two hundred
+//! costs at most three times as much as a number in a field of its own, also on a link that loses a
+//! fifth of all packets.
 //!
-//! What was lost has to be told again, so under loss a packet tells of more than one item, where a
-//! number is still one number: there the cost is counted per item told.
+//! Lost changes have to be sent again, so under loss a packet has several changed items, but still
+//! one number: there the cost is counted per item.
 
 mod common;
 
@@ -31,13 +32,13 @@ struct Stack {
     worn: bool,
 }
 
-/// Bits of each field of a store per packet, flags included, over a run on a bad link.
+/// Bits of each field of a store per packet, including flags, over a run on a bad link.
 struct Cost {
     fields: Vec<f64>,
     /// Bytes per packet.
     packets: f64,
-    /// Changes that a packet tells of: those since the version that the receiver is known to have.
-    told: f64,
+    /// Changes in a packet: those since the version that the receiver is known to have.
+    changes: f64,
 }
 
 fn run(profile: Profile, loss: u64, change: impl Fn(&mut Store, &mut Random)) -> Cost {
@@ -64,7 +65,7 @@ fn run(profile: Profile, loss: u64, change: impl Fn(&mut Store, &mut Random)) ->
         text: "The quick brown fox jumps over the lazy dog".into(),
     };
     let mut slot = None;
-    let (mut applied, mut bytes, mut told) = (0, 0, 0);
+    let (mut applied, mut bytes, mut changes) = (0, 0, 0);
     for tick in 1..=TICKS {
         if tick > 1 {
             change(&mut store, &mut random);
@@ -77,7 +78,7 @@ fn run(profile: Profile, loss: u64, change: impl Fn(&mut Store, &mut Random)) ->
         }
         capture.finish();
         let id = encoder.show(slot.unwrap(), &archive).unwrap();
-        told += tick - encoder.cursor().0;
+        changes += tick - encoder.cursor().0;
         let packet = encoder.encode(&archive, None).unwrap();
         assert_eq!(packet.sequence.0, tick);
         bytes += packet.bytes.len();
@@ -105,7 +106,7 @@ fn run(profile: Profile, loss: u64, change: impl Fn(&mut Store, &mut Random)) ->
     Cost {
         fields,
         packets: bytes as f64 / f64::from(TICKS),
-        told: f64::from(told) / f64::from(TICKS),
+        changes: f64::from(changes) / f64::from(TICKS),
     }
 }
 
@@ -137,10 +138,10 @@ fn one_item_of_two_hundred_costs_at_most_three_numbers() {
             for (name, cost, field) in
                 [("list", &list, 1), ("stacks", &stacks, 2), ("map", &map, 3)]
             {
-                let each = cost.fields[field] / cost.told;
+                let each = cost.fields[field] / cost.changes;
                 println!(
                     "  {name}: {each:.1} bits each, {:.2} of them in {:.1} bytes: {:.2} numbers",
-                    cost.told,
+                    cost.changes,
                     cost.packets,
                     each / scalar
                 );
@@ -180,7 +181,7 @@ fn queues_appends_and_texts_cost_what_is_new() {
         "bits per change: queue {:.1}, log {:.1}, map {:.1}, text {:.1}",
         queue.fields[1], log.fields[1], map.fields[3], text.fields[4]
     );
-    // A new number of a thousand has ten bits; under loss some changes are told twice.
+    // A new number below a thousand has ten bits; under loss some changes are sent twice.
     assert!(queue.fields[1] < 30.0);
     assert!(log.fields[1] < 30.0);
     assert!(map.fields[3] < 45.0);
@@ -218,7 +219,7 @@ fn contents_are_forgotten_with_the_last_row_that_names_them() {
         }
     }
     assert_eq!(size[400], size[998]);
-    // Resting entities keep theirs for ever; what nobody took is not kept.
+    // Resting entities keep their contents for ever; unused contents are dropped.
     let mut capture = archive.begin(Tick(1000)).unwrap();
     let unused = capture
         .intern(Content::Bytes(b"unused".as_slice().into()))

@@ -1,9 +1,9 @@
-//! Containers under random edits on a link that loses a fifth of everything, both ways, with every
-//! content compared after every applied packet; and the versions that only one end would still
-//! have if nobody kept them.
+//! Containers under random edits on a link that loses a fifth of all packets and acknowledgements,
+//! with every content compared after every applied packet; and versions that one end would have
+//! dropped if the model did not keep them.
 //!
-//! Mutations tried: kept rows without their contents, and contents of kept rows that are not put
-//! back into the archive (both fail).
+//! Mutations tried: kept rows without their contents, and contents of kept rows that are not
+//! restored to the archive (both fail).
 
 mod common;
 
@@ -294,7 +294,7 @@ fn what_the_last_of_its_class_held_is_remembered() {
     capture.despawn(first).unwrap();
     capture.finish();
     ends.tick += 1;
-    // Long enough for both archives to forget it.
+    // Long enough for both archives to drop it.
     for _ in 0..3 * HISTORY {
         ends.send(true, true);
         ends.pause();
@@ -324,7 +324,7 @@ fn what_an_entity_rested_at_can_come_back_after_any_time() {
     page.title = "second".into();
     page.image.clear();
     ends.write(slot, &page);
-    // Everything arrives, but the sender is not told.
+    // Everything arrives, but no acknowledgement does.
     for _ in 0..2 * HISTORY {
         ends.send(true, false);
         assert_eq!(ends.read(id), page);
@@ -339,7 +339,7 @@ fn what_an_entity_rested_at_can_come_back_after_any_time() {
         ends.pause();
         ends.send(true, false);
     }
-    // Back to where it was: nothing has to be said.
+    // Back to its old value: there is nothing to send.
     ends.write(slot, &at_rest);
     ends.send(true, false);
     assert_eq!(ends.read(id), at_rest);

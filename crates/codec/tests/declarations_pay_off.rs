@@ -1,4 +1,4 @@
-//! What a schema declares about its fields makes them cheaper, and never wrong.
+//! Declarations in a schema make fields cheaper, and never wrong.
 
 #[path = "common/pair.rs"]
 mod pair;
@@ -76,7 +76,8 @@ fn a_declared_rate_of_change_tells_where_its_field_will_be() {
             noise = noise
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
-            // An even change of the speed, so that the mean of two speeds is a whole number.
+            // The velocity changes by an even number, so that the mean of two velocities is an
+            // integer.
             let change = 2 * ((noise >> 40) as i64 % 300 - 150);
             let next = (speed + change).clamp(-9_000, 9_000) & !1;
             place += (speed + next) / 2;

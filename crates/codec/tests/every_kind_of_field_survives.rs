@@ -1,15 +1,14 @@
-//! Every kind of field, with everything that can be declared on it, through a link that loses,
-//! delays, reorders and repeats both ways. After every applied packet both models are the same
-//! and every covered value is the truth at its level.
+//! Every kind of field, with everything that can be declared on it, over a link that loses, delays,
+//! reorders and repeats in both directions. After every applied packet both models are equal, and
+//! every covered value is the true one at its level.
 //!
-//! Each seed is a round of proptest with a generator of its own, so that a failure names what
-//! repeats it. `PRESCIENT_SEEDS` says how many seeds to try, `PRESCIENT_SEED` where to start.
-//! Schemas are made at run time; types with `#[derive(State)]` are in
-//! `every_type_of_state_survives`.
+//! Each seed is a round of proptest with a generator of its own, so that a failure names the seed
+//! that repeats it. `PRESCIENT_SEEDS` sets the number of seeds, `PRESCIENT_SEED` the first. Schemas
+//! are made at run time; types with `#[derive(State)]` are in `every_type_of_state_survives`.
 //!
-//! Mutations tried: rates of change in the order in which they are declared (fails), coarser levels
-//! for fields that are only sent once (fails), references that are only sent once and do not follow
-//! who is seen (fails).
+//! Mutations tried: rates of change in the order of their declaration (fails), coarser levels for
+//! fields that are only sent on spawn (fails), references that are only sent on spawn and do not
+//! follow visibility (fails).
 
 mod common;
 #[path = "survival/link.rs"]
@@ -35,7 +34,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-/// Something that happens in a world, or to what a receiver sees of it.
+/// An event in a world, or in what a receiver sees of it.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Spawn {
@@ -44,11 +43,11 @@ enum Event {
     },
     Despawn(u8),
     Move {
-        who: u8,
+        entity: u8,
         field: u8,
         how: Motion,
     },
-    /// From now on it does what is declared about it, where it does not move otherwise.
+    /// From now on its fields follow their declarations, unless they have a motion.
     Obey(u8),
     Hide(u8),
     Show(u8),
@@ -59,23 +58,23 @@ enum Event {
 #[derive(Clone, Debug)]
 struct TickState {
     events: Vec<Event>,
-    /// Ticks that are left out before this one.
+    /// Ticks skipped before this one.
     gap: u32,
     delivery: Delivery,
     budget: Option<usize>,
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let who = 0u8..16;
+    let entity = 0u8..16;
     prop_oneof![
         3 => (0u8..3, any::<u64>()).prop_map(|(class, seed)| Event::Spawn { class, seed }),
-        1 => who.clone().prop_map(Event::Despawn),
-        10 => (who.clone(), 0u8..16, motion())
-            .prop_map(|(who, field, how)| Event::Move { who, field, how }),
-        2 => who.clone().prop_map(Event::Obey),
-        1 => who.clone().prop_map(Event::Hide),
-        1 => who.clone().prop_map(Event::Show),
-        2 => (who, 0u8..4).prop_map(|(who, level)| Event::Level(who, level)),
+        1 => entity.clone().prop_map(Event::Despawn),
+        10 => (entity.clone(), 0u8..16, motion())
+            .prop_map(|(entity, field, how)| Event::Move { entity, field, how }),
+        2 => entity.clone().prop_map(Event::Obey),
+        1 => entity.clone().prop_map(Event::Hide),
+        1 => entity.clone().prop_map(Event::Show),
+        2 => (entity, 0u8..4).prop_map(|(entity, level)| Event::Level(entity, level)),
         1 => prop::bool::weighted(0.2)
             .prop_map(|resync| if resync { Event::Resync } else { Event::Despawn(200) }),
     ]
@@ -239,7 +238,7 @@ impl World {
         self.company.alive = slots.iter().map(|slot| (*slot, name(slot))).collect();
         let mut capture = link.archive.begin(tick).unwrap();
         for &event in &tick_state.events {
-            let find = |who: u8| slots.get(usize::from(who)).copied();
+            let find = |entity: u8| slots.get(usize::from(entity)).copied();
             match event {
                 Event::Spawn { class, seed } if rows.len() < 12 => {
                     let class = usize::from(class) % schema.classes.len();
@@ -267,32 +266,33 @@ impl World {
                     link.levels.remove(&slot);
                     self.motions.retain(|(moved, _), _| *moved != slot);
                 }
-                Event::Despawn(who) => {
-                    if let Some(slot) = find(who).filter(|slot| rows.remove(slot).is_some()) {
+                Event::Despawn(entity) => {
+                    if let Some(slot) = find(entity).filter(|slot| rows.remove(slot).is_some()) {
                         capture.despawn(slot).unwrap();
                         self.company.alive.retain(|(alive, _)| *alive != slot);
                         link.levels.remove(&slot);
                     }
                 }
-                Event::Move { who, field, how } => {
-                    if let Some((class, _)) = find(who).and_then(|slot| rows.get(&slot)) {
+                Event::Move { entity, field, how } => {
+                    if let Some((class, _)) = find(entity).and_then(|slot| rows.get(&slot)) {
                         let field = usize::from(field) % schema.classes[*class].fields.len();
-                        self.motions.insert((slots[usize::from(who)], field), how);
+                        self.motions
+                            .insert((slots[usize::from(entity)], field), how);
                     }
                 }
-                Event::Obey(who) => self.obeying.extend(find(who)),
-                Event::Hide(who) => {
-                    if let Some(slot) = find(who) {
+                Event::Obey(entity) => self.obeying.extend(find(entity)),
+                Event::Hide(entity) => {
+                    if let Some(slot) = find(entity) {
                         self.hidden.insert(slot);
                         link.levels.remove(&slot);
                         link.encoder.hide(slot);
                     }
                 }
-                Event::Show(who) => {
-                    find(who).map(|slot| self.hidden.remove(&slot));
+                Event::Show(entity) => {
+                    find(entity).map(|slot| self.hidden.remove(&slot));
                 }
-                Event::Level(who, level) => {
-                    let slot = find(who).filter(|slot| !self.hidden.contains(slot));
+                Event::Level(entity, level) => {
+                    let slot = find(entity).filter(|slot| !self.hidden.contains(slot));
                     if let Some(slot) = slot.filter(|slot| rows.contains_key(slot)) {
                         link.levels.insert(slot, Level::new(level).unwrap());
                     }

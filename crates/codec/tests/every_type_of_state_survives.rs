@@ -1,8 +1,8 @@
-//! Types with `#[derive(State)]` and every attribute there is, through a link that loses, delays,
-//! reorders and repeats: what arrives is the state that was captured.
+//! Types with `#[derive(State)]` and every attribute, over a link that loses, delays, reorders and
+//! repeats: what arrives is the state that was captured.
 //!
-//! What fields of any declaration do is tried in `every_kind_of_field_survives`; here it is whole
-//! values of Rust, in all of their tables.
+//! Fields with any declaration are tested in `every_kind_of_field_survives`; this file tests whole
+//! Rust values in all of their tables.
 
 mod common;
 #[path = "survival/link.rs"]
@@ -156,7 +156,7 @@ const PUBLIC: u16 = 0;
 const PRIVATE: u16 = 1;
 const BALL: u16 = 2;
 
-/// What a unit is changed to, a part of it at a time.
+/// A change of one part of a unit.
 #[derive(Clone, Debug)]
 enum Change {
     Numbers((i8, i16, i32, u8, u16, u32), i64, [u64; 2]),
@@ -216,7 +216,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// All numbers are such that the declared steps and formats lose nothing.
+/// All numbers can be represented exactly by the declared steps and formats.
 impl Change {
     fn apply(&self, unit: &mut Unit, all: &[EntityRef]) {
         let pick = |at: &u8| all.get(usize::from(*at) % (all.len() + 1)).copied();
@@ -296,6 +296,7 @@ impl Change {
 type TickState = (Vec<(usize, Change)>, Delivery, bool);
 
 /// Two units and two others as their owner sees them, and a ball that is kicked now and then.
+/// Returns how many packets were applied.
 fn play(ticks: &[TickState], policy: Policy, profile: Profile) -> usize {
     let mut link = Link::new(schema(), config(policy, profile));
     let mut units: Vec<Unit> = (0..4).map(unit).collect();
@@ -391,8 +392,8 @@ fn keep(contents: &mut BTreeMap<i64, prescient_schema::Content>, parcel: &Parcel
     }
 }
 
-/// What a table shows of a unit: bit for bit, because a NaN is not equal to itself, and without
-/// rotations, whose steps round, and references, which mean something else to another end.
+/// The part of a unit that a table has, bit for bit, because a NaN is not equal to itself; without
+/// rotations, whose steps round, and references, which differ between the ends.
 fn visible(unit: &Unit, class: u16) -> String {
     let mut unit = unit.clone();
     let floats = (

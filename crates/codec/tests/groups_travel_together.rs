@@ -1,5 +1,5 @@
-//! A vehicle without its turret is not a vehicle: what shares a group is covered by the same
-//! packets, however small they are.
+//! A vehicle without its turret is not a vehicle: the entities of a group are covered by the same
+//! packets, however small these are.
 
 #[path = "common/pair.rs"]
 mod pair;
@@ -15,7 +15,7 @@ fn a_group_is_covered_whole_or_not_at_all() {
     for budget in [24, 40, 70] {
         let mut class = Class::new("part", vec![int("crew", 16), int("x", 32), int("y", 32)]);
         class.group = Some(0);
-        // Crews 1 to 8 of one to four parts, and eight parts that belong to nobody.
+        // Groups 1 to 8 of one to four parts, and eight parts without a group.
         let mut rows: Vec<[i64; 3]> = Vec::new();
         for crew in 1..=8 {
             rows.extend((0..1 + crew % 4).map(|part| [crew, 10 * crew, part]));
@@ -64,13 +64,13 @@ fn a_group_is_covered_whole_or_not_at_all() {
     }
 }
 
-/// Where so many wait to appear that only some of them are considered, those have their groups with
-/// them. Fails if `Encoder::preselect` does not look at groups.
+/// If so many entities wait to be spawned that only some are considered, those are considered with
+/// their groups. Fails if `Encoder::preselect` does not check groups.
 #[test]
 fn a_crowd_of_groups_appears_whole() {
     let mut class = Class::new("part", vec![int("crew", 16), int("x", 32), int("y", 32)]);
     class.group = Some(0);
-    // Parts of a crew are far from each other.
+    // Parts of a group have distant ids.
     let rows: Vec<[i64; 3]> = (0..4 * CREWS)
         .map(|number| [1 + number % CREWS, 977 * number % 10_000, number / CREWS])
         .collect();

@@ -1,6 +1,6 @@
-//! What a packet can make a decoder allocate, measured: a fixed part, so much per byte of the
-//! packet, and so much per entity that is there already. Without a bound, a well predicted
-//! stream unfolds into gigabytes, and one far id into a table of a million rows.
+//! The memory that a packet can make a decoder allocate, measured: a constant, so much per byte of
+//! the packet, and so much per known entity. Without a bound, a well predicted stream would expand
+//! to gigabytes, and one distant id to a table of a million rows.
 //!
 //! Mutations tried: no limit of decisions (fails), no limit of ids (fails).
 
@@ -18,7 +18,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-// One test, so that nobody else allocates meanwhile.
+// One test, so that nothing else allocates meanwhile.
 #[test]
 fn allocations_follow_the_length_of_the_packet() {
     let cases = setting("PRESCIENT_CASES", 4000);
@@ -52,7 +52,7 @@ struct Worst {
 }
 
 impl Worst {
-    /// Returns what a packet made the decoder allocate.
+    /// Decodes a packet and returns the bytes that the decoder allocated.
     fn feed(&mut self, decoder: &mut Decoder, packet: &[u8], entities: usize) -> usize {
         let region = Region::new(GLOBAL);
         let result = decoder.decode(packet);
@@ -72,7 +72,7 @@ impl Worst {
         bytes
     }
 
-    /// Looks for the worst body byte by byte.
+    /// Searches for the worst body, byte by byte.
     fn climb(&mut self, decoder: &mut Decoder, next: &[u8], entities: usize, random: &mut Random) {
         let header = if next[0] == 0 { 17 } else { 5 };
         let mut packet = next[..header].to_vec();
@@ -83,7 +83,7 @@ impl Worst {
                 let byte = random.next() as u8;
                 packet.truncate(at);
                 packet.push(byte);
-                // A new decoder each time: buffers that have grown hide what they cost.
+                // A new decoder each time: buffers that have grown already hide their cost.
                 let bytes = self.feed(&mut decoder.clone(), &packet, entities);
                 if bytes > best {
                     best = bytes;
@@ -96,9 +96,9 @@ impl Worst {
     }
 }
 
-/// Buffers, the first groups of the model, and tables up to the nearest ids.
+/// Buffers, the first pages of the model, and tables up to the nearest ids.
 const FIXED: usize = 2 << 20;
-/// 128 decisions, each with its log, its undo, and what it may create.
+/// 128 decisions, each with its log, its undo log, and what it may create.
 const PER_BYTE: usize = 32 << 10;
 const PER_ENTITY: usize = 4 << 10;
 
@@ -156,7 +156,7 @@ fn hostile(random: &mut Random, case: u64, next: &[u8], ticks: u32) -> Vec<u8> {
             packet
         }
         _ => {
-            // A new epoch: a model that knows nothing, and a partial or full packet.
+            // A new epoch: a fresh model, and a partial or full packet.
             let mut packet = vec![0, 1 + random.below(3) as u8];
             for word in [ticks + 50, ticks + 5000, 0] {
                 packet.extend(word.to_le_bytes());
@@ -168,9 +168,9 @@ fn hostile(random: &mut Random, case: u64, next: &[u8], ticks: u32) -> Vec<u8> {
     }
 }
 
-/// A sender that lets a receiver of many entities know of one more writes what a sender to a
-/// receiver of none never would: a far id. Where nothing is learned, both find everything equally
-/// likely, and those at rest are not mentioned, so that the body means the same to both.
+/// To forge a distant id: a sender whose receiver has many entities spawns one more. Without
+/// learning, all decisions are equally likely for this and for an empty receiver, and entities at
+/// rest are not mentioned, so the body means the same to both.
 fn the_farthest_id_that_is_accepted_is_near(config: Config) {
     let config = Config {
         learning: false,
@@ -207,10 +207,11 @@ fn the_farthest_id_that_is_accepted_is_near(config: Config) {
     }
 }
 
-/// The first id that is too far for a receiver that knows nobody.
+/// The first id that is refused by a decoder without entities.
 const NEARBY: u32 = 1 << 13;
 
-/// What it costs a decoder to accept a forged packet: an attacker can try every check, too.
+/// The bytes that a decoder allocates to accept a forged packet, tried with every check, as an
+/// attacker can.
 fn try_every_check(fresh: &Decoder, mut packet: Vec<u8>, ids: &[u32]) -> usize {
     let mut decoder = fresh.clone();
     for check in 0..=u16::MAX {
@@ -228,7 +229,7 @@ fn try_every_check(fresh: &Decoder, mut packet: Vec<u8>, ids: &[u32]) -> usize {
     panic!("no check fits");
 }
 
-/// An encoder whose receiver knows many entities that are all at rest.
+/// An encoder whose receiver has many entities, all at rest.
 #[derive(Clone)]
 struct Forger {
     archive: Archive,
@@ -253,11 +254,11 @@ impl Forger {
         forger
     }
 
-    /// The next tick, in which this many appear. Returns its packet.
-    fn exchange(&mut self, newcomers: usize) -> Vec<u8> {
+    /// The next tick, with this many spawns. Returns its packet.
+    fn exchange(&mut self, spawns: usize) -> Vec<u8> {
         self.tick += 1;
         let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
-        let made: Vec<Slot> = (0..newcomers)
+        let made: Vec<Slot> = (0..spawns)
             .map(|_| capture.spawn(1, &[1, 7]).unwrap())
             .collect();
         capture.finish();
@@ -271,14 +272,14 @@ impl Forger {
         packet
     }
 
-    /// The first packet of a connection, in which entities appear with these ids.
+    /// The first packet of a connection, which spawns entities with these ids.
     fn forge(&self, ids: &[u32]) -> Vec<u8> {
         let mut forger = self.clone();
         for &id in ids {
             let slot = forger.encoder.slot(NetEntityId(id)).unwrap();
             forger.encoder.hide(slot);
         }
-        // Once it is confirmed that they are gone, others can have their ids.
+        // Once their despawns are confirmed, their ids are reused.
         forger.exchange(0);
         forger.exchange(0);
         let packet = forger.exchange(ids.len());
@@ -290,7 +291,7 @@ impl Forger {
         for word in [1, forger.tick, 0] {
             forged.extend(u32::to_le_bytes(word));
         }
-        // Full, ticks advance with packets, and the check is not known.
+        // Full, ticks advance with packets, and the check is unknown.
         forged.extend([3, 0, 0]);
         assert!(packet[0] & 0x80 == 0, "a header without flags is 5 bytes");
         forged.extend_from_slice(&packet[5..]);
@@ -298,7 +299,7 @@ impl Forger {
     }
 }
 
-/// Thousands of things that are all alike fit into a few bytes; an honest sender pads them.
+/// Thousands of equal entities fit into a few bytes; an honest sender pads them.
 fn what_unfolds_too_far_is_refused(config: Config) {
     let schema = common::schema();
     let mut archive = Archive::new(schema.clone(), HISTORY);
@@ -326,7 +327,7 @@ fn what_unfolds_too_far_is_refused(config: Config) {
     assert_eq!(worst.accepted, 1);
 }
 
-/// The bounds must not be felt by an honest sender of a large world.
+/// The bounds must not hinder an honest sender of a large world.
 fn large_worlds_are_joined_under_loss(config: Config) {
     const ENTITIES: i64 = 10_000;
     let schema = common::schema();
@@ -351,7 +352,7 @@ fn large_worlds_are_joined_under_loss(config: Config) {
         }
         let packet = encoder.encode(&archive, Some(3000)).unwrap();
         assert!(packet.bytes.len() <= 3000);
-        // First a blackout, in which the sender goes on to ids that are far from confirmed ones.
+        // First a blackout, during which the sender uses ids that are far from confirmed ones.
         if tick > 6 && !random.chance(20) {
             decoder.decode(&packet.bytes).unwrap();
             if packet.full {

@@ -1,8 +1,8 @@
-//! A few decisions can change one item of a list of thousands, and the list is copied for it: what
-//! a packet makes its receiver copy is paid for by its length, also by honest senders, and what is
-//! not paid for is refused before it is copied.
+//! A few decisions can change one item of a list of thousands, for which the list is copied. A
+//! packet must be as long as the copies it causes require, also from an honest sender, and a
+//! shorter one is refused before anything is copied.
 //!
-//! Mutations tried: copying free of charge (fails).
+//! Mutations tried: copies that do not count (fails).
 
 mod common;
 
@@ -41,7 +41,7 @@ fn what_is_copied_is_paid_for() {
     let mut archive = Archive::new(schema.clone(), HISTORY);
     let mut encoder = Encoder::new(schema.clone(), config);
     let mut decoder = Decoder::new(schema, config);
-    // All hold the same, so that the first packet is short.
+    // All contents are equal, so that the first packet is short.
     let mut cells: Vec<i64> = (0..ITEMS).collect();
     for tick in 1..=5 {
         let mut capture = archive.begin(Tick(tick)).unwrap();

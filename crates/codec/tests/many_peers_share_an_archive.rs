@@ -1,5 +1,5 @@
-//! One world, many receivers: each encoder reads its own snapshot of the archive on a thread of
-//! its own while the next tick is captured, and writes what it would have written alone.
+//! One world, many receivers: each encoder reads its own snapshot of the archive on its own thread
+//! while the next tick is captured, and writes the same packets as on one thread.
 
 mod common;
 
@@ -38,8 +38,8 @@ impl Peer {
             self.decoder.decode(&packet.bytes).unwrap();
             for id in self.decoder.covered() {
                 let slot: Slot = self.encoder.slot(id).unwrap();
-                let told = common::told(archive, &self.encoder, slot);
-                assert_eq!(self.decoder.row(id), told.as_deref());
+                let expected = common::as_sent(archive, &self.encoder, slot);
+                assert_eq!(self.decoder.row(id), expected.as_deref());
             }
             let ack = self.decoder.acknowledgement().unwrap();
             self.encoder.acknowledge(&ack, archive).unwrap();

@@ -1,9 +1,9 @@
-//! The proof of the learning scheme: thousands of seeds of loss, lost acknowledgements, reorder,
+//! The test of the learning scheme: thousands of seeds of loss, lost acknowledgements, reordering,
 //! duplication, corruption and blackout, with the digests of both models compared after every
-//! packet and every value compared with the truth.
+//! packet and every value compared with the true one.
 //!
 //! Mutations tried: folding in arrival order (fails), folding unacknowledged packets (fails),
-//! leaving in-packet adaptation in place (fails), ignoring exclusions (fails).
+//! keeping in-packet adaptation (fails), ignoring exclusions (fails).
 
 mod common;
 

@@ -1,7 +1,7 @@
-//! A level that is asked for while an entity comes to rest is not forgotten: whoever rests at
-//! another precision than it shall have is woken.
+//! A level that is set while an entity comes to rest is applied: an entity that rests at another
+//! precision is woken.
 //!
-//! Mutation tried: looking only at whether it rests when the level is asked for (fails).
+//! Mutation tried: checking only whether it rests when the level is set (fails).
 
 #[path = "common/pair.rs"]
 mod pair;
@@ -26,7 +26,7 @@ fn whenever_it_is_asked_for() {
                 if time == asked {
                     pair.encoder.set_level(Slot(0), Level::EXACT, &pair.archive);
                 }
-                // What was sent right after that gets lost, while older packets are confirmed.
+                // The packets right after that are lost, while older ones are confirmed.
                 pair.encoder.show(Slot(0), &pair.archive);
                 let packet = pair.encoder.encode(&pair.archive, None).unwrap();
                 let ack = pair.decoder.acknowledgement();

@@ -1,4 +1,4 @@
-//! Trained priors: what they bring, and that nothing about them can make two ends disagree.
+//! Trained priors: what they gain, and that no prior can make two ends disagree.
 
 mod common;
 
@@ -92,8 +92,8 @@ fn a_changed_field_starts_from_nothing_and_the_others_do_not() {
     assert!(with < without, "{with} with, {without} without");
 }
 
-/// What stands between two such ends without a handshake is the 16-bit check of every packet, so
-/// chance lets one of 65536 pass.
+/// Without a handshake, only the 16-bit check of every packet detects this, and accepts one in
+/// 65536 by chance.
 #[test]
 fn ends_with_different_priors_refuse_each_other() {
     let config = Config::default();
@@ -235,7 +235,7 @@ fn a_forged_prior_is_an_error_or_a_prior_that_both_ends_agree_on() {
 }
 
 /// Fails with a panic (or, without overflow checks, with an accepted prior) if weights are compared
-/// by their magnitude: the least number has none.
+/// by magnitude: `i32::MIN` has none.
 #[test]
 fn no_weight_is_beyond_its_limit() {
     let honest = trained(1, 5, Profile::Default).to_bytes();
@@ -277,7 +277,7 @@ fn carts(fields: &[&str]) -> Arc<Schema> {
     })
 }
 
-/// Carts of the last class, all fields of which move; returns the bytes it took.
+/// Moves carts of the last class in all of their fields; returns the bytes sent.
 fn drive(schema: &Arc<Schema>, encoder: &mut Encoder, decoder: &mut Decoder, ticks: u32) -> usize {
     let class = schema.classes.len() - 1;
     let width = schema.classes[class].fields.len();

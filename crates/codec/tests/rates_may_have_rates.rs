@@ -1,8 +1,7 @@
-//! A rate of change may have a rate of change itself, in whichever order they were declared, and
-//! even in a circle.
+//! A rate of change may have a rate of change itself, in any order of declaration, even in a cycle.
 //!
-//! Mutation tried: all rates in the order in which they were declared (fails: the receiver takes an
-//! old acceleration for the new one and shows what nobody said).
+//! Mutation tried: all rates in the order of their declaration (fails: the receiver takes an old
+//! acceleration for the new one and shows wrong values).
 
 #[path = "common/pair.rs"]
 mod pair;
@@ -21,7 +20,7 @@ fn acceleration_comes_before_speed_and_speed_before_place() {
         [2, 1, 0],
     ];
     for order in orders {
-        // Place, speed, acceleration, wherever `order` puts them.
+        // Position, velocity and acceleration, in the columns that `order` gives.
         let at = |what: usize| order.iter().position(|&w| w == what).unwrap();
         let mut fields = [int("place", 32), int("speed", 32), int("push", 32)];
         for rate in [1, 2] {

@@ -1,16 +1,16 @@
-//! References to other entities: who is hidden is nobody, who is on the way is pending, who comes
-//! into sight or leaves it wakes those who refer to it, and nothing else shows.
+//! References to other entities: one to an invisible entity is empty, one to an entity in flight is
+//! pending, and one whose target becomes visible or invisible is sent again; nothing else reveals
+//! invisible entities.
 //!
-//! Mutations tried: translating old rows with what is visible now (fails), not disturbing holders
-//! at rest (fails), not stirring active ones (fails), references without a generation (fails),
-//! numbers that are given away while somebody may still refer to them, also if they were never
-//! sent (both fail).
+//! Mutations tried: translating old rows with the present visibility (fails), not waking referrers
+//! at rest (fails), not updating active ones (fails), references without a generation (fails), ids
+//! that are reused while a reference may still name them, also if they were never sent (both fail).
 
 mod common;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use common::{Random, config, told};
+use common::{Random, as_sent, config};
 use prescient_codec::{
     Decoder, Encoder, HISTORY, NetEntityId, Policy, Profile, Slot, Tick, history::Archive,
     history::CaptureError,
@@ -97,8 +97,8 @@ impl Ends {
             self.decoder.decode(&packet.bytes).unwrap();
             for id in self.decoder.covered() {
                 let slot = self.encoder.slot(id).unwrap();
-                let told = told(&self.archive, &self.encoder, slot).unwrap();
-                assert_eq!(self.decoder.row(id), Some(&told[..]));
+                let as_sent = as_sent(&self.archive, &self.encoder, slot).unwrap();
+                assert_eq!(self.decoder.row(id), Some(&as_sent[..]));
             }
             assert_eq!(self.encoder.digest(), self.decoder.digest());
             let ack = self.decoder.acknowledgement().unwrap();
@@ -133,11 +133,11 @@ fn aiming_at(target: EntityRef) -> Unit {
 fn a_reference_that_is_sent_once_follows_who_is_seen() {
     let mut ends = Ends::new();
     let target = ends.spawn(&Unit::default());
-    let holder = ends.spawn(&Unit {
+    let referrer = ends.spawn(&Unit {
         maker: ends.reference(target),
         ..Unit::default()
     });
-    let id = ends.show(holder);
+    let id = ends.show(referrer);
     for time in 0..400 {
         let seen = match time / 90 % 2 {
             0 => ends.show(target).0 + 1,
@@ -152,29 +152,29 @@ fn a_reference_that_is_sent_once_follows_who_is_seen() {
 }
 
 #[test]
-fn a_hidden_target_is_nobody() {
+fn a_reference_to_a_hidden_entity_is_empty() {
     let mut ends = Ends::new();
     let target = ends.spawn(&Unit::default());
-    let holder = ends.spawn(&aiming_at(ends.reference(target)));
-    let id = ends.show(holder);
+    let referrer = ends.spawn(&aiming_at(ends.reference(target)));
+    let id = ends.show(referrer);
     ends.exchange();
     assert_eq!(ends.read(id).target, EntityRef::NONE);
     let seen = ends.show(target);
     ends.exchange();
-    let told = ends.read(id).target;
-    assert_eq!(told, EntityRef::new(seen.0, 0));
-    assert_eq!(ends.decoder.world().entity(told), Some(Slot(seen.0)));
-    assert!(!ends.decoder.is_pending(told));
+    let as_sent = ends.read(id).target;
+    assert_eq!(as_sent, EntityRef::new(seen.0, 0));
+    assert_eq!(ends.decoder.world().entity(as_sent), Some(Slot(seen.0)));
+    assert!(!ends.decoder.is_pending(as_sent));
     ends.encoder.hide(target);
     ends.exchange();
     assert_eq!(ends.read(id).target, EntityRef::NONE);
 }
 
 #[test]
-fn a_target_on_its_way_is_pending() {
+fn a_reference_to_an_entity_in_flight_is_pending() {
     let mut ends = Ends::new();
-    let holder = ends.spawn(&Unit::default());
-    let id = ends.show(holder);
+    let referrer = ends.spawn(&Unit::default());
+    let id = ends.show(referrer);
     ends.exchange();
     let mut random = Random::new(3);
     let crowd = ends.capture(|capture| {
@@ -192,17 +192,17 @@ fn a_target_on_its_way_is_pending() {
         ends.show(slot);
     }
     let last = *crowd.last().unwrap();
-    ends.set(holder, &aiming_at(ends.reference(last)));
+    ends.set(referrer, &aiming_at(ends.reference(last)));
     let expected = EntityRef::new(ends.encoder.net_entity_id(last).unwrap().0, 0);
     let mut pending = 0;
     for _ in 0..200 {
         ends.send(Some(200), true);
-        let told = ends.read(id).target;
-        if told.is_none() && pending == 0 {
+        let as_sent = ends.read(id).target;
+        if as_sent.is_none() && pending == 0 {
             continue;
         }
-        assert_eq!(told, expected);
-        if !ends.decoder.is_pending(told) {
+        assert_eq!(as_sent, expected);
+        if !ends.decoder.is_pending(as_sent) {
             assert!(pending > 10);
             return;
         }
@@ -212,8 +212,8 @@ fn a_target_on_its_way_is_pending() {
 }
 
 #[test]
-fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
-    // At rest, active but still, and in motion.
+fn referrers_wake_when_visibility_of_their_target_changes() {
+    // At rest, active but unchanged, and moving.
     for wait in [120, 5, 0] {
         let mut ends = Ends::new();
         let target = ends.spawn(&Unit::default());
@@ -221,8 +221,8 @@ fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
             let guard = Ref::to(capture.reference(target).unwrap());
             capture.spawn_parcel(BASE, &Base { level: 1, guard }.to_parcel("default"))
         });
-        let holder = ends.spawn(&aiming_at(ends.reference(target)));
-        let (unit, building) = (ends.show(holder), ends.show(base));
+        let referrer = ends.spawn(&aiming_at(ends.reference(target)));
+        let (unit, building) = (ends.show(referrer), ends.show(base));
         let guard = |ends: &Ends| {
             let row = ends.decoder.row(building).unwrap();
             Base::from_row("default", row).unwrap().guard.entity_ref()
@@ -232,7 +232,7 @@ fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
             for _ in 0..wait {
                 ends.exchange();
             }
-            let idle = ends.encoder.estimate(holder, &ends.archive);
+            let idle = ends.encoder.estimate(referrer, &ends.archive);
             assert_eq!(idle == Some(0), wait > 100, "{idle:?}");
             let seen = ends.show(target);
             if round % 2 == 1 {
@@ -245,7 +245,7 @@ fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
                 ends.exchange();
             }
             if round % 2 == 1 {
-                // Out of sight and back between two packets: another number, perhaps.
+                // Invisible and visible again between two packets, perhaps with another id.
                 ends.encoder.hide(target);
                 ends.show(target);
                 ends.exchange();
@@ -262,24 +262,24 @@ fn holders_wake_when_what_they_refer_to_comes_into_sight_or_leaves() {
 }
 
 #[test]
-fn whoever_takes_the_place_of_the_dead_is_not_meant() {
+fn references_do_not_name_a_later_entity_in_the_slot() {
     let mut ends = Ends::new();
     let first = ends.spawn(&Unit::default());
     let old = ends.reference(first);
-    let holder = ends.spawn(&aiming_at(old));
+    let referrer = ends.spawn(&aiming_at(old));
     let still = ends.spawn(&aiming_at(old));
-    let (id, idle) = (ends.show(holder), ends.show(still));
+    let (id, idle) = (ends.show(referrer), ends.show(still));
     ends.show(first);
     ends.exchange();
     assert!(!ends.read(id).target.is_none());
     ends.capture(|capture| capture.despawn(first));
     for tick in 0..300 {
-        // Whoever holds the old reference may go on writing it.
+        // The old reference may still be written.
         let unit = Unit {
             x: tick,
             ..aiming_at(old)
         };
-        ends.set(holder, &unit);
+        ends.set(referrer, &unit);
         ends.exchange();
         assert_eq!(ends.read(id).target, EntityRef::NONE);
     }
@@ -295,7 +295,7 @@ fn whoever_takes_the_place_of_the_dead_is_not_meant() {
     assert_eq!(ends.archive.entity(old), None);
     let new = ends.reference(heir);
     assert_ne!(new, old);
-    ends.set(holder, &aiming_at(new));
+    ends.set(referrer, &aiming_at(new));
     ends.exchange();
     assert_eq!(ends.read(id).target, EntityRef::new(seen.0, 0));
     assert_eq!(ends.read(idle).target, EntityRef::NONE);
@@ -334,7 +334,7 @@ fn only_what_exists_and_fits_can_be_referred_to() {
 fn packets_are_the_same_with_and_without_the_hidden() {
     let mut random = Random::new(11);
     let (mut bare, mut full) = (Ends::new(), Ends::new());
-    // Visible units by their place in `seen`; hidden ones only in the full world.
+    // Visible units by their index in `seen`; hidden ones only in the full world.
     let mut seen: Vec<(Slot, Slot)> = Vec::new();
     let mut hidden: Vec<Slot> = Vec::new();
     let mut units: Vec<(Unit, Option<usize>)> = Vec::new();
@@ -382,9 +382,10 @@ fn packets_are_the_same_with_and_without_the_hidden() {
             };
             one.write_parcel(seen[at].0, &unit.to_parcel("default"))
                 .unwrap();
-            // Where the bare world refers to nobody, the full one often refers to the hidden.
-            let nobody = hidden.get(random.below(90) as usize);
-            unit.target = match (target, nobody) {
+            // Where references of the bare world are empty, those of the full one often name hidden
+            // units.
+            let hidden_target = hidden.get(random.below(90) as usize);
+            unit.target = match (target, hidden_target) {
                 (Some(target), _) => two.reference(seen[*target].1).unwrap(),
                 (None, Some(hidden)) => two.reference(*hidden).unwrap(),
                 (None, None) => EntityRef::NONE,
@@ -426,19 +427,19 @@ fn packets_are_the_same_with_and_without_the_hidden() {
     }
 }
 
-/// Whom a receiver takes a reference for is whom it meant when its holder was last told of, also
-/// when numbers are given to others and holders wait for their turn.
+/// A reference at the receiver names the entity that it named when its referrer was last sent, also
+/// when ids are reused and referrers wait for their packet.
 #[test]
-fn stale_references_never_mean_somebody_else() {
+fn stale_references_never_name_another_entity() {
     let mut resolved = 0;
     for seed in 0..if cfg!(debug_assertions) { 6 } else { 60 } {
         let mut random = Random::new(seed);
         let mut ends = Ends::new();
         let mut alive: BTreeMap<Slot, Unit> = BTreeMap::new();
-        // By packet: who each number is, and whom it refers to.
-        type Told = BTreeMap<u32, (EntityRef, Option<EntityRef>)>;
-        let mut truths: BTreeMap<u32, Told> = BTreeMap::new();
-        let mut shown: Told = BTreeMap::new();
+        // By packet: for each id, its entity and the target of its reference.
+        type SentReferences = BTreeMap<u32, (EntityRef, Option<EntityRef>)>;
+        let mut truths: BTreeMap<u32, SentReferences> = BTreeMap::new();
+        let mut shown: SentReferences = BTreeMap::new();
         for tick in 1..400 {
             ends.tick = tick;
             let mut capture = ends.archive.begin(Tick(tick)).unwrap();
@@ -475,14 +476,14 @@ fn stale_references_never_mean_somebody_else() {
             }
             let budget = Some(40 + seed as usize % 5 * 20);
             let packet = ends.encoder.encode(&ends.archive, budget).unwrap();
-            let mut truth = Told::new();
+            let mut truth = SentReferences::new();
             for (&slot, unit) in &alive {
                 if let Some(id) = ends.encoder.net_entity_id(slot) {
-                    let meant = ends.archive.entity(unit.target);
-                    let meant = meant.filter(|&to| ends.encoder.net_entity_id(to).is_some());
+                    let target = ends.archive.entity(unit.target);
+                    let target = target.filter(|&to| ends.encoder.net_entity_id(to).is_some());
                     truth.insert(
                         id.0,
-                        (ends.reference(slot), meant.map(|to| ends.reference(to))),
+                        (ends.reference(slot), target.map(|to| ends.reference(to))),
                     );
                 }
             }
@@ -496,15 +497,19 @@ fn stale_references_never_mean_somebody_else() {
             for id in ends.decoder.covered() {
                 shown.insert(id.0, truths[&done.sequence.0][&id.0]);
             }
-            for (&id, (_, meant)) in &shown {
-                let told = ends.read(NetEntityId(id)).target;
-                assert_eq!(told.is_none(), meant.is_none(), "seed {seed}, tick {tick}");
-                if let Some(at) = ends.decoder.world().entity(told) {
+            for (&id, (_, target)) in &shown {
+                let as_sent = ends.read(NetEntityId(id)).target;
+                assert_eq!(
+                    as_sent.is_none(),
+                    target.is_none(),
+                    "seed {seed}, tick {tick}"
+                );
+                if let Some(at) = ends.decoder.world().entity(as_sent) {
                     let is = shown[&at.0].0;
                     assert_eq!(
                         Some(is),
-                        *meant,
-                        "seed {seed}, tick {tick}: {id} → {told:?}"
+                        *target,
+                        "seed {seed}, tick {tick}: {id} → {as_sent:?}"
                     );
                     resolved += 1;
                 }

@@ -1,10 +1,10 @@
-//! Once a connection has settled, a tick is coded in memory that is already there: a server of a
-//! hundred clients shall not wait for the allocator a hundred times a tick.
+//! Once a connection is in its steady state, a tick is coded without allocations: a server of a
+//! hundred clients must not wait for the allocator a hundred times a tick.
 //!
-//! What the API forces is taken off: a packet's bytes are a vector of their own, one allocation of
-//! a `Vec` that is never grown. A capture shares its unchanged rows with the past and may allocate
-//! pieces for the others, which is counted by itself; the decoder captures what it shows, so it may
-//! allocate as often as the sender's capture of the same rows does.
+//! What the API forces is not counted: the bytes of a packet are one allocation, a `Vec` that never
+//! grows. A capture shares unchanged rows with the past and may allocate chunks for the others,
+//! which is counted separately; the decoder captures what it shows, so it may allocate as often as
+//! the sender's capture of the same rows.
 
 use std::{alloc::System, sync::Arc};
 
@@ -15,7 +15,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-// One test, so that nobody else allocates meanwhile.
+// One test, so that nothing else allocates meanwhile.
 #[test]
 fn a_settled_connection_allocates_nothing() {
     let schema = schema();
@@ -108,12 +108,12 @@ fn schema() -> Arc<Schema> {
     })
 }
 
-/// Place, health and mode, and behind them the speed.
+/// Position, health and mode, and then the velocity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mover([i64; 4], [i64; 2]);
 
 impl Mover {
-    /// Moves on, turns every now and then, and is never still.
+    /// Moves, turns now and then, and never stands still.
     fn step(&mut self, number: i64, tick: i64) {
         let noise = (number * 7919 + tick * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
         if tick == 1 || noise.rotate_left(9) & 15 == 0 {
@@ -129,8 +129,8 @@ impl Mover {
 }
 
 const MOVERS: usize = 50;
-/// Pages of the model grow a few times in a connection's life, here up to tick 400.
+/// Pages of the model grow a few times per connection, here up to tick 400.
 const SETTLED: u32 = 600;
 const COUNTED: u32 = 200;
-/// The vector of a packet's bytes.
+/// The allocation of a packet's bytes.
 const PACKET: usize = 1;

@@ -1,4 +1,4 @@
-//! Where packets are too short for everybody, weights say who goes first, and nobody waits for ever.
+//! If packets cannot cover all entities, weights decide which go first, and none waits for ever.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ struct World {
     noise: u64,
 }
 
-/// Every entity jumps about, so all of them want to be in every packet; every fourth weighs more.
+/// Every entity moves at random, so all of them are due in every packet; every fourth has a higher
+/// weight.
 fn world() -> World {
     let kind = FieldKind::Int {
         bits: 32,
@@ -62,7 +63,7 @@ fn is_heavy(at: usize) -> bool {
 }
 
 impl World {
-    /// Sends a packet and says who was in it.
+    /// Sends a packet and returns the entities that it covered.
     fn exchange(&mut self) -> Vec<usize> {
         let packet = self.encoder.encode(&self.archive, Some(BUDGET));
         let packet = packet.expect("a new tick");
@@ -89,7 +90,7 @@ impl World {
     }
 }
 
-/// Fails if `WaitingEntity::turn` does not look at weights.
+/// Fails if `WaitingEntity::turn` ignores weights.
 #[test]
 fn the_heavy_appear_first() {
     let mut world = world();
@@ -119,7 +120,8 @@ fn the_heavy_appear_first() {
     }
 }
 
-/// Fails if weights add to the time instead of multiplying it, or if the light ones starve.
+/// Fails if weights are added to the time instead of multiplied, or if entities of low weight
+/// starve.
 #[test]
 fn the_heavy_come_more_often_and_the_light_ones_too() {
     let mut world = world();
@@ -137,5 +139,5 @@ fn the_heavy_come_more_often_and_the_light_ones_too() {
     };
     let ratio = mean(true) / mean(false);
     assert!((6.0..10.0).contains(&ratio), "{ratio} times as often");
-    assert!(count.iter().all(|&count| count > 0), "somebody starves");
+    assert!(count.iter().all(|&count| count > 0), "an entity starves");
 }

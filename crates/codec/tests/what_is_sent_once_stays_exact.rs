@@ -1,5 +1,5 @@
-//! Fields that are only sent when an entity appears do not follow it to another precision: nothing
-//! says so after that, and both ends have to agree about what the receiver holds.
+//! Fields that are only sent on spawn stay exact when the precision of an entity changes: they are
+//! never sent again, and both ends have to agree on the receiver's values.
 
 #[path = "common/pair.rs"]
 mod pair;

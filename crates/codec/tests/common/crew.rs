@@ -1,4 +1,4 @@
-//! A world of containers, references and levels: what the first scenarios have not.
+//! A world of containers, references and levels, which the first scenarios do not have.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ const SAILOR: u16 = 0;
 const ROCKET: u16 = 1;
 const LAMP: u16 = 2;
 
-/// A class with every kind of container and of reference, one with all levels and a rate of a
-/// rate, and one to refer to.
+/// A class with every kind of container and reference, one with all levels and a rate of a rate,
+/// and one to refer to.
 pub fn schema() -> Arc<Schema> {
     let int = |bits, signed| FieldKind::Int { bits, signed };
     let item = vec![
@@ -91,14 +91,14 @@ fn map(item: Vec<Field>, max_len: u32) -> FieldKind {
 }
 
 fn tick(time: u32) -> Tick {
-    // Two ticks are left out.
+    // Two ticks are skipped.
     Tick(time + 2 * u32::from(time >= 33))
 }
 
-/// What is asked of the sender at a time, before it encodes.
+/// Calls on the sender before it encodes.
 pub fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encoder) {
     for slot in archive.living_slots() {
-        // A lamp that others refer to is out of sight for a while.
+        // A lamp to which others refer is invisible for a while.
         if slot.0 != 5 || !(25..40).contains(&time) {
             encoder.show(slot, archive);
         }
@@ -114,7 +114,6 @@ pub fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encode
     }
 }
 
-/// Bytes that a packet may have.
 pub fn budget(time: u32, policy: Policy) -> Option<usize> {
     let tight = (50..=58).contains(&time) || (83..=88).contains(&time);
     (tight && policy != Policy::Stateless).then_some(24)
@@ -137,7 +136,7 @@ pub fn capture(archive: &mut Archive, time: u32) {
         }
     }
     for number in 0..3u32 {
-        if stirs(number, time) && (number < 2 || time < 65) {
+        if changes(number, time) && (number < 2 || time < 65) {
             let row = sailor(&mut capture, number, time);
             capture.write(Slot(number), &row).unwrap();
         }
@@ -154,15 +153,15 @@ pub fn capture(archive: &mut Archive, time: u32) {
             let row = [0, 0, 0, 0, 0, lamp, lamp, lamp, origin, 1];
             capture.spawn(SAILOR, &row).unwrap();
         }
-        // By now it is at rest.
+        // It is at rest by then.
         70 => capture.write(Slot(6), &[0]).unwrap(),
         _ => {}
     }
     capture.finish();
 }
 
-/// The first sailor is busy, the second rarely, the third comes to rest.
-fn stirs(number: u32, time: u32) -> bool {
+/// The first sailor changes often, the second rarely, the third comes to rest.
+fn changes(number: u32, time: u32) -> bool {
     time > 1
         && match number {
             0 => true,
@@ -205,7 +204,7 @@ fn sailor(capture: &mut Capture<'_>, number: u32, time: u32) -> Vec<i64> {
     row
 }
 
-/// Exact steps of a declared rate, with a kick now and then.
+/// Exact steps of a declared rate, with a disturbance now and then.
 fn rocket(number: i64, time: u32) -> Vec<i64> {
     let (mut height, mut speed, mut push) = (1000 * number, 0, 0);
     for step in 2..=i64::from(time) {

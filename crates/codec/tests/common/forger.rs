@@ -1,5 +1,5 @@
-//! A sender that lies about an entity's class and computes the right checks for it: a real encoder
-//! that is shown two worlds in turn.
+//! A sender that forges an entity's class, with correct checks: a real encoder that is given two
+//! worlds in turn.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prescient_codec::{Ack, Config, Encoder, HISTORY, Sequence, Slot, Tick, history::Archive};
 use prescient_schema::Schema;
 
-/// Two worlds that differ in what has slot 0, and an encoder that takes them for one.
+/// Two worlds that differ in the entity in slot 0, and an encoder that takes them for one.
 pub struct Forger {
     /// Each world, with the class and row of its only entity.
     worlds: [World; 2],
@@ -48,8 +48,8 @@ impl Forger {
         }
     }
 
-    /// The six packets of a known attack: an entity appears, appears again under another class, and
-    /// once the model knows it by the first class only, it changes as if it were of that.
+    /// The six packets of a known attack: an entity is spawned, and again under another class; once
+    /// the model has it under the first class, it changes as one of that class.
     pub fn attack(&mut self, changed: &[i64]) -> Vec<Vec<u8>> {
         let mut packets = vec![self.packet(Which::First), self.packet(Which::Second)];
         for _ in 0..3 {
@@ -62,7 +62,7 @@ impl Forger {
         packets
     }
 
-    /// The next tick of both worlds, and what is said of one of them.
+    /// The next tick of both worlds, and the packet of one of them.
     pub fn packet(&mut self, which: Which) -> Vec<u8> {
         self.tick += 1;
         for world in &mut self.worlds {
@@ -78,7 +78,7 @@ impl Forger {
         self.encoder.encode(archive, None).unwrap().bytes
     }
 
-    /// Claims to the encoder that its first packets were all applied, whatever became of them.
+    /// Acknowledges the first packets to the encoder, applied or not.
     pub fn acknowledge(&mut self, packets: usize) {
         let ack = Ack {
             epoch: 0,

@@ -103,14 +103,14 @@ pub fn schema() -> Arc<Schema> {
     })
 }
 
-/// A world with movers that accelerate, bounce, stop and start, and lamps that flicker rarely.
+/// A world with movers that accelerate, bounce, stop and start, and lamps that rarely change.
 pub struct World {
     pub schema: Arc<Schema>,
     pub archive: Archive,
     random: Random,
     entities: BTreeMap<Slot, Body>,
     tick: u32,
-    /// Everything that any container ever held.
+    /// All contents so far.
     pub contents: BTreeMap<i64, Content>,
 }
 
@@ -122,7 +122,7 @@ struct Body {
     items: Items,
 }
 
-/// What the containers of a bearer hold.
+/// The contents of the containers of a bearer.
 #[derive(Default)]
 struct Items {
     name: String,
@@ -132,7 +132,7 @@ struct Items {
 }
 
 impl Items {
-    fn stir(&mut self, random: &mut Random) {
+    fn change(&mut self, random: &mut Random) {
         match random.below(8) {
             0 => {
                 let words = ["", "Ann", "Anne", "Annemarie", "Zoë", "Zo", "a b c d e f g"];
@@ -274,7 +274,7 @@ impl World {
             }
             if body.class == 2 {
                 if random.chance(20) {
-                    body.items.stir(random);
+                    body.items.change(random);
                     for (at, content) in (1..).zip(body.items.contents()) {
                         body.row[at] = intern(&mut capture, &mut self.contents, content);
                     }
@@ -319,7 +319,7 @@ impl World {
 
     pub fn truth(&self, slot: Slot, level: Level, encoder: &Encoder) -> Option<Vec<i64>> {
         let class = &self.schema.classes[usize::from(self.archive.class(slot)?)];
-        let row = told(&self.archive, encoder, slot)?;
+        let row = as_sent(&self.archive, encoder, slot)?;
         Some(
             class
                 .fields
@@ -331,11 +331,11 @@ impl World {
     }
 }
 
-/// A row with references as a receiver is told them: its own number of what it can see.
-pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>> {
+/// A row as it is sent: references are the receiver's ids of visible entities.
+pub fn as_sent(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>> {
     let class = &archive.schema().classes[usize::from(archive.class(slot)?)];
     let fields = class.fields.iter().zip(archive.latest(slot)?);
-    let told = |(field, &cell): (&Field, &i64)| {
+    let as_sent = |(field, &cell): (&Field, &i64)| {
         if !matches!(field.kind, FieldKind::Reference { .. }) {
             return cell;
         }
@@ -343,10 +343,10 @@ pub fn told(archive: &Archive, encoder: &Encoder, slot: Slot) -> Option<Vec<i64>
         let id = target.and_then(|slot| encoder.net_entity_id(slot));
         id.map_or(0, |id| EntityRef::new(id.0, 0).cell())
     };
-    Some(fields.map(told).collect())
+    Some(fields.map(as_sent).collect())
 }
 
-/// What goes wrong on the way.
+/// The faults of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Trouble {
     pub loss: u64,
@@ -355,7 +355,7 @@ pub struct Trouble {
     pub jitter: u64,
     pub duplicates: u64,
     pub corruption: u64,
-    /// Every so many ticks, nothing passes for `blackout` ticks.
+    /// At this interval, nothing arrives for `blackout` ticks.
     pub blackout_every: u64,
     pub blackout: u64,
     pub budget: Option<usize>,
@@ -392,9 +392,9 @@ pub struct Run {
     pub packets: usize,
     pub applied: usize,
     pub stalest: u32,
-    /// Damaged packets that nothing but the 16-bit check could tell from real ones.
+    /// Damaged packets that only the 16-bit check can tell from real ones.
     pub checked: u64,
-    /// Of those, the ones that it let through. Such an accident ends the run.
+    /// Of those, the accepted ones. Such an accident ends the run.
     pub fooled: u64,
 }
 
@@ -416,7 +416,7 @@ pub fn ends(prior: Option<&Prior>, schema: &Arc<Schema>, config: Config) -> (Enc
     }
 }
 
-/// What a world of this seed teaches.
+/// A prior trained on a world of this seed.
 pub fn trained(seed: u64, ticks: usize, profile: Profile) -> Prior {
     let mut trainer = Trainer::new(config(Policy::Immediate, profile));
     let mut world = World::new(seed);
@@ -500,7 +500,7 @@ pub fn run_from(
         let mut truth = BTreeMap::new();
         for slot in world.archive.living_slots() {
             if let Some(id) = encoder.net_entity_id(slot) {
-                let row = told(&world.archive, &encoder, slot).unwrap();
+                let row = as_sent(&world.archive, &encoder, slot).unwrap();
                 truth.insert(id, (world.archive.class(slot).unwrap(), row));
             }
         }
@@ -609,16 +609,16 @@ pub fn run_from(
     }
 }
 
-/// A packet on its way.
+/// A packet in flight.
 struct Flight {
     arrives: u64,
     order: u64,
     wire: Vec<u8>,
-    /// What was sent, if that is not what will arrive.
+    /// The sent bytes, if others will arrive.
     intact: Option<Vec<u8>>,
 }
 
-/// Everything about a decoder that a caller can see, and its model.
+/// The visible state of a decoder, and its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     pub digest: u64,
@@ -643,14 +643,14 @@ pub fn state(decoder: &Decoder) -> State {
     }
 }
 
-/// What a decoder would hold after a packet; `None` if it would refuse it.
+/// The state of a decoder after a packet; `None` if it refuses the packet.
 pub fn outcome(decoder: &Decoder, packet: &[u8]) -> Option<State> {
     let mut decoder = decoder.clone();
     decoder.decode(packet).ok().map(|_| state(&decoder))
 }
 
-/// Whether a 16-bit check that is worth its bits would let this many of `checked` pass: five
-/// standard deviations above what chance allows.
+/// Whether a good 16-bit check may accept this many of `checked` packets: at most five standard
+/// deviations above the mean.
 pub fn is_chance(checked: u64, fooled: u64) -> bool {
     let expected = checked as f64 / 65536.0;
     (fooled as f64) <= expected + 5.0 * expected.sqrt() + 2.0

@@ -1,4 +1,4 @@
-//! Two ends without a link between them: what is sent arrives, and is acknowledged at once.
+//! Two ends without a link between them: every packet arrives and is acknowledged at once.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Pair {
         packet.bytes.len()
     }
 
-    /// What the receiver shows for a slot of the sender.
+    /// The receiver's row of a slot of the sender.
     pub fn shown(&self, slot: u32) -> &[i64] {
         let id = self.encoder.net_entity_id(Slot(slot)).unwrap();
         self.decoder.row(id).unwrap()

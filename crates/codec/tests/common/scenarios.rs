@@ -62,7 +62,7 @@ const fn crew(name: &'static str, policy: Policy, profile: Profile) -> Scenario 
 }
 
 impl Scenario {
-    /// Where its bytes are kept.
+    /// The file of its vectors.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../../vectors/codec/v3")
@@ -85,7 +85,7 @@ impl Scenario {
         }
     }
 
-    /// What is true at a time that follows the last one.
+    /// Captures the world at a time.
     pub fn capture(&self, archive: &mut Archive, time: u32) {
         match self.world {
             World::Things => capture(archive, time),
@@ -93,8 +93,8 @@ impl Scenario {
         }
     }
 
-    /// Plays the connection. One line per packet: number, tick, whether it was full, whether it
-    /// arrived, the digests of the receiver's model and rows after that, and the bytes.
+    /// Runs the connection. One line per packet: sequence number, tick, whether it was full,
+    /// whether it arrived, the digests of the receiver's model and rows after that, and the bytes.
     pub fn play(&self) -> String {
         let schema = self.schema();
         let mut archive = Archive::new(schema.clone(), HISTORY);
@@ -147,7 +147,7 @@ impl Scenario {
     }
 }
 
-/// What is asked of the sender at a time, before it encodes.
+/// Calls on the sender before it encodes.
 fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encoder) {
     for slot in archive.living_slots() {
         encoder.show(slot, archive);
@@ -161,7 +161,6 @@ fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encoder) {
     }
 }
 
-/// Bytes that a packet may have.
 fn budget(time: u32, policy: Policy) -> Option<usize> {
     ((84..=87).contains(&time) && policy == Policy::Confirmed).then_some(8)
 }
@@ -169,7 +168,7 @@ fn budget(time: u32, policy: Policy) -> Option<usize> {
 const LAST: u32 = 100;
 
 /// Every kind of number and symbol, levels, a rate of change, a contract, a group, and values that
-/// are only sent once.
+/// are only sent on spawn.
 fn schema() -> Arc<Schema> {
     let int = |bits, signed| FieldKind::Int { bits, signed };
     let mut rate = Field::new("rate", int(16, true));
@@ -244,7 +243,7 @@ pub fn bounce(past: &[i64], ticks: u32, out: &mut [i64]) {
 }
 
 fn tick(time: u32) -> Tick {
-    // One tick is left out.
+    // One tick is skipped.
     Tick(time + u32::from(time >= 60))
 }
 
@@ -280,7 +279,7 @@ fn capture(archive: &mut Archive, time: u32) {
         capture.write(Slot(2), &row).unwrap();
     }
     match time {
-        // By now the lamps are at rest.
+        // The lamps are at rest by then.
         70 => capture.write(Slot(4), &[0, 12]).unwrap(),
         75 => capture.despawn(Slot(1)).unwrap(),
         77 => capture.despawn(Slot(5)).unwrap(),
@@ -293,28 +292,28 @@ fn capture(archive: &mut Archive, time: u32) {
 /// Pure functions of the time: straight, then curved, then still, then jumping.
 fn thing(number: i64, time: u32) -> Vec<i64> {
     let time = i64::from(time);
-    let stir = time.min(50) + (time - 82).max(0);
-    let rate = 40 + if stir > 20 { stir - 20 } else { 0 };
-    let noise = stir.wrapping_mul(0x9E37_79B9).rotate_right(7) & 7;
+    let phase = time.min(50) + (time - 82).max(0);
+    let rate = 40 + if phase > 20 { phase - 20 } else { 0 };
+    let noise = phase.wrapping_mul(0x9E37_79B9).rotate_right(7) & 7;
     vec![
-        (250 + 3 * stir) & 255,
-        1000 * number - 17 * stir + stir * stir / 3,
+        (250 + 3 * phase) & 255,
+        1000 * number - 17 * phase + phase * phase / 3,
         rate * (1 - 2 * number),
-        i64::MIN + (stir / 16) * 0x1234_5678_9ABC,
-        (stir / 9 + number) % 5,
-        stir / 13 % 2,
-        stir / 7 % 3,
-        -200 + 5 * stir,
-        exact_from_f32(72.5 + (stir / 10) as f32),
-        exact_from_f64(stir as f64 * 0.25),
-        (stir / 4 - 3) * 16,
-        stir * 33 + noise,
+        i64::MIN + (phase / 16) * 0x1234_5678_9ABC,
+        (phase / 9 + number) % 5,
+        phase / 13 % 2,
+        phase / 7 % 3,
+        -200 + 5 * phase,
+        exact_from_f32(72.5 + (phase / 10) as f32),
+        exact_from_f64(phase as f64 * 0.25),
+        (phase / 4 - 3) * 16,
+        phase * 33 + noise,
         40_000 + number,
         1,
     ]
 }
 
-/// A digest of everything that is shown.
+/// A digest of all shown rows.
 pub fn rows_digest(decoder: &Decoder) -> u64 {
     let world = decoder.world();
     let mut digest = 0xCBF2_9CE4_8422_2325u64;

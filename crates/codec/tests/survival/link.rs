@@ -1,5 +1,5 @@
-//! Two ends and a link that loses, delays, reorders and repeats what passes, either way. After
-//! every packet that is applied, models and values are compared.
+//! Two ends and a link that loses, delays, reorders and repeats in both directions. Models and
+//! values are compared after every applied packet.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,9 +10,9 @@ use prescient_codec::{
 use prescient_schema::{Content, Level, Schema};
 use proptest::prelude::*;
 
-use crate::common::told;
+use crate::common::as_sent;
 
-/// What happens to one packet, and to what is said back about it.
+/// The delivery of one packet and of its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
     pub lost: bool,
@@ -34,7 +34,7 @@ impl Delivery {
     };
 }
 
-/// A link is the same for a while, so that there are good ones and bad ones.
+/// A link keeps its quality for a while, so that there are good and bad periods.
 pub fn delivery() -> impl Strategy<Value = Delivery> {
     let parts = (
         prop::bool::weighted(0.2),
@@ -62,7 +62,7 @@ pub struct Link {
     pub decoder: Decoder,
     config: Config,
     pub levels: BTreeMap<Slot, Level>,
-    /// Everything that any container ever held.
+    /// All contents so far.
     pub contents: BTreeMap<i64, Content>,
     now: u32,
     order: u32,
@@ -72,15 +72,15 @@ pub struct Link {
     pub applied: usize,
 }
 
-/// What a packet was made of.
+/// The world when a packet was encoded.
 struct Sent {
     digest: u64,
-    rows: BTreeMap<NetEntityId, Told>,
+    rows: BTreeMap<NetEntityId, ExpectedRow>,
 }
 
-/// What a receiver shall hold of an entity.
+/// The row of an entity that the receiver should have.
 #[derive(Debug)]
-struct Told {
+struct ExpectedRow {
     class: u16,
     row: Vec<i64>,
     level: Level,
@@ -114,12 +114,12 @@ impl Link {
         };
         let rows = self.archive.living_slots().filter_map(|slot| {
             let id = self.encoder.net_entity_id(slot)?;
-            let told = Told {
+            let expected = ExpectedRow {
                 class: self.archive.class(slot)?,
-                row: told(&self.archive, &self.encoder, slot)?,
+                row: as_sent(&self.archive, &self.encoder, slot)?,
                 level: self.levels.get(&slot).copied().unwrap_or_default(),
             };
-            Some((id, told))
+            Some((id, expected))
         });
         let rows = rows.collect();
         self.sent.insert(packet.sequence.0, Sent { digest, rows });
@@ -184,18 +184,18 @@ impl Link {
             );
         }
         for id in self.decoder.covered() {
-            let told = &sent.rows[&id];
+            let expected = &sent.rows[&id];
             let got = self.decoder.row(id).unwrap();
-            assert_eq!(shown.class(Slot(id.0)), Some(told.class));
-            // Whoever appears is told exactly, whatever level it shall have later.
-            let levels = [told.level, Level::EXACT];
+            assert_eq!(shown.class(Slot(id.0)), Some(expected.class));
+            // A spawn is exact, whatever its level is later.
+            let levels = [expected.level, Level::EXACT];
             assert!(
                 levels
                     .iter()
-                    .any(|&level| self.at_level(told, level) == got),
-                "packet {sequence}, {id:?}: {got:?} is not {told:?}"
+                    .any(|&level| self.at_level(expected, level) == got),
+                "packet {sequence}, {id:?}: {got:?} is not {expected:?}"
             );
-            self.compare_contents(told.class, got);
+            self.compare_contents(expected.class, got);
         }
     }
 
@@ -209,15 +209,15 @@ impl Link {
         }
     }
 
-    fn at_level(&self, told: &Told, level: Level) -> Vec<i64> {
-        let fields = &self.archive.schema().classes[usize::from(told.class)].fields;
-        let cells = fields.iter().zip(&told.row);
+    fn at_level(&self, expected: &ExpectedRow, level: Level) -> Vec<i64> {
+        let fields = &self.archive.schema().classes[usize::from(expected.class)].fields;
+        let cells = fields.iter().zip(&expected.row);
         cells
             .map(|(field, &cell)| field.at_level(level, cell))
             .collect()
     }
 
-    /// After a calm, everything is there, at the very level that was asked for.
+    /// After a good period the whole world is shown, at the requested levels.
     pub fn compare_all(&self) {
         let (_, sent) = self.sent.last_key_value().unwrap();
         let shown = self.decoder.world().living_slots();
@@ -226,14 +226,14 @@ impl Link {
                 .map(|slot| NetEntityId(slot.0))
                 .eq(sent.rows.keys().copied())
         );
-        for (id, told) in &sent.rows {
+        for (id, expected) in &sent.rows {
             let level = match self.config.policy {
                 Policy::Stateless => Level::EXACT,
-                _ => told.level,
+                _ => expected.level,
             };
             let got = self.decoder.row(*id).unwrap();
-            assert_eq!(self.at_level(told, level), got, "{id:?}: {told:?}");
-            self.compare_contents(told.class, got);
+            assert_eq!(self.at_level(expected, level), got, "{id:?}: {expected:?}");
+            self.compare_contents(expected.class, got);
         }
     }
 

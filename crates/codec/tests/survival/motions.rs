@@ -1,4 +1,4 @@
-//! What the value of a field does from one tick to the next.
+//! How the value of a field changes from one tick to the next.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use proptest::prelude::*;
 
 use crate::common::Random;
 
-/// How a field moves until it is told otherwise. Containers and references take `Hold` for what
-/// it is and everything else for a change at random.
+/// The motion of a field. Containers and references hold with `Hold` and change at random
+/// otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum Motion {
     Hold,
     Line(i64),
     Curve(i64, i64),
-    /// Anywhere within so many bits.
+    /// At random within this many bits.
     Noise(u32),
-    /// One extreme after the other.
+    /// Alternates between extremes.
     Extremes,
-    /// Every so many ticks by so much.
+    /// At an interval in ticks, by a step.
     Beat(u32, i64),
 }
 
@@ -36,7 +36,7 @@ pub fn motion() -> impl Strategy<Value = Motion> {
     ]
 }
 
-/// The next value of a field, within its kind.
+/// The next value of a field, valid for its kind.
 pub fn advance(
     field: &Field,
     value: i64,
@@ -77,7 +77,7 @@ pub fn advance(
     }
 }
 
-/// Fields that do not move do what their class declares: follow its contract, or their rates of
+/// Applies declarations to fields without a motion: their class's contract, or their rates of
 /// change.
 pub fn obey(
     class: &Class,
@@ -90,7 +90,7 @@ pub fn obey(
     if let Some(contract) = &class.contract {
         (contract.fast_forward)(old, ticks, &mut declared);
     }
-    // Twice, so that a rate of a rate is followed, too.
+    // Twice, so that a rate of a rate has its effect, too.
     for _ in 0..2 {
         for (rate, field) in class.fields.iter().enumerate() {
             let Some(ratio) = field.derivative_of.filter(|_| class.contract.is_none()) else {
@@ -117,7 +117,7 @@ pub fn obey(
     }
 }
 
-/// A value to begin with.
+/// An initial value.
 pub fn start(field: &Field, random: &mut Random) -> i64 {
     match field.kind.shape() {
         Shape::Content | Shape::Reference => 0,
@@ -126,10 +126,10 @@ pub fn start(field: &Field, random: &mut Random) -> i64 {
     }
 }
 
-/// Who and what there is to refer to.
+/// The entities and contents that fields can name.
 #[derive(Default)]
 pub struct Company {
-    /// Everything that any container ever held.
+    /// All contents so far.
     pub contents: BTreeMap<i64, Content>,
     pub alive: Vec<(Slot, String)>,
 }
@@ -190,7 +190,7 @@ fn moved(kind: &FieldKind, value: i64, motion: Motion, tick: u32, random: &mut R
                 FieldKind::F64 => exact_from_f64(floats[at]),
                 FieldKind::Custom(float) => float.format(Level::EXACT).from_f64(floats[at]),
                 FieldKind::Int { bits, .. } | FieldKind::Step { bits, .. } => {
-                    // The ends of its own width as well as those of all.
+                    // The extremes of its own width and of all widths.
                     numbers[at] >> if random.chance(50) { 64 - bits } else { 0 }
                 }
                 _ => numbers[at],
@@ -199,7 +199,7 @@ fn moved(kind: &FieldKind, value: i64, motion: Motion, tick: u32, random: &mut R
     }
 }
 
-/// A value brought within the width of its field.
+/// Wraps a value to the width of its field.
 fn fit(value: i64, shape: Shape) -> i64 {
     match shape {
         Shape::Number { bits, signed } if bits < 64 => {
@@ -279,7 +279,7 @@ fn edited(
     }
 }
 
-/// Some items go, others come.
+/// Removes some items and inserts others.
 fn splice<T>(items: &mut Vec<T>, random: &mut Random, new: impl Fn(&mut Random) -> T) {
     if random.chance(4) {
         items.clear();

@@ -1,4 +1,4 @@
-//! Schemas with every kind of field and everything that can be declared on one.
+//! Schemas with every kind of field and every declaration.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use prescient_schema::{
 };
 use proptest::{collection::vec, prelude::*};
 
-/// What a field is made of before its neighbours are known.
+/// A field before its neighbours are known.
 #[derive(Clone, Debug)]
 struct Plan {
     kind: FieldKind,
@@ -20,8 +20,8 @@ struct Plan {
     rate: Option<(u8, i32, u32)>,
 }
 
-/// One to three classes. The first has integers of a chosen width, so that a round over all
-/// widths misses none.
+/// One to three classes. The first has integers of a chosen width, so that a round covers all
+/// widths.
 pub fn schema(bits: u8) -> impl Strategy<Value = Arc<Schema>> {
     let class = (vec(plan(), 1..7), 0u8..3, 0u8..4, any::<(bool, bool)>());
     vec(class, 1..=3).prop_map(move |classes| {
@@ -58,8 +58,7 @@ pub fn schema(bits: u8) -> impl Strategy<Value = Arc<Schema>> {
 
 type ClassPlan = (Vec<Plan>, u8, u8, (bool, bool));
 
-/// Everything that a schema of these properties is made of, so that a round can say whether it
-/// met all of it.
+/// The features of a schema, so that a round can check that it covered all of them.
 pub fn ingredients(schema: &Schema) -> Vec<String> {
     let mut found = Vec::new();
     for class in &schema.classes {
@@ -87,7 +86,7 @@ pub fn ingredients(schema: &Schema) -> Vec<String> {
     found
 }
 
-/// The names of [`ingredients`] that no round may miss.
+/// The features that every round must cover.
 pub fn needed() -> Vec<String> {
     let widths =
         (1..=64).flat_map(|bits| [true, false].map(|signed| format!("int {bits} {signed}")));
@@ -222,7 +221,7 @@ fn reference() -> impl Strategy<Value = FieldKind> {
     })
 }
 
-/// None, one that is often right, and one that never is.
+/// No contract, one that is often right, and one that never is.
 fn contracts() -> [Option<Contract>; 3] {
     let contract = |name: &str, fast_forward| {
         Some(Contract {
