@@ -79,6 +79,11 @@ pub trait Carrier: Send {
         None
     }
 
+    /// The present time on the other end's clock; `None` if it is not known yet.
+    fn remote_time(&mut self, _connection: ConnectionId) -> Option<Time> {
+        None
+    }
+
     /// What passed the carrier's socket.
     fn traffic(&self) -> Traffic {
         Traffic::default()

@@ -116,6 +116,10 @@ impl Carrier for BlockingClient {
         self.machine().statistics()
     }
 
+    fn remote_time(&mut self, _: ConnectionId) -> Option<Time> {
+        self.with(|client, now| client.server_time(now))
+    }
+
     fn traffic(&self) -> Traffic {
         self.statistics().traffic()
     }

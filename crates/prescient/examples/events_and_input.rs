@@ -45,7 +45,7 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     loop {
         server.wait(Duration::from_millis(20));
         while let Some(event) = server.poll() {
-            let ServerEvent::Input { peer, input } = event else {
+            let ServerEvent::Input { peer, input, .. } = event else {
                 continue;
             };
             if let Entry::Vacant(vacant) = walkers.entry(peer) {

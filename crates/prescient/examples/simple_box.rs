@@ -28,7 +28,7 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     };
     let entity = server.step()?.spawn(&sliding)?;
     for tick in 0.. {
-        server.wait(Duration::from_millis(33));
+        server.next_tick();
         while let Some(event) = server.poll() {
             match event {
                 ServerEvent::Joined { peer, .. } => server.send_event(peer, b"watch the box")?,

@@ -53,7 +53,7 @@ fn serve(mut server: Server) -> Result<(), Box<dyn Error>> {
     };
     let planet = server.step()?.spawn(&at(1))?;
     for tick in 2.. {
-        server.wait(Duration::from_millis(16));
+        server.next_tick();
         while let Some(event) = server.poll() {
             match event {
                 ServerEvent::Joined { peer, client, data } => {

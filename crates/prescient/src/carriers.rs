@@ -112,6 +112,15 @@ impl Carriers {
         self.local.now()
     }
 
+    /// A time of [`now`](Self::now) on the clock of the carrier of a peer.
+    pub fn on_carriers_clock(&self, peer: PeerId, time: Time) -> Option<Time> {
+        let (carrier, _) = self.look_up(peer)?;
+        let (here, there) = (self.now().as_micros(), carrier.now().as_micros());
+        let ahead = i128::from(time.as_micros()) - i128::from(here);
+        let micros = (i128::from(there) + ahead).max(0);
+        Some(Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+    }
+
     /// Sends at the next [`flush`](Self::flush) at the latest.
     pub fn send(
         &mut self,

@@ -361,7 +361,7 @@ impl Client {
     /// The server gets them as [`Input`](crate::ServerEvent::Input) and
     /// [`keys`](crate::Server::keys). Peers that see the player's entities get them if the entity
     /// type has a field for them: `#[state(keys)] keys: u32`.
-    pub fn press(&mut self, keys: u64) -> Result<(), InputError> {
+    pub fn press(&mut self, keys: u64) -> Result<InputTick, InputError> {
         let keys_down = Keys::from_bits(keys);
         self.act(Input {
             keys_down,
@@ -372,7 +372,10 @@ impl Client {
 
     /// Like [`press`](Self::press), with a pointer, up to 256 keys, keys that were pressed and
     /// released within a tick, and a few bytes of application data.
-    pub fn act(&mut self, input: Input) -> Result<(), InputError> {
+    ///
+    /// Returns the input's tick. [`consumed_input`](Self::consumed_input) tells which inputs the
+    /// shown state has consumed already; those after it a predicting client applies itself.
+    pub fn act(&mut self, input: Input) -> Result<InputTick, InputError> {
         if !self.is_connected() {
             return Err(InputError::NotConnected);
         }
@@ -380,7 +383,32 @@ impl Client {
         self.carrier.push_input(tick, input)?;
         self.carrier.flush();
         (self.pushed, self.keys_down) = (tick, keys_down);
-        Ok(())
+        Ok(tick)
+    }
+
+    /// The newest input of this client that the server's program was given before the shown tick;
+    /// `None` if it was given none.
+    pub fn consumed_input(&self) -> Option<InputTick> {
+        let low = self.view.consumed_input()?;
+        // No more than 64 inputs are ever unacknowledged.
+        let behind = (self.pushed.0 as u16).wrapping_sub(low);
+        self.pushed.0.checked_sub(behind.into()).map(InputTick)
+    }
+
+    /// The server's present tick, with its fraction, estimated from the synchronised clock; `None`
+    /// before the first measurement, or if the server does not use
+    /// [`next_tick`](crate::Server::next_tick).
+    pub fn server_tick(&mut self) -> Option<f64> {
+        let clock = self.view.clock()?;
+        let now = self.carrier.remote_time(ConnectionId::SERVER)?;
+        Some(clock.tick_at(now.as_micros()))
+    }
+
+    /// The time between two ticks of the server, if it uses
+    /// [`next_tick`](crate::Server::next_tick).
+    pub fn tick_interval(&self) -> Option<Duration> {
+        let clock = self.view.clock()?;
+        Some(Duration::from_micros(clock.interval_micros.into()))
     }
 
     /// Leaves, and returns when the server was notified.

@@ -7,7 +7,6 @@
 //! A server:
 //!
 //! ```no_run
-//! use std::time::Duration;
 //! use prescient::{Everything, Schema, Server, ServerEvent, State};
 //!
 //! #[derive(State)]
@@ -21,7 +20,7 @@
 //! let mut falling = Crate { position: [0.0, 100.0, 0.0] };
 //! let entity = server.step()?.spawn(&falling)?;
 //! loop {
-//!     server.wait(Duration::from_millis(33));
+//!     server.next_tick();
 //!     while let Some(event) = server.poll() {
 //!         if let ServerEvent::Joined { peer, .. } = event {
 //!             server.send_event(peer, b"welcome")?;

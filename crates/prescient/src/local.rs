@@ -50,7 +50,7 @@ impl LocalServer {
         self.clients.insert(id, peer);
         let client = LocalClient {
             end: client,
-            clock: Clock::start(),
+            clock: self.clock,
             max_message: self.max_message,
             unsent_input: None,
         };
@@ -188,6 +188,11 @@ impl Carrier for LocalClient {
 
     fn has_packets(&self) -> bool {
         false
+    }
+
+    /// Both ends have the same clock.
+    fn remote_time(&mut self, _: ConnectionId) -> Option<Time> {
+        Some(self.clock.now())
     }
 }
 

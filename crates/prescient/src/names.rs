@@ -6,7 +6,7 @@
 
 pub use prescient_channels::{
     BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError, ConnectError,
-    ExchangeConfig, Input, InputError, Keys, SendError, Traffic,
+    ExchangeConfig, Input, InputError, InputTick, Keys, SendError, Traffic,
 };
 pub use prescient_codec::{Policy, Profile};
 #[cfg(feature = "udp")]

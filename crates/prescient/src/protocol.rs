@@ -11,7 +11,7 @@ pub fn protocol() -> prescient_transport::ProtocolId {
 
 /// Version of the messages of `prescient-replication`.
 #[cfg(feature = "udp")]
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// State in both directions, and its acknowledgements; only the newest message counts.
 pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;

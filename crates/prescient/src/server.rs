@@ -11,9 +11,9 @@ mod receive;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use prescient_channels::{Carrier, ClientId, CloseReason};
+use prescient_channels::{Carrier, ClientId, CloseReason, Time};
 use prescient_replication::{
-    ClientConfig, PeerError, PeerId, Relevance, Tick, World, WorldError, WorldStep,
+    ClientConfig, PeerError, PeerId, Relevance, Tick, TickClock, World, WorldError, WorldStep,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -32,8 +32,8 @@ use queue::EventQueue;
 
 /// A server with one or more worlds that clients join.
 ///
-/// Every tick: [`poll`](Self::poll) until it returns `None`, change the world in a
-/// [`step`](Self::step), [`send`](Self::send), then [`wait`](Self::wait) for the next tick.
+/// Every tick: wait for it ([`next_tick`](Self::next_tick)), [`poll`](Self::poll) until it returns
+/// `None`, change the world in a [`step`](Self::step), and [`send`](Self::send).
 pub struct Server {
     carriers: Carriers,
     worlds: Worlds,
@@ -49,6 +49,10 @@ pub struct Server {
     apply_monitor: ApplyMonitor,
     meters: Meters,
     events: EventQueue,
+    /// When the current tick was due, if the program waits by [`next_tick`](Self::next_tick).
+    due: Option<Time>,
+    /// Peers that were not told when ticks are due.
+    without_clock: BTreeSet<PeerId>,
 }
 
 impl Server {
@@ -99,6 +103,8 @@ impl Server {
             apply_monitor: ApplyMonitor::default(),
             meters: Meters::default(),
             events: EventQueue::default(),
+            due: None,
+            without_clock: BTreeSet::new(),
         })
     }
 
@@ -167,6 +173,7 @@ impl Server {
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
         self.meters.forget(self.worlds.world_of(peer), peer);
         self.worlds.move_to(peer, world)?;
+        self.without_clock.insert(peer);
         // A client that knows its world can apply that world's state from the next tick on.
         self.send_messages(peer);
         Ok(())
@@ -187,6 +194,7 @@ impl Server {
             .iter()
             .flat_map(|world_server| world_server.peers());
         let peers: Vec<PeerId> = peers.collect();
+        self.send_clocks();
         let waits = |peer: &PeerId| self.carriers.is_waiting(*peer, STATE);
         let waiting: BTreeSet<PeerId> = peers.iter().copied().filter(waits).collect();
         let (carriers, packet) = (&self.carriers, self.options.packet);
@@ -269,6 +277,10 @@ impl Server {
             // Receives nothing until all queued events were polled, so that a slow program leaves
             // data in the socket, whose buffer is bounded.
             if let Some(event) = self.events.pop() {
+                if let ServerEvent::Input { peer, tick, .. } = event {
+                    // A peer that has left meanwhile has no state to consume it.
+                    let _ = self.worlds.world_of_mut(peer).note_input(peer, tick.0);
+                }
                 return Some(event);
             }
             for peer in self.events.take_paused() {
@@ -288,6 +300,51 @@ impl Server {
             self.handle(peer, event);
             if self.carriers.now() >= until {
                 return;
+            }
+        }
+    }
+
+    /// Waits until the next tick is due, and receives meanwhile like [`wait`](Self::wait). Call it
+    /// once before every [`step`](Self::step).
+    ///
+    /// Ticks are due at fixed intervals ([`ServerOptions::tick_interval`]) from the first call on,
+    /// however long a step takes: after a late tick the next ones follow faster, until the program
+    /// has caught up. A program that is a quarter of a second behind does not catch up; from then
+    /// on, ticks are due that much later.
+    ///
+    /// Clients are told when ticks are due, which gives them
+    /// [`Client::server_tick`].
+    pub fn next_tick(&mut self) {
+        let (now, interval) = (self.carriers.now(), self.options.tick_interval);
+        let due = match self.due {
+            Some(due) if now.since(due.after(interval)) < MAX_BEHIND => due.after(interval),
+            _ => {
+                self.without_clock = self.peers().collect();
+                now
+            }
+        };
+        self.wait(due.since(now));
+        self.due = Some(due);
+    }
+
+    /// Tells peers when ticks are due, after that of the present tick is known.
+    fn send_clocks(&mut self) {
+        let Some(due) = self.due else {
+            return;
+        };
+        let interval = self.options.tick_interval.as_micros();
+        for peer in std::mem::take(&mut self.without_clock) {
+            let world_server = self.worlds.world_of_mut(peer);
+            let tick = world_server.world().tick();
+            let due = self.carriers.on_carriers_clock(peer, due);
+            if let Some((tick, due)) = tick.zip(due) {
+                let clock = TickClock {
+                    tick,
+                    due_micros: due.as_micros(),
+                    interval_micros: u32::try_from(interval).unwrap_or(u32::MAX).max(1),
+                };
+                // A peer that has left needs no clock.
+                let _ = world_server.send_clock(peer, clock);
             }
         }
     }
@@ -331,6 +388,9 @@ impl Server {
         self.carriers.shut_down();
     }
 }
+
+/// How far a program may be behind its schedule and still catch up.
+const MAX_BEHIND: Duration = Duration::from_millis(250);
 
 fn next_tick(world_server: &prescient_replication::Server) -> Tick {
     let now = world_server.world().tick();

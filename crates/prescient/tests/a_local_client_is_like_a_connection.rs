@@ -37,7 +37,7 @@ fn spawn(server: &mut Server, position: [f32; 2]) -> Ref<Ball> {
 
 /// On one thread nothing waits: what was sent is visible after the next poll.
 ///
-/// Fails if `Server::local_client_as` does not report the join, `ServerCarrier::poll` skips the
+/// Fails if `Server::local_client_as` does not report the join, `Carriers::poll` skips the
 /// local clients, or `Client::answer` sends nothing.
 #[test]
 fn a_game_alone_needs_no_socket_and_no_waiting() {
@@ -101,7 +101,7 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
     }
 }
 
-/// Fails if a dropped end does not close (`Drop` of `End`), or if `ServerCarrier::close` skips the
+/// Fails if a dropped end does not close (`Drop` of `End`), or if `Carriers::close` skips the
 /// local clients.
 #[test]
 fn each_end_sees_the_other_leave() {
@@ -141,7 +141,7 @@ fn each_end_sees_the_other_leave() {
     assert_eq!(happenings(&mut staying), [shut_down]);
 }
 
-/// Fails if `ClientCarrier::send` does not check the length of a local client's messages: then a
+/// Fails if `LocalClient::send` does not check the length of a local client's messages: then a
 /// game finds out only from its first player on the network.
 #[test]
 fn what_is_too_long_for_others_is_too_long_for_a_local_client() {
@@ -158,7 +158,7 @@ fn what_is_too_long_for_others_is_too_long_for_a_local_client() {
 }
 
 /// Fails if `Client::press` reports keys that are still down as pressed, or if a local client
-/// without room drops what was pressed meanwhile (`LocalCarrier::push_input`).
+/// without room drops what was pressed meanwhile (`LocalClient::push_input`).
 #[test]
 fn a_press_is_reported_once() {
     let mut server = offline();
@@ -190,7 +190,7 @@ fn a_press_is_reported_once() {
     assert_eq!(pressed(events(&mut server)), [0b1100]);
 }
 
-/// Each client has its own thread. Fails if `ServerCarrier::send` skips the local clients or the
+/// Each client has its own thread. Fails if `Carriers::send` skips the local clients or the
 /// socket.
 #[test]
 fn a_host_and_a_guest_see_the_same() {
@@ -204,7 +204,7 @@ fn a_host_and_a_guest_see_the_same() {
     show_both(server, watching);
 }
 
-/// Fails if `ServerCarrier::poll` skips the local clients.
+/// Fails if `Carriers::poll` skips the local clients.
 #[test]
 fn two_local_clients_on_threads_of_their_own_see_the_same() {
     let mut server = offline();

@@ -80,6 +80,7 @@ pub use audit::Divergence;
 pub use client::{Change, Client, ClientConfig, ClientError, EntityHandle, SetError};
 pub use event::About;
 pub use grid::Position;
+pub use message::TickClock;
 pub use peer::{PeerStatistics, PeerTransfer};
 pub use prescient_codec::{Config, Tick, Weight};
 pub use prescient_schema::Tolerance;

@@ -26,6 +26,27 @@ pub(crate) enum Message<'a> {
     Welcome { config: Config },
     /// To the client: request for a state audit.
     AuditRequest,
+    /// To the client: when ticks are due.
+    Clock(TickClock),
+}
+
+/// When ticks are due, on the clock of the server's carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickClock {
+    /// A tick.
+    pub tick: Tick,
+    /// When it is due, in microseconds.
+    pub due_micros: u64,
+    /// Microseconds between two ticks.
+    pub interval_micros: u32,
+}
+
+impl TickClock {
+    /// The tick at a time of the same clock, with its fraction.
+    pub fn tick_at(&self, micros: u64) -> f64 {
+        let since = micros as i128 - i128::from(self.due_micros);
+        f64::from(self.tick.0) + since as f64 / f64::from(self.interval_micros)
+    }
 }
 
 /// A message about one world.
@@ -34,6 +55,9 @@ pub(crate) enum WorldMessage<'a> {
     /// A packet of the codec: to a client the world's state, to the server a report of entities
     /// that the client has authority over.
     State(&'a [u8]),
+    /// To the client: the same, with the last bits of the newest input tick that was consumed for
+    /// it.
+    StateAfter { input: u16, packet: &'a [u8] },
     /// Acknowledgement of applied packets.
     Applied(Ack),
     /// To the client: an event.
@@ -86,6 +110,12 @@ impl<'a> Message<'a> {
                 settings::write(&config, &mut bytes);
             }
             Self::AuditRequest => bytes.push(AUDIT_REQUEST),
+            Self::Clock(clock) => {
+                bytes.push(CLOCK);
+                bytes.extend_from_slice(&clock.tick.0.to_le_bytes());
+                bytes.extend_from_slice(&clock.due_micros.to_le_bytes());
+                bytes.extend_from_slice(&clock.interval_micros.to_le_bytes());
+            }
         }
         bytes
     }
@@ -110,6 +140,19 @@ impl<'a> Message<'a> {
                 config: settings::read(rest)?,
             }),
             AUDIT_REQUEST => rest.is_empty().then_some(Self::AuditRequest),
+            CLOCK => {
+                let (tick, rest) = take_u32(rest)?;
+                let (due, rest) = rest.split_first_chunk()?;
+                let (interval_micros, rest) = take_u32(rest)?;
+                let is_sound = rest.is_empty() && interval_micros > 0;
+                is_sound.then(|| {
+                    Self::Clock(TickClock {
+                        tick: Tick(tick),
+                        due_micros: u64::from_le_bytes(*due),
+                        interval_micros,
+                    })
+                })
+            }
             _ => Some(Self::World {
                 world_generation: first >> 4,
                 body: WorldMessage::read(first & 15, rest)?,
@@ -125,6 +168,12 @@ impl<'a> WorldMessage<'a> {
             Self::State(packet) => {
                 bytes.reserve_exact(1 + packet.len());
                 bytes.push(first(STATE));
+                bytes.extend_from_slice(packet);
+            }
+            Self::StateAfter { input, packet } => {
+                bytes.reserve_exact(3 + packet.len());
+                bytes.push(first(STATE_AFTER));
+                bytes.extend_from_slice(&input.to_le_bytes());
                 bytes.extend_from_slice(packet);
             }
             Self::Applied(ack) => {
@@ -175,6 +224,11 @@ impl<'a> WorldMessage<'a> {
     fn read(kind: u8, rest: &'a [u8]) -> Option<Self> {
         match kind {
             STATE => Some(Self::State(rest)),
+            STATE_AFTER => {
+                let (input, packet) = rest.split_first_chunk()?;
+                let input = u16::from_le_bytes(*input);
+                Some(Self::StateAfter { input, packet })
+            }
             APPLIED => Ack::from_bytes(rest).map(Self::Applied),
             EVENT => {
                 let (tick, rest) = take_u32(rest)?;
@@ -248,12 +302,14 @@ const CLIENT_EVENT: u8 = 3;
 const AUTHORITY: u8 = 4;
 const AUDIT_REPORT: u8 = 5;
 const ENTERED: u8 = 6;
+const STATE_AFTER: u8 = 7;
 /// The whole first byte.
 const HELLO: u8 = 0x0f;
 const SCHEMA: u8 = 0x1f;
 const UNREADABLE: u8 = 0x2f;
 const WELCOME: u8 = 0x3f;
 const AUDIT_REQUEST: u8 = 0x4f;
+const CLOCK: u8 = 0x5f;
 
 #[cfg(test)]
 mod tests {
@@ -285,12 +341,18 @@ mod tests {
                 learning: granted,
                 max_entities: tick as usize,
             };
+            let clock = TickClock {
+                tick: Tick(tick),
+                due_micros: u64::from(tick) << 20,
+                interval_micros: tick.max(1),
+            };
             let tick = Tick(tick);
             let of = NetEntityId(about.unwrap_or_default());
             let about = about.map(NetEntityId);
             let payload = &payload[..];
             let body = [
                 WorldMessage::State(payload),
+                WorldMessage::StateAfter { input: tick.0 as u16, packet: payload },
                 WorldMessage::Event { tick, about, payload },
                 WorldMessage::ClientEvent { tick, about, payload },
                 WorldMessage::Authority { tick, about: of, granted },
@@ -305,6 +367,7 @@ mod tests {
                 Message::Unreadable { schema: payload },
                 Message::Welcome { config },
                 Message::AuditRequest,
+                Message::Clock(clock),
             ];
             for message in here.into_iter().chain(others) {
                 let bytes = message.to_bytes();

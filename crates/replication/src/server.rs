@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::audit::{self, Divergence};
 use crate::event::About;
 use crate::grid::Position;
-use crate::message::{Message, WorldMessage};
+use crate::message::{Message, TickClock, WorldMessage};
 use crate::parallel;
 use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
 use crate::relevance::{Observer, Relevance};
@@ -234,6 +234,19 @@ impl Server {
         Ok(())
     }
 
+    /// Notes the newest input of a peer that the program was given. The state of the next tick says
+    /// that it was consumed, so that the client can tell which of its inputs that state lacks.
+    pub fn note_input(&mut self, peer: PeerId, tick: u64) -> Result<(), PeerError> {
+        self.peer(peer)?.note_input(tick);
+        Ok(())
+    }
+
+    /// Tells a peer when ticks are due.
+    pub fn send_clock(&mut self, peer: PeerId, clock: TickClock) -> Result<(), PeerError> {
+        self.peer(peer)?.push_message(Message::Clock(clock));
+        Ok(())
+    }
+
     /// The keys that a peer holds down; `None` if it never sent any.
     pub fn keys(&self, peer: PeerId) -> Option<u64> {
         self.world.input_state().keys(peer)
@@ -430,7 +443,8 @@ impl Server {
             Message::Unreadable { .. }
             | Message::Schema { .. }
             | Message::Welcome { .. }
-            | Message::AuditRequest => Err(PeerError::Malformed),
+            | Message::AuditRequest
+            | Message::Clock(_) => Err(PeerError::Malformed),
         }
     }
 
@@ -493,7 +507,8 @@ impl Server {
             WorldMessage::Applied(_)
             | WorldMessage::State(_)
             | WorldMessage::AuditReport { .. } => Ok(FromClient::Applied),
-            WorldMessage::Event { .. }
+            WorldMessage::StateAfter { .. }
+            | WorldMessage::Event { .. }
             | WorldMessage::Authority { .. }
             | WorldMessage::Entered { .. } => Err(PeerError::Malformed),
         }
@@ -605,7 +620,7 @@ fn begin<'a>(
 ) -> Result<WorldStep<'a>, WorldError> {
     let mut step = world.step(tick)?;
     for peer in peers.values_mut() {
-        peer.relay(&mut step);
+        peer.begin_tick(&mut step);
     }
     Ok(step)
 }

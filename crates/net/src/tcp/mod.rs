@@ -502,6 +502,11 @@ impl Carrier for TcpClient {
         self.stream.as_ref().map(Stream::statistics)
     }
 
+    fn remote_time(&mut self, _: ConnectionId) -> Option<Time> {
+        let now = self.core.clock.now();
+        self.stream.as_mut()?.exchange.remote_clock().read(now)
+    }
+
     fn traffic(&self) -> Traffic {
         self.core.traffic
     }

@@ -1,6 +1,6 @@
 //! The events that a server reports.
 
-use prescient_channels::{ClientId, CloseReason, Input};
+use prescient_channels::{ClientId, CloseReason, Input, InputTick};
 use prescient_replication::{About, Divergence, PeerId};
 use prescient_schema::{Difference, EntityRef};
 
@@ -49,6 +49,8 @@ pub enum ServerEvent {
     Input {
         /// The sender.
         peer: PeerId,
+        /// The tick of the client, as [`Client::act`](crate::Client::act) returned it.
+        tick: InputTick,
         /// The input.
         input: Input,
     },

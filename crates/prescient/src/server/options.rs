@@ -17,6 +17,9 @@ pub struct ServerOptions {
     /// suits a concrete local address but not `0.0.0.0` or a host behind a router.
     #[cfg(feature = "udp")]
     pub public: Vec<std::net::SocketAddr>,
+    /// Time between two ticks, by which [`Server::next_tick`](crate::Server::next_tick) waits; a
+    /// thirtieth of a second by default.
+    pub tick_interval: Duration,
     /// Maximum bytes of events that may wait for one client. A client with more is closed as
     /// [`Stalled`](crate::CloseReason::Stalled).
     pub backlog: usize,
@@ -39,6 +42,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             packet: 1100,
+            tick_interval: Duration::from_micros(33_333),
             #[cfg(feature = "udp")]
             public: Vec::new(),
             backlog: 1 << 20,

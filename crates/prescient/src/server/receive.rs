@@ -1,6 +1,6 @@
 //! How a server handles what arrives.
 
-use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, Received};
+use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, InputTick, Received};
 use prescient_replication::{FromClient, PeerError, PeerId};
 
 use crate::protocol::ANSWERS;
@@ -17,9 +17,9 @@ impl Server {
                 ..
             } => self.handle_message(peer, &message),
             CarrierEvent::Received {
-                received: Received::Input { input, .. },
+                received: Received::Input { tick, input },
                 ..
-            } => self.handle_input(peer, input),
+            } => self.handle_input(peer, tick, input),
             CarrierEvent::Silent(_) => {
                 let now = self.carriers.now();
                 self.apply_monitor.note_silent(peer, true, now);
@@ -64,6 +64,7 @@ impl Server {
                 if let Some((client, data)) = self.arriving.remove(&peer) {
                     watch::event!("joined", peer, client = client.0);
                     watch::count!("prescient_joined", 1);
+                    self.without_clock.insert(peer);
                     let joined = ServerEvent::Joined { peer, client, data };
                     self.events.push(joined);
                 }
@@ -98,7 +99,7 @@ impl Server {
         }
     }
 
-    fn handle_input(&mut self, peer: PeerId, input: Input) {
+    fn handle_input(&mut self, peer: PeerId, tick: InputTick, input: Input) {
         if self.refused.contains(&peer) {
             return;
         }
@@ -109,7 +110,8 @@ impl Server {
         let world_server = self.worlds.world_of_mut(peer);
         if world_server.set_keys(peer, input.keys_down.bits()).is_ok() {
             let bytes = input.fields.len();
-            self.push_from_client(peer, bytes, ServerEvent::Input { peer, input });
+            let event = ServerEvent::Input { peer, tick, input };
+            self.push_from_client(peer, bytes, event);
         }
     }
 
@@ -141,6 +143,7 @@ impl Server {
         self.meters.forget(self.worlds.world_of(peer), peer);
         self.worlds.leave(peer);
         self.refused.remove(&peer);
+        self.without_clock.remove(&peer);
         self.backlogs.remove(&peer);
         self.apply_monitor.forget(peer);
         // A peer that never joined does not leave.

@@ -14,7 +14,7 @@ use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::audit;
 use crate::event::About;
-use crate::message::{Message, WorldMessage};
+use crate::message::{Message, TickClock, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
 use crate::settings;
 use crate::world::WorldError;
@@ -107,6 +107,8 @@ pub struct Client {
     outbox: VecDeque<Vec<u8>>,
     /// Where the report of a running audit continues.
     audit: Option<Slot>,
+    consumed_input: Option<u16>,
+    clock: Option<TickClock>,
 }
 
 impl Client {
@@ -134,6 +136,8 @@ impl Client {
             welcome: false,
             outbox: VecDeque::from([Message::Hello { fingerprint }.to_bytes()]),
             audit: None,
+            consumed_input: None,
+            clock: None,
         })
     }
 
@@ -147,6 +151,7 @@ impl Client {
         self.schema_sent = false;
         self.welcome = false;
         self.audit = None;
+        (self.consumed_input, self.clock) = (None, None);
         let fingerprint = self.fingerprint;
         self.outbox = VecDeque::from([Message::Hello { fingerprint }.to_bytes()]);
     }
@@ -167,6 +172,10 @@ impl Client {
                 }
                 Some(_) => Err(ClientError::AuditInProgress),
             },
+            Some(Message::Clock(clock)) => {
+                self.clock = Some(clock);
+                Ok(())
+            }
             Some(Message::Hello { .. } | Message::Unreadable { .. }) | None => {
                 Err(ClientError::Malformed)
             }
@@ -186,15 +195,10 @@ impl Client {
     ) -> Result<(), ClientError> {
         let notice = match body {
             WorldMessage::State(packet) => {
-                if !self.welcome {
-                    return Err(ClientError::Early);
-                }
-                if world_generation != self.world_generation {
-                    return Err(ClientError::State(DecodeError::Late));
-                }
-                let tick = self.shown_world.apply(packet)?;
-                self.inbox.release(world_generation, Some(tick));
-                return Ok(());
+                return self.apply(world_generation, packet, None);
+            }
+            WorldMessage::StateAfter { input, packet } => {
+                return self.apply(world_generation, packet, Some(input));
             }
             WorldMessage::Applied(ack) => {
                 if world_generation == self.world_generation {
@@ -235,6 +239,35 @@ impl Client {
         let shown = self.tick().filter(|_| self.welcome);
         self.inbox.release(self.world_generation, shown);
         Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        world_generation: WorldGeneration,
+        packet: &[u8],
+        input: Option<u16>,
+    ) -> Result<(), ClientError> {
+        if !self.welcome {
+            return Err(ClientError::Early);
+        }
+        if world_generation != self.world_generation {
+            return Err(ClientError::State(DecodeError::Late));
+        }
+        let tick = self.shown_world.apply(packet)?;
+        self.consumed_input = input;
+        self.inbox.release(world_generation, Some(tick));
+        Ok(())
+    }
+
+    /// The last bits of the newest input tick that the shown state has consumed; `None` if it has
+    /// consumed none.
+    pub fn consumed_input(&self) -> Option<u16> {
+        self.consumed_input
+    }
+
+    /// When ticks are due, if the server has said so.
+    pub fn clock(&self) -> Option<TickClock> {
+        self.clock
     }
 
     /// Whether the server accepted this client's schema and shows it the world.

@@ -81,6 +81,9 @@ pub(crate) struct Peer {
     settings_sent: bool,
     pub view_position: ViewPosition,
     pub team: u32,
+    /// The newest input tick that the program was given, and the newest before the current tick.
+    input: Option<u64>,
+    consumed_input: Option<u64>,
     sent: Sent,
     pace: Pace,
     /// The visible entities, by the peer's id of their first table.
@@ -116,6 +119,7 @@ pub struct PeerTransfer {
     world_generation: WorldGeneration,
     greeted: bool,
     open_audits: u32,
+    input: Option<u64>,
     outbox: Outbox,
     events: u64,
 }
@@ -132,6 +136,8 @@ impl Peer {
             settings_sent: false,
             view_position: ViewPosition::Unset,
             team: 0,
+            input: None,
+            consumed_input: None,
             sent: Sent::default(),
             pace: Pace::new(config.probe_every),
             visible_set: VisibleSet::default(),
@@ -156,6 +162,7 @@ impl Peer {
             world_generation: transfer.world_generation.next(),
             greeted: transfer.greeted,
             open_audits: transfer.open_audits,
+            input: transfer.input,
             outbox: transfer.outbox,
             events: transfer.events,
             ..Self::new(schema, config)
@@ -176,6 +183,7 @@ impl Peer {
             world_generation: self.world_generation,
             greeted: self.greeted,
             open_audits: self.open_audits,
+            input: self.input,
             outbox: self.outbox,
             events: self.events,
         }
@@ -247,13 +255,21 @@ impl Peer {
             Turn::Skip if is_paced => return None,
             Turn::Probe if is_paced => self.encoder.encode_probe(archive),
             _ => {
-                let budget = budget.map(|bytes| bytes.saturating_sub(1));
+                let head = if self.consumed_input.is_some() { 3 } else { 1 };
+                let budget = budget.map(|bytes| bytes.saturating_sub(head));
                 self.encoder.encode(archive, budget)
             }
         };
         match encoded {
             Ok(packet) => {
-                let message = self.world_message(WorldMessage::State(&packet.bytes));
+                let packet_bytes = &packet.bytes;
+                let message = self.world_message(match self.consumed_input {
+                    Some(input) => WorldMessage::StateAfter {
+                        input: input as u16,
+                        packet: packet_bytes,
+                    },
+                    None => WorldMessage::State(packet_bytes),
+                });
                 self.sent.note(packet.sequence, now, message.len());
                 if is_paced && let Some(limit) = self.pace.note_sent(now) {
                     self.encoder.drop_unsettled(limit);
@@ -393,8 +409,15 @@ impl Peer {
             .is_some_and(|reports| reports.len() > limit)
     }
 
-    /// Writes the client's reported values into a tick.
-    pub fn relay(&mut self, step: &mut WorldStep<'_>) {
+    /// Notes the newest input that the program was given; the next tick consumes it.
+    pub fn note_input(&mut self, tick: u64) {
+        self.input = Some(tick);
+    }
+
+    /// Begins a tick: its state is after all inputs so far, and starts with the client's reported
+    /// values.
+    pub fn begin_tick(&mut self, step: &mut WorldStep<'_>) {
+        self.consumed_input = self.input;
         if let Some(reports) = &mut self.reports {
             reports.apply(step);
         }
