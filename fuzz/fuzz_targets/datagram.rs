@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_fuzz::pair::{here, mix};
 use prescient_channels::*;
+use prescient_fuzz::pair::{here, mix};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
@@ -88,7 +88,7 @@ impl World {
         let mut entropy = mix(&mut state);
         let key = TokenKey::generate(&mut entropy);
         let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
-        config.link.packets_per_key = 3;
+        config.link = config.link.with_packets_per_key(3);
         let link = config.link;
         let server = Server::new(config, &mut entropy, now).expect("it can work");
         let mut client = |number: u8| {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_fuzz::pair::{End, Pair};
 use prescient_channels::*;
+use prescient_fuzz::pair::{End, Pair};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
@@ -247,7 +247,9 @@ fn key(message: &[u8]) -> u32 {
 }
 
 fuzz_target!(|steps: Vec<Action>| {
-    let link = LinkConfig::default().with_timeout(Duration::from_secs(3600)).with_exchange(ExchangeConfig::default().with_stalled(Duration::from_secs(3600)));
+    let link = LinkConfig::default()
+        .with_timeout(Duration::from_secs(3600))
+        .with_exchange(ExchangeConfig::default().with_stalled(Duration::from_secs(3600)));
     let mut game = Game {
         pair: Pair::connected(link),
         sides: Default::default(),

@@ -4,8 +4,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_fuzz::pair::{End, Pair};
 use prescient_channels::*;
+use prescient_fuzz::pair::{End, Pair};
 use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]

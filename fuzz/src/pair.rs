@@ -53,7 +53,7 @@ impl Pair {
         let mut entropy = mix(&mut state);
         let key = TokenKey::generate(&mut entropy);
         let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
-        config.link = link;
+        config.link = link.clone();
         let server = Server::new(config, &mut entropy, now).expect("it can work");
         let grant = Grant {
             client: ClientId(1),
