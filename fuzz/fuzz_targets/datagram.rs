@@ -89,7 +89,7 @@ impl World {
         let key = TokenKey::generate(&mut entropy);
         let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
         config.link = config.link.with_packets_per_key(3);
-        let link = config.link;
+        let link = config.link.clone();
         let server = Server::new(config, &mut entropy, now).expect("it can work");
         let mut client = |number: u8| {
             let grant = Grant {
@@ -100,7 +100,7 @@ impl World {
                 data: vec![number],
             };
             let token = grant.issue(&key, &mut entropy).expect("sound");
-            let client = Client::connect(token, protocol, link, &mut entropy, now);
+            let client = Client::connect(token, protocol, link.clone(), &mut entropy, now);
             let home = SocketAddr::from(([10, 0, 0, number], 5000));
             (client.expect("the same protocol"), home)
         };

@@ -32,8 +32,7 @@ enum Action {
 }
 
 fuzz_target!(|steps: Vec<Action>| {
-    let link = LinkConfig::default();
-    let mut pair = Pair::connected(link);
+    let mut pair = Pair::connected(LinkConfig::default());
     let id = pair.connection;
     for channel in 0..4 {
         let _ = pair.client.send(ChannelId(channel), &[1; 2000], pair.now);
@@ -90,8 +89,9 @@ fuzz_target!(|steps: Vec<Action>| {
         let held = [pair.client.statistics(), pair.server.statistics(id)];
         for statistics in held.into_iter().flatten() {
             assert!(statistics.incomplete <= 256 << 10);
-            assert!(statistics.waiting <= link.backlog + (1 << 19));
-            assert!(statistics.blobs <= link.blob_memory);
+            // The limits of the default configuration.
+            assert!(statistics.waiting <= (1 << 20) + (1 << 19));
+            assert!(statistics.blobs <= 16 << 20);
         }
         for (index, end) in [End::Server, End::Client].into_iter().enumerate() {
             let (received, over) = pair.events(end);

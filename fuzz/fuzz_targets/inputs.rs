@@ -6,7 +6,6 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_channels::parts::*;
 use prescient_channels::*;
-use prescient_transport::*;
 
 #[derive(Arbitrary, Debug)]
 enum Action {
