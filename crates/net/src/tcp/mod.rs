@@ -317,6 +317,10 @@ impl Core {
         stream: &mut Stream,
         at: Now,
     ) -> Result<(), Broken> {
+        // There is no lobby over TCP, so nobody would ever take its messages.
+        if stream.exchange.poll_lobby().is_some() {
+            return Err(Broken::Violation);
+        }
         while let Some(received) = stream.poll_event() {
             self.events.push_back(CarrierEvent::Received {
                 connection,

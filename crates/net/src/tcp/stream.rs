@@ -61,6 +61,7 @@ pub(super) struct Stream {
     unsent: Vec<u8>,
     packets_sent: u64,
     packets_received: u64,
+    since: Time,
     last_received: Time,
     last_sent: Time,
     is_silent: bool,
@@ -80,6 +81,7 @@ impl Stream {
             unsent: Vec::new(),
             packets_sent: 0,
             packets_received: 0,
+            since: now,
             last_received: now,
             last_sent: now,
             is_silent: false,
@@ -209,7 +211,8 @@ impl Stream {
     /// Does what is due; the result says whether the other end fell silent or is back.
     pub(super) fn handle_timeout(&mut self, now: Time) -> Result<Option<Silence>, Broken> {
         let quiet = now.since(self.last_received);
-        if quiet >= TIMEOUT || !self.is_open && quiet >= HELLO_TIMEOUT {
+        let is_late = !self.is_open && now.since(self.since) >= HELLO_TIMEOUT;
+        if quiet >= TIMEOUT || is_late {
             return Err(Broken::Closed);
         }
         if !self.is_open {
