@@ -24,6 +24,7 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         "events_sent",
         "events_delivered",
         "rss_mb",
+        "heap_mb",
         "rss_growth_percent",
         "heap_growth_percent",
     ];

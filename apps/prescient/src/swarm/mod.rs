@@ -216,6 +216,7 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "events_sent": server["events_sent"],
         "events_delivered": seen.events,
         "rss_mb": server["rss_mb"],
+        "heap_mb": server["heap_mb"],
         "rss_growth_percent": server["rss_growth_percent"],
         "heap_growth_percent": server["heap_growth_percent"],
     });

@@ -265,6 +265,7 @@ impl SwarmServer {
             "tick_p99_ms": p99.as_secs_f64() * 1e3,
             "packets_per_second": (spent.packets - before.packets) as f64 / over.as_secs_f64(),
             "rss_mb": rss_mb(),
+            "heap_mb": heap_mb(),
         })
     }
 }
