@@ -7,7 +7,7 @@ use prescient::Cancel;
 
 /// Whether Ctrl-C was pressed or the system asked the process to end.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<Signal>);
+pub(crate) struct Interrupt(Arc<Signal>);
 
 #[derive(Debug, Default)]
 struct Signal {
@@ -23,7 +23,7 @@ pub struct InterruptError(#[from] ctrlc::Error);
 
 impl Interrupt {
     /// Installs the handler for Ctrl-C and termination signals. Once per process.
-    pub fn listen() -> Result<Self, InterruptError> {
+    pub(crate) fn listen() -> Result<Self, InterruptError> {
         let interrupt = Self::default();
         let signal = interrupt.clone();
         ctrlc::set_handler(move || {
@@ -35,17 +35,17 @@ impl Interrupt {
     }
 
     /// A token that is cancelled at the same time, for blocking calls of a client.
-    pub fn cancel(&self) -> Cancel {
+    pub(crate) fn cancel(&self) -> Cancel {
         self.0.cancel.clone()
     }
 
     /// Whether to end.
-    pub fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         *self.is_raised()
     }
 
     /// Waits up to `span`; returns whether to end.
-    pub fn wait(&self, span: Duration) -> bool {
+    pub(crate) fn wait(&self, span: Duration) -> bool {
         let raised = &self.0.raised;
         let waited = raised.wait_timeout_while(self.is_raised(), span, |is_raised| !*is_raised);
         *waited.unwrap_or_else(PoisonError::into_inner).0

@@ -18,7 +18,7 @@ use crate::walkers::{is_true, schema};
 
 /// Options of `prescient join`.
 #[derive(Args, Clone, Debug)]
-pub struct JoinOptions {
+pub(crate) struct JoinOptions {
     /// A server on this machine, as host:port.
     #[arg(required_unless_present = "token_file")]
     address: Option<String>,
@@ -81,7 +81,7 @@ pub enum JoinError {
 }
 
 /// Runs until `--seconds` have passed, the server ends, or Ctrl-C is pressed.
-pub fn join(options: &JoinOptions) -> Result<(), JoinError> {
+pub(crate) fn join(options: &JoinOptions) -> Result<(), JoinError> {
     let interrupt = Interrupt::listen()?;
     let token = token(options)?;
     let again = options.clone();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Runs every method over every world.
-pub fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
+pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
     let run_options = options.run_options();
     let method_options = options.method_options()?;
     for trace in &options.traces {
@@ -49,7 +49,7 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
 }
 
 /// `prescient compare`: two built-in worlds through every method.
-pub fn compare() -> Result<(), CommandError> {
+pub(crate) fn compare() -> Result<(), CommandError> {
     println!(
         "Bytes per tick to keep a client's copy of a world up to date, by method; every packet is \
          decoded by an independent receiver and compared with the server's state.\n"
@@ -80,7 +80,7 @@ pub fn compare() -> Result<(), CommandError> {
 }
 
 /// Runs one method over one world.
-pub fn measure_one(
+pub(crate) fn measure_one(
     trace: &str,
     method: &str,
     run_options: &RunOptions,

@@ -17,7 +17,7 @@ use crate::CommandError;
 
 /// Options of `prescient measure`.
 #[derive(Args, Clone, Debug)]
-pub struct MeasureOptions {
+pub(crate) struct MeasureOptions {
     /// Trace files, or built-in worlds: world:particles, world:rts, world:idle, with options such
     /// as ?seed=7&ticks=500&count=100.
     #[arg(required = true)]
@@ -62,7 +62,7 @@ pub struct MeasureOptions {
 
 impl MeasureOptions {
     /// Options of the harness.
-    pub fn run_options(&self) -> RunOptions {
+    pub(crate) fn run_options(&self) -> RunOptions {
         RunOptions {
             rtt_ticks: self.rtt_ticks,
             loss: (self.loss * 10_000.0).round() as u32,
@@ -74,7 +74,7 @@ impl MeasureOptions {
     }
 
     /// Options of the methods.
-    pub fn method_options(&self) -> Result<MethodOptions, CommandError> {
+    pub(crate) fn method_options(&self) -> Result<MethodOptions, CommandError> {
         Ok(MethodOptions {
             learning: !self.no_learning,
             ledger: self.ledger,
@@ -103,7 +103,7 @@ impl From<ProfileName> for Profile {
 }
 
 /// Reads a file written by `prescient train`.
-pub fn read_prior(path: &Path) -> Result<Arc<Prior>, CommandError> {
+pub(crate) fn read_prior(path: &Path) -> Result<Arc<Prior>, CommandError> {
     let failed = |error| CommandError::Prior {
         path: path.display().to_string(),
         error,
@@ -115,7 +115,7 @@ pub fn read_prior(path: &Path) -> Result<Arc<Prior>, CommandError> {
 
 /// `A..B` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticks(pub TickRange);
+pub(crate) struct Ticks(pub TickRange);
 
 impl FromStr for Ticks {
     type Err = String;

@@ -5,13 +5,13 @@ use std::{io::IsTerminal, time::Duration};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A spinner that counts ticks; hidden if there is no terminal.
-pub fn spinner(name: &str, method: &str) -> ProgressBar {
+pub(crate) fn spinner(name: &str, method: &str) -> ProgressBar {
     let style = "{spinner} {msg} tick {pos} ({per_sec})";
     line(style, true).with_message(format!("{name} {method}"))
 }
 
 /// A spinner with a message; hidden if not wanted or if there is no terminal.
-pub fn status(is_wanted: bool) -> ProgressBar {
+pub(crate) fn status(is_wanted: bool) -> ProgressBar {
     line("{spinner} {msg}", is_wanted)
 }
 

@@ -14,7 +14,7 @@ use crate::{CommandError, options::read_prior};
 
 /// Options of `prescient receive`.
 #[derive(Args, Clone, Debug)]
-pub struct ReceiveOptions {
+pub(crate) struct ReceiveOptions {
     /// The method.
     #[arg(long)]
     pub method: String,
@@ -27,7 +27,7 @@ pub struct ReceiveOptions {
 }
 
 /// Runs until standard input ends.
-pub fn receive(options: &ReceiveOptions) -> Result<(), CommandError> {
+pub(crate) fn receive(options: &ReceiveOptions) -> Result<(), CommandError> {
     let schema = Arc::new(Header::parse(&options.header)?.schema()?);
     let method_options = MethodOptions {
         prior: options.prior.as_deref().map(read_prior).transpose()?,

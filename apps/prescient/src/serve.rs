@@ -17,7 +17,7 @@ use crate::walkers::{Walker, schema, walk};
 
 /// Options of `prescient serve`.
 #[derive(Args, Clone, Debug)]
-pub struct ServeOptions {
+pub(crate) struct ServeOptions {
     /// Address to listen on, as host:port; port 0 chooses a free one.
     #[arg(long, default_value = "127.0.0.1:4000")]
     address: String,
@@ -68,7 +68,7 @@ pub enum ServeError {
 }
 
 /// Runs until `--seconds` have passed or Ctrl-C is pressed.
-pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
+pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let interrupt = Interrupt::listen()?;
     let key = match &options.key_file {
         Some(path) => read_key(path)?,

@@ -4,25 +4,25 @@ use std::io::{self, Write};
 
 /// Rows of cells; the first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these headings.
-    pub fn new(headings: &[&str]) -> Self {
+    pub(crate) fn new(headings: &[&str]) -> Self {
         Self {
             rows: vec![headings.iter().map(|heading| heading.to_string()).collect()],
         }
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
     /// Prints it.
-    pub fn print(&self, output: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn print(&self, output: &mut impl Write) -> io::Result<()> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let length = |row: &Vec<String>, column| {
             row.get(column)
@@ -54,7 +54,7 @@ impl Table {
 }
 
 /// A number rounded to about three digits, or a dash.
-pub fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
         Some(value) if value.abs() >= 100.0 => format!("{value:.0}"),

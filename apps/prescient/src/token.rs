@@ -18,7 +18,7 @@ use prescient_transport::{Grant, ProtocolId, TokenError, TokenKey, UnixTime};
 
 /// Options of `prescient token`.
 #[derive(Args, Clone, Debug)]
-pub struct TokenOptions {
+pub(crate) struct TokenOptions {
     /// Write a new key to FILE, and do nothing else.
     #[arg(long, value_name = "FILE", exclusive = true)]
     pub new_key: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub struct TokenOptions {
 
 /// Contents of a token.
 #[derive(Args, Clone, Debug)]
-pub struct GrantOptions {
+pub(crate) struct GrantOptions {
     /// The key that the server uses, as `--new-key` wrote it.
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
@@ -108,7 +108,7 @@ pub enum IssueError {
 struct NoProtocol;
 
 /// Issues a key or a token.
-pub fn token(options: &TokenOptions) -> Result<(), IssueError> {
+pub(crate) fn token(options: &TokenOptions) -> Result<(), IssueError> {
     let mut entropy = SystemEntropy::new()?;
     if let Some(path) = &options.new_key {
         write_private(path, &new_key(&mut entropy))?;
@@ -165,7 +165,7 @@ fn servers(names: &[String]) -> Result<Vec<SocketAddr>, IssueError> {
 }
 
 /// Reads a key from a file written by `prescient token --new-key`.
-pub fn read_key(path: &Path) -> Result<TokenKey, IssueError> {
+pub(crate) fn read_key(path: &Path) -> Result<TokenKey, IssueError> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
         Ok(text) => key_from_text(&text).map_err(|error| IssueError::Key { path: name, error }),

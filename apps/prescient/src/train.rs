@@ -15,7 +15,7 @@ use crate::{
 
 /// Options of `prescient train`.
 #[derive(Args, Clone, Debug)]
-pub struct TrainOptions {
+pub(crate) struct TrainOptions {
     /// Trace files or built-in worlds, as for `measure`; the last one has the most influence.
     #[arg(required = true)]
     pub traces: Vec<String>,
@@ -31,7 +31,7 @@ pub struct TrainOptions {
 }
 
 /// Replays every world once and writes the prior.
-pub fn train(options: &TrainOptions) -> Result<(), CommandError> {
+pub(crate) fn train(options: &TrainOptions) -> Result<(), CommandError> {
     let mut trainer = Trainer::new(Config {
         profile: options.profile.into(),
         ..Config::default()

@@ -5,7 +5,7 @@ use prescient::{Client, EntityHandle, Ref, Schema, State, WorldError, WorldStep}
 
 /// An entity that walks to and fro, or stands still.
 #[derive(State, Clone, Debug, PartialEq)]
-pub struct Walker {
+pub(crate) struct Walker {
     /// Position.
     #[state(step = 0.01, position)]
     pub position: [f32; 2],
@@ -17,12 +17,12 @@ pub struct Walker {
 }
 
 /// The schema of both ends.
-pub fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     Schema::of::<Walker>().expect("the schema is sound")
 }
 
 /// State of a walker at a tick, in a world of `all` walkers.
-pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
+pub(crate) fn walker(number: u32, tick: u32, all: u32) -> Walker {
     let [x, y] = home(number, all);
     let stands = number.is_multiple_of(3);
     // Each walker has its own speed and beat, and turns around after a beat.
@@ -43,7 +43,7 @@ pub fn walker(number: u32, tick: u32, all: u32) -> Walker {
 }
 
 /// Moves all walkers to their positions of a tick, and spawns the missing ones.
-pub fn walk(
+pub(crate) fn walk(
     walkers: &mut Vec<Ref<Walker>>,
     mut step: WorldStep<'_>,
     tick: u32,
@@ -61,20 +61,20 @@ pub fn walk(
 
 /// Whether a client's state of a walker equals the server's at the tick it is shown as of; `None`
 /// if the client does not have it.
-pub fn is_true(client: &Client, entity: EntityHandle, all: u32) -> Option<bool> {
+pub(crate) fn is_true(client: &Client, entity: EntityHandle, all: u32) -> Option<bool> {
     let shown: Walker = client.get(entity)?;
     let tick = client.view().tick_of(entity, 0)?;
     Some(walker(shown.number, tick.0, all) == shown)
 }
 
 /// Where a walker starts: on a square grid with a walker every [`SPACING`] units.
-pub fn home(number: u32, all: u32) -> [u32; 2] {
+pub(crate) fn home(number: u32, all: u32) -> [u32; 2] {
     let side = (f64::from(all).sqrt().ceil() as u32).max(1);
     [number % side * SPACING, number / side * SPACING]
 }
 
 /// The radius within which about `visible` walkers are.
-pub fn reach(visible: u32) -> f64 {
+pub(crate) fn reach(visible: u32) -> f64 {
     f64::from(SPACING) * (f64::from(visible) / std::f64::consts::PI).sqrt()
 }
 

@@ -14,6 +14,10 @@
 //!
 //! The asymmetry of the path cannot be measured: half the difference between the times there and
 //! back is an error that no exchange of time stamps can detect.
+#![allow(
+    unreachable_pub,
+    reason = "tests and fuzzers reach it through the feature `__test_hooks`"
+)]
 
 use std::time::Duration;
 

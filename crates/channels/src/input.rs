@@ -8,6 +8,10 @@
 //! neighbours are joined: keys, pointer and fields are those of the later one, and what was pressed
 //! in either is pressed in it. Neighbours with a press of the same key are joined last, since the
 //! two presses become one.
+#![allow(
+    unreachable_pub,
+    reason = "tests and fuzzers reach it through the feature `__test_hooks`"
+)]
 
 mod frame;
 mod keys;

@@ -1,5 +1,9 @@
 //! Pings with time stamps, from which both the round trip time and the other end's clock are
 //! estimated.
+#![allow(
+    unreachable_pub,
+    reason = "tests and fuzzers reach it through the feature `__test_hooks`"
+)]
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -69,7 +69,6 @@
 //! Why the models cannot diverge, and how the parts work together, is in the book
 //! (`book/src/internals/codec.md`); the bytes are in `docs/wire/codec.md`.
 #![no_std]
-#![warn(unreachable_pub)]
 
 extern crate alloc;
 #[cfg(test)]

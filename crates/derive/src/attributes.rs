@@ -7,14 +7,14 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Path, Result, UnOp};
 
 /// A declared value and its span.
-pub struct At<T> {
+pub(crate) struct At<T> {
     pub value: T,
     pub span: Span,
 }
 
 /// The attributes of a struct.
 #[derive(Default)]
-pub struct StructAttributes {
+pub(crate) struct StructAttributes {
     pub rename: Option<At<String>>,
     pub tick_hz: Option<At<String>>,
     pub priority: Option<At<u8>>,
@@ -26,7 +26,7 @@ pub struct StructAttributes {
 }
 
 impl StructAttributes {
-    pub fn parse(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
         each(attributes, |meta, name| match name {
             "rename" => set(&mut found.rename, &meta, string(&meta)?),
@@ -48,7 +48,7 @@ impl StructAttributes {
 
 /// The attributes of a field.
 #[derive(Default)]
-pub struct FieldAttributes {
+pub(crate) struct FieldAttributes {
     pub rename: Option<At<String>>,
     pub skip: Option<At<()>>,
     pub step: Option<At<String>>,
@@ -72,10 +72,10 @@ pub struct FieldAttributes {
 }
 
 /// Mantissa, exponent and bias.
-pub type Format = (u8, u8, i16);
+pub(crate) type Format = (u8, u8, i16);
 
 impl FieldAttributes {
-    pub fn parse(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
         each(attributes, |meta, name| match name {
             "rename" => set(&mut found.rename, &meta, string(&meta)?),
@@ -192,7 +192,7 @@ impl FieldAttributes {
 }
 
 /// Rejects all attributes.
-pub fn refuse_all(attributes: &[Attribute], why: &str) -> Result<()> {
+pub(crate) fn refuse_all(attributes: &[Attribute], why: &str) -> Result<()> {
     each(attributes, |meta, _| Err(meta.error(why)))
 }
 

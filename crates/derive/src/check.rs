@@ -6,7 +6,7 @@ use syn::{Error, Result};
 use crate::attributes::{At, FieldAttributes, StructAttributes};
 use crate::column::Column;
 
-pub fn check(of_struct: &StructAttributes, columns: &[Column<'_>]) -> Result<()> {
+pub(crate) fn check(of_struct: &StructAttributes, columns: &[Column<'_>]) -> Result<()> {
     let known = |name: &At<String>| {
         let first = name.value.split(['.', '[']).next().unwrap_or_default();
         if columns.iter().any(|column| column.name == first) {

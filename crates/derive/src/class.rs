@@ -8,7 +8,7 @@ use crate::column::priority;
 use crate::structure::Structure;
 
 impl Structure<'_> {
-    pub fn state(&self) -> TokenStream {
+    pub(crate) fn state(&self) -> TokenStream {
         let (ident, schema, attributes) = (self.ident, self.schema, &self.attributes);
         let tables: Vec<String> = match &attributes.tables {
             Some(tables) => tables.value.iter().map(Ident::to_string).collect(),

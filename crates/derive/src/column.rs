@@ -7,7 +7,7 @@ use syn::{DataStruct, Error, Member, Result, Type};
 use crate::attributes::{At, FieldAttributes};
 
 /// One field that is not skipped.
-pub struct Column<'a> {
+pub(crate) struct Column<'a> {
     pub member: Member,
     pub name: String,
     pub kind: &'a Type,
@@ -17,7 +17,7 @@ pub struct Column<'a> {
 }
 
 /// The fields of a struct, and those that are skipped.
-pub fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
+pub(crate) fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
     let (mut columns, mut skipped) = (Vec::new(), Vec::new());
     for (index, (member, field)) in data.fields.members().zip(&data.fields).enumerate() {
         let attributes = FieldAttributes::parse(&field.attrs)?;
@@ -56,7 +56,7 @@ pub fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
 
 impl Column<'_> {
     /// The declaration's constant, and a check that the type supports it.
-    pub fn declaration(&self, schema: &TokenStream) -> TokenStream {
+    pub(crate) fn declaration(&self, schema: &TokenStream) -> TokenStream {
         let Self {
             kind,
             attributes,
@@ -145,13 +145,13 @@ impl Column<'_> {
     }
 
     /// The condition under which a table has this field; `None` if all tables have it.
-    pub fn shown(&self) -> Option<(TokenStream, Span)> {
+    pub(crate) fn shown(&self) -> Option<(TokenStream, Span)> {
         let At { value, span } = self.attributes.tables.as_ref()?;
         let names = value.iter().map(Ident::to_string);
         Some((quote!(::core::matches!(table, #(#names)|*)), *span))
     }
 
-    pub fn where_shown(&self, code: &TokenStream) -> TokenStream {
+    pub(crate) fn where_shown(&self, code: &TokenStream) -> TokenStream {
         match self.shown() {
             None => code.clone(),
             Some((shown, _)) => quote!(if #shown { #code }),
@@ -175,7 +175,7 @@ fn respan(kind: &Type, span: Span) -> TokenStream {
     each(quote!(#kind), span)
 }
 
-pub fn step(schema: &TokenStream, at: &At<String>) -> TokenStream {
+pub(crate) fn step(schema: &TokenStream, at: &At<String>) -> TokenStream {
     let text = &at.value;
     quote_spanned! {at.span=>
         match #schema::Step::parse(#text) {
@@ -211,7 +211,7 @@ fn float(schema: &TokenStream, at: &At<Vec<(u8, u8, i16)>>) -> TokenStream {
     }
 }
 
-pub fn priority(schema: &TokenStream, value: u8) -> TokenStream {
+pub(crate) fn priority(schema: &TokenStream, value: u8) -> TokenStream {
     quote! {
         match #schema::Priority::new(#value) {
             ::core::option::Option::Some(priority) => priority,

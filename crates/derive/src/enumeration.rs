@@ -6,7 +6,11 @@ use syn::{DataEnum, DeriveInput, Error, Fields, Result};
 
 use crate::attributes::refuse_all;
 
-pub fn expand(input: &DeriveInput, data: &DataEnum, schema: &TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand(
+    input: &DeriveInput,
+    data: &DataEnum,
+    schema: &TokenStream,
+) -> Result<TokenStream> {
     refuse_all(&input.attrs, "an enumeration has no attributes of its own")?;
     if data.variants.is_empty() {
         return Err(Error::new_spanned(

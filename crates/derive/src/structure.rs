@@ -8,7 +8,11 @@ use crate::attributes::StructAttributes;
 use crate::check::check;
 use crate::column::{Column, columns, step};
 
-pub fn expand(input: &DeriveInput, data: &DataStruct, schema: &TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand(
+    input: &DeriveInput,
+    data: &DataStruct,
+    schema: &TokenStream,
+) -> Result<TokenStream> {
     let attributes = StructAttributes::parse(&input.attrs)?;
     let (columns, skipped) = columns(data)?;
     check(&attributes, &columns)?;
@@ -24,7 +28,7 @@ pub fn expand(input: &DeriveInput, data: &DataStruct, schema: &TokenStream) -> R
 }
 
 /// The parsed struct.
-pub struct Structure<'a> {
+pub(crate) struct Structure<'a> {
     pub ident: &'a Ident,
     pub attributes: StructAttributes,
     pub columns: Vec<Column<'a>>,

@@ -17,17 +17,17 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// Bytes that wait.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub fn push(&mut self, event: Vec<u8>) {
+    pub(crate) fn push(&mut self, event: Vec<u8>) {
         self.bytes += event.len();
         self.events.push_back(event);
     }
 
     /// Sends as many events as there is room for.
-    pub fn send(&mut self, mut send: impl FnMut(&[u8]) -> Result<(), SendError>) {
+    pub(crate) fn send(&mut self, mut send: impl FnMut(&[u8]) -> Result<(), SendError>) {
         while let Some(event) = self.events.front() {
             match send(event) {
                 Err(SendError::Backlogged) => return,
@@ -39,7 +39,7 @@ impl Backlog {
         }
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.events.clear();
         self.bytes = 0;
     }

@@ -33,7 +33,7 @@ enum CarrierIndex {
 }
 
 impl Carriers {
-    pub fn new(max_message: usize) -> Self {
+    pub(crate) fn new(max_message: usize) -> Self {
         Self {
             local: LocalServer::new(max_message),
             others: Vec::new(),
@@ -43,12 +43,12 @@ impl Carriers {
         }
     }
 
-    pub fn add(&mut self, carrier: Box<dyn Carrier>) {
+    pub(crate) fn add(&mut self, carrier: Box<dyn Carrier>) {
         self.others.push(carrier);
     }
 
     /// Adds a local client, which is connected at once.
-    pub fn add_local_client(&mut self) -> (PeerId, LocalClient) {
+    pub(crate) fn add_local_client(&mut self) -> (PeerId, LocalClient) {
         let (connection, client) = self.local.add_client();
         let carrier = CarrierIndex::Local;
         let peer = self.add_peer(Place {
@@ -59,13 +59,13 @@ impl Carriers {
     }
 
     /// Whether a peer is a client in this process.
-    pub fn is_local(&self, peer: PeerId) -> bool {
+    pub(crate) fn is_local(&self, peer: PeerId) -> bool {
         let place = self.places.get(&peer);
         place.is_some_and(|place| place.carrier == CarrierIndex::Local)
     }
 
     /// The next event, if any.
-    pub fn poll(&mut self) -> Option<(PeerId, CarrierEvent)> {
+    pub(crate) fn poll(&mut self) -> Option<(PeerId, CarrierEvent)> {
         // Local clients first: reading a socket takes a system call.
         while let Some(event) = self.local.poll() {
             if let Some(event) = self.assign(CarrierIndex::Local, event) {
@@ -84,7 +84,7 @@ impl Carriers {
 
     /// Like [`poll`](Self::poll), but sleeps until a socket has an event or the deadline passes.
     /// Messages of local clients wait to be polled.
-    pub fn wait_until(&mut self, deadline: Time) -> Option<(PeerId, CarrierEvent)> {
+    pub(crate) fn wait_until(&mut self, deadline: Time) -> Option<(PeerId, CarrierEvent)> {
         if self.others.is_empty() {
             sleep(deadline.since(self.now()));
             return None;
@@ -108,12 +108,12 @@ impl Carriers {
         }
     }
 
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.local.now()
     }
 
     /// A time of [`now`](Self::now) on the clock of the carrier of a peer.
-    pub fn on_carriers_clock(&self, peer: PeerId, time: Time) -> Option<Time> {
+    pub(crate) fn on_carriers_clock(&self, peer: PeerId, time: Time) -> Option<Time> {
         let (carrier, _) = self.look_up(peer)?;
         let (here, there) = (self.now().as_micros(), carrier.now().as_micros());
         let ahead = i128::from(time.as_micros()) - i128::from(here);
@@ -122,7 +122,7 @@ impl Carriers {
     }
 
     /// Sends at the next [`flush`](Self::flush) at the latest.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         peer: PeerId,
         channel: ChannelId,
@@ -133,51 +133,51 @@ impl Carriers {
     }
 
     /// Whether a message for a peer on this channel still waits to be sent.
-    pub fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
+    pub(crate) fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
         let place = self.look_up(peer);
         place.is_some_and(|(carrier, connection)| carrier.is_waiting(connection, channel))
     }
 
     /// Whether messages to a peer travel in packets.
-    pub fn has_packets(&self, peer: PeerId) -> bool {
+    pub(crate) fn has_packets(&self, peer: PeerId) -> bool {
         let place = self.look_up(peer);
         place.is_some_and(|(carrier, _)| carrier.has_packets())
     }
 
     /// Stops or resumes receiving messages and inputs of a peer.
-    pub fn pause(&mut self, peer: PeerId, is_paused: bool) {
+    pub(crate) fn pause(&mut self, peer: PeerId, is_paused: bool) {
         if let Some((carrier, connection)) = self.of(peer) {
             carrier.pause(connection, is_paused);
         }
     }
 
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         for carrier in &mut self.others {
             carrier.flush();
         }
     }
 
     /// Closes a connection; the event of its end is still to be polled.
-    pub fn close(&mut self, peer: PeerId, reason: CloseReason) {
+    pub(crate) fn close(&mut self, peer: PeerId, reason: CloseReason) {
         if let Some((carrier, connection)) = self.of(peer) {
             carrier.close(connection, reason);
         }
     }
 
     /// Closes all connections, and returns when the peers were notified.
-    pub fn shut_down(mut self) {
+    pub(crate) fn shut_down(mut self) {
         for carrier in &mut self.others {
             carrier.shut_down(CloseReason::ShuttingDown);
         }
     }
 
     /// What passed all sockets.
-    pub fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> Traffic {
         let all = self.others.iter().map(|carrier| carrier.traffic());
         all.fold(Traffic::default(), |sum, one| sum + one)
     }
 
-    pub fn statistics(&self, peer: PeerId) -> Option<Statistics> {
+    pub(crate) fn statistics(&self, peer: PeerId) -> Option<Statistics> {
         let (carrier, connection) = self.look_up(peer)?;
         carrier.statistics(connection)
     }

@@ -14,13 +14,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self {
             start: Instant::now(),
         }
     }
 
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         Time::from_micros(0).after(self.start.elapsed())
     }
 }

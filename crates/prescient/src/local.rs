@@ -34,7 +34,7 @@ pub(crate) struct LocalClient {
 }
 
 impl LocalServer {
-    pub fn new(max_message: usize) -> Self {
+    pub(crate) fn new(max_message: usize) -> Self {
         Self {
             clients: BTreeMap::new(),
             added: 0,
@@ -43,7 +43,7 @@ impl LocalServer {
         }
     }
 
-    pub fn add_client(&mut self) -> (ConnectionId, LocalClient) {
+    pub(crate) fn add_client(&mut self) -> (ConnectionId, LocalClient) {
         let (client, peer) = pair();
         self.added += 1;
         let id = ConnectionId(self.added);

@@ -59,7 +59,7 @@ pub(crate) struct Meters {
 
 impl Meters {
     /// Counts what happened since the last call.
-    pub fn update(&mut self, worlds: &Worlds, socket: Traffic) {
+    pub(crate) fn update(&mut self, worlds: &Worlds, socket: Traffic) {
         if !WATCHED {
             return;
         }
@@ -89,7 +89,7 @@ impl Meters {
     }
 
     /// Counts what happened to a peer that is about to be removed.
-    pub fn forget(&mut self, server: &Server, peer: PeerId) {
+    pub(crate) fn forget(&mut self, server: &Server, peer: PeerId) {
         if WATCHED {
             self.peer(server, peer);
             self.peers.remove(&peer);

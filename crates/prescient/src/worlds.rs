@@ -38,7 +38,7 @@ pub(crate) struct Worlds {
 }
 
 impl Worlds {
-    pub fn new(first: Server) -> Self {
+    pub(crate) fn new(first: Server) -> Self {
         Self {
             servers: BTreeMap::from([(WorldId::FIRST, first)]),
             opened: 1,
@@ -46,14 +46,14 @@ impl Worlds {
         }
     }
 
-    pub fn open(&mut self, server: Server) -> WorldId {
+    pub(crate) fn open(&mut self, server: Server) -> WorldId {
         let id = WorldId(self.opened);
         self.opened += 1;
         self.servers.insert(id, server);
         id
     }
 
-    pub fn close(&mut self, world: WorldId) -> Result<(), MoveError> {
+    pub(crate) fn close(&mut self, world: WorldId) -> Result<(), MoveError> {
         let server = self.servers.get(&world);
         let server = server.ok_or(MoveError::NoSuchWorld(world))?;
         if world == WorldId::FIRST || server.peers().next().is_some() {
@@ -63,53 +63,53 @@ impl Worlds {
         Ok(())
     }
 
-    pub fn first(&self) -> &Server {
+    pub(crate) fn first(&self) -> &Server {
         &self.servers[&WorldId::FIRST]
     }
 
-    pub fn first_mut(&mut self) -> &mut Server {
+    pub(crate) fn first_mut(&mut self) -> &mut Server {
         let first = self.servers.get_mut(&WorldId::FIRST);
         first.expect("the first world is never closed")
     }
 
-    pub fn get(&self, world: WorldId) -> Option<&Server> {
+    pub(crate) fn get(&self, world: WorldId) -> Option<&Server> {
         self.servers.get(&world)
     }
 
-    pub fn get_mut(&mut self, world: WorldId) -> Option<&mut Server> {
+    pub(crate) fn get_mut(&mut self, world: WorldId) -> Option<&mut Server> {
         self.servers.get_mut(&world)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Server> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Server> {
         self.servers.values()
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Server> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Server> {
         self.servers.values_mut()
     }
 
     /// The world of a peer; the first one for an unknown peer.
-    pub fn world_of(&self, peer: PeerId) -> &Server {
+    pub(crate) fn world_of(&self, peer: PeerId) -> &Server {
         &self.servers[&self.world_id_of(peer)]
     }
 
-    pub fn world_of_mut(&mut self, peer: PeerId) -> &mut Server {
+    pub(crate) fn world_of_mut(&mut self, peer: PeerId) -> &mut Server {
         let world_id = self.world_id_of(peer);
         let server = self.servers.get_mut(&world_id);
         server.expect("a closed world has no peers")
     }
 
-    pub fn arrive(&mut self, peer: PeerId) {
+    pub(crate) fn arrive(&mut self, peer: PeerId) {
         self.world_ids.insert(peer, WorldId::FIRST);
         self.world_of_mut(peer).connect(peer);
     }
 
-    pub fn leave(&mut self, peer: PeerId) {
+    pub(crate) fn leave(&mut self, peer: PeerId) {
         self.world_of_mut(peer).disconnect(peer);
         self.world_ids.remove(&peer);
     }
 
-    pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
+    pub(crate) fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
         if !self.servers.contains_key(&world) {
             return Err(MoveError::NoSuchWorld(world));
         }

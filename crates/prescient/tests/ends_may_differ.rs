@@ -1,4 +1,5 @@
 //! Real sockets, and clients whose schema or settings differ from the server's.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 mod common;
 

@@ -94,7 +94,7 @@ pub(crate) struct AuthorityReports {
 }
 
 impl AuthorityReports {
-    pub fn new(world: &World, config: &ServerConfig) -> Self {
+    pub(crate) fn new(world: &World, config: &ServerConfig) -> Self {
         let schema = report_schema(world.archive().schema(), world.entity_types());
         let mut decoder = Decoder::new(Arc::new(schema), config.codec);
         decoder.set_max_bytes(config.report_memory);
@@ -106,13 +106,13 @@ impl AuthorityReports {
         }
     }
 
-    pub fn decoder(&self) -> &Decoder {
+    pub(crate) fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
     /// Decodes a report of a client that may report `max_entities` table entities; `find` resolves
     /// an entity id as of a tick that the client showed.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         packet: &[u8],
         max_entities: usize,
@@ -141,12 +141,12 @@ impl AuthorityReports {
     }
 
     /// Number of table entities that the client reports.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.decoder.world().living_slots().count()
     }
 
     /// Writes the reported values into a tick that has just begun.
-    pub fn apply(&mut self, step: &mut WorldStep<'_>) {
+    pub(crate) fn apply(&mut self, step: &mut WorldStep<'_>) {
         for ((serial, table), parcel) in std::mem::take(&mut self.pending) {
             // A row that does not fit its type is ignored.
             let _ = step.set_table(serial, usize::from(table), &parcel);

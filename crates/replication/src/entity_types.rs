@@ -25,7 +25,7 @@ pub(crate) struct EntityTypes {
 
 impl EntityTypes {
     /// The types of a schema, and the schema with the added column in every further table.
-    pub fn of(mut schema: Schema) -> (Self, Schema) {
+    pub(crate) fn of(mut schema: Schema) -> (Self, Schema) {
         let mut entity_types = Self {
             tables: Vec::new(),
             classes: Vec::new(),
@@ -57,12 +57,12 @@ impl EntityTypes {
         (entity_types, schema)
     }
 
-    pub fn find(&self, name: &str) -> Option<EntityType> {
+    pub(crate) fn find(&self, name: &str) -> Option<EntityType> {
         self.names.get(name).copied()
     }
 
     /// The type of the class with this name, and the index of its table.
-    pub fn class(&self, name: &str) -> Option<(EntityType, u8)> {
+    pub(crate) fn class(&self, name: &str) -> Option<(EntityType, u8)> {
         if let Some(entity_type) = self.find(name) {
             return Some((entity_type, 0));
         }
@@ -73,12 +73,12 @@ impl EntityTypes {
     }
 
     /// The classes of a type, one per table.
-    pub fn tables(&self, entity_type: EntityType) -> &[u16] {
+    pub(crate) fn tables(&self, entity_type: EntityType) -> &[u16] {
         &self.tables[usize::from(entity_type.0)]
     }
 
     /// The type of a class, and the index of its table.
-    pub fn of_class(&self, class: u16) -> (EntityType, u8) {
+    pub(crate) fn of_class(&self, class: u16) -> (EntityType, u8) {
         self.classes[usize::from(class)]
     }
 }

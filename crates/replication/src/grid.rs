@@ -45,7 +45,7 @@ type Cell = [i32; 3];
 
 impl Grid {
     /// Cells of this size; an invalid size counts as 1.
-    pub fn new(size: f64) -> Self {
+    pub(crate) fn new(size: f64) -> Self {
         Self {
             size: if size.is_finite() && size > 0.0 {
                 size
@@ -58,7 +58,7 @@ impl Grid {
     }
 
     /// Sets or removes an entity's position.
-    pub fn put(&mut self, entity: Serial, position: Option<Position>) {
+    pub(crate) fn put(&mut self, entity: Serial, position: Option<Position>) {
         let cell = position.map(|position| self.cell(position));
         let at = entity.first.0 as usize;
         if self.homes.len() <= at {
@@ -87,7 +87,7 @@ impl Grid {
     }
 
     /// All entities in the cells that touch the bounding box of a ball.
-    pub fn near(&self, center: Position, radius: f64) -> impl Iterator<Item = Serial> {
+    pub(crate) fn near(&self, center: Position, radius: f64) -> impl Iterator<Item = Serial> {
         let reach = Position([radius.max(0.0); 3]);
         let corner = |sign: f64| {
             let at = std::array::from_fn(|axis| center.0[axis] + sign * reach.0[axis]);

@@ -41,14 +41,14 @@ impl WorldStep<'_> {
 }
 
 impl EntityTable {
-    pub fn root(&self, serial: Serial) -> Serial {
+    pub(crate) fn root(&self, serial: Serial) -> Serial {
         let above = |&serial: &Serial| self.records.get(serial)?.parent;
         let last = std::iter::successors(Some(serial), above).last();
         last.unwrap_or(serial)
     }
 
     /// Unlinks an entity that is being despawned from its parent and children.
-    pub fn detach(&mut self, gone: &EntityRecord) {
+    pub(crate) fn detach(&mut self, gone: &EntityRecord) {
         if let Some(parent) = gone.parent
             && let Some(parent) = self.records.get_mut(parent)
         {

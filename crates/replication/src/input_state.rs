@@ -21,11 +21,11 @@ pub(crate) struct InputState {
 
 impl InputState {
     /// The keys of a peer; `None` if it never sent any.
-    pub fn keys(&self, peer: PeerId) -> Option<u64> {
+    pub(crate) fn keys(&self, peer: PeerId) -> Option<u64> {
         self.keys.get(&peer).copied()
     }
 
-    pub fn set(&mut self, peer: PeerId, keys: u64) {
+    pub(crate) fn set(&mut self, peer: PeerId, keys: u64) {
         if self.keys.insert(peer, keys) != Some(keys) {
             self.changed.insert(peer);
         }
@@ -33,7 +33,7 @@ impl InputState {
     }
 
     /// Releases the keys of a peer that left, so that its entities do not move on for ever.
-    pub fn release(&mut self, peer: PeerId) {
+    pub(crate) fn release(&mut self, peer: PeerId) {
         if self.keys.contains_key(&peer) {
             self.set(peer, 0);
             self.absent.insert(peer);
@@ -41,23 +41,23 @@ impl InputState {
     }
 
     /// Marks a peer whose entities must be updated because it became the owner of one.
-    pub fn changed(&mut self, owner: Option<PeerId>) {
+    pub(crate) fn changed(&mut self, owner: Option<PeerId>) {
         self.changed.extend(owner);
     }
 
-    pub fn take_changed(&mut self) -> BTreeSet<PeerId> {
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<PeerId> {
         std::mem::take(&mut self.changed)
     }
 
     /// Removes peers that left, after their entities were updated.
-    pub fn forget_absent(&mut self) {
+    pub(crate) fn forget_absent(&mut self) {
         for peer in std::mem::take(&mut self.absent) {
             self.keys.remove(&peer);
         }
     }
 
     /// The key field of a class and its value for this owner, truncated to the bits of the field.
-    pub fn of(&self, class: &Class, owner: Option<PeerId>) -> Option<(u16, i64)> {
+    pub(crate) fn of(&self, class: &Class, owner: Option<PeerId>) -> Option<(u16, i64)> {
         let field = class.keys?;
         let FieldKind::Int { bits, .. } = class.fields.get(usize::from(field))?.kind else {
             return None;

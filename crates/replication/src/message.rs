@@ -86,7 +86,7 @@ pub(crate) enum WorldMessage<'a> {
 }
 
 impl<'a> Message<'a> {
-    pub fn to_bytes(self) -> Vec<u8> {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
             Self::World {
@@ -121,7 +121,7 @@ impl<'a> Message<'a> {
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for anything else.
-    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (&first, rest) = bytes.split_first()?;
         match first {
             HELLO => Some(Self::Hello {

@@ -37,7 +37,7 @@ impl Notice {
 }
 
 impl Outbox {
-    pub fn new(max_bytes: usize) -> Self {
+    pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             ready: VecDeque::new(),
             waiting: BTreeMap::new(),
@@ -48,17 +48,17 @@ impl Outbox {
     }
 
     /// Bytes that wait.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Whether the bound was exceeded. Waiting messages were discarded, and no more are accepted.
-    pub fn is_overrun(&self) -> bool {
+    pub(crate) fn is_overrun(&self) -> bool {
         self.overrun
     }
 
     /// Queues a message for sending; returns whether there was room.
-    pub fn push(&mut self, message: Vec<u8>) -> bool {
+    pub(crate) fn push(&mut self, message: Vec<u8>) -> bool {
         let has_room = self.make_room(message.len());
         if has_room {
             self.ready.push_back(message);
@@ -66,21 +66,21 @@ impl Outbox {
         has_room
     }
 
-    pub fn pop(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
         let message = self.ready.pop_front()?;
         self.bytes -= message.len() + MESSAGE_OVERHEAD;
         Some(message)
     }
 
     /// Keeps a notice until the client knows the entity.
-    pub fn defer(&mut self, about: Serial, tick: Tick, notice: Notice) {
+    pub(crate) fn defer(&mut self, about: Serial, tick: Tick, notice: Notice) {
         if self.make_room(notice.len()) {
             self.waiting.entry(about).or_default().push((tick, notice));
         }
     }
 
     /// Removes the notices deferred for an entity.
-    pub fn take(&mut self, about: Serial) -> Vec<(Tick, Notice)> {
+    pub(crate) fn take(&mut self, about: Serial) -> Vec<(Tick, Notice)> {
         let deferred = self.waiting.remove(&about).unwrap_or_default();
         let freed: usize = deferred
             .iter()
@@ -91,12 +91,12 @@ impl Outbox {
     }
 
     /// The entities that have deferred notices.
-    pub fn deferred(&self) -> impl Iterator<Item = Serial> {
+    pub(crate) fn deferred(&self) -> impl Iterator<Item = Serial> {
         self.waiting.keys().copied()
     }
 
     /// Number of deferred events.
-    pub fn deferred_events(&self) -> usize {
+    pub(crate) fn deferred_events(&self) -> usize {
         let notices = self.waiting.values().flatten();
         let is_event = |(_, notice): &&(Tick, Notice)| matches!(notice, Notice::Event(_));
         notices.filter(is_event).count()

@@ -15,31 +15,31 @@ pub(crate) struct EntityRecords {
 }
 
 impl EntityRecords {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.serials.len()
     }
 
     /// In the order in which the entities were spawned.
-    pub fn serials(&self) -> impl Iterator<Item = Serial> {
+    pub(crate) fn serials(&self) -> impl Iterator<Item = Serial> {
         self.serials.iter().copied()
     }
 
     /// The entity whose first table has this slot.
-    pub fn at(&self, first: Slot) -> Option<&EntityRecord> {
+    pub(crate) fn at(&self, first: Slot) -> Option<&EntityRecord> {
         self.rows.get(first.0 as usize)?.as_ref()
     }
 
-    pub fn get(&self, serial: Serial) -> Option<&EntityRecord> {
+    pub(crate) fn get(&self, serial: Serial) -> Option<&EntityRecord> {
         self.at(serial.first)
             .filter(|record| record.serial == serial)
     }
 
-    pub fn get_mut(&mut self, serial: Serial) -> Option<&mut EntityRecord> {
+    pub(crate) fn get_mut(&mut self, serial: Serial) -> Option<&mut EntityRecord> {
         let record = self.rows.get_mut(serial.first.0 as usize)?.as_mut();
         record.filter(|record| record.serial == serial)
     }
 
-    pub fn insert(&mut self, record: EntityRecord) {
+    pub(crate) fn insert(&mut self, record: EntityRecord) {
         let at = record.serial.first.0 as usize;
         if self.rows.len() <= at {
             self.rows.resize(at + 1, None);
@@ -48,7 +48,7 @@ impl EntityRecords {
         self.rows[at] = Some(record);
     }
 
-    pub fn remove(&mut self, serial: Serial) -> Option<EntityRecord> {
+    pub(crate) fn remove(&mut self, serial: Serial) -> Option<EntityRecord> {
         self.get(serial)?;
         self.serials.remove(&serial);
         self.rows.get_mut(serial.first.0 as usize)?.take()

@@ -6,16 +6,16 @@
 pub(crate) struct WorldGeneration(pub u64);
 
 impl WorldGeneration {
-    pub fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
 
-    pub fn bits(self) -> u8 {
+    pub(crate) fn bits(self) -> u8 {
         (self.0 % GENERATIONS) as u8
     }
 
     /// The generation with these bits that is nearest to this one.
-    pub fn near(self, bits: u8) -> Self {
+    pub(crate) fn near(self, bits: u8) -> Self {
         let ahead = u64::from(bits).wrapping_sub(self.0) % GENERATIONS;
         match ahead {
             0..8 => Self(self.0.wrapping_add(ahead)),

@@ -1,5 +1,6 @@
 //! Case 19: two ends whose schemas differ. Neither shows anything wrong, and both name the
 //! differences.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use prescient_replication::{
     Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Server,

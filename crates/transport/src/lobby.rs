@@ -7,6 +7,10 @@
 //!
 //! Types limit the length of texts and bytes, so that every value that can be constructed can be
 //! sent.
+#![allow(
+    unreachable_pub,
+    reason = "tests and fuzzers reach it through the feature `__test_hooks`"
+)]
 
 mod bounded;
 mod client;

@@ -1,4 +1,5 @@
 //! A client that connects and then sends packets that no honest client would.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::net::SocketAddr;
 use std::time::Duration;

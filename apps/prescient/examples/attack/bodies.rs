@@ -1,4 +1,5 @@
 //! For each attack the packet bodies that cost the server the most; see WIRE.md for their format.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use prescient_replication::Client as View;
 

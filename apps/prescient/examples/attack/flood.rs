@@ -1,4 +1,5 @@
 //! Floods of unauthenticated datagrams, many per system call.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;

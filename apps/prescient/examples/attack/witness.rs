@@ -1,4 +1,5 @@
 //! An honest client that records when each tick arrives.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -10,14 +10,14 @@ use super::links::Link;
 use super::truth::{Shown, Truth, Verdict};
 
 /// The shared state. The server and the clients write it, the page reads it.
-pub struct Board {
+pub(super) struct Board {
     notes: Mutex<Notes>,
     /// Notified after a write that threads may wait for.
     changed: Condvar,
 }
 
 /// The content of the board.
-pub struct Notes {
+pub(super) struct Notes {
     /// The server's state by tick.
     pub truth: Truth,
     /// Taps on the water at the server, with their positions.
@@ -29,7 +29,7 @@ pub struct Notes {
 }
 
 /// A client's view of the world, with its figures.
-pub struct View {
+pub(super) struct View {
     /// Its link.
     pub link: Link,
     /// State of its connection.
@@ -46,7 +46,7 @@ pub struct View {
 
 /// State of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewState {
+pub(super) enum ViewState {
     /// Connecting, for the first time or again.
     Joining,
     /// Connected and receiving.
@@ -57,7 +57,7 @@ pub enum ViewState {
 
 /// The figures of a client.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
+pub(super) struct Figures {
     /// Bytes received in the last second, with IP and UDP headers.
     pub rate: u64,
     /// Bytes received in total, with IP and UDP headers.
@@ -76,7 +76,7 @@ pub struct Figures {
 
 impl Board {
     /// A board with one view per link.
-    pub fn new(links: Vec<Link>) -> Self {
+    pub(super) fn new(links: Vec<Link>) -> Self {
         let view = |link| View {
             link,
             state: ViewState::Joining,
@@ -97,18 +97,18 @@ impl Board {
     }
 
     /// Locks the content. A panic of another thread leaves it usable.
-    pub fn read(&self) -> MutexGuard<'_, Notes> {
+    pub(super) fn read(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the content and notifies waiting threads.
-    pub fn write(&self, change: impl FnOnce(&mut Notes)) {
+    pub(super) fn write(&self, change: impl FnOnce(&mut Notes)) {
         change(&mut self.read());
         self.changed.notify_all();
     }
 
     /// Changes a client's view; no thread waits for that.
-    pub fn write_view(&self, number: usize, change: impl FnOnce(&mut View, &Truth)) {
+    pub(super) fn write_view(&self, number: usize, change: impl FnOnce(&mut View, &Truth)) {
         let notes = &mut *self.read();
         if let Some(view) = notes.views.get_mut(number) {
             change(view, &notes.truth);
@@ -116,21 +116,21 @@ impl Board {
     }
 
     /// Waits until the truth is newer than this tick or the demo is over.
-    pub fn wait_beyond(&self, tick: Option<Tick>) -> MutexGuard<'_, Notes> {
+    pub(super) fn wait_beyond(&self, tick: Option<Tick>) -> MutexGuard<'_, Notes> {
         let same = |notes: &mut Notes| notes.truth.tick() == tick && !notes.is_over;
         let waited = self.changed.wait_while(self.read(), same);
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the demo is over.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.read().is_over
     }
 }
 
 /// The positions of the latest taps on the water.
 #[derive(Debug, Default)]
-pub struct Ripples {
+pub(super) struct Ripples {
     positions: VecDeque<[i64; 2]>,
     /// Number of taps so far.
     count: u64,
@@ -138,7 +138,7 @@ pub struct Ripples {
 
 impl Ripples {
     /// Adds a tap.
-    pub fn push(&mut self, position: [i64; 2]) {
+    pub(super) fn push(&mut self, position: [i64; 2]) {
         if self.positions.len() == MAX_RIPPLES {
             self.positions.pop_front();
         }
@@ -147,12 +147,12 @@ impl Ripples {
     }
 
     /// Number of taps so far.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// The taps after the first `count`, as far as they are remembered.
-    pub fn since(&self, count: u64) -> impl Iterator<Item = [i64; 2]> {
+    pub(super) fn since(&self, count: u64) -> impl Iterator<Item = [i64; 2]> {
         let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let known = self.positions.len().saturating_sub(new);
         self.positions.iter().skip(known).copied()

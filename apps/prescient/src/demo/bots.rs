@@ -42,7 +42,7 @@ pub enum BotError {
 }
 
 /// All clients, on one thread.
-pub struct Bots {
+pub(super) struct Bots {
     bots: Vec<Bot>,
     clock: Clock,
 }
@@ -71,7 +71,11 @@ struct Ticket {
 
 impl Bots {
     /// Starts a client on each of these links.
-    pub fn start(links: &[Link], key: &TokenKey, server: SocketAddr) -> Result<Self, BotError> {
+    pub(super) fn start(
+        links: &[Link],
+        key: &TokenKey,
+        server: SocketAddr,
+    ) -> Result<Self, BotError> {
         let clock = Clock::start();
         let start = |(number, link): (usize, &Link)| {
             Bot::start(number as u64, link, key.clone(), server, clock.now())
@@ -81,7 +85,7 @@ impl Bots {
     }
 
     /// Runs until the demo is over, and leaves.
-    pub fn run(mut self, board: &Board) -> Result<(), BotError> {
+    pub(super) fn run(mut self, board: &Board) -> Result<(), BotError> {
         while !board.is_over() {
             let now = self.clock.now();
             for (number, bot) in self.bots.iter_mut().enumerate() {

@@ -5,7 +5,7 @@ use prescient::{Schema, State};
 
 /// A fish, a turtle or a lily.
 #[derive(State, Clone, Copy, Debug, PartialEq)]
-pub struct Creature {
+pub(super) struct Creature {
     /// Position.
     #[state(step = 0.0625, position)]
     pub position: [f32; 2],
@@ -24,7 +24,7 @@ pub struct Creature {
 
 /// Reaction to a tap.
 #[derive(State, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
+pub(super) enum Mood {
     /// None, or it is over.
     #[default]
     Calm,
@@ -34,7 +34,7 @@ pub enum Mood {
 
 /// The page has a drawing for each.
 #[derive(State, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CreatureKind {
+pub(super) enum CreatureKind {
     /// Small and quick.
     #[default]
     Minnow,
@@ -49,13 +49,13 @@ pub enum CreatureKind {
 }
 
 /// The schema of both ends.
-pub fn schema() -> Schema {
+pub(super) fn schema() -> Schema {
     Schema::of::<Creature>().expect("the schema is sound")
 }
 
 /// Bytes per creature and tick without compression: four per number, one per other field, none for
 /// fields that are only sent on spawn.
-pub fn raw_bytes() -> usize {
+pub(super) fn raw_bytes() -> usize {
     let schema = schema();
     let fields = schema.classes.iter().flat_map(|class| &class.fields);
     let widths = fields.map(|field| match field.kind {
@@ -67,7 +67,7 @@ pub fn raw_bytes() -> usize {
 }
 
 /// Steps per unit, as in the attributes of [`Creature`].
-pub const STEPS: i32 = 16;
+pub(super) const STEPS: i32 = 16;
 
 #[cfg(test)]
 mod tests {

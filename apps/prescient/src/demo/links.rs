@@ -6,7 +6,7 @@ use prescient_sim::link::{Conditions, Time};
 
 /// A simulated link.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub(super) struct Link {
     /// Its name on the page.
     pub name: &'static str,
     /// Its conditions, in each direction.
@@ -15,7 +15,7 @@ pub struct Link {
 
 impl Link {
     /// Its round trip and losses as text.
-    pub fn description(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let Conditions {
             latency,
             jitter,
@@ -50,7 +50,7 @@ impl Link {
 }
 
 /// The demo's links, from good to bad.
-pub fn links() -> Vec<Link> {
+pub(super) fn links() -> Vec<Link> {
     let preset = |(name, preset)| Link {
         name,
         conditions: Conditions::named(preset).expect("one of the presets"),

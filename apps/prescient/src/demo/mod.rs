@@ -36,7 +36,7 @@ use truth::Verdict;
 
 /// Options of `prescient demo`.
 #[derive(Args, Clone, Debug)]
-pub struct DemoOptions {
+pub(crate) struct DemoOptions {
     /// Print only the address of the page; it is served all the same.
     #[arg(long)]
     headless: bool,
@@ -95,7 +95,7 @@ pub enum DemoError {
 }
 
 /// Runs the demo until the time is over or Ctrl-C is pressed.
-pub fn demo(options: &DemoOptions) -> Result<(), DemoError> {
+pub(crate) fn demo(options: &DemoOptions) -> Result<(), DemoError> {
     let interrupt = Interrupt::listen()?;
     let key = key_from_text(&new_key(&mut SystemEntropy::new()?))?;
     let demo_server = DemoServer::open(key.clone())?;

@@ -12,7 +12,7 @@ use super::creature::{Creature, CreatureKind, Mood, STEPS};
 use super::plane::{angle, course, heading_of, length, minus, plus, scaled, units};
 
 /// The server's world.
-pub struct Pond {
+pub(super) struct Pond {
     dwellers: Vec<Dweller>,
     tick: u32,
     random: Random,
@@ -30,7 +30,7 @@ struct Dweller {
 
 impl Pond {
     /// A pond from a seed.
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut dwellers = Vec::new();
         for (kind, count) in POPULATION {
@@ -55,7 +55,7 @@ impl Pond {
     }
 
     /// The replicated state of all creatures, by index.
-    pub fn creatures(&self) -> Vec<Creature> {
+    pub(super) fn creatures(&self) -> Vec<Creature> {
         let creature = |(number, dweller): (usize, &Dweller)| Creature {
             position: dweller.position.map(units),
             velocity: dweller.velocity.map(units),
@@ -70,7 +70,7 @@ impl Pond {
     }
 
     /// Simulates one tick.
-    pub fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.tick += 1;
         for number in 0..self.dwellers.len() {
             let velocity = self.decide(number);
@@ -87,7 +87,7 @@ impl Pond {
     }
 
     /// Taps on a creature, which also startles fish nearby.
-    pub fn tap(&mut self, number: usize) {
+    pub(super) fn tap(&mut self, number: usize) {
         let Some(tapped) = self.dwellers.get(number) else {
             return;
         };
@@ -219,9 +219,9 @@ fn speed(kind: CreatureKind) -> f32 {
 }
 
 /// Width and height of the pond, in units.
-pub const SIZE: [i32; 2] = [960, 600];
+pub(super) const SIZE: [i32; 2] = [960, 600];
 /// Ticks per second.
-pub const HZ: u32 = 30;
+pub(super) const HZ: u32 = 30;
 /// Two hundred creatures.
 const POPULATION: [(CreatureKind, usize); 5] = [
     (CreatureKind::Lily, 28),

@@ -14,7 +14,7 @@ use super::pond::{HZ, Pond};
 use super::truth::{Row, row_of};
 
 /// The server with its world.
-pub struct DemoServer {
+pub(super) struct DemoServer {
     server: Server,
     pond: Pond,
     creatures: Vec<Ref<Creature>>,
@@ -23,7 +23,7 @@ pub struct DemoServer {
 
 impl DemoServer {
     /// A server on a free port of this machine.
-    pub fn open(key: TokenKey) -> Result<Self, prescient::ServeError> {
+    pub(super) fn open(key: TokenKey) -> Result<Self, prescient::ServeError> {
         let options = ServerOptions {
             // All clients have the same address.
             limits: Limits {
@@ -42,12 +42,12 @@ impl DemoServer {
     }
 
     /// The address for clients.
-    pub fn address(&self) -> std::net::SocketAddr {
+    pub(super) fn address(&self) -> std::net::SocketAddr {
         self.server.address().expect("it was bound to one")
     }
 
     /// Runs until the demo is over, and returns the number of ticks.
-    pub fn run(mut self, board: &Board) -> Result<u32, WorldError> {
+    pub(super) fn run(mut self, board: &Board) -> Result<u32, WorldError> {
         let clock = Clock::start();
         let every = Duration::from_micros(1_000_000 / u64::from(HZ));
         let mut due = clock.now();
@@ -114,5 +114,5 @@ impl DemoServer {
 }
 
 /// Payload of a tap's event, from a client to the server and from there to all clients.
-pub const TAPPED: &[u8] = b"tapped";
+pub(super) const TAPPED: &[u8] = b"tapped";
 const SEED: u64 = 7;

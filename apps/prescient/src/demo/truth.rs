@@ -7,17 +7,17 @@ use prescient::{State, Tick};
 use super::creature::Creature;
 
 /// The cells of a creature; the index is the last.
-pub type Row = Vec<i64>;
+pub(super) type Row = Vec<i64>;
 
 /// The server's state of recent ticks.
 #[derive(Debug, Default)]
-pub struct Truth {
+pub(super) struct Truth {
     ticks: VecDeque<TickTruth>,
 }
 
 /// A creature as a client shows it.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub(super) struct Shown {
     /// Its state.
     pub row: Row,
     /// The tick it is shown as of.
@@ -34,7 +34,7 @@ struct TickTruth {
 
 /// Result of a comparison, in values: one per field and creature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub(super) struct Verdict {
     /// Values that were compared.
     pub compared: u64,
     /// Values that have changed between the tick they are shown as of and the newest tick of the
@@ -46,7 +46,7 @@ pub struct Verdict {
 
 impl Truth {
     /// Adds the state of a new tick.
-    pub fn push(&mut self, tick: Tick, rows: Vec<Row>) {
+    pub(super) fn push(&mut self, tick: Tick, rows: Vec<Row>) {
         if self.ticks.len() == DEPTH {
             self.ticks.pop_front();
         }
@@ -54,18 +54,18 @@ impl Truth {
     }
 
     /// The newest tick.
-    pub fn tick(&self) -> Option<Tick> {
+    pub(super) fn tick(&self) -> Option<Tick> {
         self.ticks.back().map(|tick_truth| tick_truth.tick)
     }
 
     /// The newest state.
-    pub fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[Row] {
         self.ticks.back().map_or(&[], |tick_truth| &tick_truth.rows)
     }
 
     /// Compares a client's view with the server's state. Values as of ticks that are no longer
     /// stored are not compared.
-    pub fn judge(&self, newest: Tick, shown: &[Shown]) -> Verdict {
+    pub(super) fn judge(&self, newest: Tick, shown: &[Shown]) -> Verdict {
         let mut verdict = Verdict::default();
         let Some(newest) = self.at(newest) else {
             return verdict;
@@ -113,7 +113,7 @@ impl std::ops::AddAssign for Verdict {
 }
 
 /// The cells of a creature.
-pub fn row_of(creature: &Creature) -> Row {
+pub(super) fn row_of(creature: &Creature) -> Row {
     creature.to_row(Creature::TABLES[0])
 }
 

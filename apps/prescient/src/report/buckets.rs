@@ -7,7 +7,7 @@ use super::printed::{COLUMNS, EXPONENTIAL, NORMAL};
 use crate::table::Table;
 
 /// Prints both tables.
-pub fn print(output: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(output: &mut impl Write) -> io::Result<()> {
     writeln!(
         output,
         "Bits per value by bucket scheme; in brackets as printed in the document.\n"

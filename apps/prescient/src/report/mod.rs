@@ -10,14 +10,14 @@ use crate::CommandError;
 
 /// Reports that can be reproduced.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Report {
+pub(crate) enum Report {
     /// Bucket schemes, particle table and learning curve of the document about the learned
     /// protocol.
     Codec,
 }
 
 /// Prints a report.
-pub fn report(what: &Report) -> Result<(), CommandError> {
+pub(crate) fn report(what: &Report) -> Result<(), CommandError> {
     let mut output = std::io::stdout();
     match what {
         Report::Codec => {

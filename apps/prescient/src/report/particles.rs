@@ -18,7 +18,7 @@ use crate::{
 const FIRST_FRAMES: usize = 10;
 
 /// Prints the table and the curve.
-pub fn print(output: &mut impl Write) -> Result<(), CommandError> {
+pub(super) fn print(output: &mut impl Write) -> Result<(), CommandError> {
     let mut runs = Vec::new();
     let ours = METHODS
         .iter()

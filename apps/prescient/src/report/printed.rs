@@ -1,11 +1,11 @@
 //! Numbers as the learned protocol's document prints them.
 
 /// Columns of the bucket tables.
-pub const COLUMNS: [&str; 6] = ["entropy", "124", "94", "64", "48", "32"];
+pub(super) const COLUMNS: [&str; 6] = ["entropy", "124", "94", "64", "48", "32"];
 
 /// Table 6.1: bits per value of normal distributions; deviations from 2^-2 by half powers.
 #[rustfmt::skip]
-pub const NORMAL: [[f64; 6]; 37] = [
+pub(super) const NORMAL: [[f64; 6]; 37] = [
     [1.001, 1.001, 1.001, 1.001, 1.001, 2.0],
     [1.043, 1.043, 1.043, 1.043, 1.048, 2.0],
     [1.268, 1.268, 1.268, 1.268, 1.312, 2.001],
@@ -47,7 +47,7 @@ pub const NORMAL: [[f64; 6]; 37] = [
 
 /// Table 6.2: bits per value of exponential distributions; means from 2^-2 by half powers.
 #[rustfmt::skip]
-pub const EXPONENTIAL: [[f64; 6]; 37] = [
+pub(super) const EXPONENTIAL: [[f64; 6]; 37] = [
     [0.1343, 0.1343, 0.1343, 0.1346, 0.1503, 1.005],
     [0.3442, 0.3442, 0.3444, 0.3467, 0.3852, 1.039],
     [0.6614, 0.6616, 0.6626, 0.6704, 0.7284, 1.161],
@@ -88,7 +88,7 @@ pub const EXPONENTIAL: [[f64; 6]; 37] = [
 ];
 
 /// Table 7.2: method, bytes per frame and their deviation, milliseconds to encode and decode.
-pub const PARTICLES: [(&str, f64, f64, f64, f64); 6] = [
+pub(super) const PARTICLES: [(&str, f64, f64, f64, f64); 6] = [
     ("raw", 20179.0, 6.003, 0.345, 1.069),
     ("bd-z6", 5756.0, 25.14, 3.305, 1.512),
     ("bd-z9", 5424.0, 25.73, 32.34, 1.509),

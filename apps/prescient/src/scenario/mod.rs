@@ -1,12 +1,12 @@
 //! `prescient scenario`: random worlds, networks and faults from a seed, verified.
 
-pub mod storm;
+pub(crate) mod storm;
 
 use clap::Subcommand;
 
 /// Available scenarios.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Scenario {
+pub(crate) enum Scenario {
     /// Random schemas, worlds, visibility, links and faults. Fails if a client shows a value that
     /// the server never had, misses an event, or receives hidden state.
     Storm(storm::StormOptions),
@@ -29,7 +29,7 @@ pub enum ScenarioError {
 }
 
 /// Plays a scenario.
-pub fn play(scenario: &Scenario) -> Result<(), ScenarioError> {
+pub(crate) fn play(scenario: &Scenario) -> Result<(), ScenarioError> {
     match scenario {
         Scenario::Storm(options) => storm::storm(options),
     }

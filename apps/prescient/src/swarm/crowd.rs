@@ -17,7 +17,7 @@ use crate::walkers::{is_true, schema};
 
 /// What the clients received, in total.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub(super) struct Seen {
     /// Values that were verified.
     pub checked: u64,
     /// Values that were wrong.
@@ -31,7 +31,7 @@ pub struct Seen {
 }
 
 /// Clients that joined, or are joining.
-pub struct Crowd {
+pub(super) struct Crowd {
     members: Vec<Member>,
     ready: Ready,
     /// Totals of the clients that left on schedule.
@@ -54,7 +54,11 @@ struct Member {
 
 impl Crowd {
     /// Starts the clients one after the other, and returns when all have joined.
-    pub fn gather(options: &SwarmOptions, key: &str, server: &str) -> Result<Self, SwarmError> {
+    pub(super) fn gather(
+        options: &SwarmOptions,
+        key: &str,
+        server: &str,
+    ) -> Result<Self, SwarmError> {
         let key = key_from_text(key).map_err(|_| SwarmError::EndedEarly)?;
         let servers = resolve(server)?;
         let relay = relay(options, servers[0])?;
@@ -103,7 +107,11 @@ impl Crowd {
     }
 
     /// Polls the clients until `stop` is set, while some of them leave and are replaced.
-    pub fn watch(mut self, options: &SwarmOptions, stop: &AtomicBool) -> Result<Seen, SwarmError> {
+    pub(super) fn watch(
+        mut self,
+        options: &SwarmOptions,
+        stop: &AtomicBool,
+    ) -> Result<Seen, SwarmError> {
         let clock = Clock::start();
         let staying = options.staying() as usize;
         let turns = self.members.len() - staying;
@@ -226,7 +234,7 @@ fn relay(options: &SwarmOptions, server: SocketAddr) -> Result<Option<UdpConditi
 }
 
 /// A token for client `number`.
-pub fn token(
+pub(super) fn token(
     number: u64,
     key: &TokenKey,
     servers: &[SocketAddr],

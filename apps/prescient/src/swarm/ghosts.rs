@@ -18,7 +18,7 @@ use crate::walkers::schema;
 
 /// What a ghost does once it has joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum GhostKind {
+pub(crate) enum GhostKind {
     /// Acknowledge packets, but never that state was applied.
     Deaf,
     /// Answer nothing at all.
@@ -29,7 +29,7 @@ pub enum GhostKind {
 
 /// How the ghosts' connections ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Haunted {
+pub(super) struct Haunted {
     /// Connections that the server closed because the client applied no state.
     pub not_applying: u64,
     /// Connections that ended for another reason, before the ghosts were to leave.
@@ -37,21 +37,21 @@ pub struct Haunted {
 }
 
 /// Whether ghosts are to be connected.
-pub struct Hours(AtomicU8);
+pub(super) struct Hours(AtomicU8);
 
 impl Hours {
     /// Ghosts are not to join yet.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self(AtomicU8::new(EARLY))
     }
 
     /// Ghosts join.
-    pub fn begin(&self) {
+    pub(super) fn begin(&self) {
         self.0.store(NOW, Ordering::Relaxed);
     }
 
     /// Ghosts leave.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         self.0.store(OVER, Ordering::Relaxed);
     }
 
@@ -61,10 +61,10 @@ impl Hours {
 }
 
 /// Client id of the first ghost; players have lower ones.
-pub const FIRST_GHOST: u64 = 1 << 32;
+pub(super) const FIRST_GHOST: u64 = 1 << 32;
 
 /// Keeps ghosts connected to a server between `Hours::begin` and `Hours::end`.
-pub fn haunt(
+pub(super) fn haunt(
     count: usize,
     kind: GhostKind,
     key: &TokenKey,

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 
 use crowd::{Crowd, Seen};
 use ghosts::{GhostKind, Haunted, Hours, haunt};
-pub use server::{ServeError, ServeOptions, serve};
+pub(crate) use server::{ServeError, ServeOptions, serve};
 
 /// Options of `prescient swarm`.
 #[derive(Args, Clone, Debug)]
-pub struct SwarmOptions {
+pub(crate) struct SwarmOptions {
     /// Number of clients.
     #[arg(long, default_value_t = 50)]
     pub clients: u32,
@@ -124,7 +124,7 @@ pub enum SwarmError {
 }
 
 /// Runs a swarm and prints its figures.
-pub fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
+pub(crate) fn swarm(options: &SwarmOptions) -> Result<(), SwarmError> {
     let key = new_key(&mut SystemEntropy::new()?);
     let program = std::env::current_exe().map_err(SwarmError::Process)?;
     let mut process = Command::new(program)

@@ -12,7 +12,7 @@ use prescient_net::Clock;
 use prescient_channels::Time;
 
 /// Clients by their index.
-pub struct Ready {
+pub(super) struct Ready {
     #[cfg(unix)]
     sockets: sockets::Sockets,
     clock: Clock,
@@ -21,7 +21,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    pub fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         let clock = Clock::start();
         Ok(Self {
             #[cfg(unix)]
@@ -36,14 +36,14 @@ impl Ready {
         not(unix),
         expect(unused_variables, clippy::unused_self, reason = "all are polled")
     )]
-    pub fn watch(&mut self, member: usize, client: &Client) -> std::io::Result<()> {
+    pub(super) fn watch(&mut self, member: usize, client: &Client) -> std::io::Result<()> {
         #[cfg(unix)]
         self.sockets.watch(member, client)?;
         Ok(())
     }
 
     /// Pauses briefly; returns which of `members` clients have to be polled.
-    pub fn next(&mut self, members: usize) -> Vec<usize> {
+    pub(super) fn next(&mut self, members: usize) -> Vec<usize> {
         #[expect(
             clippy::disallowed_methods,
             reason = "waking a thread that blocks on a socket costs the server time"
@@ -71,13 +71,13 @@ mod sockets {
     use mio::{Events, Interest, Poll, Token};
     use prescient::Client;
 
-    pub struct Sockets {
+    pub(super) struct Sockets {
         poll: Poll,
         events: Events,
     }
 
     impl Sockets {
-        pub fn new() -> io::Result<Self> {
+        pub(super) fn new() -> io::Result<Self> {
             Ok(Self {
                 poll: Poll::new()?,
                 events: Events::with_capacity(1024),
@@ -85,7 +85,7 @@ mod sockets {
         }
 
         /// A closed socket is deregistered by the system.
-        pub fn watch(&mut self, member: usize, client: &Client) -> io::Result<()> {
+        pub(super) fn watch(&mut self, member: usize, client: &Client) -> io::Result<()> {
             match client.socket() {
                 Some(socket) => self.poll.registry().register(
                     &mut SourceFd(&socket.as_raw_fd()),
@@ -98,7 +98,7 @@ mod sockets {
 
         /// Clients whose sockets became readable since the last call. If there are too many, the
         /// next call returns the rest.
-        pub fn readable(&mut self) -> Vec<usize> {
+        pub(super) fn readable(&mut self) -> Vec<usize> {
             // A signal may end it early; the events are then returned by the next call.
             let _ = self.poll.poll(&mut self.events, Some(Duration::ZERO));
             let tokens = self.events.iter().map(mio::event::Event::token);

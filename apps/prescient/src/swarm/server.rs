@@ -23,7 +23,7 @@ use crate::walkers::{Walker, home, reach, schema, walk};
 
 /// Options of the hidden command that `prescient swarm` starts.
 #[derive(Args, Clone, Debug)]
-pub struct ServeOptions {
+pub(crate) struct ServeOptions {
     #[arg(long)]
     clients: u32,
     #[arg(long)]
@@ -56,7 +56,7 @@ pub enum ServeError {
 }
 
 /// Runs until the time is over or standard input ends, and prints its figures.
-pub fn serve(options: &ServeOptions) -> Result<(), ServeError> {
+pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let mut key = String::new();
     let read = io::stdin().lock().read_line(&mut key);
     read.map_err(|error| ServeError::Key(error.to_string()))?;

@@ -1,4 +1,5 @@
 //! A headless Chromium, driven through `chromedriver` by the WebDriver protocol.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! A running demo, and a browser's side of HTTP.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,8 @@
 //! The encoding of inputs: the first in full, each other one as its difference to the one before.
+#![allow(
+    unreachable_pub,
+    reason = "tests and fuzzers reach it through the feature `__test_hooks`"
+)]
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
 //! A world of containers, references and levels, which the first scenarios do not have.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::sync::Arc;
 

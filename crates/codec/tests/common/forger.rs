@@ -1,6 +1,6 @@
 //! A sender that forges an entity's class, with correct checks: a real encoder that is given two
 //! worlds in turn.
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! A seeded world, a seeded link, and two ends that are compared after every packet.
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,5 +1,5 @@
 //! Two ends without a link between them: every packet arrives and is acknowledged at once.
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,9 @@
 //! Small deterministic connections whose bytes are kept in `vectors/codec`.
-#![allow(dead_code, reason = "the test and the generator each use a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the test and the generator each use a part"
+)]
 
 mod crew;
 

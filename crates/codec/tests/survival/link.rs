@@ -1,5 +1,6 @@
 //! Two ends and a link that loses, delays, reorders and repeats in both directions. Models and
 //! values are compared after every applied packet.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::{collections::BTreeMap, sync::Arc};
 

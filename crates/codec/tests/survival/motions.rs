@@ -1,4 +1,5 @@
 //! How the value of a field changes from one tick to the next.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::collections::BTreeMap;
 

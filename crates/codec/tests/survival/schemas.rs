@@ -1,4 +1,5 @@
 //! Schemas with every kind of field and every declaration.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::sync::Arc;
 

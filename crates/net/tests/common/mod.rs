@@ -1,6 +1,6 @@
 //! Both ends on real sockets of this host, driven in turns on one thread.
 
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "every test uses a part of it")]
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -31,13 +31,18 @@ struct Wait {
 
 impl ApplyMonitor {
     /// The transport reports a peer silent, or responsive again.
-    pub fn note_silent(&mut self, peer: PeerId, silent: bool, now: Time) {
+    pub(super) fn note_silent(&mut self, peer: PeerId, silent: bool, now: Time) {
         self.wait(peer, now).silent = silent;
     }
 
     /// Notes the packets that a peer was sent since it last applied one; returns for how long it
     /// has been responsive meanwhile.
-    pub fn note_unapplied(&mut self, peer: PeerId, unapplied: Range<u64>, now: Time) -> Duration {
+    pub(super) fn note_unapplied(
+        &mut self,
+        peer: PeerId,
+        unapplied: Range<u64>,
+        now: Time,
+    ) -> Duration {
         let wait = self.wait(peer, now);
         if unapplied.is_empty() || unapplied.start != wait.unapplied.start {
             (wait.unapplied, wait.at, wait.span) = (unapplied, now, Duration::ZERO);
@@ -57,12 +62,12 @@ impl ApplyMonitor {
 
     /// Notes that a peer has not sent its schema fingerprint yet; every tick counts as an unapplied
     /// packet.
-    pub fn note_unready(&mut self, peer: PeerId, now: Time) -> Duration {
+    pub(super) fn note_unready(&mut self, peer: PeerId, now: Time) -> Duration {
         let asked = self.wait(peer, now).unapplied.end + 1;
         self.note_unapplied(peer, 0..asked, now)
     }
 
-    pub fn forget(&mut self, peer: PeerId) {
+    pub(super) fn forget(&mut self, peer: PeerId) {
         self.peers.remove(&peer);
     }
 

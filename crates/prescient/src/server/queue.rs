@@ -26,13 +26,18 @@ struct Share {
 
 impl EventQueue {
     /// Adds an event that clients cannot cause at will.
-    pub fn push(&mut self, event: ServerEvent) {
+    pub(super) fn push(&mut self, event: ServerEvent) {
         self.waiting.push_back(event);
     }
 
     /// Adds an event caused by a client, with `bytes` of content; returns `true` if the client must
     /// be paused now.
-    pub fn push_from_client(&mut self, peer: PeerId, bytes: usize, event: ServerEvent) -> bool {
+    pub(super) fn push_from_client(
+        &mut self,
+        peer: PeerId,
+        bytes: usize,
+        event: ServerEvent,
+    ) -> bool {
         self.waiting.push_back(event);
         let share = self.shares.entry(peer).or_default();
         share.events += 1;
@@ -41,12 +46,12 @@ impl EventQueue {
         (has_enough || self.waiting.len() >= MAX_ALL_EVENTS) && self.paused.insert(peer)
     }
 
-    pub fn pop(&mut self) -> Option<ServerEvent> {
+    pub(super) fn pop(&mut self) -> Option<ServerEvent> {
         self.waiting.pop_front()
     }
 
     /// Returns the paused clients and resets the counts; to be called when all events were polled.
-    pub fn take_paused(&mut self) -> BTreeSet<PeerId> {
+    pub(super) fn take_paused(&mut self) -> BTreeSet<PeerId> {
         self.shares.clear();
         std::mem::take(&mut self.paused)
     }

@@ -1,5 +1,5 @@
 //! A server that keeps running while a client joins it.
-#![allow(dead_code, reason = "every test uses another part")]
+#![allow(dead_code, unreachable_pub, reason = "every test uses another part")]
 
 use std::thread;
 use std::time::Duration;

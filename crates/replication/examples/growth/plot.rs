@@ -1,4 +1,5 @@
 //! A plot of a few lines on logarithmic scales, as SVG.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::fmt::Write;
 

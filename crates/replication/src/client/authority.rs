@@ -53,7 +53,7 @@ struct AuthoredEntity {
 }
 
 impl AuthorityReporter {
-    pub fn new(shown_world: &ShownWorld, config: Config) -> Self {
+    pub(super) fn new(shown_world: &ShownWorld, config: Config) -> Self {
         let schema = authority::report_schema(
             shown_world.decoder.world().schema(),
             shown_world.entity_types(),
@@ -68,7 +68,7 @@ impl AuthorityReporter {
         }
     }
 
-    pub fn set_authority(
+    pub(super) fn set_authority(
         &mut self,
         entity: EntityHandle,
         granted: bool,
@@ -87,16 +87,16 @@ impl AuthorityReporter {
         }
     }
 
-    pub fn has_authority(&self, entity: EntityHandle) -> bool {
+    pub(super) fn has_authority(&self, entity: EntityHandle) -> bool {
         self.authored.contains_key(&entity)
     }
 
     /// The value last set for an entity.
-    pub fn latest(&self, entity: EntityHandle, table: u8) -> Option<&Parcel> {
+    pub(super) fn latest(&self, entity: EntityHandle, table: u8) -> Option<&Parcel> {
         self.authored.get(&entity)?.latest.get(usize::from(table))
     }
 
-    pub fn set<T: State>(
+    pub(super) fn set<T: State>(
         &mut self,
         entity: EntityHandle,
         value: &T,
@@ -122,7 +122,11 @@ impl AuthorityReporter {
     }
 
     /// A packet with all changes, if there is anything to report.
-    pub fn report(&mut self, shown_world: &ShownWorld, budget: Option<usize>) -> Option<Vec<u8>> {
+    pub(super) fn report(
+        &mut self,
+        shown_world: &ShownWorld,
+        budget: Option<usize>,
+    ) -> Option<Vec<u8>> {
         self.end_gone(shown_world);
         let is_set = |reported_entity: &AuthoredEntity| !reported_entity.latest.is_empty();
         if !self.authored.values().any(is_set) && self.archive.living_slots().next().is_none() {
@@ -172,7 +176,7 @@ impl AuthorityReporter {
         Some(packet.bytes)
     }
 
-    pub fn acknowledge(&mut self, ack: &Ack) -> Result<(), AckError> {
+    pub(super) fn acknowledge(&mut self, ack: &Ack) -> Result<(), AckError> {
         self.encoder.acknowledge(ack, &self.archive)
     }
 

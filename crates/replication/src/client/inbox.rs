@@ -41,11 +41,11 @@ impl Notice {
 
 impl Inbox {
     /// Whether so many bytes may be polled already that nothing more is accepted.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.due_bytes >= MAX_DUE_BYTES
     }
 
-    pub fn put(&mut self, world_generation: WorldGeneration, tick: Tick, notice: Notice) {
+    pub(super) fn put(&mut self, world_generation: WorldGeneration, tick: Tick, notice: Notice) {
         self.waiting_bytes += notice.cost();
         self.waiting
             .insert((world_generation, tick, self.arrived), notice);
@@ -54,7 +54,7 @@ impl Inbox {
 
     /// Releases the notices up to a tick for polling. If only notices arrive and no state, few of
     /// them are kept waiting; the others are released before their tick.
-    pub fn release(&mut self, world_generation: WorldGeneration, upto: Option<Tick>) {
+    pub(super) fn release(&mut self, world_generation: WorldGeneration, upto: Option<Tick>) {
         while let Some(entry) = self.waiting.first_entry()
             && {
                 let &(of, tick, _) = entry.key();
@@ -80,7 +80,7 @@ impl Inbox {
 
     /// Releases everything and detaches it from any world: it is about nothing that the next
     /// connection shows.
-    pub fn cut_off(&mut self) {
+    pub(super) fn cut_off(&mut self) {
         for (world_generation, ..) in &mut self.due {
             *world_generation = None;
         }
@@ -90,7 +90,7 @@ impl Inbox {
     }
 
     /// The next notice that is due.
-    pub fn poll(&mut self) -> Option<(Option<WorldGeneration>, Tick, Notice)> {
+    pub(super) fn poll(&mut self) -> Option<(Option<WorldGeneration>, Tick, Notice)> {
         let next = self.due.pop_front()?;
         self.due_bytes -= next.2.cost();
         Some(next)

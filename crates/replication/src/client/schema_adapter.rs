@@ -13,7 +13,7 @@ pub(super) struct SchemaAdapter {
 }
 
 impl SchemaAdapter {
-    pub fn new(own: Schema, tolerance: Tolerance) -> Self {
+    pub(super) fn new(own: Schema, tolerance: Tolerance) -> Self {
         Self {
             own,
             tolerance,
@@ -23,18 +23,22 @@ impl SchemaAdapter {
 
     /// Switches to the server's schema, or returns the differences that prevent it, where `here` is
     /// the server's side.
-    pub fn adapt(&mut self, server: &Schema, allows: Tolerance) -> Result<(), Vec<Difference>> {
+    pub(super) fn adapt(
+        &mut self,
+        server: &Schema,
+        allows: Tolerance,
+    ) -> Result<(), Vec<Difference>> {
         let both = Projection::between((server, allows), (&self.own, self.tolerance))?;
         self.projection = (!both.is_identity()).then_some(both);
         Ok(())
     }
 
-    pub fn is_foreign(&self) -> bool {
+    pub(super) fn is_foreign(&self) -> bool {
         self.projection.is_some()
     }
 
     /// A value from a row of the server's class with this index.
-    pub fn value<T: State>(
+    pub(super) fn value<T: State>(
         &self,
         table: &str,
         class: u16,

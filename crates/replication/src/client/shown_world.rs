@@ -49,7 +49,7 @@ enum Pending {
 }
 
 impl ShownWorld {
-    pub fn new(schema: Schema, config: Config) -> Self {
+    pub(super) fn new(schema: Schema, config: Config) -> Self {
         let (entity_types, schema) = EntityTypes::of(schema);
         Self {
             entity_types,
@@ -65,7 +65,7 @@ impl ShownWorld {
     }
 
     /// Removes everything and starts another world with these settings.
-    pub fn restart(&mut self, config: Config) {
+    pub(super) fn restart(&mut self, config: Config) {
         let tick = self.tick().unwrap_or_default();
         while let Some((&id, _)) = self.shown.first_key_value() {
             self.leave(id, tick);
@@ -82,49 +82,49 @@ impl ShownWorld {
     }
 
     /// Removes everything and starts a world of another schema.
-    pub fn read_by(&mut self, schema: Schema, config: Config) {
+    pub(super) fn read_by(&mut self, schema: Schema, config: Config) {
         self.restart(config);
         let (entity_types, schema) = EntityTypes::of(schema);
         self.entity_types = entity_types;
         self.decoder = Decoder::new(Arc::new(schema), config);
     }
 
-    pub fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
+    pub(super) fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
         let applied = self.decoder.decode(packet)?;
         self.follow(applied.tick);
         self.cover(&applied);
         Ok(applied.tick)
     }
 
-    pub fn entity_types(&self) -> &EntityTypes {
+    pub(super) fn entity_types(&self) -> &EntityTypes {
         &self.entity_types
     }
 
-    pub fn tick(&self) -> Option<Tick> {
+    pub(super) fn tick(&self) -> Option<Tick> {
         self.decoder.world().newest()
     }
 
-    pub fn complete_tick(&self) -> Option<Tick> {
+    pub(super) fn complete_tick(&self) -> Option<Tick> {
         self.complete
     }
 
-    pub fn entities(&self) -> impl Iterator<Item = EntityHandle> {
+    pub(super) fn entities(&self) -> impl Iterator<Item = EntityHandle> {
         self.shown.values().map(|shown| shown.entity)
     }
 
-    pub fn entry(&self, entity: EntityHandle) -> Option<&Shown> {
+    pub(super) fn entry(&self, entity: EntityHandle) -> Option<&Shown> {
         let shown = self.shown.get(&entity.id)?;
         (shown.entity == entity).then_some(shown)
     }
 
     /// The entity that has an id now.
-    pub fn by_id(&self, id: u32) -> Option<EntityHandle> {
+    pub(super) fn by_id(&self, id: u32) -> Option<EntityHandle> {
         self.shown.get(&id).map(|shown| shown.entity)
     }
 
     /// The entity that had an id at a tick, if it is still visible: an id is reused only after its
     /// previous entity was removed here.
-    pub fn at(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
+    pub(super) fn at(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
         let ended = self
             .generations
             .get(id.0 as usize)
@@ -134,18 +134,18 @@ impl ShownWorld {
     }
 
     /// An entity's row in a table, without the added column.
-    pub fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
+    pub(super) fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
         let row = self.decoder.row(self.table_id(entity, table)?)?;
         row.get(..row.len() - usize::from(table > 0))
     }
 
     /// The tick of an entity's values in a table.
-    pub fn tick_of(&self, entity: EntityHandle, table: usize) -> Option<Tick> {
+    pub(super) fn tick_of(&self, entity: EntityHandle, table: usize) -> Option<Tick> {
         self.tick_of_id(self.table_id(entity, table)?)
     }
 
     /// The tick of a table entity's values.
-    pub fn tick_of_id(&self, id: NetEntityId) -> Option<Tick> {
+    pub(super) fn tick_of_id(&self, id: NetEntityId) -> Option<Tick> {
         let alone = self.covered.get(id.0 as usize).copied().flatten();
         alone.max(self.complete)
     }
@@ -154,7 +154,7 @@ impl ShownWorld {
         *self.entry(entity)?.table_ids.get(table)?
     }
 
-    pub fn poll(&mut self) -> Option<Change> {
+    pub(super) fn poll(&mut self) -> Option<Change> {
         Some(match self.pending.pop_first()? {
             (entity, Pending::Created) => Change::Created(entity),
             (entity, Pending::Updated) => Change::Updated(entity),

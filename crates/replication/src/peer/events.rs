@@ -24,7 +24,7 @@ impl Peer {
 
     /// Queues the events about entities that are visible and still `there`, except those in `told`
     /// (ascending), which were queued before; returns the indices of the queued ones.
-    pub fn queue_events(
+    pub(crate) fn queue_events(
         &mut self,
         own: PeerId,
         entity_events: &[EntityEvent],
@@ -50,7 +50,7 @@ impl Peer {
     }
 
     /// Queues an event that is about no entity.
-    pub fn queue_event(&mut self, tick: Tick, payload: &[u8]) {
+    pub(crate) fn queue_event(&mut self, tick: Tick, payload: &[u8]) {
         let about = None;
         self.send_event(WorldMessage::Event {
             tick,

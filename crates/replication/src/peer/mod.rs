@@ -125,7 +125,7 @@ pub struct PeerTransfer {
 }
 
 impl Peer {
-    pub fn new(schema: Arc<Schema>, config: &ServerConfig) -> Self {
+    pub(crate) fn new(schema: Arc<Schema>, config: &ServerConfig) -> Self {
         Self {
             encoder: Encoder::new(schema, config.codec),
             policy: config.codec.policy,
@@ -157,7 +157,11 @@ impl Peer {
     }
 
     /// A client that comes from another world.
-    pub fn transferred(transfer: PeerTransfer, schema: Arc<Schema>, config: &ServerConfig) -> Self {
+    pub(crate) fn transferred(
+        transfer: PeerTransfer,
+        schema: Arc<Schema>,
+        config: &ServerConfig,
+    ) -> Self {
         let mut peer = Self {
             world_generation: transfer.world_generation.next(),
             greeted: transfer.greeted,
@@ -175,7 +179,7 @@ impl Peer {
     }
 
     /// The client leaves for another world; events deferred for an entity will be about none.
-    pub fn transfer_out(mut self) -> PeerTransfer {
+    pub(crate) fn transfer_out(mut self) -> PeerTransfer {
         for serial in self.outbox.deferred().collect::<Vec<_>>() {
             self.give_up(serial);
         }
@@ -189,7 +193,7 @@ impl Peer {
         }
     }
 
-    pub fn statistics(&self) -> PeerStatistics {
+    pub(crate) fn statistics(&self) -> PeerStatistics {
         PeerStatistics {
             codec: self.encoder.statistics(),
             packets: self.sent.packets,
@@ -206,11 +210,11 @@ impl Peer {
         }
     }
 
-    pub fn is_overrun(&self) -> bool {
+    pub(crate) fn is_overrun(&self) -> bool {
         self.outbox.is_overrun()
     }
 
-    pub fn sees(&self, serial: Serial) -> bool {
+    pub(crate) fn sees(&self, serial: Serial) -> bool {
         self.visibility(serial).is_some()
     }
 
@@ -233,7 +237,7 @@ impl Peer {
     }
 
     /// Whether it is to be sent a full packet and has never acknowledged one.
-    pub fn is_due_newcomer(&self, now: Tick) -> bool {
+    pub(crate) fn is_due_newcomer(&self, now: Tick) -> bool {
         let unsettled = || self.encoder.unsettled_bytes();
         self.settings_sent
             && self.policy == Policy::Confirmed
@@ -243,7 +247,7 @@ impl Peer {
 
     /// A packet of the newest tick; `None` if that was encoded already, the client cannot decode it
     /// yet, or the tick is skipped because the client applies nothing.
-    pub fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
+    pub(crate) fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
         if !self.settings_sent {
             return None;
         }
@@ -288,7 +292,7 @@ impl Peer {
         }
     }
 
-    pub fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
+    pub(crate) fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
         let now = world.tick().unwrap_or_default();
         let before = std::mem::replace(&mut self.last_ack, now);
         if now.since(before) > self.pace.second() {
@@ -314,18 +318,18 @@ impl Peer {
     }
 
     /// The client is responsive again after a silence.
-    pub fn resume(&mut self, now: Tick) {
+    pub(crate) fn resume(&mut self, now: Tick) {
         self.pace.resume(now);
     }
 
     /// Whether it is sent less because it acknowledges nothing.
-    pub fn is_throttled(&self, now: Tick) -> bool {
+    pub(crate) fn is_throttled(&self, now: Tick) -> bool {
         self.policy == Policy::Confirmed && self.pace.is_throttled(now)
     }
 
     /// The packets since the last acknowledgement of a newer one, as a range of packet counts;
     /// empty if packets are not acknowledged.
-    pub fn unapplied(&self) -> Range<u64> {
+    pub(crate) fn unapplied(&self) -> Range<u64> {
         let sent = self.sent.packets;
         match self.policy {
             Policy::Confirmed => sent - u64::from(self.sent.unapplied)..sent,
@@ -334,20 +338,20 @@ impl Peer {
     }
 
     /// Starts or stops recording what bits are spent on.
-    pub fn keep_ledger(&mut self, keep: bool) {
+    pub(crate) fn keep_ledger(&mut self, keep: bool) {
         self.encoder.keep_ledger(keep);
     }
 
-    pub fn ledger(&self) -> Option<&Ledger> {
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
         self.encoder.ledger()
     }
 
     /// Queues a message that must be delivered once.
-    pub fn push_message(&mut self, message: Message<'_>) {
+    pub(crate) fn push_message(&mut self, message: Message<'_>) {
         self.outbox.push(message.to_bytes());
     }
 
-    pub fn poll_message(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn poll_message(&mut self) -> Option<Vec<u8>> {
         let message = self.outbox.pop()?;
         if !self.settings_sent {
             self.settings_sent = match Message::read(&message) {
@@ -366,23 +370,23 @@ impl Peer {
     }
 
     /// Whether a message is about the client's current world.
-    pub fn is_current_world(&self, world_generation: u8) -> bool {
+    pub(crate) fn is_current_world(&self, world_generation: u8) -> bool {
         self.world_generation.bits() == world_generation
     }
 
     /// The slot that an entity id stood for when the client showed a tick; `None` if the id was
     /// assigned again since.
-    pub fn slot(&self, id: NetEntityId, shown: Tick) -> Option<Slot> {
+    pub(crate) fn slot(&self, id: NetEntityId, shown: Tick) -> Option<Slot> {
         slot(&self.encoder, &self.assigned_at, id, shown)
     }
 
     /// Starts a new epoch: resets the model; visible entities keep their ids.
-    pub fn resync(&mut self) {
+    pub(crate) fn resync(&mut self) {
         self.encoder.resync();
     }
 
     /// Decodes a client's report of the entities that it has authority over.
-    pub fn report(
+    pub(crate) fn report(
         &mut self,
         own: PeerId,
         packet: &[u8],
@@ -402,7 +406,7 @@ impl Peer {
     }
 
     /// Whether the client reports more table entities than it may.
-    pub fn reports_too_much(&self) -> bool {
+    pub(crate) fn reports_too_much(&self) -> bool {
         let limit = max_reported(self.authorities.len());
         self.reports
             .as_ref()
@@ -410,13 +414,13 @@ impl Peer {
     }
 
     /// Notes the newest input that the program was given; the next tick consumes it.
-    pub fn note_input(&mut self, tick: u64) {
+    pub(crate) fn note_input(&mut self, tick: u64) {
         self.input = Some(tick);
     }
 
     /// Begins a tick: its state is after all inputs so far, and starts with the client's reported
     /// values.
-    pub fn begin_tick(&mut self, step: &mut WorldStep<'_>) {
+    pub(crate) fn begin_tick(&mut self, step: &mut WorldStep<'_>) {
         self.consumed_input = self.input;
         if let Some(reports) = &mut self.reports {
             reports.apply(step);
@@ -424,7 +428,7 @@ impl Peer {
     }
 
     /// The acknowledgement of the client's reports, if any is due.
-    pub fn acknowledgement(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn acknowledgement(&mut self) -> Option<Vec<u8>> {
         let reports = self.reports.as_mut()?;
         if !std::mem::take(&mut reports.unanswered) {
             return None;

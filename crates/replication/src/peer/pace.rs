@@ -48,7 +48,7 @@ pub(super) enum Turn {
 }
 
 impl Pace {
-    pub fn new(probe_every: u32) -> Self {
+    pub(super) fn new(probe_every: u32) -> Self {
         Self {
             probe_every: probe_every.max(1),
             waiting: None,
@@ -59,12 +59,12 @@ impl Pace {
     }
 
     /// Whether it has never acknowledged anything.
-    pub fn is_newcomer(&self) -> bool {
+    pub(super) fn is_newcomer(&self) -> bool {
         !self.is_proven
     }
 
     /// What to send now; `unsettled` is the number of bytes that logs hold.
-    pub fn turn(&self, now: Tick, unsettled: impl Fn() -> usize) -> Turn {
+    pub(super) fn turn(&self, now: Tick, unsettled: impl Fn() -> usize) -> Turn {
         let Some((first, last)) = self.waiting else {
             return Turn::Full;
         };
@@ -90,7 +90,7 @@ impl Pace {
     }
 
     /// Notes a sent packet; `Some` if logs of older ones must be dropped down to this many bytes.
-    pub fn note_sent(&mut self, now: Tick) -> Option<usize> {
+    pub(super) fn note_sent(&mut self, now: Tick) -> Option<usize> {
         let first = self.waiting.map_or(now, |(first, _)| first);
         self.waiting = Some((first, now));
         match now.since(first) {
@@ -104,19 +104,19 @@ impl Pace {
     }
 
     /// Notes an acknowledgement of packets whose logs held this many bytes.
-    pub fn note_applied(&mut self, settled: usize) {
+    pub(super) fn note_applied(&mut self, settled: usize) {
         self.waiting = None;
         self.is_proven = true;
         self.allowance = self.allowance.saturating_add(settled).min(MAX_LOG_BYTES);
     }
 
     /// The peer is responsive again: its next packet need not wait.
-    pub fn resume(&mut self, now: Tick) {
+    pub(super) fn resume(&mut self, now: Tick) {
         self.resumed = Some(now);
     }
 
     /// Whether it is sent less than a peer that acknowledges.
-    pub fn is_throttled(&self, now: Tick) -> bool {
+    pub(super) fn is_throttled(&self, now: Tick) -> bool {
         let first = self.waiting.map(|(first, _)| first);
         first.is_some_and(|first| now.since(first) > self.second())
     }
@@ -130,7 +130,7 @@ impl Pace {
     }
 
     /// About a second, in ticks.
-    pub fn second(&self) -> u32 {
+    pub(super) fn second(&self) -> u32 {
         self.probe_every.saturating_mul(3)
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    pub fn note(&mut self, sequence: Sequence, tick: Tick, length: usize) {
+    pub(super) fn note(&mut self, sequence: Sequence, tick: Tick, length: usize) {
         self.packets += 1;
         self.bytes += length as u64;
         self.unapplied = self.unapplied.saturating_add(1);
@@ -29,7 +29,7 @@ impl Sent {
         self.ticks.push_back((sequence, tick));
     }
 
-    pub fn apply(&mut self, newest: Sequence) {
+    pub(super) fn apply(&mut self, newest: Sequence) {
         if newest > self.newest {
             (self.newest, self.unapplied) = (newest, 0);
         }

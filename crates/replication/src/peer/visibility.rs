@@ -8,7 +8,7 @@ use crate::world::{EntityRecord, Serial, Touched, World};
 
 impl Peer {
     /// Updates the visible set. `now` says whether distances are to be evaluated.
-    pub fn update_visibility(
+    pub(crate) fn update_visibility(
         &mut self,
         observer: &Observer,
         world: &World,

@@ -23,17 +23,17 @@ pub(super) struct VisibleSet {
 
 impl VisibleSet {
     /// Number of visible ids.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.count
     }
 
     /// All visible ids, ascending.
-    pub fn ids(&self) -> impl Iterator<Item = NetEntityId> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = NetEntityId> {
         let marks = (0..).zip(&self.marks);
         marks.filter_map(|(id, &mark)| (mark != UNSEEN).then_some(NetEntityId(id)))
     }
 
-    pub fn get(&self, id: NetEntityId) -> Option<Visibility> {
+    pub(super) fn get(&self, id: NetEntityId) -> Option<Visibility> {
         match *self.marks.get(id.0 as usize)? {
             UNSEEN => None,
             RARE => self.rare.get(&id.0).copied(),
@@ -45,7 +45,7 @@ impl VisibleSet {
     }
 
     /// Sets the visibility of an id; `None` hides it.
-    pub fn set(&mut self, id: NetEntityId, visibility: Option<Visibility>) {
+    pub(super) fn set(&mut self, id: NetEntityId, visibility: Option<Visibility>) {
         let at = id.0 as usize;
         if self.marks.len() <= at {
             self.marks.resize(at + 1, UNSEEN);

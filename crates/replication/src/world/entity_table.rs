@@ -54,7 +54,12 @@ pub(crate) struct EntityTable {
 
 impl EntityTable {
     /// Updates the index of owners.
-    pub fn change_owner(&mut self, serial: Serial, from: Option<PeerId>, to: Option<PeerId>) {
+    pub(crate) fn change_owner(
+        &mut self,
+        serial: Serial,
+        from: Option<PeerId>,
+        to: Option<PeerId>,
+    ) {
         if let Some(from) = from
             && let Some(owned) = self.owned.get_mut(&from)
         {
@@ -69,7 +74,7 @@ impl EntityTable {
     }
 
     /// Sets or removes an entity's position.
-    pub fn set_position(&mut self, serial: Serial, position: Option<Position>) {
+    pub(crate) fn set_position(&mut self, serial: Serial, position: Option<Position>) {
         self.grid.put(serial, position);
         if let Some(record) = self.records.get_mut(serial)
             && record.position != position

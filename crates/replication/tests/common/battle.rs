@@ -1,4 +1,5 @@
 //! A battle, and a check that clients show it truly.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use std::collections::BTreeMap;
 

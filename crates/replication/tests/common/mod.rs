@@ -1,5 +1,5 @@
 //! A small game over bad links.
-#![allow(dead_code, reason = "every test uses another part")]
+#![allow(dead_code, unreachable_pub, reason = "every test uses another part")]
 
 pub mod battle;
 

@@ -31,7 +31,7 @@ pub(super) struct Waiting<T> {
 }
 
 impl<T> Bottleneck<T> {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
             waiting: 0,
@@ -41,18 +41,18 @@ impl<T> Bottleneck<T> {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// Bytes waiting behind the entry being sent.
-    pub fn waiting_bytes(&self) -> usize {
+    pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting
     }
 
     /// Appends an entry, or returns it if more than `limit` bytes would wait. All departures up to
     /// now must have been handled.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         entry: Waiting<T>,
         rate: &Rate,
@@ -73,7 +73,7 @@ impl<T> Bottleneck<T> {
     }
 
     /// Departure time of the first entry; `None` if there is none or it never departs.
-    pub fn next_departure(&self, rate: &Rate) -> Option<Time> {
+    pub(super) fn next_departure(&self, rate: &Rate) -> Option<Time> {
         self.queue.front()?;
         if self.left <= 0 {
             return Some(self.since);
@@ -97,7 +97,7 @@ impl<T> Bottleneck<T> {
     }
 
     /// Removes the first entry at the time of [`next_departure`](Self::next_departure).
-    pub fn depart(&mut self, at: Time, rate: &Rate) -> Option<Waiting<T>> {
+    pub(super) fn depart(&mut self, at: Time, rate: &Rate) -> Option<Waiting<T>> {
         let departed = self.queue.pop_front()?;
         match rate {
             Rate::Unlimited => self.left = 0,
@@ -120,7 +120,7 @@ impl<T> Bottleneck<T> {
     }
 
     /// Replaces the rate at `now`; the work done for the first entry is kept.
-    pub fn change_rate(&mut self, now: Time, old: &Rate, new: &Rate) {
+    pub(super) fn change_rate(&mut self, now: Time, old: &Rate, new: &Rate) {
         match old {
             _ if self.queue.is_empty() => {}
             Rate::Unlimited => {}

@@ -18,7 +18,7 @@ impl BurstState {
     /// bad with p/(1 − p) of that, so that p of all datagrams meet a bad link. The second
     /// probability cannot exceed 1, which limits the first. Both are exact fractions, so no
     /// rounding shifts the averages.
-    pub fn loses(&mut self, bursts: &Bursts, random: &mut Random) -> bool {
+    pub(super) fn loses(&mut self, bursts: &Bursts, random: &mut Random) -> bool {
         let lost = u64::from(bursts.loss.min(MILLION));
         let kept = u64::from(MILLION) - lost;
         let length = u64::from(bursts.length.max(1));

@@ -17,7 +17,7 @@ pub(super) struct Chances {
 }
 
 impl Chances {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut seeds = Random::new(seed);
         let mut next = || Random::new(seeds.bits());
         Self {

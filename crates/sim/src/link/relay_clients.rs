@@ -45,7 +45,7 @@ pub(super) struct Delivery<'a, Upstream> {
 }
 
 impl<Upstream> RelayClients<Upstream> {
-    pub fn new(seed: u64, conditions: [Conditions; 2]) -> Self {
+    pub(super) fn new(seed: u64, conditions: [Conditions; 2]) -> Self {
         Self {
             seed,
             conditions,
@@ -60,20 +60,20 @@ impl<Upstream> RelayClients<Upstream> {
     }
 
     /// The number of the next client.
-    pub fn next_number(&self) -> usize {
+    pub(super) fn next_number(&self) -> usize {
         self.count
     }
 
-    pub fn number_of(&self, client: SocketAddr) -> Option<usize> {
+    pub(super) fn number_of(&self, client: SocketAddr) -> Option<usize> {
         self.numbers.get(&client).copied()
     }
 
-    pub fn get(&self, number: usize) -> Option<&RelayClient<Upstream>> {
+    pub(super) fn get(&self, number: usize) -> Option<&RelayClient<Upstream>> {
         self.relay_clients.get(&number)
     }
 
     /// Adds a client.
-    pub fn insert(&mut self, now: Time, client: SocketAddr, upstream: Upstream) {
+    pub(super) fn insert(&mut self, now: Time, client: SocketAddr, upstream: Upstream) {
         let number = self.count;
         self.count += 1;
         let first_seed = self.seed.wrapping_add(2 * number as u64);
@@ -95,7 +95,7 @@ impl<Upstream> RelayClients<Upstream> {
     }
 
     /// Sends a datagram over a client's link.
-    pub fn send(&mut self, now: Time, number: usize, direction: usize, bytes: &[u8]) {
+    pub(super) fn send(&mut self, now: Time, number: usize, direction: usize, bytes: &[u8]) {
         if let Some(relay_client) = self.relay_clients.get_mut(&number) {
             if direction == TO_SERVER {
                 relay_client.heard = now;
@@ -106,13 +106,13 @@ impl<Upstream> RelayClients<Upstream> {
     }
 
     /// Time of the next delivery.
-    pub fn next_due(&self) -> Option<Time> {
+    pub(super) fn next_due(&self) -> Option<Time> {
         let (due, _) = self.due.first()?;
         Some(*due)
     }
 
     /// Delivers all datagrams that are due.
-    pub fn deliver(&mut self, now: Time, mut take: impl FnMut(Delivery<'_, Upstream>)) {
+    pub(super) fn deliver(&mut self, now: Time, mut take: impl FnMut(Delivery<'_, Upstream>)) {
         while let Some(&(due, number)) = self.due.first()
             && due <= now
         {
@@ -135,7 +135,7 @@ impl<Upstream> RelayClients<Upstream> {
 
     /// Removes and returns clients that have sent nothing for a long time. If one sends again, it
     /// gets new links and appears at the server as a new client.
-    pub fn forget(&mut self, now: Time) -> Vec<Upstream> {
+    pub(super) fn forget(&mut self, now: Time) -> Vec<Upstream> {
         if now < self.sweep {
             return Vec::new();
         }
@@ -156,7 +156,7 @@ impl<Upstream> RelayClients<Upstream> {
     }
 
     /// Replaces the conditions of all clients from now on.
-    pub fn change(&mut self, now: Time, conditions: [Conditions; 2]) {
+    pub(super) fn change(&mut self, now: Time, conditions: [Conditions; 2]) {
         self.conditions = conditions;
         for (&number, relay_client) in &mut self.relay_clients {
             for (link, conditions) in relay_client.links.iter_mut().zip(&self.conditions) {
@@ -166,7 +166,7 @@ impl<Upstream> RelayClients<Upstream> {
         }
     }
 
-    pub fn set_blackout(&mut self, now: Time, on: bool) {
+    pub(super) fn set_blackout(&mut self, now: Time, on: bool) {
         self.is_blacked_out = on;
         for (&number, relay_client) in &mut self.relay_clients {
             for link in &mut relay_client.links {
@@ -176,17 +176,17 @@ impl<Upstream> RelayClients<Upstream> {
         }
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut RelayClient<Upstream>)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut RelayClient<Upstream>)> {
         let relay_clients = self.relay_clients.iter_mut();
         relay_clients.map(|(&number, relay_client)| (number, relay_client))
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.relay_clients.len()
     }
 
     /// Statistics so far.
-    pub fn statistics(&self) -> [Statistics; 2] {
+    pub(super) fn statistics(&self) -> [Statistics; 2] {
         let mut sums = self.former.clone();
         for relay_client in self.relay_clients.values() {
             add(&mut sums, &relay_client.links);

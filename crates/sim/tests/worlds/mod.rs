@@ -1,5 +1,6 @@
 //! Small random worlds with everything that can happen: classes with every kind of field, spawns,
 //! despawns, changes of owner, and the extreme values of integers.
+#![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use prescient_sim::{
     trace::{ClassHeader, FieldHeader, FieldType, Header},

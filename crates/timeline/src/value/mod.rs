@@ -61,7 +61,7 @@ impl Fraction {
 }
 
 /// The keyframe on the far side of one end of a segment, if the curve goes through that end smoothly.
-pub type Neighbour<V> = Option<(V, i64)>;
+pub(crate) type Neighbour<V> = Option<(V, i64)>;
 
 pub(crate) mod sealed {
     use super::{Fraction, Interpolation, Neighbour, ValueError};

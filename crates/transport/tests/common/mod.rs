@@ -1,5 +1,5 @@
 //! A seeded network in memory on a virtual clock, with all faults that datagrams may suffer.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 pub mod transcript;
 

@@ -11,7 +11,7 @@ use crate::demo::creature::{STEPS, raw_bytes};
 use crate::demo::pond::{HZ, SIZE};
 
 /// The events for one browser, which shows one client.
-pub struct Frames<'a> {
+pub(super) struct Frames<'a> {
     board: &'a Board,
     client: usize,
     /// The last tick sent.
@@ -22,7 +22,7 @@ pub struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     /// Frames of a client by its index; of the first if there is no such client.
-    pub fn new(board: &'a Board, client: usize) -> Self {
+    pub(super) fn new(board: &'a Board, client: usize) -> Self {
         let notes = board.read();
         let client = if client < notes.views.len() {
             client
@@ -39,7 +39,7 @@ impl<'a> Frames<'a> {
 
     /// Sends frames until the demo is over or the connection fails. A slow browser gets fewer
     /// frames.
-    pub fn send_all(&mut self, stream: &mut impl Write) -> io::Result<()> {
+    pub(super) fn send_all(&mut self, stream: &mut impl Write) -> io::Result<()> {
         let hello = self.hello(&self.board.read());
         send(stream, "hello", &hello)?;
         loop {

@@ -21,14 +21,14 @@ use visitors::{Visit, Visitors};
 use super::board::Board;
 
 /// The page's server, which runs until it is closed.
-pub struct Page {
+pub(super) struct Page {
     address: SocketAddr,
     thread: JoinHandle<()>,
 }
 
 impl Page {
     /// Listens on this port, on one of the next if it is taken, or on any if they all are.
-    pub fn open(port: u16, board: Arc<Board>) -> io::Result<Self> {
+    pub(super) fn open(port: u16, board: Arc<Board>) -> io::Result<Self> {
         let ports = (port..=port.saturating_add(9)).chain([0]);
         let mut listener = Err(io::ErrorKind::AddrInUse.into());
         for port in ports {
@@ -46,12 +46,12 @@ impl Page {
     }
 
     /// The address to open in a browser.
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
     /// Waits until all browsers were sent the end, which the board must have announced before.
-    pub fn close(self) {
+    pub(super) fn close(self) {
         // `accept` blocks, so the listener notices the end with its next connection.
         let _ = TcpStream::connect(self.address);
         let _ = self.thread.join();

@@ -8,7 +8,7 @@ use prescient_net::Clock;
 
 /// A valid request from this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub(super) struct Request {
     /// The path without the query.
     pub path: String,
     query: String,
@@ -16,7 +16,7 @@ pub struct Request {
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(super) enum Refusal {
     /// No request arrived in time.
     Gone,
     /// It is not an HTTP request.
@@ -32,7 +32,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// The HTTP status of the response.
-    pub fn status(self) -> &'static str {
+    pub(super) fn status(self) -> &'static str {
         match self {
             Self::Gone => "408 Request Timeout",
             Self::Malformed => "400 Bad Request",
@@ -45,7 +45,10 @@ impl Refusal {
 
 impl Request {
     /// Reads a request, until the time limit or the end of the demo.
-    pub fn read(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> Result<Self, Refusal> {
+    pub(super) fn read(
+        stream: &mut TcpStream,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Self, Refusal> {
         let clock = Clock::start();
         let timed = stream.set_read_timeout(Some(POLL_INTERVAL));
         timed.map_err(|_| Refusal::Gone)?;
@@ -71,7 +74,7 @@ impl Request {
     }
 
     /// The client to show; 0 if the query names none.
-    pub fn client(&self) -> usize {
+    pub(super) fn client(&self) -> usize {
         let mut parts = self.query.split('&');
         let number = parts.find_map(|part| part.strip_prefix("client=")?.parse().ok());
         number.unwrap_or(0)
@@ -106,7 +109,7 @@ impl Request {
 
 /// Reads after a refusal until the browser has sent everything: closing a connection with unread
 /// data would reset it and lose the response.
-pub fn drain(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<()> {
+pub(super) fn drain(stream: &mut TcpStream, is_over: impl Fn() -> bool) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     let clock = Clock::start();
     let mut unread = [0; 1024];

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// All connections.
 #[derive(Default)]
-pub struct Visitors(Mutex<Guests>);
+pub(super) struct Visitors(Mutex<Guests>);
 
 #[derive(Default)]
 struct Guests {
@@ -27,7 +27,7 @@ struct Guest {
 }
 
 /// One connection, as long as its thread runs.
-pub struct Visit<'a> {
+pub(super) struct Visit<'a> {
     visitors: &'a Visitors,
     number: u64,
 }
@@ -35,7 +35,7 @@ pub struct Visit<'a> {
 impl Visitors {
     /// Registers a connection, and shuts down another if there are too many. `None` if connections
     /// that were shut down have not ended yet: then this one is closed without a response.
-    pub fn enter(&self, stream: &TcpStream) -> Option<Visit<'_>> {
+    pub(super) fn enter(&self, stream: &TcpStream) -> Option<Visit<'_>> {
         let stream = stream.try_clone().ok()?;
         let mut guests = self.guests();
         if guests.present.len() >= 2 * MAX_VISITORS {
@@ -79,7 +79,7 @@ impl Guests {
 
 impl Visit<'_> {
     /// Records that it has sent a request, so that it is not replaced first.
-    pub fn has_asked(&self) {
+    pub(super) fn has_asked(&self) {
         if let Some(guest) = self.visitors.guests().present.get_mut(&self.number) {
             guest.has_asked = true;
         }

@@ -18,7 +18,7 @@ use super::host::{EVENTS, PROTOCOL, STATE, UNIX, link_config, token_key};
 use super::verdict::{Fault, Verdict};
 
 /// A client that joins, leaves and joins again.
-pub struct StormClient {
+pub(super) struct StormClient {
     pub peer: PeerId,
     pub endpoint: EndpointId,
     pub dice: Dice,
@@ -34,7 +34,7 @@ pub struct StormClient {
 }
 
 /// One connection of a client.
-pub struct Visit {
+pub(super) struct Visit {
     net: transport::Client,
     pub view: Client,
     pub connected: bool,
@@ -47,7 +47,7 @@ pub struct Visit {
 }
 
 /// A received event.
-pub struct ReceivedEvent {
+pub(super) struct ReceivedEvent {
     pub tick: Tick,
     pub about: About<EntityHandle>,
     pub payload: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct ReceivedEvent {
 
 impl StormClient {
     /// Connects.
-    pub fn come(&mut self, schema: Schema, clock: Clock) {
+    pub(super) fn come(&mut self, schema: Schema, clock: Clock) {
         self.visits += 1;
         let grant = Grant {
             client: ClientId(self.peer.0),
@@ -79,7 +79,7 @@ impl StormClient {
     }
 
     /// Disconnects, with a close packet or without.
-    pub fn go(&mut self, politely: bool, network: &mut Network, clock: Clock) {
+    pub(super) fn go(&mut self, politely: bool, network: &mut Network, clock: Clock) {
         if let Some(mut visit) = self.visit.take()
             && politely
         {
@@ -90,7 +90,7 @@ impl StormClient {
 
     /// Handles received packets and timers; `look` is called after every packet of state. Returns
     /// whether the connection ended.
-    pub fn attend(
+    pub(super) fn attend(
         &mut self,
         network: &mut Network,
         clock: Clock,
@@ -148,7 +148,12 @@ impl StormClient {
 
 impl Visit {
     /// Sends all pending datagrams; returns their number.
-    pub fn transmit(&mut self, network: &mut Network, endpoint: EndpointId, clock: Clock) -> u64 {
+    pub(super) fn transmit(
+        &mut self,
+        network: &mut Network,
+        endpoint: EndpointId,
+        clock: Clock,
+    ) -> u64 {
         let mut count = 0;
         while let Some(datagram) = self.net.poll_transmit(clock.transport()) {
             let sent = network.send(clock.0, endpoint, datagram.to, &datagram.bytes);
@@ -159,7 +164,7 @@ impl Visit {
     }
 
     /// Makes the client request a resync, as a broken model would.
-    pub fn confuse(&mut self) {
+    pub(super) fn confuse(&mut self) {
         for _ in 0..20 {
             // State without a packet in it: refused whatever the model is.
             let refused = self.view.handle(&[0]);
@@ -169,7 +174,7 @@ impl Visit {
     }
 
     /// Sends an event about a visible entity, or about none.
-    pub fn send_event(&mut self, about: Option<EntityHandle>, payload: &[u8], clock: Clock) {
+    pub(super) fn send_event(&mut self, about: Option<EntityHandle>, payload: &[u8], clock: Clock) {
         if let Some(message) = self.view.send_event(about, payload)
             && self.net.send(EVENTS, &message, clock.transport()).is_ok()
         {
@@ -178,7 +183,7 @@ impl Visit {
     }
 
     /// Polls all changes, as a program would, and compares their result with the client's state.
-    pub fn poll(&mut self, peer: PeerId, verdict: &mut Verdict) -> Vec<ReceivedEvent> {
+    pub(super) fn poll(&mut self, peer: PeerId, verdict: &mut Verdict) -> Vec<ReceivedEvent> {
         let mut heard = Vec::new();
         while let Some(change) = self.view.poll_change() {
             let (entity, is_right) = match change {

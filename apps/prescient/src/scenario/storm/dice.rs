@@ -6,36 +6,36 @@ use prescient_transport::Entropy;
 /// A sequence of random decisions. Each part of a storm has its own, so that one part does not
 /// change the decisions of another.
 #[derive(Clone, Debug)]
-pub struct Dice(Random);
+pub(super) struct Dice(Random);
 
 impl Dice {
     /// The decisions of one part.
-    pub fn of(seed: u64, part: u64) -> Self {
+    pub(super) fn of(seed: u64, part: u64) -> Self {
         Self(Random::new(mix(seed, part)))
     }
 
     /// Random 64 bits.
-    pub fn bits(&mut self) -> u64 {
+    pub(super) fn bits(&mut self) -> u64 {
         self.0.bits()
     }
 
     /// Uniform in `0..limit`, which must not be empty.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0.range(0, limit as i64) as usize
     }
 
     /// Uniform in `low..=high`.
-    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+    pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
         self.0.range(low, high + 1)
     }
 
     /// True with a probability of `parts` per thousand.
-    pub fn of_thousand(&mut self, parts: u32) -> bool {
+    pub(super) fn of_thousand(&mut self, parts: u32) -> bool {
         self.0.chance(parts * 1000)
     }
 
     /// A random element.
-    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+    pub(super) fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         (!all.is_empty()).then(|| &all[self.below(all.len())])
     }
 }
@@ -47,7 +47,7 @@ impl Entropy for Dice {
 }
 
 /// A hash of both numbers.
-pub fn mix(one: u64, other: u64) -> u64 {
+pub(super) fn mix(one: u64, other: u64) -> u64 {
     let other = Random::new(other).bits();
     Random::new(one ^ other.rotate_left(17)).bits()
 }

@@ -28,24 +28,25 @@ use events::receive;
 use faults::budget;
 
 /// The server's address.
-pub const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4000);
+pub(super) const SERVER: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4000);
 
 /// The virtual clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(pub Time);
+pub(super) struct Clock(pub Time);
 
 impl Clock {
     /// The time as the transport counts it.
-    pub fn transport(self) -> channels::Time {
+    pub(super) fn transport(self) -> channels::Time {
         channels::Time::from_micros(self.0.as_micros() + (1 << 40))
     }
 }
 
 /// A message to a peer: its tick, whether it is state (or an event), its bytes.
-pub type Sent = (Tick, bool, Vec<u8>);
+pub(super) type Sent = (Tick, bool, Vec<u8>);
 
 /// A storm.
-pub struct Game {
+pub(super) struct Game {
     seed: u64,
     schema: Schema,
     config: ServerConfig,
@@ -83,7 +84,7 @@ enum ViewPosition {
 
 impl Game {
     /// The storm of a seed, with or without hidden entities.
-    pub fn new(seed: u64, with_hidden: bool) -> Self {
+    pub(super) fn new(seed: u64, with_hidden: bool) -> Self {
         let mut dice = Dice::of(seed, 1);
         let (types, schema) = schemas::random(&mut dice);
         let policy = Policy::random(&mut dice);
@@ -154,7 +155,7 @@ impl Game {
     }
 
     /// Plays to the end, where the links heal and all clients must reach the server's state.
-    pub fn play(mut self) -> Self {
+    pub(super) fn play(mut self) -> Self {
         let length = 60 + Dice::of(self.seed, 4).below(100) as u32;
         for turn in 0..length {
             self.blow();

@@ -20,14 +20,14 @@ use super::policy::Policy;
 use super::verdict::{Fault, Verdict};
 
 /// State and its acknowledgements.
-pub const STATE: ChannelId = ChannelId::SEQUENCED;
+pub(super) const STATE: ChannelId = ChannelId::SEQUENCED;
 /// Events, in both directions.
-pub const EVENTS: ChannelId = ChannelId::ORDERED;
+pub(super) const EVENTS: ChannelId = ChannelId::ORDERED;
 /// The protocol id of a storm.
-pub const PROTOCOL: ProtocolId = ProtocolId(*b"prescient storm!");
+pub(super) const PROTOCOL: ProtocolId = ProtocolId(*b"prescient storm!");
 
 /// The server of a storm.
-pub struct Host {
+pub(super) struct Host {
     pub server: Server,
     net: transport::Server,
     entropy: Dice,
@@ -40,7 +40,7 @@ pub struct Host {
 }
 
 /// Events of the server that the storm records.
-pub enum Happened {
+pub(super) enum Happened {
     /// A peer joined, with this connection.
     Joined(PeerId, u32),
     /// A peer left.
@@ -50,7 +50,7 @@ pub enum Happened {
 }
 
 /// Short timeouts on both ends, so that a storm is short.
-pub fn link_config() -> LinkConfig {
+pub(super) fn link_config() -> LinkConfig {
     LinkConfig::default()
         .with_connect_timeout(Duration::from_millis(1500))
         .with_timeout(Duration::from_millis(1500))
@@ -59,12 +59,12 @@ pub fn link_config() -> LinkConfig {
 }
 
 /// The key of the tokens.
-pub fn token_key() -> TokenKey {
+pub(super) fn token_key() -> TokenKey {
     TokenKey::new([7; 32]).expect("not the public one")
 }
 
 impl Host {
-    pub fn new(
+    pub(super) fn new(
         schema: Schema,
         config: ServerConfig,
         policy: Policy,
@@ -95,13 +95,13 @@ impl Host {
     }
 
     /// The number of a joined peer's connection.
-    pub fn visit_of(&self, peer: PeerId) -> Option<u32> {
+    pub(super) fn visit_of(&self, peer: PeerId) -> Option<u32> {
         let (connection, _) = self.current.get(self.joined.get(&peer)?)?;
         self.guests.get(connection).map(|&(_, visit)| visit)
     }
 
     /// Handles received packets and timers.
-    pub fn attend(
+    pub(super) fn attend(
         &mut self,
         network: &mut Network,
         endpoint: EndpointId,
@@ -129,7 +129,12 @@ impl Host {
     }
 
     /// Sends all pending datagrams; returns their number.
-    pub fn transmit(&mut self, network: &mut Network, endpoint: EndpointId, clock: Clock) -> u64 {
+    pub(super) fn transmit(
+        &mut self,
+        network: &mut Network,
+        endpoint: EndpointId,
+        clock: Clock,
+    ) -> u64 {
         let mut count = 0;
         while let Some(datagram) = self.net.poll_transmit(clock.transport()) {
             let sent = network.send(clock.0, endpoint, datagram.to, &datagram.bytes);
@@ -140,7 +145,7 @@ impl Host {
     }
 
     /// Sends the newest tick to all peers. Returns all messages.
-    pub fn send_world(
+    pub(super) fn send_world(
         &mut self,
         budget: &(dyn Fn(PeerId) -> Option<usize> + Sync),
         clock: Clock,
@@ -248,4 +253,4 @@ impl Host {
 }
 
 /// The wall-clock time of a storm, for the expiry of tokens.
-pub const UNIX: UnixTime = UnixTime(1_800_000_000);
+pub(super) const UNIX: UnixTime = UnixTime(1_800_000_000);

@@ -7,12 +7,12 @@ use prescient_sim::link::Conditions;
 use super::dice::Dice;
 
 /// A good link.
-pub fn good() -> Conditions {
+pub(super) fn good() -> Conditions {
     Conditions::default().with_latency(Duration::from_millis(12))
 }
 
 /// A random link.
-pub fn random(dice: &mut Dice) -> Conditions {
+pub(super) fn random(dice: &mut Dice) -> Conditions {
     let millis = |dice: &mut Dice, max| Duration::from_millis(1 + dice.below(max) as u64);
     let share = |dice: &mut Dice, percent: usize| 10_000 * dice.below(percent + 1) as u32;
     let mut link = Conditions::default().with_latency(millis(dice, 70));

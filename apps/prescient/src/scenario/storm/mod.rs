@@ -34,7 +34,7 @@ use verdict::{Fault, Verdict};
 
 /// Options of `prescient scenario storm`.
 #[derive(Args, Clone, Debug)]
-pub struct StormOptions {
+pub(crate) struct StormOptions {
     /// Number of seeds to play.
     #[arg(long, default_value_t = 100)]
     pub seeds: u64,
@@ -47,7 +47,7 @@ pub struct StormOptions {
 }
 
 /// Plays storms and prints the failures.
-pub fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
+pub(crate) fn storm(options: &StormOptions) -> Result<(), ScenarioError> {
     let StormOptions { seeds, seed, json } = *options;
     // Seeds wrap around.
     let all: Vec<u64> = (0..seeds).map(|number| seed.wrapping_add(number)).collect();

@@ -13,7 +13,7 @@ use super::truth::{Directory, Key, NEIGHBOUR, is_hidden};
 
 /// What a policy shows a peer of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub(super) struct View {
     /// Bit `k` is set if table `k` is visible.
     pub tables: u32,
     pub level: Level,
@@ -21,7 +21,7 @@ pub struct View {
 
 /// A policy with a record of its latest answers.
 #[derive(Clone)]
-pub struct Policy {
+pub(super) struct Policy {
     rule: Rule,
     notes: Arc<Mutex<Notes>>,
 }
@@ -44,7 +44,7 @@ enum Rule {
 
 /// The policy's knowledge of the world, and its answers.
 #[derive(Default)]
-pub struct Notes {
+pub(super) struct Notes {
     /// Maps the server's entities to keys of the storm.
     pub directory: Directory,
     pub answers: BTreeMap<(PeerId, Key), View>,
@@ -54,7 +54,7 @@ pub struct Notes {
 
 impl Policy {
     /// A random policy.
-    pub fn random(dice: &mut Dice) -> Self {
+    pub(super) fn random(dice: &mut Dice) -> Self {
         let salt = dice.bits();
         let enter = dice.between(20, 300) as f64;
         let rule = match dice.below(7) {
@@ -70,13 +70,13 @@ impl Policy {
         }
     }
 
-    pub fn notes(&self) -> MutexGuard<'_, Notes> {
+    pub(super) fn notes(&self) -> MutexGuard<'_, Notes> {
         // The lock is never held across a panic.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the policy's answers change only with the entity or the observer.
-    pub fn is_settled(&self) -> bool {
+    pub(super) fn is_settled(&self) -> bool {
         matches!(
             self.rule,
             Rule::Everything | Rule::Owned | Rule::Whim { .. }
@@ -84,7 +84,7 @@ impl Policy {
     }
 
     /// What the policy would answer now, given whether the peer sees the entity.
-    pub fn ask(
+    pub(super) fn ask(
         &self,
         observer: &Observer,
         candidate: &Candidate,

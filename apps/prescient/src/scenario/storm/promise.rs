@@ -9,7 +9,7 @@ use super::truth::Key;
 
 /// What one connection must receive.
 #[derive(Default)]
-pub struct Promise {
+pub(super) struct Promise {
     /// The visible entities at each tick that was sent.
     pub views_by_tick: BTreeMap<Tick, BTreeMap<Key, View>>,
     /// The tick since which each currently visible entity has been visible.
@@ -23,7 +23,7 @@ pub struct Promise {
 
 /// Why a received event is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub(super) enum Wrong {
     /// It is not for this peer.
     NotMeant,
     /// It was received before.
@@ -34,7 +34,7 @@ pub enum Wrong {
 
 impl Promise {
     /// Sets the visible entities from this tick on.
-    pub fn show(&mut self, tick: Tick, views: BTreeMap<Key, View>) {
+    pub(super) fn show(&mut self, tick: Tick, views: BTreeMap<Key, View>) {
         self.since.retain(|key, _| views.contains_key(key));
         for &key in views.keys() {
             self.since.entry(key).or_insert(tick);
@@ -43,12 +43,12 @@ impl Promise {
     }
 
     /// Whether an entity was visible at the last tick that was sent.
-    pub fn sees(&self, key: Key) -> bool {
+    pub(super) fn sees(&self, key: Key) -> bool {
         self.since.contains_key(&key)
     }
 
     /// Records a received event.
-    pub fn receive(&mut self, number: u32) -> Result<Key, Wrong> {
+    pub(super) fn receive(&mut self, number: u32) -> Result<Key, Wrong> {
         let Some(&about) = self.events.get(&number) else {
             return Err(Wrong::NotMeant);
         };
@@ -63,7 +63,7 @@ impl Promise {
 
     /// The events that are certainly lost: those before a later received one about the same entity,
     /// or with `all` every event not received.
-    pub fn lost(&self, all: bool) -> Vec<u32> {
+    pub(super) fn lost(&self, all: bool) -> Vec<u32> {
         let missing = self.events.iter().filter(|(number, about)| {
             let overtaken = self.latest.get(about).is_some_and(|latest| latest > number);
             !self.heard.contains(number) && (all || overtaken)

@@ -8,7 +8,7 @@ use prescient::schema::{
 use super::dice::Dice;
 
 /// A random type of entities.
-pub struct Type {
+pub(super) struct Type {
     pub name: String,
     /// The classes of its tables, without columns that replication adds.
     pub tables: Vec<Class>,
@@ -17,7 +17,7 @@ pub struct Type {
 }
 
 /// A few random types, and their schema.
-pub fn random(dice: &mut Dice) -> (Vec<Type>, Schema) {
+pub(super) fn random(dice: &mut Dice) -> (Vec<Type>, Schema) {
     let count = 1 + dice.below(4);
     let names: Vec<String> = (0..count).map(|number| format!("type{number}")).collect();
     let types: Vec<Type> = names.iter().map(|name| of(name, &names, dice)).collect();

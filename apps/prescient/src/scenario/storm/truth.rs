@@ -17,19 +17,19 @@ use super::schemas::Type;
 use super::values::{ContentStore, Style};
 
 /// Key of an entity; 0 is none.
-pub type Key = u32;
+pub(super) type Key = u32;
 
 /// The first key of hidden entities.
 const HIDDEN: Key = 1 << 30;
 
 /// Whether an entity is visible to the neighbour alone.
-pub fn is_hidden(key: Key) -> bool {
+pub(super) fn is_hidden(key: Key) -> bool {
     key >= HIDDEN
 }
 
 /// An entity at a tick.
 #[derive(Clone, Debug)]
-pub struct State {
+pub(super) struct State {
     /// Index of its type.
     pub of: usize,
     /// The rows of its tables; references are keys.
@@ -39,10 +39,10 @@ pub struct State {
 }
 
 /// All entities at a tick.
-pub type WorldState = BTreeMap<Key, Arc<State>>;
+pub(super) type WorldState = BTreeMap<Key, Arc<State>>;
 
 /// The world.
-pub struct Truth {
+pub(super) struct Truth {
     pub types: Vec<Type>,
     pub content_store: ContentStore,
     pub now: WorldState,
@@ -62,7 +62,7 @@ pub struct Truth {
 
 impl Truth {
     /// An empty world of these types.
-    pub fn new(seed: u64, types: Vec<Type>, peers: u64, with_hidden: bool) -> Self {
+    pub(super) fn new(seed: u64, types: Vec<Type>, peers: u64, with_hidden: bool) -> Self {
         let mut dice = Dice::of(seed, 2);
         Self {
             types,
@@ -81,12 +81,12 @@ impl Truth {
     }
 
     /// Whether an entity exists at the server.
-    pub fn is_told(&self, key: Key) -> bool {
+    pub(super) fn is_told(&self, key: Key) -> bool {
         self.with_hidden || !is_hidden(key)
     }
 
     /// Simulates a tick; nothing changes if the world is `frozen`.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         tick: Tick,
         mut step: WorldStep<'_>,
@@ -106,7 +106,11 @@ impl Truth {
     }
 
     /// Spawns all entities at a new server, in a tick of its own.
-    pub fn begin_anew(&mut self, tick: Tick, mut step: WorldStep<'_>) -> Result<(), WorldError> {
+    pub(super) fn begin_anew(
+        &mut self,
+        tick: Tick,
+        mut step: WorldStep<'_>,
+    ) -> Result<(), WorldError> {
         self.entities.clear();
         let keys: Vec<Key> = self.now.keys().copied().collect();
         // References to despawned entities become none: the new server never had them. Other
@@ -144,13 +148,13 @@ impl Truth {
     }
 
     /// A random entity that may exist at the server.
-    pub fn any(&mut self, hidden: bool) -> Option<Key> {
+    pub(super) fn any(&mut self, hidden: bool) -> Option<Key> {
         let keys = self.keys(hidden);
         self.dice.pick(&keys).copied()
     }
 
     /// The random decisions about the world.
-    pub fn dice(&mut self) -> &mut Dice {
+    pub(super) fn dice(&mut self) -> &mut Dice {
         &mut self.dice
     }
 
@@ -221,7 +225,7 @@ impl Truth {
 }
 
 /// The peer that sees hidden entities.
-pub const NEIGHBOUR: PeerId = PeerId(99);
+pub(super) const NEIGHBOUR: PeerId = PeerId(99);
 
 /// Maps the server's references to keys.
-pub type Directory = BTreeMap<i64, Key>;
+pub(super) type Directory = BTreeMap<i64, Key>;

@@ -7,11 +7,11 @@ use prescient::schema::{Container, Content, Field, Shape};
 use super::dice::Dice;
 
 /// The contents of all containers ever, by cell.
-pub type ContentStore = BTreeMap<i64, Content>;
+pub(super) type ContentStore = BTreeMap<i64, Content>;
 
 /// How an entity's values change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub(super) enum Style {
     /// Never.
     Rest,
     /// Numbers at a constant speed.
@@ -23,7 +23,12 @@ pub enum Style {
 }
 
 /// A random value of a field that is no reference.
-pub fn any(field: &Field, near: bool, dice: &mut Dice, content_store: &mut ContentStore) -> i64 {
+pub(super) fn any(
+    field: &Field,
+    near: bool,
+    dice: &mut Dice,
+    content_store: &mut ContentStore,
+) -> i64 {
     match field.kind.shape() {
         Shape::Number { bits, signed } if near => {
             let unit = field.kind.unit().map_or(1.0, |unit| unit.as_f64());
@@ -48,7 +53,7 @@ pub fn any(field: &Field, near: bool, dice: &mut Dice, content_store: &mut Conte
 }
 
 /// The next value of a field that is no reference, with a `speed` per field.
-pub fn next(
+pub(super) fn next(
     field: &Field,
     old: i64,
     (style, speed, near): (Style, i64, bool),

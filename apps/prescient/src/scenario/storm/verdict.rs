@@ -2,7 +2,7 @@
 
 /// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// A client shows a value that the server did not have.
     Divergence,
     /// An event was not received.
@@ -18,7 +18,7 @@ pub enum Fault {
 
 /// All faults of a storm.
 #[derive(Clone, Debug, Default)]
-pub struct Verdict {
+pub(super) struct Verdict {
     /// Datagrams sent.
     pub packets: u64,
     pub divergences: u64,
@@ -33,7 +33,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Records a fault.
-    pub fn note(&mut self, fault: Fault, story: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, fault: Fault, story: impl FnOnce() -> String) {
         let count = match fault {
             Fault::Divergence => &mut self.divergences,
             Fault::EventLost => &mut self.events_lost,
@@ -48,7 +48,7 @@ impl Verdict {
     }
 
     /// Whether there was any fault.
-    pub fn is_bad(&self) -> bool {
+    pub(super) fn is_bad(&self) -> bool {
         let counts = [
             self.divergences,
             self.events_lost,
@@ -60,7 +60,7 @@ impl Verdict {
     }
 
     /// The sum of both.
-    pub fn and(mut self, other: Self) -> Self {
+    pub(super) fn and(mut self, other: Self) -> Self {
         self.packets += other.packets;
         self.divergences += other.divergences;
         self.events_lost += other.events_lost;

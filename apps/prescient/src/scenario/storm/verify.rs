@@ -11,7 +11,7 @@ use super::truth::{Key, State, Truth};
 use super::verdict::{Fault, Verdict};
 
 /// What a client's view is compared with.
-pub struct Witness<'a> {
+pub(super) struct Witness<'a> {
     pub truth: &'a Truth,
     pub promise: &'a Promise,
     pub peer: PeerId,
@@ -21,7 +21,7 @@ pub struct Witness<'a> {
 
 impl Witness<'_> {
     /// Compares all visible entities.
-    pub fn compare(&self, client: &Client, verdict: &mut Verdict) {
+    pub(super) fn compare(&self, client: &Client, verdict: &mut Verdict) {
         let Some(tick) = client.tick() else {
             return;
         };
@@ -51,7 +51,7 @@ impl Witness<'_> {
     }
 
     /// The key of an entity.
-    pub fn key_of(&self, client: &Client, entity: EntityHandle) -> Option<Key> {
+    pub(super) fn key_of(&self, client: &Client, entity: EntityHandle) -> Option<Key> {
         let name = client.type_name(entity)?;
         let of = self.truth.types.iter().find(|one| one.name == name)?;
         Key::try_from(*client.row(entity, 0)?.get(of.key)?).ok()
