@@ -43,8 +43,7 @@ pub struct Fitter<V: Value> {
     cone: Vec<[f64; 2]>,
     /// The lines through the samples of the next segment, for each component.
     lines: Vec<Lines>,
-    last_time: Option<i64>,
-    last_value: Option<V>,
+    newest: Option<Point<V>>,
     keyframes: VecDeque<Keyframe<V>>,
 }
 
@@ -107,8 +106,7 @@ impl<V: Value> Fitter<V> {
             second: 0,
             cone: vec![[f64::NEG_INFINITY, f64::INFINITY]; V::COMPONENTS],
             lines: Vec::new(),
-            last_time: None,
-            last_value: None,
+            newest: None,
             keyframes: VecDeque::new(),
         })
     }
@@ -124,18 +122,16 @@ impl<V: Value> Fitter<V> {
         }
         value.check()?;
         let micros = time.as_micros();
-        if self.last_time.is_some_and(|last| micros <= last) {
+        if self.newest.is_some_and(|newest| micros <= newest.time) {
             return Err(FitError::Unordered { time });
         }
-        let value = self
-            .last_value
-            .map_or(value, |last| value.aligned_with(last));
-        self.last_time = Some(micros);
-        self.last_value = Some(value);
-        self.take(Point {
+        let near = self.newest.map_or(value, |newest| newest.value);
+        let sample = Point {
             time: micros,
-            value,
-        });
+            value: value.aligned_with(near),
+        };
+        self.newest = Some(sample);
+        self.take(sample);
         if self.samples.len() >= self.look_ahead {
             self.flush();
         }
@@ -443,16 +439,14 @@ struct Gate {
 /// The steepest and the flattest line through all gates so far; any mixture of the two passes them, too.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
-    origin: i64,
     first: Gate,
-    /// Value at `origin`, slope; `None` with one gate, when any slope will do.
+    /// Value at the first gate, slope; `None` with one gate, when any slope will do.
     extremes: Option<[[f64; 2]; 2]>,
 }
 
 impl Lines {
     fn new(gate: Gate) -> Self {
         Self {
-            origin: gate.time,
             first: gate,
             extremes: None,
         }
@@ -462,7 +456,7 @@ impl Lines {
     /// earlier gate to the high end of a later one.
     fn narrowed(&self, gate: Gate, gates: impl Iterator<Item = Gate> + Clone) -> Option<Self> {
         let through =
-            |value: f64, slope: f64| [value - slope * (gate.time - self.origin) as f64, slope];
+            |value: f64, slope: f64| [value - slope * (gate.time - self.first.time) as f64, slope];
         let rise = |other: Gate, from: f64, to: f64| (to - from) / (gate.time - other.time) as f64;
         let steepest = || {
             let slopes = gates.clone().map(|other| rise(other, other.low, gate.high));
@@ -476,7 +470,7 @@ impl Lines {
             let extremes = Some([steepest(), flattest()]);
             return Some(Self { extremes, ..*self });
         };
-        let at = |[value, slope]: [f64; 2]| value + slope * (gate.time - self.origin) as f64;
+        let at = |[value, slope]: [f64; 2]| value + slope * (gate.time - self.first.time) as f64;
         if at(upper) < gate.low || at(lower) > gate.high {
             return None;
         }
@@ -498,7 +492,7 @@ impl Lines {
 
     /// The steepest line's value at a time and slope, and the flattest one's.
     fn at_and_slope(&self, time: i64) -> [[f64; 2]; 2] {
-        let elapsed = (time - self.origin) as f64;
+        let elapsed = (time - self.first.time) as f64;
         match self.extremes {
             Some(lines) => lines.map(|[value, slope]| [value + slope * elapsed, slope]),
             None => [[0.5 * (self.first.low + self.first.high), 0.0]; 2],

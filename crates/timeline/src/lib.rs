@@ -59,6 +59,37 @@
 //! # }
 //! ```
 //!
+//! # Where keyframes come from
+//!
+//! - From simulated values: a [`Fitter`] per property takes samples and returns the few keyframes that stay
+//!   within a declared error, a bounded number of samples late.
+//! - From a known future, such as a path: [`plan`] returns the edits that make the curve follow it, or that
+//!   correct the curve when the path changes, and leaves the past unchanged.
+//! - [`break_even`] computes up to how many keyframes per second this is cheaper than sending every value at
+//!   a constant rate.
+//!
+//! ```
+//! use prescient_timeline::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Ten minutes of a patrol between two posts, 30 samples a second, within a centimetre. The look-ahead of
+//! // five seconds adds two keyframes to every leg of ten.
+//! let mut fitter = Fitter::new(0.01, 150)?;
+//! let mut curve = Curve::new(CurveConfig::default());
+//! let patrol = |tick: i64| [(tick % 600 - 300).abs() as f64 * 0.05, 2.0];
+//! for tick in 0..18_000 {
+//!     fitter.push(Time::from_micros(33_333 * tick), patrol(tick))?;
+//!     while let Some(keyframe) = fitter.poll_keyframe() {
+//!         curve.add(keyframe)?; // and send it
+//!     }
+//! }
+//! assert!(curve.len() < 200);
+//! let [x, _] = curve.at(Time::from_micros(33_333 * 1000)).expect("it has keyframes");
+//! assert!((x - patrol(1000)[0]).abs() <= 0.01);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What both ends agree on
 //!
 //! Times are integers. Look-ups of integers are integer arithmetic, the same on every machine; those of

@@ -94,7 +94,7 @@ impl<V: Value> Timeline<V> {
         }
     }
 
-    /// Says what time it is, which only matters for [`TimelineConfig::max_ahead`].
+    /// Sets the present time, which only matters for [`TimelineConfig::max_ahead`].
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
     }

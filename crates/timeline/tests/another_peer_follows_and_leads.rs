@@ -1,4 +1,4 @@
-//! A client and a server that somebody wrote from the protocol's document alone
+//! A client and a server that were written from the protocol's document alone
 //! (`tests/keyframe_peer`), each against ours over TCP on loopback.
 
 use std::fmt::Write as _;

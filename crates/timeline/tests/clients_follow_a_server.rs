@@ -175,6 +175,23 @@ fn a_client_that_takes_nothing_in_is_named_once_and_held_no_longer() {
     assert_eq!(server.poll_transmit(stream), None);
 }
 
+/// Fails if `handle_disconnected` leaves the events of the connection queued.
+#[test]
+fn connections_that_come_and_go_leave_no_events() {
+    let mut server = Server::new(BASE).unwrap();
+    let sync = Client::new().poll_transmit().unwrap();
+    for _ in 0..1000 {
+        let stream = server.handle_connected();
+        server.handle_bytes(stream, &sync);
+        server.handle_bytes(stream, &[0xff; FRAME_BYTES]);
+        server.handle_disconnected(stream);
+    }
+    let stays = server.handle_connected();
+    server.handle_bytes(stays, &sync);
+    assert_eq!(server.poll_event(), Some(ServerEvent::Synced(stays)));
+    assert_eq!(server.poll_event(), None);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Add(u32, i64, u32),

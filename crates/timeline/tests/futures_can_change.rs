@@ -61,12 +61,62 @@ fn plans_that_cannot_be_are_refused() {
     let refused = plan(&curve, micros(50), &keyframes(&[(70, f64::NAN)]));
     let error = EditError::Value(ValueError::NotFinite);
     assert_eq!(refused, Err(PlanError::Edit(error)));
-    let config = CurveConfig::default()
-        .interpolation(Interpolation::Velocity)
-        .unwrap();
-    let moving = Curve::from_keyframes(config, keyframes(&[(0, 1.0)])).unwrap();
-    let refused = plan(&moving, micros(50), &keyframes(&[(70, 0.0)]));
-    assert_eq!(refused, Err(PlanError::EndsInMotion));
+}
+
+/// Each case is a curve, its extrapolation before and after, whether its keyframes are velocities, and
+/// whether a plan from 50 can leave the past unchanged. Fails if any arm of `cut_before_first` or
+/// `cut_value_after_last` returns what another does.
+#[test]
+fn plans_that_would_change_the_past_are_refused() {
+    use Extrapolation::{Absent, Continue, Hold};
+    let until = |micros| Continue {
+        at_most: Span::from_micros(micros),
+    };
+    let moving: &[(i64, f64)] = &[(0, 0.0), (10, 1.0)];
+    let resting: &[(i64, f64)] = &[(0, 1.0), (10, 0.0)];
+    let later: &[(i64, f64)] = &[(60, 1.0), (70, 2.0)];
+    let cases = [
+        // The curve ends before 50.
+        (moving, Hold, Hold, false, true),
+        (moving, Hold, Absent, false, false),
+        (moving, Hold, until(40), false, true),
+        (moving, Hold, until(39), false, false),
+        (moving, Hold, Hold, true, false),
+        (resting, Hold, Hold, true, true),
+        (moving, Hold, until(40), true, true),
+        (moving, Hold, until(39), true, false),
+        // The curve begins after 50.
+        (later, Hold, Hold, false, true),
+        (later, Absent, Hold, false, true),
+        (later, until(40), Hold, false, false),
+        (&[], until(40), Hold, false, true),
+    ];
+    for (index, (points, before, after, velocities, possible)) in cases.into_iter().enumerate() {
+        let mut config = CurveConfig::default().before(before).unwrap();
+        config = config.after(after).unwrap();
+        if velocities {
+            config = config.interpolation(Interpolation::Velocity).unwrap();
+        }
+        let mut curve = Curve::from_keyframes(config, keyframes(points)).unwrap();
+        let planned = plan(&curve, micros(50), &keyframes(&[(80, 7.0)]));
+        if !possible {
+            let refused = Err(PlanError::CannotHold { time: micros(50) });
+            assert_eq!(planned, refused, "case {index}");
+            continue;
+        }
+        let past = curve.clone();
+        for edit in planned.unwrap() {
+            curve.apply(&edit).unwrap();
+        }
+        for time in (-100..=50).filter(|_| !past.is_empty()) {
+            let values = [&curve, &past].map(|curve| curve.at(micros(time)));
+            let same = match values {
+                [Some(found), Some(expected)] => (found - expected).abs() < 1e-9,
+                values => values == [None, None],
+            };
+            assert!(same, "case {index} at {time}: {values:?}");
+        }
+    }
 }
 
 proptest! {
@@ -75,14 +125,17 @@ proptest! {
     /// Fails if `hold` is left out, or `replace` compares times only.
     #[test]
     fn the_past_stays_and_the_future_is_what_was_planned(
+        after in prop_oneof![Just(0i64), Just(10), Just(1000)],
         kind in prop_oneof![Just(Interpolation::Step), Just(Interpolation::Linear), Just(Interpolation::Velocity)],
         present in points(0..100),
         future in points(51..100),
         rest in 0usize..8,
         delay in 0i64..20,
     ) {
-        let config = || CurveConfig::default().interpolation(kind).unwrap();
-        let mut curve = Curve::from_keyframes(config(), keyframes(&present)).unwrap();
+        // A continuation of 0 is a hold.
+        let after = Extrapolation::Continue { at_most: Span::from_micros(after) };
+        let config = CurveConfig::default().after(after).unwrap().interpolation(kind).unwrap();
+        let mut curve = Curve::from_keyframes(config, keyframes(&present)).unwrap();
         let from = micros(50);
         // Often nothing but a delay of what was planned, or a part of it.
         let later = present.iter().filter(|(time, _)| *time > 50);
@@ -93,8 +146,8 @@ proptest! {
         };
         future.sort_by_key(|&(time, _)| time);
         let planned = plan(&curve, from, &keyframes(&future));
-        let moving = kind == Interpolation::Velocity && planned == Err(PlanError::EndsInMotion);
-        prop_assume!(!moving);
+        let refused = Err(PlanError::CannotHold { time: from });
+        prop_assume!(planned != refused);
         let edits = planned.unwrap();
         prop_assert!(edits.len() <= 1 + present.len() + future.len());
         let before = curve.clone();

@@ -1,6 +1,6 @@
 //! The value at a time.
 
-use super::{Cursor, Curve, Extrapolation, Interpolation, Keyframe};
+use super::{Cursor, Curve, Extrapolation, Interpolation};
 use crate::time::Time;
 use crate::value::{Fraction, Neighbour, Value};
 
@@ -50,7 +50,7 @@ impl<V: Value> Curve<V> {
         let interpolation = self.interpolation(index);
         let from = self.slots[index].value;
         let to = self.slots[index + 1].value;
-        // By itself, because a jump to one of many places waits for the memory that says where to.
+        // Tested first: the jump table of the `match` below would wait for memory in the common case.
         if interpolation == Interpolation::Linear && !self.is_velocity(index + 1) {
             return V::linear(from, to, at);
         }
@@ -75,60 +75,12 @@ impl<V: Value> Curve<V> {
     }
 
     /// The value at a keyframe's own time, which for velocities is not the keyframe's.
-    fn value_at(&self, index: usize) -> V {
+    pub(super) fn value_at(&self, index: usize) -> V {
         if self.is_velocity(index) {
             V::value_of(self.reached[index])
         } else {
             self.slots[index].value
         }
-    }
-
-    /// Whether a keyframe is at a time.
-    pub(crate) fn has_keyframe_at(&self, time: Time) -> bool {
-        let index = self.first_at_or_after(time.as_micros());
-        self.times.get(index) == Some(&time.as_micros())
-    }
-
-    /// The keyframe that may be added at a time, where there is none, without changing the curve before
-    /// it; `None` if there is no value, or none such.
-    pub(crate) fn cut(&self, time: Time) -> Option<Keyframe<V>> {
-        let micros = time.as_micros();
-        let value = self.at(time)?;
-        let Some(index) = self.count_until(micros).checked_sub(1) else {
-            return Some(Keyframe::new(time, value).with(Interpolation::Step));
-        };
-        let interpolation = self.slots[index].interpolation;
-        let value = if !self.is_velocity(index) {
-            value
-        } else if index + 1 < self.len() {
-            self.velocity_at(index, micros)
-        } else {
-            let rate = self.slots[index].value;
-            let goes_on = matches!(self.config.after, Extrapolation::Continue { at_most }
-                if micros - self.times[index] <= at_most.as_micros());
-            if !goes_on && rate != V::value_of(V::zero_sum()) {
-                return None;
-            }
-            rate
-        };
-        Some(Keyframe {
-            time,
-            value,
-            interpolation,
-        })
-    }
-
-    fn velocity_at(&self, index: usize, time: i64) -> V {
-        let (from, to) = (self.slots[index].value, self.slots[index + 1].value);
-        if !self.is_velocity(index + 1) {
-            return from;
-        }
-        let start = self.times[index];
-        let at = Fraction {
-            elapsed: time - start,
-            length: self.times[index + 1] - start,
-        };
-        V::linear(from, to, at)
     }
 
     fn before_first(&self, time: i64) -> Option<V> {

@@ -4,6 +4,7 @@
 //! Adding at the end and dropping at the front are cheap; adding in the middle moves the shorter side.
 
 mod config;
+mod cut;
 mod edit;
 mod look_up;
 mod memory;
@@ -12,6 +13,7 @@ mod search;
 use std::collections::VecDeque;
 
 pub use config::{CurveConfig, CurveConfigError, Extrapolation, WhenFull};
+pub(crate) use cut::Cut;
 pub use edit::{Edit, EditError};
 pub use search::Cursor;
 

@@ -56,10 +56,11 @@ impl<V: Value> Curve<V> {
             high -= step;
             step *= 2;
         }
-        if high < step {
-            return self.search_between_from_start(high, time);
+        let low = high.saturating_sub(step);
+        if high == 0 || self.times[low] > time {
+            return 0;
         }
-        self.search_between(high - step, high, time)
+        self.search_between(low, high, time)
     }
 
     /// `low` is at or before the time, `high` after it or the end.
@@ -73,13 +74,6 @@ impl<V: Value> Curve<V> {
             }
         }
         high
-    }
-
-    fn search_between_from_start(&self, high: usize, time: i64) -> usize {
-        match self.times.front() {
-            Some(&first) if high > 0 && first <= time => self.search_between(0, high, time),
-            _ => 0,
-        }
     }
 }
 

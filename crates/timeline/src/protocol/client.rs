@@ -24,7 +24,7 @@ pub struct Client {
 /// What happened at a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClientEvent {
-    /// The server told its base time, in milliseconds since 1970, for the first time or because it moved.
+    /// The server sent its base time, in milliseconds since 1970, for the first time or because it moved.
     Synced {
         /// The base time.
         base_time: i64,
@@ -38,7 +38,7 @@ pub enum ClientEvent {
         /// Why not.
         error: EditError,
     },
-    /// A frame said nothing known, as later versions of the protocol may; it was ignored.
+    /// A frame of an unknown type or method, as later versions of the protocol may send; it was ignored.
     Ignored(FrameError),
     /// A base time that is no time, in milliseconds; it was ignored.
     BaseTimeOutOfRange {
@@ -85,12 +85,12 @@ impl Client {
         self.request.take()
     }
 
-    /// What happened, oldest first. Who does not ask loses the oldest, not the changes themselves.
+    /// The next event. If events are not polled, the oldest are dropped; changes are applied nevertheless.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 
-    /// How many events were lost because nobody asked for them.
+    /// How many events were dropped because they were not polled.
     pub fn lost_events(&self) -> u64 {
         self.lost_events
     }
@@ -145,7 +145,7 @@ impl Client {
         }
     }
 
-    /// Servers of the protocol's own implementation do not wait for the question.
+    /// The protocol's own server sends changes before the client has requested the base time.
     fn keep(&mut self, frame: Frame) {
         if self.early.len() < MAX_EARLY {
             self.early.push(frame);

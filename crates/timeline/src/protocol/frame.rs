@@ -10,7 +10,7 @@ pub const FRAME_BYTES: usize = 14;
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A client asks for the base time, with 0, or a server tells it, in milliseconds since 1970.
+    /// A client's request for the base time, with 0, or the server's answer, in milliseconds since 1970.
     Sync {
         /// Of 96 bits.
         base_time: u128,
@@ -56,7 +56,7 @@ pub enum Range {
     Offset,
 }
 
-/// A frame that says nothing known. The protocol keeps room for more; ignore it.
+/// A frame of an unknown type or method. The protocol reserves room for more; ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Neither sync nor open.

@@ -166,7 +166,7 @@ impl TcpServer {
 impl Drop for TcpServer {
     fn drop(&mut self) {
         self.connections.clear();
-        // Nobody can be waiting to hand something over when the acceptor is waited for.
+        // Unblocks threads that wait to hand something over, before the acceptor is joined.
         self.arrivals = None;
         self.stop.store(true, Ordering::Relaxed);
         let woken = TcpStream::connect_timeout(&reachable(self.address), WAKE_TIMEOUT).is_ok();
@@ -244,7 +244,7 @@ struct Connection {
 impl Connection {
     fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        // One that takes nothing in shall not keep the others waiting.
+        // A client that does not read must not delay the others.
         stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Self {
             stream,
@@ -291,7 +291,7 @@ fn accept(listener: &TcpListener, sender: &SyncSender<Arrival>, stop: &AtomicBoo
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        // A connection that failed before it was accepted concerns nobody.
+        // Ignores connections that failed before they were accepted.
         let Ok(stream) = stream else { continue };
         if sender.send(Arrival::Connected(stream)).is_err() {
             return;
@@ -299,7 +299,7 @@ fn accept(listener: &TcpListener, sender: &SyncSender<Arrival>, stop: &AtomicBoo
     }
 }
 
-/// Hands over what arrives until the connection ends or nobody wants it any more.
+/// Hands over what arrives until the connection or the receiver is gone.
 fn read(mut stream: TcpStream, hand_over: impl Fn(Vec<u8>) -> bool) {
     let mut buffer = [0; 64 * FRAME_BYTES];
     loop {
