@@ -1,4 +1,4 @@
-//! The NFD management protocol, as far as it is about who answers which names.
+//! The NFD management protocol, as far as it registers prefixes.
 //!
 //! A command is a signed Interest, `/localhost/nfd/rib/register/<parameters>`, and its answer Data
 //! that holds a status. [`Command`] and [`ControlResponse`] are the application's side of it, towards
@@ -23,11 +23,11 @@ pub const NEIGHBOUR_COMMANDS: &str = "/localhop/nfd/rib";
 pub struct ControlParameters {
     /// The prefix.
     pub name: Option<Name>,
-    /// The face that answers it: whoever sends the command if it is 0 or not said.
+    /// The face of the route; that of the command itself if it is 0 or absent.
     pub face: Option<u64>,
-    /// Who says so; 0 is an application.
+    /// What registers the prefix; 0 is an application.
     pub origin: Option<u64>,
-    /// What the way costs: the cheapest is taken first.
+    /// The cost of the route.
     pub cost: Option<u64>,
     /// [`CHILD_INHERIT`] and [`CAPTURE`].
     pub flags: Option<u64>,
@@ -177,7 +177,7 @@ pub enum CommandError {
     Encode(#[from] EncodeError),
 }
 
-/// What a forwarder says to a command: the content of its Data.
+/// The response to a command: the content of its Data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlResponse {
     /// 200 if the command was carried out.

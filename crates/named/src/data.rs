@@ -1,4 +1,4 @@
-//! Data packets: the answer, which anybody may keep and hand on.
+//! Data packets: named, signed content.
 
 use std::time::Duration;
 

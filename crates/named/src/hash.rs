@@ -1,7 +1,7 @@
 //! Hashes of names and their prefixes, under a key.
 //!
-//! Names come from anybody, so a table that is looked up by a hash of them needs one that nobody can
-//! aim at a bucket: SipHash-1-3, with a key that the forwarder was given.
+//! Names come from the network, so hash tables over them need a hash whose collisions cannot be
+//! predicted: SipHash-1-3, with a secret key.
 
 use crate::name::NameRef;
 use crate::tlv::Reader;

@@ -1,4 +1,4 @@
-//! Interest packets: the question for a name.
+//! Interest packets: a request for Data by its name.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl<'a> InterestBuilder<'a> {
         self
     }
 
-    /// Bytes for whoever answers. Their digest becomes the last component of the name.
+    /// Application parameters. Their digest becomes the last component of the name.
     pub fn parameters(mut self, parameters: &'a [u8]) -> Self {
         self.parameters = Some(parameters);
         self
@@ -398,7 +398,7 @@ impl<'a> Interest<'a> {
         self.hop_limit
     }
 
-    /// Bytes for whoever answers.
+    /// Application parameters.
     pub fn parameters(&self) -> Option<&'a [u8]> {
         self.parameters
     }

@@ -1,4 +1,4 @@
-//! Named-data networking: ask for a name, get the data, wherever it is.
+//! Named-data networking (NDN): packets, and a forwarder.
 //!
 //! Packets carry names instead of addresses. An *Interest* requests a name, *Data* answers it, and
 //! forwarders in between keep the pending Interests: those for the same name are aggregated into one,
@@ -27,6 +27,10 @@
 //! 4. [`Forwarder::poll_transmit`] until it returns `None`, after every call of
 //!    [`handle_packet`](Forwarder::handle_packet), or after several.
 //! 5. [`Forwarder::handle_timeout`] at the time that [`Forwarder::next_timeout`] returns.
+//!
+//! With [`Forwarder::start_routing`] and [`Forwarder::add_neighbour`], forwarders exchange routes to their
+//! applications and reroute when a link fails; then every other call may change
+//! [`next_timeout`](Forwarder::next_timeout).
 //!
 //! ```
 //! use std::time::Duration;
@@ -89,6 +93,7 @@ mod hash;
 mod interest;
 mod link;
 mod name;
+mod routing;
 mod signature;
 #[cfg(feature = "sockets")]
 mod sockets;
@@ -103,14 +108,15 @@ pub use data::{BLOB, Data, DataBuilder, KEY, LINK, NO_CONTENT};
 pub use error::{DecodeError, EncodeError, NameError, VerifyError};
 pub use forwarder::{
     CommandTrust, FaceConfig, FaceError, FaceId, FaceStatistics, Forwarder, ForwarderConfig,
-    HandleError, RouteError, Statistics, Strategy,
+    HandleError, RouteError, RoutingError, Statistics, Strategy,
 };
 pub use interest::{DEFAULT_LIFETIME, Interest, InterestBuilder, MAX_HINTS};
 pub use link::{
-    LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, Piece, PitToken,
+    Fragment, LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, PitToken,
 };
 pub use name::{Component, ComponentKind, Components, MAX_COMPONENTS, Name, NameRef};
 pub use prescient_transport::Time;
+pub use routing::{MAX_ROUTERS, RoutingConfig};
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
 #[cfg(feature = "sockets")]
 pub use sockets::{

@@ -10,8 +10,7 @@ use std::str::FromStr;
 use crate::error::{DecodeError, NameError};
 use crate::tlv::{self, Reader, kind};
 
-/// The most components that a name may have. The specification has no limit, and nobody comes near
-/// this one.
+/// The most components that a name may have. The specification leaves it open.
 pub const MAX_COMPONENTS: usize = 64;
 
 /// A name that owns its bytes.

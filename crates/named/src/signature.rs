@@ -1,7 +1,6 @@
-//! Signatures: who says so.
+//! Signing and verifying.
 //!
-//! What is signed is bytes of the packet as it travels, never something that was encoded anew: a
-//! packet that was read keeps its bytes, and [`Verifier`] looks at those.
+//! A decoded packet keeps its wire bytes and [`Verifier`] checks those; nothing is encoded again.
 
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use ring::{digest, hmac};
@@ -25,7 +24,7 @@ pub(crate) fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignatureKind {
-    /// A SHA-256 digest: finds damage, proves nothing about who wrote the packet.
+    /// A SHA-256 digest: detects damage, authenticates nothing.
     Sha256,
     /// RSA over SHA-256. Known by number only: nothing here makes or checks it.
     Rsa,
@@ -63,8 +62,8 @@ impl SignatureKind {
     }
 }
 
-/// What keeps a signed Interest from being sent again by somebody else. All of it is optional;
-/// commands to a forwarder need at least `nonce` and `time`.
+/// Replay protection of a signed Interest. All fields are optional; commands to a forwarder need at
+/// least `nonce` and `time`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignatureStamp<'a> {
     /// Random bytes, at least one.
@@ -91,7 +90,7 @@ pub struct SignatureInfo<'a> {
     pub kind: SignatureKind,
     /// With which key.
     pub key: Option<KeyLocator<'a>>,
-    /// For Interests: what keeps it from being sent again.
+    /// For Interests: replay protection.
     pub stamp: SignatureStamp<'a>,
 }
 
@@ -216,7 +215,7 @@ impl Signer {
         }
     }
 
-    /// The Ed25519 key of a seed, which must come from a source that nobody can predict.
+    /// The Ed25519 key of a seed, which must be unpredictable.
     pub fn ed25519(seed: &[u8; 32], locator: Option<Name>) -> Self {
         // Fails for other lengths only.
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).expect("a seed has 32 bytes");

@@ -59,7 +59,7 @@ impl Shop {
 }
 
 /// Fails if Data is fresh for ever, for a moment too long or not at all (`fresh_until >= now`), or if
-/// who does not ask for fresh Data gets none.
+/// stale Data does not answer an Interest without MustBeFresh.
 #[test]
 fn fresh_means_fresh() {
     let mut shop = Shop::new(ForwarderConfig::default());

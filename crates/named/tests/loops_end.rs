@@ -140,19 +140,3 @@ fn any_network_comes_to_rest() {
         }
     });
 }
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound.max(1)
-    }
-
-    fn delay(&mut self) -> Duration {
-        MS * (1 + self.below(30) as u32)
-    }
-}

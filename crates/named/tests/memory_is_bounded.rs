@@ -10,7 +10,7 @@ use prescient_named::*;
 /// Fails if a face may fill everything (`max_pending_bytes_per_face` not compared), or if others cannot
 /// ask any more because one asks too much.
 #[test]
-fn who_asks_too_much_is_told_so_and_others_are_not() {
+fn one_face_cannot_use_up_the_pit() {
     let mut world = World::default();
     let config = ForwarderConfig::default().max_pending_bytes(1 << 20, 1 << 18);
     let node = world.node_with(config);
@@ -127,42 +127,42 @@ fn what_is_not_fetched_is_dropped() {
     assert_eq!(fetched + dropped, 10_000);
 }
 
-/// Pieces of packets that never become whole, from many neighbours.
+/// Fragments of packets that are never completed.
 ///
-/// Fails if they are kept, or if packets that come in pieces meanwhile are not put together.
+/// Fails if they are kept, or if packets that come in fragments meanwhile are not put together.
 #[test]
-fn pieces_are_forgotten() {
+fn fragments_are_forgotten() {
     let mut world = World::default();
     let node = world.node();
     let (producer, consumer) = (world.app(node), world.app(node));
     world.route(node, "/", producer.face, 0);
     let parameters = [1; 3000];
     let whole = interest("/a", 1, |it| it.parameters(&parameters));
-    let piece = |sequence, index, count, bytes: &[u8]| {
-        let piece = Some(Piece {
+    let fragment = |sequence, index, count, bytes: &[u8]| {
+        let fragment = Some(Fragment {
             sequence,
             index,
             count,
         });
         let mut packet = Vec::new();
         LinkHeader {
-            piece,
+            fragment,
             ..LinkHeader::default()
         }
         .encode(bytes, &mut packet);
         packet
     };
     for sequence in 0..1000 {
-        world.send(consumer, &piece(sequence * 8, 1, 5, &[0; 1000]));
+        world.send(consumer, &fragment(sequence * 8, 1, 5, &[0; 1000]));
     }
     let (first, second) = whole.split_at(1500);
-    world.send(consumer, &piece(9001, 1, 2, second));
+    world.send(consumer, &fragment(9001, 1, 2, second));
     assert!(world.nodes[node].next_timeout().is_some());
-    world.send(consumer, &piece(9000, 0, 2, first));
+    world.send(consumer, &fragment(9000, 0, 2, first));
     assert_eq!(world.heard(producer).len(), 1);
-    world.send(consumer, &piece(9101, 1, 2, second));
+    world.send(consumer, &fragment(9101, 1, 2, second));
     world.run(Duration::from_secs(1));
-    world.send(consumer, &piece(9100, 0, 2, first));
+    world.send(consumer, &fragment(9100, 0, 2, first));
     assert_eq!(world.heard(producer).len(), 0);
     world.run(Duration::from_secs(10));
     assert_eq!(world.nodes[node].next_timeout(), None);

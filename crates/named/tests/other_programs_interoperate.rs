@@ -59,7 +59,7 @@ fn each_reads_what_the_other_says() {
 }
 
 /// NDN.md's third: two consumers and one Interest upstream; a hit in the content store with the producer
-/// stopped; a miss for who wants fresh Data after it expired; longer names.
+/// stopped; a miss with MustBeFresh after it expired; longer names.
 ///
 /// Fails if Interests are not aggregated or Data is not kept.
 #[test]

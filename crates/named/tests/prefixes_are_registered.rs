@@ -90,7 +90,7 @@ fn a_registration_may_expire() {
     assert_eq!(world.nodes[node].next_timeout(), None);
 }
 
-/// Fails if routes of shorter prefixes serve who captures a prefix, or those that say they do not.
+/// Fails if the flags CHILD_INHERIT or CAPTURE are ignored.
 #[test]
 fn a_prefix_may_be_captured() {
     let mut world = World::default();

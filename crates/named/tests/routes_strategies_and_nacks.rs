@@ -53,9 +53,9 @@ fn the_longest_prefix_and_the_cheapest_way() {
     assert_eq!(world.nodes[node].statistics().routes, 3);
 }
 
-/// Fails if nobody says that there is no way, or with another nonce than who asked.
+/// Fails if there is no Nack, or if it has another nonce than the Interest that it refuses.
 #[test]
-fn no_way_is_said_at_once() {
+fn interests_without_a_route_are_nacked() {
     let mut world = World::default();
     let (near, far) = (world.node(), world.node());
     let link = world.link(near, far, 10 * MS);
@@ -76,10 +76,10 @@ fn no_way_is_said_at_once() {
     assert_eq!(world.heard(only), [refused("/anna", 3, reason)]);
 }
 
-/// Fails if best-route gives up at the first refusal, tries the same again, or tells another reason
-/// than the least severe.
+/// Fails if best-route gives up at the first Nack, tries the same face again, or passes on another
+/// reason than the least severe.
 #[test]
-fn the_next_way_is_tried_before_giving_up() {
+fn the_next_route_is_tried_after_a_nack() {
     let mut world = World::default();
     let node = world.node();
     let producers: Vec<App> = (0..3).map(|_| world.app(node)).collect();
@@ -179,7 +179,7 @@ fn a_hop_limit_is_counted_down() {
 
 /// Fails if names of this machine leave it or come from elsewhere, or names of a link go further.
 #[test]
-fn some_names_stay_at_home() {
+fn localhost_and_localhop_stay_in_scope() {
     let mut world = World::default();
     let (near, middle, far) = (world.node(), world.node(), world.node());
     let first = world.link(near, middle, MS);
@@ -212,7 +212,7 @@ fn some_names_stay_at_home() {
 
 /// Fails if a hint is not followed where the name leads nowhere, or is where it does.
 #[test]
-fn a_hint_helps_where_the_name_does_not() {
+fn a_forwarding_hint_is_used_without_a_route() {
     let mut world = World::default();
     let node = world.node();
     let (direct, hinted, consumer) = (world.app(node), world.app(node), world.app(node));
@@ -262,7 +262,7 @@ fn a_nonce_is_added_where_there_is_none() {
 
 /// Fails if the way over a link that is gone is taken for one that may still answer.
 #[test]
-fn a_link_that_is_gone_is_gone_around() {
+fn a_removed_face_is_not_waited_for() {
     let mut world = World::default();
     let (near, far) = (world.node(), world.node());
     let short = world.link(near, far, MS);
@@ -284,7 +284,7 @@ fn a_link_that_is_gone_is_gone_around() {
     assert_eq!(taken, Err(HandleError::NoSuchFace));
 }
 
-/// Fails if a packet that is longer than the link takes is dropped, or its pieces are sent too long.
+/// Fails if a packet that is longer than the link takes is dropped, or its fragments are sent too long.
 #[test]
 fn long_packets_cross_short_links() {
     for mtu in [MIN_MTU, 576, 1400] {

@@ -115,6 +115,7 @@ mod watch;
 mod worlds;
 
 pub use prescient_derive::FacadeState as State;
+pub use prescient_named as named;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 

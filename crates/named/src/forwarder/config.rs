@@ -1,11 +1,11 @@
-//! How much a forwarder may hold, and whom it obeys.
+//! The limits of a forwarder, and whose commands it carries out.
 
 use std::time::Duration;
 
 use crate::signature::Verifier;
 
-/// How much a forwarder may hold. Whatever is reached, it goes on: with Nacks for Interests, without
-/// caching for Data, with a refusal for registrations and faces.
+/// The limits of a forwarder. Beyond them Interests get a Nack, Data is not cached, and routes and faces
+/// are refused.
 #[derive(Clone, Debug)]
 pub struct ForwarderConfig {
     pub(crate) max_faces: usize,
@@ -75,8 +75,7 @@ impl ForwarderConfig {
         self
     }
 
-    /// How many Interests are remembered after they were answered, to tell those that come back in a
-    /// loop; 65,536 by default.
+    /// The size of the dead nonce list, for loop detection; 65,536 by default.
     pub fn max_dead_nonces(mut self, nonces: usize) -> Self {
         self.max_dead_nonces = nonces;
         self
@@ -95,8 +94,8 @@ impl ForwarderConfig {
         self
     }
 
-    /// Refuses commands that were signed before, in milliseconds since 1970. With keys, say when the
-    /// forwarder was started: it does not remember what a forwarder before it was told.
+    /// With keys: refuses commands that were signed at or before this time, in milliseconds since 1970.
+    /// Set it to the time of the start, or commands to an earlier process could be replayed.
     pub fn commands_after(mut self, milliseconds: u64) -> Self {
         self.commands_after = milliseconds;
         self

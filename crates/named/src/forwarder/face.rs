@@ -22,7 +22,7 @@ impl fmt::Display for FaceId {
     }
 }
 
-/// What a forwarder is told about a face when it is added.
+/// The properties of a face.
 #[derive(Clone, Debug)]
 pub struct FaceConfig {
     is_local: bool,
@@ -58,7 +58,7 @@ impl FaceConfig {
         self
     }
 
-    /// The longest datagram of the link; longer packets are cut into pieces. `None` if it is not
+    /// The longest datagram of the link; longer packets are cut into fragments. `None` if it is not
     /// [`MIN_MTU`] to [`MAX_PACKET`](crate::MAX_PACKET), which is the default.
     pub fn mtu(mut self, mtu: usize) -> Option<Self> {
         self.mtu = mtu;
@@ -73,7 +73,7 @@ pub(crate) struct Face {
     pub(crate) may_register: bool,
     pub(crate) mtu: usize,
     pub(crate) reassembly: Reassembly,
-    /// The sequence of the next piece of a packet.
+    /// The sequence of the next fragment of a packet.
     pub(crate) sequence: u64,
     /// Interests of this face that wait for Data.
     pub(crate) pending: usize,

@@ -3,6 +3,8 @@
 //! Routes are looked up by the longest prefix that has any. A route serves longer prefixes with
 //! routes of their own as well, unless it says otherwise or they capture theirs, as in NFD.
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use prescient_transport::Time;
@@ -10,7 +12,7 @@ use prescient_transport::Time;
 use super::face::FaceId;
 use super::strategy::Strategy;
 use crate::hash::{Hasher, Prefix};
-use crate::name::{MAX_COMPONENTS, NameRef};
+use crate::name::{MAX_COMPONENTS, Name, NameRef};
 
 /// A face, and what it costs to go there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,8 @@ pub(crate) struct NextHop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) face: FaceId,
-    /// Who said so: routes of different origins do not replace each other.
+    /// What registered it, as a number of the management protocol. Routes of different origins do not
+    /// replace each other.
     pub(crate) origin: u64,
     pub(crate) cost: u64,
     pub(crate) inherit: bool,
@@ -53,7 +56,7 @@ impl Entry {
 
 #[derive(Debug)]
 pub(crate) struct Fib {
-    /// The order of its entries has no influence on anything.
+    /// Its iteration order affects no result.
     table: HashTable<Entry>,
     routes: usize,
     /// How many entries there are of each number of components, so that a lookup need not start
@@ -115,7 +118,7 @@ impl Fib {
         self.retain(|route| route.face != face);
     }
 
-    /// Removes routes whose time is over, and calls `expired` with the face of each.
+    /// Removes expired routes, and calls `expired` with the face of each.
     pub(crate) fn expire(&mut self, now: Time, mut expired: impl FnMut(FaceId)) {
         if self.next_expiry.is_none_or(|due| due > now) {
             return;
@@ -174,6 +177,15 @@ impl Fib {
         }
         hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
         strategy.unwrap_or_default()
+    }
+
+    /// Prefixes with a route that passes the filter.
+    pub(crate) fn prefixes(&self, is_wanted: impl Fn(&Route) -> bool) -> BTreeSet<Name> {
+        let entries = self.table.iter();
+        let wanted = entries.filter(|entry| entry.routes.iter().any(&is_wanted));
+        wanted
+            .map(|entry| NameRef::trusted(&entry.name).to_name())
+            .collect()
     }
 
     fn find(&self, hash: u64, name: &[u8]) -> Option<&Entry> {

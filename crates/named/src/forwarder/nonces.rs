@@ -1,7 +1,7 @@
-//! Interests that are over, to be recognised if they come back in a loop.
+//! The dead nonce list: nonces of Interests that are no longer pending, for loop detection.
 //!
-//! As long as an Interest is pending, its entry in the PIT knows its nonce. A loop can take longer
-//! than that; here are the nonces of the last while, each with its name in one hash.
+//! A PIT entry holds the nonces of its Interests. A loop can take longer than the entry lives; this
+//! keeps a hash of name and nonce for a while after that.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -67,8 +67,7 @@ impl DeadNonces {
     }
 }
 
-/// The name's hash is under a key that nobody outside knows, so what comes out cannot be aimed
-/// either.
+/// The name's hash is keyed, so the result cannot be predicted from outside either.
 fn combine(name: u64, nonce: [u8; 4]) -> u64 {
     let nonce = u64::from(u32::from_be_bytes(nonce));
     (name ^ nonce)

@@ -1,8 +1,7 @@
-//! The pending Interest table: who waits for which names, and whom they were asked of.
+//! The pending Interest table: downstream faces that wait for Data, upstream faces that were asked.
 //!
-//! Interests are one entry if they ask for the same: name, whether Data may have a longer one,
-//! whether it must be fresh, and forwarding hint. An entry is forgotten when the last that waits for
-//! it gives up.
+//! Interests share an entry if name, CanBePrefix, MustBeFresh and forwarding hint are equal. An entry
+//! expires with the last of its in-records.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +17,7 @@ use crate::link::{NackReason, PitToken};
 use crate::name::{ComponentKind, NameRef};
 use crate::tlv::name_place;
 
-/// Somebody who waits for Data.
+/// A downstream face that waits for Data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InRecord {
     pub(crate) face: FaceId,
@@ -29,13 +28,13 @@ pub(crate) struct InRecord {
     pub(crate) charge: usize,
 }
 
-/// Somebody who was asked for it.
+/// An upstream face that the Interest was sent to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: [u8; 4],
     pub(crate) expires: Time,
-    /// It said no.
+    /// It answered with a Nack.
     pub(crate) nack: Option<NackReason>,
 }
 
@@ -45,7 +44,7 @@ impl OutRecord {
         self.nack.is_none() && self.expires > now && is_alive(self.face)
     }
 
-    /// Whether it refused, so short a time ago that it need not be asked again.
+    /// Whether it sent a Nack, and the Interest that it refused has not expired.
     pub(crate) fn is_refused(&self, now: Time) -> bool {
         self.nack.is_some() && self.expires > now
     }
@@ -66,8 +65,8 @@ pub(crate) struct PitEntry {
     must_be_fresh: bool,
     /// Whether it asks for Data by its digest.
     by_digest: bool,
-    pub(crate) waiting: Vec<InRecord>,
-    pub(crate) asked: Vec<OutRecord>,
+    pub(crate) in_records: Vec<InRecord>,
+    pub(crate) out_records: Vec<OutRecord>,
     expires: Time,
 }
 
@@ -87,9 +86,9 @@ impl PitEntry {
         self.hash
     }
 
-    /// Whether this face waits.
-    pub(crate) fn is_awaited_by(&self, face: FaceId) -> bool {
-        self.waiting.iter().any(|record| record.face == face)
+    /// Whether this face has an in-record.
+    pub(crate) fn has_in_record(&self, face: FaceId) -> bool {
+        self.in_records.iter().any(|record| record.face == face)
     }
 
     fn is_for(&self, interest: &Interest<'_>) -> bool {
@@ -131,7 +130,7 @@ impl Pit {
     }
 
     /// A new entry, for an Interest that has none. `packet` is the Interest as it is forwarded, `record`
-    /// who waits for it.
+    /// its first downstream.
     pub(crate) fn insert(
         &mut self,
         hash: u64,
@@ -154,8 +153,8 @@ impl Pit {
             can_be_prefix: interest.can_be_prefix(),
             must_be_fresh: interest.must_be_fresh(),
             by_digest,
-            waiting: vec![record],
-            asked: Vec::new(),
+            in_records: vec![record],
+            out_records: Vec::new(),
             expires: record.expires,
         });
         self.expiries.insert((record.expires, place));
@@ -168,19 +167,19 @@ impl Pit {
         place
     }
 
-    /// Notes who waits, in place of what was noted about the same face.
-    pub(crate) fn wait(&mut self, place: PitPlace, record: InRecord) {
+    /// Adds an in-record, or replaces that of the same face.
+    pub(crate) fn add_in_record(&mut self, place: PitPlace, record: InRecord) {
         let Some(entry) = self.entries[place.0 as usize].as_mut() else {
             return;
         };
-        let mut waiting = entry.waiting.iter_mut();
-        match waiting.find(|known| known.face == record.face) {
-            // It was charged for the first, which may have been the longer.
+        let mut in_records = entry.in_records.iter_mut();
+        match in_records.find(|known| known.face == record.face) {
+            // The face is charged for its first Interest only.
             Some(known) => {
                 let charge = known.charge;
                 *known = InRecord { charge, ..record };
             }
-            None => entry.waiting.push(record),
+            None => entry.in_records.push(record),
         }
         if record.expires > entry.expires {
             self.expiries.remove(&(entry.expires, place));
@@ -201,7 +200,7 @@ impl Pit {
     }
 
     /// Adds the entries that Data answers. `prefixes` are those of its name; `digest` is called only
-    /// if somebody asks by digest.
+    /// if an entry asks by digest.
     pub(crate) fn matches(
         &self,
         name: NameRef<'_>,
@@ -233,12 +232,12 @@ impl Pit {
         }));
     }
 
-    /// Whether nobody waits at an entry any more.
+    /// Whether all in-records of an entry have expired.
     pub(crate) fn is_expired(&self, place: PitPlace, now: Time) -> bool {
         self.get(place).is_some_and(|entry| entry.expires <= now)
     }
 
-    /// The next entry for which nobody waits any more.
+    /// The next entry whose in-records have all expired.
     pub(crate) fn next_expired(&self, now: Time) -> Option<PitPlace> {
         let (due, place) = self.expiries.first()?;
         (*due <= now).then_some(*place)

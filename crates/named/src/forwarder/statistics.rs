@@ -10,23 +10,23 @@ pub struct Statistics {
     pub store_hits: u64,
     /// Interests that were looked up there in vain.
     pub store_misses: u64,
-    /// Interests that joined one which was asked for already.
+    /// Interests that were added to a pending one and not sent on.
     pub aggregated: u64,
     /// Interests that were sent on, counted for each face.
     pub forwarded: u64,
-    /// Interests that had been here before.
+    /// Interests whose nonce was seen before.
     pub loops: u64,
-    /// Interests that had passed as many forwarders as they may.
+    /// Interests that came with a hop limit of 0.
     pub hop_limit: u64,
-    /// Packets with names that must not leave their machine or link.
+    /// Packets with `/localhost` names from other machines, and ignored messages of routing.
     pub out_of_scope: u64,
-    /// Interests that there was no room for.
+    /// Interests that were refused because a limit on pending ones was reached.
     pub refused: u64,
-    /// Names that everybody gave up waiting for.
+    /// PIT entries that expired.
     pub expired: u64,
-    /// Data that answered somebody.
+    /// Data that satisfied a pending Interest.
     pub data: u64,
-    /// Data that nobody had asked this face for.
+    /// Data that its face was not asked for.
     pub unsolicited: u64,
     /// Nacks that came.
     pub nacks: u64,
@@ -35,9 +35,9 @@ pub struct Statistics {
     /// Packets that were not sent because too many waited to be.
     pub dropped: u64,
 
-    /// Names that are waited for.
+    /// PIT entries.
     pub pending: usize,
-    /// What they are counted with.
+    /// What pending Interests are charged with.
     pub pending_bytes: usize,
     /// Packets in the content store.
     pub stored: usize,

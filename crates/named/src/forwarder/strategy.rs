@@ -8,16 +8,16 @@ use super::pit::OutRecord;
 
 /// How a forwarder chooses among the faces that lead to a name.
 ///
-/// Neither sends an Interest again to a face from which an answer is still due, whoever asks: what
-/// is waited for is waited for once. (Later versions of NFD's best-route do, and that breaks the
-/// aggregation of Interests that wait long for the next version of something.)
+/// Neither sends an Interest again to a face from which an answer is still due, not even for a
+/// retransmission. (Later versions of NFD's best-route do, which breaks the aggregation of long-lived
+/// Interests.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
     /// The cheapest face that did not refuse.
     #[default]
     BestRoute,
-    /// All of them. For names that several neighbours answer, such as the state of a group.
+    /// All faces. For names that several producers answer, such as those of a sync group.
     Multicast,
 }
 

@@ -111,7 +111,7 @@ impl AppFace {
         };
         let socket = UdpSocket::bind(any)?;
         socket.connect(address)?;
-        // Forwarders take no UDP face for one of their own machine.
+        // Forwarders treat UDP faces as those of other machines.
         Self::new(Carrier::Udp(socket), true)
     }
 

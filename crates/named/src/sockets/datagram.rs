@@ -1,4 +1,4 @@
-//! A UDP socket, and the neighbours who send to it.
+//! A UDP socket, and the neighbours that send to it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::link::LinkPacket;
 
 pub(super) struct DatagramPort {
     socket: UdpSocket,
-    /// Whether a sender who is not known becomes a face.
+    /// Whether an unknown sender becomes a face.
     is_open: bool,
     neighbours: BTreeMap<SocketAddr, Neighbour>,
 }
@@ -41,7 +41,7 @@ impl DatagramPort {
         &mut self.socket
     }
 
-    /// A neighbour, who is forgotten when nothing came for a while if `heard` says when something did.
+    /// Adds a neighbour. It becomes idle after a while if `heard` is given.
     pub(super) fn add(&mut self, address: SocketAddr, face: FaceId, heard: Option<Time>) {
         self.neighbours.insert(address, Neighbour { face, heard });
     }
@@ -55,7 +55,7 @@ impl DatagramPort {
         !self.is_open && self.neighbours.is_empty()
     }
 
-    /// The face of a neighbour who was heard of now.
+    /// The face of a neighbour, whose idle time starts anew.
     pub(super) fn face(&mut self, address: SocketAddr, now: Time) -> Option<FaceId> {
         let neighbour = self.neighbours.get_mut(&address)?;
         if neighbour.heard.is_some() {
@@ -64,7 +64,7 @@ impl DatagramPort {
         Some(neighbour.face)
     }
 
-    /// Whether a datagram of a stranger is worth a face.
+    /// Whether an unknown sender of this datagram becomes a face.
     pub(super) fn accepts(&self, datagram: &[u8]) -> bool {
         let starts_well = matches!(datagram.first(), Some(0x05 | 0x06 | 0x64));
         self.is_open && starts_well && LinkPacket::decode(datagram).is_ok()

@@ -82,7 +82,7 @@ enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaceEvent {
-    /// Somebody connected, or sent a first datagram.
+    /// A connection was accepted, or a first datagram came from an address.
     Added {
         /// The new face.
         face: FaceId,
@@ -363,7 +363,7 @@ impl Daemon {
                 Err(error) => return error.kind() == io::ErrorKind::Interrupted,
             };
             match self.add_stream(stream, &config) {
-                Ok(face) => self.tell(FaceEvent::Added { face }),
+                Ok(face) => self.queue_event(FaceEvent::Added { face }),
                 Err(_) => self.statistics.refused += 1,
             }
         }
@@ -379,7 +379,7 @@ impl Daemon {
             let (length, from) = match port.receive(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                // News of an earlier datagram that nobody took.
+                // An ICMP error about an earlier datagram.
                 Err(_) => continue,
             };
             let bytes = &self.buffer[..length];
@@ -541,7 +541,7 @@ impl Daemon {
         if opened.sum::<usize>() >= MAX_DATAGRAM_FACES {
             return None;
         }
-        // No system lets such an address in from elsewhere.
+        // Systems drop datagrams from other machines that claim such an address.
         let config = if from.ip().to_canonical().is_loopback() {
             FaceConfig::local()
         } else {
@@ -552,7 +552,7 @@ impl Daemon {
             port.add(from, face, Some(now));
         }
         self.faces.insert(face, Place::Datagram(token, from));
-        self.tell(FaceEvent::Added { face });
+        self.queue_event(FaceEvent::Added { face });
         Some(face)
     }
 
@@ -577,10 +577,10 @@ impl Daemon {
                 self.ports.remove(&token);
             }
         }
-        self.tell(FaceEvent::Removed { face, why });
+        self.queue_event(FaceEvent::Removed { face, why });
     }
 
-    fn tell(&mut self, event: FaceEvent) {
+    fn queue_event(&mut self, event: FaceEvent) {
         if self.face_events.len() == MAX_EVENTS {
             self.face_events.pop_front();
         }

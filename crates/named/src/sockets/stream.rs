@@ -74,7 +74,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         #[cfg(unix)]
         if let Self::Unix(_, path) = self {
-            // Somebody may have removed it before.
+            // It may have been removed already.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -24,6 +24,10 @@ pub struct World {
     flights: BTreeMap<(Time, u64), (usize, FaceId, Vec<u8>)>,
     sent: u64,
     inboxes: Vec<Vec<Vec<u8>>>,
+    /// The share of packets on links that are lost.
+    pub loss_percent: u64,
+    /// Decides which.
+    pub seed: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -104,6 +108,13 @@ impl World {
             self.ends.insert((nodes[here], faces[here]), end);
         }
         Link { nodes, faces }
+    }
+
+    /// Loses all packets of a link from now on, without removing its faces.
+    pub fn silence(&mut self, link: Link) {
+        for end in link.nodes.into_iter().zip(link.faces) {
+            self.ends.remove(&end);
+        }
     }
 
     /// Both ends notice that it is gone.
@@ -187,6 +198,10 @@ impl World {
                 Some(End::App(inbox)) => self.inboxes[*inbox].push(bytes.clone()),
                 Some(End::Link { node, face, delay }) => {
                     self.sent += 1;
+                    let mut chance = Random(self.seed ^ self.sent << 20);
+                    if (chance.below(100) as u64) < self.loss_percent {
+                        continue;
+                    }
                     let key = (self.now.after(*delay), self.sent);
                     self.flights.insert(key, (*node, *face, bytes.clone()));
                 }
@@ -249,4 +264,21 @@ pub fn told(text: &str, content: &[u8]) -> Heard {
 
 pub fn refused(text: &str, nonce: u32, reason: NackReason) -> Heard {
     Heard::Nack(name(text), nonce.to_be_bytes(), reason)
+}
+
+/// A generator for tests.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) >> 1) as usize % bound.max(1)
+    }
+
+    pub fn delay(&mut self) -> Duration {
+        MS * (1 + self.below(30) as u32)
+    }
 }
