@@ -6,8 +6,9 @@ use crate::value::Value;
 
 /// Why a future cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
-    /// A keyframe of the future is not after the time from which it is planned.
+    /// A keyframe is not after `from`.
     #[error("{time} is not in the future")]
     NotInTheFuture {
         /// The keyframe's time.
@@ -21,8 +22,8 @@ pub enum PlanError {
     },
     /// No keyframe at this time leaves the curve before it unchanged. The time is before the first
     /// keyframe, and the curve is continued there; or it is after the last keyframe, and the curve is
-    /// absent there, or ends in a velocity and holds, or is continued for a shorter span. Plan from the
-    /// last keyframe's time, or let the curve end at rest.
+    /// absent there, or ends in a velocity and holds, or is continued for a shorter span or over more than
+    /// half a turn. Plan from the last keyframe's time, or let the curve end at rest.
     #[error("no keyframe at {time} leaves the curve before it unchanged")]
     CannotHold {
         /// The time from which the future was planned.
@@ -38,8 +39,8 @@ pub enum PlanError {
 ///
 /// Keyframes that stay cost no edit; a future that is only delayed costs one [`Edit::MoveWithin`]. Where
 /// the curve would otherwise change before `from`, a keyframe is added at `from`, with the interpolation of
-/// the segment that it splits. That changes a smooth segment between its first keyframe and `from`, and
-/// segments of other kinds by no more than rounding.
+/// the segment that it splits. A smooth segment with `from` on it may change between its first keyframe and
+/// `from`; segments of other kinds change by no more than rounding.
 ///
 /// # Errors
 ///
@@ -81,7 +82,9 @@ fn hold<V: Value>(
     present: &[Keyframe<V>],
     future: &[Keyframe<V>],
 ) -> Result<Option<Edit<V>>, PlanError> {
-    if present.first() == future.first() {
+    let decisive = curve.decisive_after(from);
+    let (decided, wanted) = (present.iter().take(decisive), future.iter().take(decisive));
+    if decided.eq(wanted) {
         return Ok(None);
     }
     match curve.cut(from) {
@@ -107,8 +110,8 @@ fn replace<V: Value>(present: &[Keyframe<V>], future: &[Keyframe<V>]) -> Vec<Edi
     removed.chain(added).collect()
 }
 
-/// Moves all present keyframes by one span and adds new ones before them; `None` if that does not make the
-/// future.
+/// Moves all present keyframes by one span and adds new ones before them; `None` if the result would not be
+/// the future.
 fn delay<V: Value>(present: &[Keyframe<V>], future: &[Keyframe<V>]) -> Option<Vec<Edit<V>>> {
     let (first, last) = (present.first()?, present.last()?);
     let earlier = future.len().checked_sub(present.len())?;

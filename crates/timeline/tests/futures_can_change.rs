@@ -1,10 +1,10 @@
-//! Waypoints ahead of time, and corrections: the past stays, the future is what was planned, and what stays
-//! costs nothing.
+//! Waypoints ahead of time, and corrections: the past is unchanged, the future is as planned, and keyframes
+//! that remain cost no edit.
 
 use prescient_timeline::*;
 use proptest::prelude::*;
 
-/// Fails if `delay` is never tried.
+/// Fails if `delay` is not tried.
 #[test]
 fn a_delay_costs_one_move() {
     let mut curve = curve(&[(0, 0.0), (100, 10.0), (200, 30.0), (300, 0.0)]);
@@ -119,6 +119,48 @@ fn plans_that_would_change_the_past_are_refused() {
     }
 }
 
+/// Before its first keyframe the curve continues the line between its first two: a plan that keeps the first
+/// and changes the second changes the past.
+///
+/// Fails if `hold` compares the first keyframes only.
+#[test]
+fn plans_that_would_turn_the_line_into_the_first_keyframe_are_refused() {
+    let before = Extrapolation::Continue {
+        at_most: Span::from_micros(40),
+    };
+    let config = CurveConfig::default().before(before).unwrap();
+    let curve = Curve::from_keyframes(config, keyframes(&[(60, 1.0), (70, 2.0)])).unwrap();
+    let turned = plan(&curve, micros(50), &keyframes(&[(60, 1.0), (70, 7.0)]));
+    assert_eq!(turned, Err(PlanError::CannotHold { time: micros(50) }));
+    let longer = keyframes(&[(60, 1.0), (70, 2.0), (80, 7.0)]);
+    let edits = plan(&curve, micros(50), &longer).unwrap();
+    assert_eq!(edits, [Edit::Add(longer[2])]);
+}
+
+/// A heading that turns on after its last keyframe, by two and by four radians.
+///
+/// Fails if `is_turn_kept` is always true: a segment of four radians takes the shorter way.
+#[test]
+fn plans_that_would_turn_the_other_way_are_refused() {
+    let after = Extrapolation::Continue {
+        at_most: Span::from_micros(1000),
+    };
+    let config = CurveConfig::default().after(after).unwrap();
+    let config = config.interpolation(Interpolation::Spherical).unwrap();
+    let mut curve = Curve::from_keyframes(config, keyframes(&[(0, 0.0), (10, 2.0)])).unwrap();
+    let future = keyframes(&[(80, 7.0)]);
+    let refused = plan(&curve, micros(30), &future);
+    assert_eq!(refused, Err(PlanError::CannotHold { time: micros(30) }));
+    let past = curve.clone();
+    for edit in plan(&curve, micros(20), &future).unwrap() {
+        curve.apply(&edit).unwrap();
+    }
+    for time in 0..=20 {
+        let [found, expected] = [&curve, &past].map(|curve| curve.at(micros(time)).unwrap());
+        assert!((found - expected).abs() < 1e-9, "at {time}: {found}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -137,7 +179,7 @@ proptest! {
         let config = CurveConfig::default().after(after).unwrap().interpolation(kind).unwrap();
         let mut curve = Curve::from_keyframes(config, keyframes(&present)).unwrap();
         let from = micros(50);
-        // Often nothing but a delay of what was planned, or a part of it.
+        // Often only a delay of the present keyframes, or of some of them.
         let later = present.iter().filter(|(time, _)| *time > 50);
         let mut future = if rest > 0 {
             later.skip(rest - 1).map(|&(time, value)| (time + delay, value)).collect()

@@ -1,4 +1,4 @@
-//! The server's machine.
+//! The server's state machine.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use crate::curve::{CurveConfig, Edit, EditError, Keyframe};
 use crate::time::{Span, Time};
 use crate::timeline::{Operation, PropertyId, Timeline, TimelineConfig};
 
-/// A timeline, and the clients that follow it.
+/// A timeline, and the clients that receive its changes.
 #[derive(Debug)]
 pub struct Server {
     /// In milliseconds since 1970.
@@ -24,16 +24,17 @@ pub struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(u64);
 
-/// What happened at a server.
+/// An event of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerEvent {
-    /// A client asked for the base time, and follows from now on.
+    /// A client requested the base time, and receives changes from now on.
     Synced(StreamId),
-    /// A client sent a frame that a server does not understand; it was ignored.
+    /// A client sent a frame that is unknown or only for servers; it was ignored.
     Ignored {
-        /// Which one.
+        /// The client.
         stream: StreamId,
-        /// What was wrong; `None` if it was a frame that only servers send.
+        /// The error; `None` for a frame that only servers send.
         error: Option<FrameError>,
     },
     /// A client does not read, and its send queue is full. Close its connection; no more frames are queued
@@ -51,8 +52,9 @@ impl ServerEvent {
 
 /// Why a server refuses a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServerError {
-    /// The protocol has no room for it.
+    /// A number does not fit its field.
     #[error(transparent)]
     Range(#[from] Range),
     /// Before the base time, which frames cannot express.
@@ -61,8 +63,8 @@ pub enum ServerError {
         /// The time.
         time: Time,
     },
-    /// Times are whole milliseconds here.
-    #[error("{micros} µs is no whole number of milliseconds")]
+    /// Times must be whole milliseconds.
+    #[error("{micros} µs is not a whole number of milliseconds")]
     NotMilliseconds {
         /// The time or offset.
         micros: i64,
@@ -129,7 +131,7 @@ impl Server {
         self.events.retain(|event| event.stream() != stream);
     }
 
-    /// Bytes arrived. Those of unknown connections are ignored.
+    /// Handles received bytes. Those of unknown connections are ignored.
     pub fn handle_bytes(&mut self, stream: StreamId, mut bytes: &[u8]) {
         while let Some(known) = self.streams.get_mut(&stream) {
             let Some(frame) = known.incoming.take(&mut bytes) else {
@@ -143,7 +145,7 @@ impl Server {
         }
     }
 
-    /// The next frame for a connection, to be sent in a write of its own.
+    /// The next frame for a connection, to be sent in its own write.
     pub fn poll_transmit(&mut self, stream: StreamId) -> Option<[u8; FRAME_BYTES]> {
         let stream = self.streams.get_mut(&stream)?;
         while stream.waiting.is_empty()
@@ -161,7 +163,7 @@ impl Server {
         stream.waiting.pop_front()
     }
 
-    /// What happened, oldest first.
+    /// The next event, the oldest first.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
@@ -211,7 +213,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If it would go back, or after [`Time::MAX`].
+    /// If it is earlier than the present one, or after [`Time::MAX`].
     pub fn move_base_time(&mut self, base_time: i64) -> Result<(), ServerError> {
         if base_time < self.base_time {
             let time = Time::from_millis(base_time);
@@ -248,7 +250,7 @@ impl Server {
     }
 
     fn ignore(&mut self, stream: StreamId, error: Option<FrameError>) {
-        // The bound on what clients can make the server hold by sending nonsense.
+        // Limited, because clients can send any number of such frames.
         if self.events.len() < MAX_EVENTS {
             self.events
                 .push_back(ServerEvent::Ignored { stream, error });
