@@ -18,7 +18,7 @@ use crate::interrupt::{Interrupt, InterruptError};
 /// Subcommands of `prescient named`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Named {
-    /// Runs an NDN forwarder for applications and neighbours that speak NDN.
+    /// Runs an NDN forwarder.
     Forwarder(ForwarderOptions),
 }
 
@@ -53,7 +53,7 @@ pub struct ForwarderOptions {
     /// Size of the content store in MiB.
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     store: usize,
-    /// Runs for so many seconds; until Ctrl-C if not given.
+    /// Runs for this number of seconds; until Ctrl-C if not given.
     #[arg(long)]
     seconds: Option<u64>,
     /// Prints JSON lines.
@@ -69,15 +69,15 @@ pub enum NamedError {
     Open {
         /// The address, path or purpose.
         what: String,
-        /// What happened.
+        /// The reason.
         error: OpenError,
     },
     /// A text is not a name.
     #[error("{text:?}: {error}")]
     Prefix {
-        /// As it was given.
+        /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         error: NameError,
     },
     /// A text is not a route.
@@ -91,7 +91,7 @@ pub enum NamedError {
     Key {
         /// The key's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A router cannot have this name.

@@ -43,7 +43,9 @@ fn processes_reroute_when_one_is_killed() {
 #[test]
 fn nonsense_is_refused_by_name() {
     let key = key_file("nonsense");
-    let key = key.to_str().expect("a path of ASCII");
+    let short = key.with_extension("short");
+    std::fs::write(&short, b"too short").expect("there is room");
+    let [key, short] = [&key, &short].map(|path| path.to_str().expect("a path of ASCII"));
     for (arguments, complaint) in [
         (&["--route", "/game"][..], "is not a route"),
         (&["--route", "game=udp:127.0.0.1:1"], "not a name"),
@@ -55,6 +57,14 @@ fn nonsense_is_refused_by_name() {
             "cannot be a router",
         ),
         (&["--router", "/r", "--routing-key", "nowhere"], "nowhere"),
+        (
+            &["--router", "/r", "--routing-key", short],
+            "shorter than 16",
+        ),
+        (
+            &["--router", "/r", "--routing-key", key, "--neighbour", "udp"],
+            "is not a neighbour",
+        ),
         (&["--tcp", "192.0.2.1:1"], "192.0.2.1:1"),
     ] {
         let any = ["--udp", "127.0.0.1:0", "--seconds", "1"];

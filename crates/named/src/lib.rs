@@ -1,27 +1,27 @@
 //! Named-data networking (NDN): packets, and a forwarder.
 //!
-//! Packets carry names instead of addresses. An *Interest* requests a name, *Data* answers it, and
-//! forwarders in between keep the pending Interests: those for the same name are aggregated into one,
-//! and Data is sent to every face that waits for it and cached for later requests. So a thousand
-//! spectators of a game cost its server as much as one.
+//! Packets carry names instead of addresses. An *Interest* requests a name and *Data* answers it.
+//! Forwarders in between aggregate Interests for the same name into one, send the Data to every face that
+//! requested it, and cache it for later requests. So a thousand spectators of a game cost its server as
+//! much as one.
 //!
-//! The packets are those of NDN, packet format 0.3 with NDNLPv2 on links: other implementations, among
-//! them NFD, NDNts and python-ndn, can be neighbours, producers and consumers.
+//! The formats are NDN packet format 0.3, and NDNLPv2 on links: other implementations, among them NFD, NDNts
+//! and python-ndn, can be neighbours, producers and consumers.
 //!
 //! - [`Interest`], [`Data`] and [`LinkPacket`] are views of received bytes; nothing is copied, and no
 //!   input makes them panic. [`InterestBuilder`], [`DataBuilder`] and [`LinkHeader`] write them.
 //! - [`Signer`] and [`Verifier`] sign and check: SHA-256 digests, HMAC, Ed25519.
-//! - [`Forwarder`] is a forwarder without sockets and clocks, [`Deframer`] finds packets in streams.
-//! - With the feature `sockets`, which is on by default, `Daemon` is that forwarder on UDP, TCP and Unix
-//!   sockets, and `AppFace` an application's connection to it or to a real NFD.
+//! - [`Forwarder`] is a forwarder without sockets and clocks; [`Deframer`] splits streams into packets.
+//! - With the feature `sockets`, which is on by default, `Daemon` runs that forwarder on UDP, TCP and Unix
+//!   sockets, and `AppFace` is an application's connection to it or to a real NFD.
 //! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
 //!
 //! # A forwarder's calls
 //!
 //! 1. [`Forwarder::new`], with a key from the system's randomness.
 //! 2. [`Forwarder::add_face`] for every neighbour and application, at any time, and
-//!    [`Forwarder::remove_face`] when it is gone. Routes are added by [`Forwarder::add_route`], or by
-//!    applications that register prefixes.
+//!    [`Forwarder::remove_face`] when its connection ends. Routes are added by [`Forwarder::add_route`], or
+//!    by applications that register prefixes.
 //! 3. [`Forwarder::handle_packet`] with every packet from a face; a packet that returns an error
 //!    changed nothing.
 //! 4. [`Forwarder::poll_transmit`] until it returns `None`, after every call of

@@ -11,17 +11,16 @@ use prescient_transport::Time;
 use crate::error::DecodeError;
 use crate::tlv::{self, MAX_PACKET, Reader, kind};
 
-/// The most fragments that a packet may come in.
+/// The most fragments of a packet.
 pub const MAX_FRAGMENTS: usize = 64;
 
-/// The most bytes of a token.
+/// The most bytes of a PIT token.
 pub const MAX_PIT_TOKEN: usize = 32;
 
-/// The smallest datagrams that packets are cut into: with them [`MAX_FRAGMENTS`] suffice for the
-/// longest packet.
+/// The smallest MTU of a face: with it [`MAX_FRAGMENTS`] suffice for the longest packet.
 pub const MIN_MTU: usize = 256;
 
-/// What a fragment takes besides its bytes: the packet's own header, a sequence and two numbers.
+/// The overhead of a fragment: LpPacket, Sequence, FragIndex, FragCount and Fragment headers.
 const FRAGMENT_OVERHEAD: usize = 4 + 10 + 3 + 3 + 4;
 
 /// Why an Interest was refused.
@@ -32,11 +31,11 @@ pub enum NackReason {
     None,
     /// Congestion: retransmit later, or send fewer Interests.
     Congestion,
-    /// The Interest went around in a loop.
+    /// The nonce was seen before: the Interest is in a loop.
     Duplicate,
     /// There is no route.
     NoRoute,
-    /// Any other.
+    /// Any other reason, by its number.
     Other(u64),
 }
 
@@ -62,7 +61,7 @@ impl NackReason {
     }
 }
 
-/// Bytes that come back with the answer: 1 to [`MAX_PIT_TOKEN`] of them.
+/// Bytes that the receiver of an Interest repeats with its answer: 1 to [`MAX_PIT_TOKEN`] of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PitToken {
     length: u8,
@@ -70,7 +69,7 @@ pub struct PitToken {
 }
 
 impl PitToken {
-    /// A token of these bytes, if there are not too few or too many.
+    /// `None` if there are too few or too many bytes.
     pub fn new(token: &[u8]) -> Option<Self> {
         if token.is_empty() || token.len() > MAX_PIT_TOKEN {
             return None;
@@ -100,27 +99,27 @@ impl std::fmt::Debug for PitToken {
 pub struct LinkHeader {
     /// Which fragment of a packet this is; `None` for a whole one.
     pub fragment: Option<Fragment>,
-    /// With an Interest: bring this back with the answer. With Data or a Nack: this is it.
+    /// With an Interest: to be repeated with the answer. With Data or a Nack: the Interest's token.
     pub pit_token: Option<PitToken>,
-    /// The packet is an Interest that was refused.
+    /// The packet is a refused Interest, for this reason.
     pub nack: Option<NackReason>,
-    /// How congested the way was, 0 if not at all.
+    /// The congestion on the path, 0 for none.
     pub congestion_mark: Option<u64>,
 }
 
-/// Which fragment of a packet.
+/// The position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// Ascends by one from fragment to fragment.
     pub sequence: u64,
-    /// Counted from 0.
+    /// Its index, from 0.
     pub index: usize,
-    /// How many there are.
+    /// The number of fragments of the packet.
     pub count: usize,
 }
 
 impl LinkHeader {
-    /// Appends a packet with this header around it, or bare if the header is empty.
+    /// Appends a packet with this header, or without one if all fields are absent.
     pub fn encode(&self, packet: &[u8], bytes: &mut Vec<u8>) {
         if *self == Self::default() {
             bytes.extend_from_slice(packet);
@@ -150,7 +149,7 @@ impl LinkHeader {
     }
 }
 
-/// What came over a link, in the bytes that it came in.
+/// A view of what was received on a link: a packet or a fragment, and its header.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkPacket<'a> {
     /// Its header.
@@ -160,7 +159,7 @@ pub struct LinkPacket<'a> {
 }
 
 impl<'a> LinkPacket<'a> {
-    /// Reads what came over a link, which is all of `wire`: a wrapped packet or a bare one.
+    /// Decodes all of `wire`, with or without a header.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         if wire.first() != Some(&(kind::LP_PACKET as u8)) {
             if wire.len() > MAX_PACKET {
@@ -180,7 +179,7 @@ impl<'a> LinkPacket<'a> {
         let mut seen = 0_u8;
         while let Some(element) = reader.next()? {
             let (kind, value) = (element.kind, element.value);
-            // The packet comes last.
+            // The packet is the last element.
             if packet.is_some() {
                 return Err(DecodeError::Unexpected { kind });
             }
@@ -231,7 +230,7 @@ const KNOWN: [u32; 7] = [
     kind::FRAGMENT,
 ];
 
-/// Whether an unknown header may be ignored.
+/// Whether an unknown header field may be ignored.
 fn is_ignorable(kind: u32) -> bool {
     (800..=959).contains(&kind) && kind & 3 == 0
 }
@@ -250,7 +249,7 @@ fn read_nack(value: &[u8]) -> Result<NackReason, DecodeError> {
     Ok(reason)
 }
 
-/// A fragment that is the only one is a whole packet.
+/// `None` for a whole packet, also if it is marked as the only fragment.
 fn read_fragment(
     sequence: Option<u64>,
     index: Option<u64>,
@@ -280,8 +279,8 @@ fn read_fragment(
     }))
 }
 
-/// Cuts a packet into fragments for a link whose datagrams have at most `mtu` bytes, which is not less
-/// than [`MIN_MTU`]. The header goes with the first fragment; `sequence` is that of the next fragment.
+/// Splits a packet into fragments of at most `mtu` bytes, which is at least [`MIN_MTU`]. The first fragment
+/// has the header; `sequence` is that of the next fragment.
 pub(crate) fn split(
     header: LinkHeader,
     packet: &[u8],
@@ -289,7 +288,7 @@ pub(crate) fn split(
     sequence: &mut u64,
     mut send: impl FnMut(Vec<u8>),
 ) {
-    // Token, Nack and mark, at their longest.
+    // Token, Nack and congestion mark of the greatest length.
     let first_overhead = FRAGMENT_OVERHEAD + 2 + MAX_PIT_TOKEN + 18 + 12;
     let room = mtu.max(MIN_MTU) - FRAGMENT_OVERHEAD;
     let first = packet.len().min(mtu.max(MIN_MTU) - first_overhead);
@@ -318,9 +317,7 @@ pub(crate) fn split(
     }
 }
 
-/// Packets of one neighbour of which fragments are missing.
-///
-/// Holds at most [`MAX_PARTIAL`] of them; a further one takes the place of the oldest.
+/// Incomplete packets of one face, at most [`MAX_PARTIAL`]; a further one replaces the oldest.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     /// The oldest first.
@@ -338,14 +335,14 @@ struct Partial {
     deadline: Time,
 }
 
-/// How many packets may be incomplete, for each neighbour.
+/// The most incomplete packets of a face.
 pub(crate) const MAX_PARTIAL: usize = 4;
 
-/// How long the fragments of a packet may take.
+/// The time from a packet's first fragment to its last.
 pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Reassembly {
-    /// Takes a fragment, and returns the packet that it completes.
+    /// Adds a fragment. Returns the packet if this completes it.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -406,12 +403,12 @@ impl Reassembly {
         self.partial.retain(|partial| partial.deadline > now);
     }
 
-    /// When the next packet is to be forgotten.
+    /// When the next incomplete packet is removed.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.partial.iter().map(|partial| partial.deadline).min()
     }
 
-    /// Bytes that are held.
+    /// The stored bytes.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.partial.iter().map(|partial| partial.bytes).sum()
@@ -438,8 +435,8 @@ mod tests {
         reassembly.insert(NOW, came.header, fragment, came.packet)
     }
 
-    /// Fails if fragments are put together in the order of their arrival, if one that came twice counts
-    /// twice, or if a fragment is longer than the link takes.
+    /// Fails if fragments are concatenated in the order of their arrival, if a duplicate counts, or if a
+    /// fragment is longer than the MTU.
     #[test]
     fn fragments_in_any_order_are_a_packet() {
         let packet: Vec<u8> = (0..MAX_PACKET).map(|byte| byte as u8).collect();
@@ -466,8 +463,8 @@ mod tests {
         }
     }
 
-    /// Fails if fragments that never become a packet are kept for ever (`pop_front` left out), or beyond
-    /// the length of a packet.
+    /// Fails if incomplete packets are kept for ever (`pop_front` left out), or beyond the length of a
+    /// packet.
     #[test]
     fn fragments_without_an_end_take_bounded_room() {
         let mut reassembly = Reassembly::default();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::*;
 use prescient_named::*;
 
-/// Fails if an Interest that waits already is sent on (`is_pending` in `Strategy::choose` never
-/// looked at), or if the answer goes to the first alone.
+/// Fails if a pending Interest is forwarded again (`is_pending` in `Strategy::choose` ignored), or if only
+/// the first downstream face gets the answer.
 #[test]
 fn sixteen_consumers_one_upstream_interest() {
     let mut world = World::default();
@@ -108,8 +108,8 @@ fn expired_in_records_get_no_data() {
     assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
 }
 
-/// Fails if Interests that ask for different things become one (`can_be_prefix`, `must_be_fresh` or
-/// the hint left out of `PitEntry::is_for`).
+/// Fails if different Interests share a PIT entry (`can_be_prefix`, `must_be_fresh` or the hint left out of
+/// `PitEntry::is_for`).
 #[test]
 fn different_interests_are_not_aggregated() {
     let mut world = World::default();
@@ -136,7 +136,7 @@ fn different_interests_are_not_aggregated() {
     assert_eq!(world.heard(consumer).len(), 3);
 }
 
-/// Fails if the answer comes with another's token, or without one.
+/// Fails if the answer has the token of another Interest, or none.
 #[test]
 fn pit_tokens_are_returned() {
     let mut world = World::default();
@@ -172,7 +172,7 @@ fn pit_tokens_are_returned() {
     assert_eq!(came.header.pit_token, PitToken::new(b"late"));
 }
 
-/// Fails if Data is taken from a face without an out-record: then any neighbour could forge answers.
+/// Fails if Data is accepted from a face without an out-record: any neighbour could forge answers.
 #[test]
 fn data_from_a_face_that_was_not_asked_is_dropped() {
     let mut world = World::default();
@@ -187,12 +187,12 @@ fn data_from_a_face_that_was_not_asked_is_dropped() {
     assert_eq!(world.nodes[node].statistics().stored, 0);
     world.answer(producer, "/anna/1", b"true", MS);
     assert_eq!(world.heard(consumer), [told("/anna/1", b"true")]);
-    // Nobody waits any more.
+    // Nothing is pending any more.
     world.answer(producer, "/anna/1", b"again", MS);
     assert_eq!(world.heard(consumer), []);
 }
 
-/// Fails if an Interest for exactly one packet is answered by another of its name, or not at all.
+/// Fails if an Interest with a digest is answered by another packet of the same name, or not at all.
 #[test]
 fn a_digest_asks_for_one_packet() {
     let mut world = World::default();

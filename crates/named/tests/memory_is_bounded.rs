@@ -1,4 +1,4 @@
-//! Whatever comes, a forwarder holds no more than it may, and goes on working for others.
+//! No input makes a forwarder exceed its limits, or stop serving other faces.
 
 mod common;
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::*;
 use prescient_named::*;
 
-/// Fails if a face may fill everything (`max_pending_bytes_per_face` not compared), or if others cannot
-/// ask any more because one asks too much.
+/// Fails if one face can use up the limit of all (`max_pending_bytes_per_face` not compared), so that
+/// others are refused.
 #[test]
 fn one_face_cannot_use_up_the_pit() {
     let mut world = World::default();
@@ -31,14 +31,14 @@ fn one_face_cannot_use_up_the_pit() {
     assert!((100..600).contains(&pending), "{pending}");
     world.ask(modest, "/modest", 1);
     assert_eq!(world.heard(modest), []);
-    // Nothing is remembered for longer than the configuration allows, whatever an Interest wants.
+    // The configured maximum lifetime applies, whatever the Interest's own.
     world.run(Duration::from_secs(61));
     assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
 }
 
 /// Many faces together, with long Interests for the same names.
 ///
-/// Fails if the sum of all is not limited, or if waiting for what another waits for costs nothing.
+/// Fails if the total is not limited, or if aggregated Interests do not count.
 #[test]
 fn many_faces_together_are_limited_as_well() {
     let mut world = World::default();
@@ -67,7 +67,7 @@ fn many_faces_together_are_limited_as_well() {
     assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
 }
 
-/// Fails if routes or faces are not limited, or not given back.
+/// Fails if routes or faces are not limited, or if removing them frees none.
 #[test]
 fn routes_and_faces_are_limited() {
     let config = ForwarderConfig::default().max_routes(100, 60).max_faces(3);
@@ -91,7 +91,7 @@ fn routes_and_faces_are_limited() {
                 .all(|error| *error == Err(RouteError::Full))
         );
     }
-    // A change of cost takes no room.
+    // A change of cost is not a new route.
     assert_eq!(forwarder.add_route(name("/0").view(), one.face, 2), Ok(()));
     assert!(forwarder.remove_route(name("/0").view(), one.face));
     assert_eq!(forwarder.add_route(name("/70").view(), one.face, 1), Ok(()));
@@ -102,7 +102,7 @@ fn routes_and_faces_are_limited() {
     assert_eq!(gone, Err(RouteError::NoSuchFace));
 }
 
-/// Fails if what nobody polls piles up.
+/// Fails if the send queue is not limited.
 #[test]
 fn what_is_not_fetched_is_dropped() {
     let config = ForwarderConfig::default().max_queued_bytes(1 << 16);
@@ -129,7 +129,7 @@ fn what_is_not_fetched_is_dropped() {
 
 /// Fragments of packets that are never completed.
 ///
-/// Fails if they are kept, or if packets that come in fragments meanwhile are not put together.
+/// Fails if they are kept, or if other fragmented packets are not reassembled meanwhile.
 #[test]
 fn fragments_are_forgotten() {
     let mut world = World::default();

@@ -10,7 +10,7 @@ use prescient_tests::seeds::over_seeds;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Forwarders that route, and the links between them.
+/// Forwarders with routing, and their links.
 struct Network {
     world: World,
     links: Vec<Link>,
@@ -130,7 +130,7 @@ fn traffic_is_rerouted_when_a_link_fails() {
 }
 
 /// Fails if the advertisements of a restarted router are ignored (`started` left out of `sequence`), or if
-/// its old one stays.
+/// its old one is kept.
 #[test]
 fn a_router_may_restart() {
     let mut network = Network::new(3);
@@ -299,8 +299,8 @@ fn crossed(network: &Network, links: &[Link]) -> Vec<u64> {
 /// The costs of the cheapest paths between all nodes, by Floyd and Warshall.
 fn shortest(nodes: usize, edges: &[(usize, usize, u64)]) -> Vec<Vec<u64>> {
     let mut distances = vec![vec![u64::MAX / 4; nodes]; nodes];
-    for node in 0..nodes {
-        distances[node][node] = 0;
+    for (node, distances) in distances.iter_mut().enumerate() {
+        distances[node] = 0;
     }
     for &(one, other, cost) in edges {
         distances[one][other] = distances[one][other].min(cost);

@@ -1,7 +1,7 @@
 //! The forwarder: packets and time in, packets out.
 //!
-//! `mod.rs` has what is called from outside, `pipeline.rs` what becomes of an Interest, of Data and of
-//! a Nack; the tables are leaves that know nothing of each other.
+//! `mod.rs` has the public calls, `pipeline.rs` the processing of Interests, Data and Nacks; the tables do
+//! not depend on each other.
 
 mod config;
 mod face;
@@ -47,23 +47,23 @@ use store::Store;
 pub struct Forwarder {
     config: ForwarderConfig,
     hasher: Hasher,
-    /// How many numbers were drawn.
+    /// The number of pseudo-random numbers so far.
     drawn: u64,
     faces: BTreeMap<FaceId, Face>,
     next_face: u64,
     fib: Fib,
     pit: Pit,
-    /// What pending Interests take.
+    /// The bytes that pending Interests count.
     pending_bytes: usize,
     store: Store,
     dead_nonces: DeadNonces,
     queue: VecDeque<Queued>,
     queued_bytes: usize,
-    /// Fragments of the packet that was taken from the queue last.
+    /// Fragments of the packet that left the queue last.
     fragments: VecDeque<(FaceId, Vec<u8>)>,
-    /// No fragment of an incomplete packet is to be forgotten earlier.
+    /// No incomplete packet is removed before this time.
     reassembly_due: Option<Time>,
-    /// When the last command under each trusted key was signed.
+    /// The signing time of the last command under each trusted key.
     command_times: Vec<u64>,
     routing: Option<Routing>,
     statistics: Statistics,
@@ -78,10 +78,10 @@ struct Queued {
     packet: Arc<[u8]>,
 }
 
-/// What a packet in the queue takes besides its bytes.
+/// The overhead of a queued packet, in bytes.
 const QUEUED_OVERHEAD: usize = 128;
 
-/// Room that is used from packet to packet.
+/// Buffers that are reused for each packet.
 #[derive(Debug, Default)]
 struct Scratch {
     prefixes: Vec<Prefix>,
@@ -95,10 +95,10 @@ struct Scratch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HandleError {
-    /// There is no such face, not yet or no longer.
+    /// There is no such face.
     #[error("there is no such face")]
     NoSuchFace,
-    /// The bytes are no packet. A stream is best closed; a datagram is best forgotten.
+    /// The bytes are not a packet. Close a stream; drop a datagram.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
 }
@@ -107,8 +107,8 @@ pub enum HandleError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaceError {
-    /// There are as many as may be: remove one first.
-    #[error("there are {0} faces, which is all that may be")]
+    /// The limit is reached: remove one first.
+    #[error("there are {0} faces, which is the limit")]
     Full(usize),
 }
 
@@ -119,17 +119,17 @@ pub enum RouteError {
     /// There is no such face.
     #[error("there is no such face")]
     NoSuchFace,
-    /// There are as many routes as may be, to all faces or to this one.
+    /// The limit is reached, in total or for this face.
     #[error("there are too many routes: remove one first")]
     Full,
 }
 
-/// The origin of routes that the program itself adds, as in NFD.
+/// The origin of routes by [`Forwarder::add_route`], as NFD numbers it.
 const STATIC_ORIGIN: u64 = 255;
 
 impl Forwarder {
-    /// A forwarder without faces and routes. `key` must be unpredictable: with it, names could be
-    /// chosen that collide in the tables.
+    /// A forwarder without faces and routes. `key` must be unpredictable: an attacker who knows it can
+    /// choose names that collide in the tables.
     pub fn new(config: ForwarderConfig, key: [u8; 16]) -> Self {
         let hasher = Hasher::new(key);
         let keys = match &config.commands {
@@ -140,7 +140,7 @@ impl Forwarder {
             hasher,
             drawn: 0,
             faces: BTreeMap::new(),
-            // Lower ones mean something special in NFD.
+            // NFD reserves the lower ones.
             next_face: 256,
             fib: Fib::new(hasher),
             pit: Pit::default(),
@@ -171,8 +171,8 @@ impl Forwarder {
         Ok(id)
     }
 
-    /// Removes a face with its routes and queued packets. Interests that were sent to it are sent
-    /// elsewhere when they are retransmitted.
+    /// Removes a face with its routes and queued packets. Interests that were sent to it are sent to
+    /// another face when consumers retransmit them.
     pub fn remove_face(&mut self, face: FaceId) {
         let Some(gone) = self.faces.remove(&face) else {
             return;
@@ -206,13 +206,13 @@ impl Forwarder {
         self.delete_route(prefix, face, STATIC_ORIGIN)
     }
 
-    /// How Interests with this prefix are forwarded; `None` for what a shorter prefix says, and in
-    /// the end [`Strategy::BestRoute`].
+    /// Sets the strategy of a prefix; `None` for that of the next shorter prefix with one, or else
+    /// [`Strategy::BestRoute`].
     pub fn set_strategy(&mut self, prefix: NameRef<'_>, strategy: Option<Strategy>) {
         self.fib.set_strategy(prefix, strategy);
     }
 
-    /// Takes a packet that came from a face: all of a datagram, or one packet of a stream.
+    /// Handles a packet from a face: a whole datagram, or one packet of a stream.
     pub fn handle_packet(
         &mut self,
         now: Time,
@@ -268,8 +268,8 @@ impl Forwarder {
         timeouts.into_iter().flatten().min()
     }
 
-    /// Puts the next packet that is to be sent into `bytes`, in place of what was there, and says to
-    /// which face. `None` if there is nothing to send.
+    /// Replaces the content of `bytes` by the next packet to send, and returns its face. `None` if there is
+    /// nothing to send.
     pub fn poll_transmit(&mut self, bytes: &mut Vec<u8>) -> Option<FaceId> {
         loop {
             if let Some((face, fragment)) = self.fragments.pop_front() {
@@ -302,7 +302,7 @@ impl Forwarder {
         }
     }
 
-    /// What it has done so far.
+    /// Counts since the start, and the sizes of the tables.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             pending: self.pit.len(),
@@ -315,7 +315,7 @@ impl Forwarder {
         }
     }
 
-    /// What went over a face.
+    /// Counts of a face.
     pub fn face_statistics(&self, face: FaceId) -> Option<FaceStatistics> {
         self.faces.get(&face).map(|face| face.statistics)
     }
@@ -347,7 +347,7 @@ impl Forwarder {
         packet: &[u8],
     ) -> Result<(), DecodeError> {
         let Some(&first) = packet.first() else {
-            // A header without a packet, which some neighbours send to keep a face alive.
+            // A header without a packet; some neighbours send it to keep a face alive.
             return Ok(());
         };
         match (u32::from(first), header.nack) {
@@ -425,7 +425,7 @@ impl Forwarder {
     }
 }
 
-/// How long an Interest waits here.
+/// How long an Interest is pending here.
 fn lifetime(interest: &Interest<'_>, config: &ForwarderConfig) -> Duration {
     interest.lifetime().min(config.max_lifetime)
 }

@@ -1,7 +1,7 @@
 //! The dead nonce list: nonces of Interests that are no longer pending, for loop detection.
 //!
-//! A PIT entry holds the nonces of its Interests. A loop can take longer than the entry lives; this
-//! keeps a hash of name and nonce for a while after that.
+//! A PIT entry holds the nonces of its Interests. A loop can take longer than the entry exists, so a hash
+//! of name and nonce is kept for some seconds after that.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use prescient_transport::Time;
 
-/// How long an Interest is remembered after it is over.
+/// How long a nonce is kept after its Interest was pending.
 const LIFETIME: Duration = Duration::from_secs(6);
 
 #[derive(Debug)]
 pub(crate) struct DeadNonces {
     /// The oldest first.
     queue: VecDeque<(Time, u64)>,
-    /// Looked up, never walked through. Holds a hash as often as the queue does.
+    /// Never iterated. Contains each hash as often as the queue does.
     table: HashTable<u64>,
     max: usize,
 }
@@ -30,7 +30,7 @@ impl DeadNonces {
         }
     }
 
-    /// `name` is the hash of the Interest's.
+    /// `name` is the hash of the Interest's name.
     pub(crate) fn insert(&mut self, now: Time, name: u64, nonce: [u8; 4]) {
         if self.max == 0 {
             return;
@@ -67,7 +67,7 @@ impl DeadNonces {
     }
 }
 
-/// The name's hash is keyed, so the result cannot be predicted from outside either.
+/// Unpredictable for senders, since the name's hash is keyed.
 fn combine(name: u64, nonce: [u8; 4]) -> u64 {
     let nonce = u64::from(u32::from_be_bytes(nonce));
     (name ^ nonce)
@@ -80,9 +80,9 @@ fn combine(name: u64, nonce: [u8; 4]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Fails if nothing is ever forgotten, or too early.
+    /// Fails if nonces are never removed, or too early.
     #[test]
-    fn what_is_over_is_remembered_for_a_while() {
+    fn nonces_are_kept_for_six_seconds() {
         let mut nonces = DeadNonces::new(1000);
         let start = Time::from_micros(5);
         nonces.insert(start, 7, [1; 4]);

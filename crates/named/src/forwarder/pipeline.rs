@@ -18,10 +18,10 @@ use crate::link::{LinkHeader, NackReason};
 use crate::name::{ComponentKind, NameRef};
 use crate::tlv::{self, MAX_PACKET, kind};
 
-/// What a pending Interest takes besides its bytes, about.
+/// The approximate overhead of a pending Interest, in bytes.
 const PENDING_OVERHEAD: usize = 512;
 
-/// What each out-record takes, about.
+/// The approximate size of an out-record, in bytes.
 const OUT_RECORD_OVERHEAD: usize = 64;
 
 impl Forwarder {
@@ -96,14 +96,14 @@ impl Forwarder {
             }
             self.statistics.store_misses += 1;
         }
-        let charge = self.charge(from, place, interest)?;
+        let cost = self.cost(from, place, interest)?;
         let expires = now.after(lifetime(interest, &self.config));
         let record = InRecord {
             face: from,
             nonce,
             token: header.pit_token,
             expires,
-            charge,
+            cost,
         };
         let place = match place {
             Some(place) => {
@@ -115,9 +115,9 @@ impl Forwarder {
                 self.pit.insert(hash, interest, packet, record)
             }
         };
-        self.pending_bytes += charge;
+        self.pending_bytes += cost;
         if let Some(face) = self.faces.get_mut(&from) {
-            face.pending += charge;
+            face.pending += cost;
         }
         let outgoing = Outgoing {
             place,
@@ -159,8 +159,8 @@ impl Forwarder {
         same.next().is_some() || entry.out_records.iter().any(|record| record.nonce == nonce)
     }
 
-    /// The bytes that a face is charged with for an Interest: none if it has an in-record already.
-    fn charge(
+    /// The bytes that an Interest counts for its face: none if the face has an in-record already.
+    fn cost(
         &self,
         from: FaceId,
         place: Option<PitPlace>,
@@ -170,17 +170,17 @@ impl Forwarder {
         if entry.is_some_and(|entry| entry.has_in_record(from)) {
             return Ok(0);
         }
-        let charge = interest.wire().len() + PENDING_OVERHEAD;
+        let cost = interest.wire().len() + PENDING_OVERHEAD;
         let of_face = self.faces.get(&from).map_or(0, |face| face.pending);
-        if self.pending_bytes + charge > self.config.max_pending_bytes
-            || of_face + charge > self.config.max_pending_bytes_per_face
+        if self.pending_bytes + cost > self.config.max_pending_bytes
+            || of_face + cost > self.config.max_pending_bytes_per_face
         {
             return Err(NackReason::Congestion);
         }
-        Ok(charge)
+        Ok(cost)
     }
 
-    /// The packet as it is sent on: with a nonce, and one hop less to go.
+    /// The packet to forward: with a nonce, and a hop limit that is one lower.
     fn forwarded(
         &mut self,
         interest: &Interest<'_>,
@@ -191,7 +191,7 @@ impl Forwarder {
         bytes.clear();
         interest.forward(nonce, hop_limit, bytes);
         if bytes.len() > MAX_PACKET {
-            // The nonce that its sender left out does not fit.
+            // Its sender left the nonce out, and there is no room for one.
             return Err(NackReason::NoRoute);
         }
         Ok(bytes.as_slice().into())
@@ -454,7 +454,7 @@ impl Forwarder {
         };
         self.pit
             .matches(data.name(), &prefixes, full_name, &mut places);
-        // Data counts only from a face that the Interest was sent to: others could forge answers.
+        // Data is accepted only from faces that the Interest was sent to: others could forge answers.
         places.retain(|place| {
             let entry = self.pit.get(*place);
             entry.is_some_and(|entry| entry.out_records.iter().any(|record| record.face == from))
@@ -504,7 +504,7 @@ impl Forwarder {
         self.send(face, header, packet);
     }
 
-    /// Removes a PIT entry, releases what it was charged with, and keeps its nonces for loop detection.
+    /// Removes a PIT entry, subtracts the bytes that it counted, and keeps its nonces for loop detection.
     pub(super) fn remove_pending(&mut self, now: Time, place: PitPlace) -> Option<PitEntry> {
         let entry = self.pit.remove(place)?;
         for record in &entry.out_records {
@@ -512,9 +512,9 @@ impl Forwarder {
         }
         self.pending_bytes -= entry.out_records.len() * OUT_RECORD_OVERHEAD;
         for record in &entry.in_records {
-            self.pending_bytes -= record.charge;
+            self.pending_bytes -= record.cost;
             if let Some(face) = self.faces.get_mut(&record.face) {
-                face.pending -= record.charge;
+                face.pending -= record.cost;
             }
         }
         Some(entry)
@@ -528,14 +528,14 @@ struct Outgoing {
     from: Option<FaceId>,
     nonce: [u8; 4],
     expires: Time,
-    /// How many further forwarders it may pass.
+    /// The number of further forwarders that it may pass.
     hop_limit: Option<u8>,
 }
 
 /// The result of forwarding it.
 enum Outcome {
     Sent,
-    /// It was sent before, and an answer is still due.
+    /// It was sent before, and the answer is still due.
     Waiting,
     /// There is no eligible face.
     NoWay(NackReason),
@@ -553,7 +553,7 @@ impl Outcome {
     }
 }
 
-/// How far packets with a name may go.
+/// How far packets with a name are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
     /// `/localhost`: this machine only.

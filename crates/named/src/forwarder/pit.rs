@@ -24,8 +24,8 @@ pub(crate) struct InRecord {
     pub(crate) nonce: [u8; 4],
     pub(crate) token: Option<PitToken>,
     pub(crate) expires: Time,
-    /// The bytes that its face is charged with.
-    pub(crate) charge: usize,
+    /// The bytes that it counts for its face.
+    pub(crate) cost: usize,
 }
 
 /// An upstream face that the Interest was sent to.
@@ -34,36 +34,36 @@ pub(crate) struct OutRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: [u8; 4],
     pub(crate) expires: Time,
-    /// It answered with a Nack.
+    /// The reason of its Nack, if it sent one.
     pub(crate) nack: Option<NackReason>,
 }
 
 impl OutRecord {
-    /// Whether an answer is still due. From a face that is gone, none is.
+    /// Whether an answer is still due. A removed face owes none.
     pub(crate) fn is_pending(&self, now: Time, is_alive: impl Fn(FaceId) -> bool) -> bool {
         self.nack.is_none() && self.expires > now && is_alive(self.face)
     }
 
-    /// Whether it sent a Nack, and the Interest that it refused has not expired.
+    /// Whether it sent a Nack for an Interest that has not expired.
     pub(crate) fn is_refused(&self, now: Time) -> bool {
         self.nack.is_some() && self.expires > now
     }
 }
 
-/// The place of an entry.
+/// The index of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PitPlace(u32);
 
 #[derive(Debug)]
 pub(crate) struct PitEntry {
     hash: u64,
-    /// The Interest that was forwarded last, or is to be forwarded.
+    /// The Interest as it was forwarded last, or will be forwarded.
     pub(crate) packet: Arc<[u8]>,
     name: Range<usize>,
     hint: Box<[u8]>,
     pub(crate) can_be_prefix: bool,
     must_be_fresh: bool,
-    /// Whether it asks for Data by its digest.
+    /// Whether the name ends in the digest of a Data packet.
     by_digest: bool,
     pub(crate) in_records: Vec<InRecord>,
     pub(crate) out_records: Vec<OutRecord>,
@@ -75,7 +75,7 @@ impl PitEntry {
         NameRef::trusted(&self.packet[self.name.clone()])
     }
 
-    /// Takes over another Interest of this entry, to be forwarded in place of the last.
+    /// Replaces the Interest to forward by another one of this entry.
     pub(crate) fn set_packet(&mut self, packet: Arc<[u8]>) {
         self.name = name_place(&packet);
         self.packet = packet;
@@ -101,12 +101,12 @@ impl PitEntry {
 
 #[derive(Debug, Default)]
 pub(crate) struct Pit {
-    /// Looked up by the hash of names, never walked through.
+    /// By the hash of names. Never iterated.
     table: HashTable<PitPlace>,
     entries: Vec<Option<PitEntry>>,
     free: Vec<PitPlace>,
     expiries: BTreeSet<(Time, PitPlace)>,
-    /// How many entries ask for Data by its digest.
+    /// The number of entries with names that end in a digest.
     by_digest: usize,
 }
 
@@ -123,14 +123,14 @@ impl Pit {
         self.entries.get_mut(place.0 as usize)?.as_mut()
     }
 
-    /// The entry that an Interest belongs to. `hash` is that of its name.
+    /// The entry of an Interest. `hash` is that of its name.
     pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<PitPlace> {
         let is_it = |place: &PitPlace| self.get(*place).is_some_and(|entry| entry.is_for(interest));
         self.table.find(hash, is_it).copied()
     }
 
-    /// A new entry, for an Interest that has none. `packet` is the Interest as it is forwarded, `record`
-    /// its first downstream.
+    /// Adds an entry for an Interest that has none. `packet` is the Interest to forward, `record` its first
+    /// in-record.
     pub(crate) fn insert(
         &mut self,
         hash: u64,
@@ -167,17 +167,17 @@ impl Pit {
         place
     }
 
-    /// Adds an in-record, or replaces that of the same face.
+    /// Adds an in-record, or replaces the one of the same face.
     pub(crate) fn add_in_record(&mut self, place: PitPlace, record: InRecord) {
         let Some(entry) = self.entries[place.0 as usize].as_mut() else {
             return;
         };
         let mut in_records = entry.in_records.iter_mut();
         match in_records.find(|known| known.face == record.face) {
-            // The face is charged for its first Interest only.
+            // Only the first Interest of a face counts.
             Some(known) => {
-                let charge = known.charge;
-                *known = InRecord { charge, ..record };
+                let cost = known.cost;
+                *known = InRecord { cost, ..record };
             }
             None => entry.in_records.push(record),
         }
@@ -199,8 +199,8 @@ impl Pit {
         Some(entry)
     }
 
-    /// Adds the entries that Data answers. `prefixes` are those of its name; `digest` is called only
-    /// if an entry asks by digest.
+    /// Appends the entries that Data answers to `found`. `prefixes` are those of its name; `digest` is
+    /// called only if a name in the table ends in a digest.
     pub(crate) fn matches(
         &self,
         name: NameRef<'_>,

@@ -1,4 +1,4 @@
-//! Connects routing to the forwarder: its messages are Interests, its routes go into the FIB.
+//! Connects routing to the forwarder: sends its messages as Interests and installs its routes in the FIB.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -16,7 +16,7 @@ use crate::name::{Name, NameRef};
 use crate::routing::{NetworkRoute, ROUTING_PREFIX, Router, RoutingConfig, advertised};
 use crate::signature::{SignatureStamp, Signer, Verifier};
 
-/// The origin of routes from routing, as NFD numbers it.
+/// The origin of routes that routing installs, as NFD numbers it.
 pub(super) const ROUTING_ORIGIN: u64 = 128;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Routing {
     prefix: Name,
     /// Routes of the network that are in the FIB, with their costs.
     installed: BTreeMap<NetworkRoute, u64>,
-    /// Whether routes to local faces may have changed since they were advertised.
+    /// Whether routes to local faces may have changed since the last advertisement.
     pub(super) is_stale: bool,
 }
 
@@ -134,7 +134,7 @@ impl Forwarder {
         }
     }
 
-    /// Routes to local faces may have changed.
+    /// Notes that routes to local faces may have changed.
     pub(super) fn mark_routes(&mut self) {
         if let Some(routing) = &mut self.routing {
             routing.is_stale = true;
@@ -180,14 +180,14 @@ impl Forwarder {
             Some((signer, _)) => interest.sign(signer, stamp, &mut packet),
             None => interest.encode(&mut packet),
         };
-        // Messages are limited so that they fit into a packet.
+        // It does not fail: messages are limited so that they fit into a packet.
         if written.is_ok() {
             self.send(face, LinkHeader::default(), &packet.into());
         }
     }
 
-    /// Replaces the routes of routing in the FIB. A route that the limits of the FIB leave no room for is
-    /// tried again with the next routes.
+    /// Replaces the routes of routing in the FIB. A route that exceeds the limits of the FIB is tried again
+    /// at the next change.
     fn install(&mut self, routes: BTreeMap<NetworkRoute, u64>) {
         let Some(routing) = &mut self.routing else {
             return;

@@ -26,14 +26,14 @@ pub(crate) struct Database {
 #[derive(Debug)]
 struct Entry {
     advertisement: Advertisement,
-    /// The time at which it had the advertisement's `age`.
+    /// The time of its arrival, when it had the advertisement's `age`.
     since: Time,
 }
 
 impl Entry {
     fn age(&self, now: Time) -> Duration {
-        let held = now.since(self.since);
-        self.advertisement.age.saturating_add(held)
+        let stored = now.since(self.since);
+        self.advertisement.age.saturating_add(stored)
     }
 
     fn expires(&self) -> Time {
@@ -50,7 +50,7 @@ impl Database {
         if known >= Some(advertisement.sequence) || is_full || advertisement.age >= MAX_AGE {
             return false;
         }
-        self.remove(&advertisement.router.clone());
+        self.remove(&advertisement.router);
         self.digest = self.digest.wrapping_add(digest(&advertisement));
         let router = advertisement.router.clone();
         let entry = Entry {

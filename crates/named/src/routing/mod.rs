@@ -6,11 +6,11 @@
 //! prefix. If an advertisement is lost, the digests in hellos differ, and the neighbours exchange summaries
 //! of their databases and send what the other lacks.
 //!
-//! A hello repeats the number of the last hello that arrived. Only such a hello brings a link up, so that
-//! recorded ones do not: their numbers are older than the link.
+//! A hello repeats the number of the last hello that arrived. A link comes up only if that number was sent
+//! on this very link, so hellos that were recorded, or copied from another link, do not bring it up.
 //!
 //! The role is that of NLSR, the protocol is our own. A [`Forwarder`](crate::Forwarder) that was given a
-//! [`RoutingConfig`] runs it as part of its own calls; `Router` here knows neither packets nor tables.
+//! [`RoutingConfig`] runs it as part of its own calls; `Router` handles neither packets nor tables.
 
 mod database;
 mod message;
@@ -32,7 +32,7 @@ use message::{
     entry_len, prefix_len,
 };
 
-/// Names of Interests that carry messages between routers.
+/// The prefix of the Interests that carry messages between routers.
 pub(crate) const ROUTING_PREFIX: &str = "/localhop/prescient/routing";
 
 /// The time between two hellos on a link.
@@ -40,6 +40,10 @@ const HELLO_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time without a hello after which a link is down.
 const SILENCE: Duration = Duration::from_millis(3500);
+
+/// How many of the last hellos on a link the neighbour may repeat the number of. More than can be under
+/// way before the link is silent.
+const MAX_SENT: usize = 8;
 
 /// The time after which a router renews its advertisement.
 const RENEWAL: Duration = Duration::from_secs(20);
@@ -51,7 +55,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// [`MAX_ROUTERS`] advertisements in reply to its own.
 const SUMMARY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How a forwarder takes part in routing.
+/// The configuration of a forwarder's routing.
 #[derive(Debug)]
 pub struct RoutingConfig {
     pub(crate) router: Name,
@@ -82,7 +86,7 @@ impl RoutingConfig {
         self
     }
 
-    /// Adds every face that sends a signed message as a neighbour, at this cost. Then only one end of a
+    /// Adds every face that sends a signed message as a neighbour, with this cost. Then only one end of a
     /// link has to be configured. Without a key it has no effect.
     pub fn accept_neighbours(mut self, cost: u64) -> Self {
         self.accept = Some(cost);
@@ -122,8 +126,9 @@ struct Neighbour {
     router: Option<Name>,
     /// Hellos arrive at both ends.
     is_up: bool,
-    /// The number of the first hello that was sent on this link.
-    first_sent: Option<u64>,
+    /// The numbers of the last hellos that were sent on this link, the newest last. No other link's hellos
+    /// have them.
+    sent: VecDeque<u64>,
     /// The number of the last hello that arrived, and when it did.
     last_received: u64,
     received_at: Time,
@@ -156,7 +161,7 @@ impl Router {
             cost,
             router: None,
             is_up: false,
-            first_sent: None,
+            sent: VecDeque::new(),
             last_received: 0,
             received_at: now,
             hello_at: now,
@@ -262,16 +267,19 @@ impl Router {
         let Some(neighbour) = self.neighbours.get_mut(&face) else {
             return;
         };
-        // Ignores duplicates, and own hellos that were reflected.
-        if hello.number <= neighbour.last_received || hello.router == self.name {
+        // Ignores own hellos that were reflected, duplicates, and other routers until this one is silent:
+        // a recorded hello must not take a link down.
+        let is_ignored = neighbour.router.as_ref().is_some_and(|router| {
+            *router != hello.router || hello.number <= neighbour.last_received
+        });
+        if is_ignored || hello.router == self.name {
             return;
         }
         let is_up = hello.received.is_some_and(|(router, number)| {
-            let is_ours = neighbour.first_sent.is_some_and(|first| number >= first);
-            router == self.name && is_ours
+            router == self.name && neighbour.sent.contains(&number)
         });
-        let is_new = neighbour.router.as_ref() != Some(&hello.router);
-        let was_up = neighbour.is_up && !is_new;
+        let is_new = neighbour.router.is_none();
+        let was_up = neighbour.is_up;
         neighbour.last_received = hello.number;
         neighbour.received_at = now;
         neighbour.router = Some(hello.router);
@@ -415,7 +423,10 @@ impl Router {
         };
         neighbour.hello_at = now.after(HELLO_INTERVAL);
         self.number = self.number.saturating_add(1);
-        neighbour.first_sent.get_or_insert(self.number);
+        if neighbour.sent.len() == MAX_SENT {
+            neighbour.sent.pop_front();
+        }
+        neighbour.sent.push_back(self.number);
         let received = neighbour.router.clone();
         let hello = Hello {
             router: self.name.clone(),
@@ -549,20 +560,63 @@ mod tests {
         (now, one, other, sent)
     }
 
-    /// All messages of a neighbour, recorded and sent again from elsewhere.
+    /// All messages of a neighbour, recorded and sent again on another link, among them a hello that is
+    /// newer than that link.
     ///
-    /// Fails if `handle_hello` does not compare the number that a hello repeats with `first_sent`.
+    /// Fails if `handle_hello` accepts a repeated number that was sent on another link (`sent.contains`
+    /// replaced by a comparison with the first number of this link), or any number.
     #[test]
     fn recorded_messages_bring_no_link_up() {
-        let (now, mut one, _, recorded) = linked();
+        let (now, mut one, mut other, mut recorded) = linked();
         let attacker = FaceId(2);
         one.add_neighbour(now, attacker, 1);
         one.handle_timeout(now);
+        while let Some((face, message)) = one.poll_message() {
+            if face == FACE {
+                assert_eq!(other.handle_message(now, FACE, &message), Ok(()));
+            }
+        }
+        let now = now.after(HELLO_INTERVAL);
+        other.handle_timeout(now);
+        recorded.extend(messages(&mut other));
         for message in &recorded {
             assert_eq!(one.handle_message(now, attacker, message), Ok(()));
         }
         assert!(!one.is_up(attacker));
         assert!(one.is_up(FACE));
+    }
+
+    /// Another router's recorded hello arrives on a link that is up; later another router replaces the
+    /// neighbour, with hello numbers that are lower.
+    ///
+    /// Fails if `handle_hello` takes hellos of any router at any time (`*router != hello.router` left out), or
+    /// compares the numbers of different routers.
+    #[test]
+    fn a_link_changes_its_router_only_after_silence() {
+        let (now, mut one, _, _) = linked();
+        let config = RoutingConfig::new(name("/third"), 1).expect("a good name");
+        let mut third = Router::new(now, &config);
+        third.add_neighbour(now, FACE, 1);
+        third.handle_timeout(now);
+        for message in messages(&mut third) {
+            assert_eq!(one.handle_message(now, FACE, &message), Ok(()));
+        }
+        assert!(one.is_up(FACE));
+        let mut now = now.after(SILENCE);
+        one.handle_timeout(now);
+        assert!(!one.is_up(FACE));
+        for _ in 0..4 {
+            one.handle_timeout(now);
+            third.handle_timeout(now);
+            for message in messages(&mut one) {
+                assert_eq!(third.handle_message(now, FACE, &message), Ok(()));
+            }
+            for message in messages(&mut third) {
+                assert_eq!(one.handle_message(now, FACE, &message), Ok(()));
+            }
+            now = now.after(HELLO_INTERVAL);
+        }
+        assert!(one.is_up(FACE) && third.is_up(FACE));
     }
 
     /// Fails if `handle_summary` does not count its replies.
