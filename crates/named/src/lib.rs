@@ -15,6 +15,7 @@
 //! - With the feature `sockets`, which is on by default, `Daemon` runs that forwarder on UDP, TCP and Unix
 //!   sockets, and `AppFace` is an application's connection to it or to a real NFD.
 //! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
+//! - [`Discovery`] finds the peers of a group, without a server.
 //!
 //! # A forwarder's calls
 //!
@@ -87,6 +88,7 @@
 
 mod control;
 mod data;
+mod discovery;
 mod error;
 mod forwarder;
 mod hash;
@@ -98,6 +100,7 @@ mod signature;
 #[cfg(feature = "sockets")]
 mod sockets;
 mod stream;
+mod sync;
 mod tlv;
 
 pub use control::{
@@ -105,6 +108,10 @@ pub use control::{
     LOCAL_COMMANDS, NEIGHBOUR_COMMANDS,
 };
 pub use data::{BLOB, Data, DataBuilder, KEY, LINK, NO_CONTENT};
+pub use discovery::{
+    Discovery, DiscoveryConfig, DiscoveryError, DiscoveryEvent, DiscoveryStatistics, MAX_DETAILS,
+    MAX_PEER_NAME, Profile,
+};
 pub use error::{DecodeError, EncodeError, NameError, VerifyError};
 pub use forwarder::{
     CommandTrust, FaceConfig, FaceError, FaceId, FaceStatistics, Forwarder, ForwarderConfig,
@@ -124,4 +131,5 @@ pub use sockets::{
     RequestError, SocketStatistics,
 };
 pub use stream::Deframer;
+pub use sync::Member;
 pub use tlv::MAX_PACKET;
