@@ -6,6 +6,7 @@ mod demo;
 mod interrupt;
 mod join;
 mod measure;
+mod named;
 mod options;
 mod progress;
 mod receive;
@@ -70,6 +71,11 @@ enum Command {
         #[command(subcommand)]
         what: scenario::Scenario,
     },
+    /// Named-data networking (NDN): runs a forwarder.
+    Named {
+        #[command(subcommand)]
+        what: named::Named,
+    },
     /// The server of a swarm; reads its key from standard input.
     #[command(hide = true)]
     SwarmServer(swarm::ServeOptions),
@@ -91,6 +97,7 @@ fn main() -> ExitCode {
         Command::Join(options) => join::join(&options).map_err(CommandError::from),
         Command::Swarm(options) => swarm::swarm(&options).map_err(CommandError::from),
         Command::Scenario { what } => scenario::play(&what).map_err(CommandError::from),
+        Command::Named { what } => named::named(&what).map_err(CommandError::from),
         Command::SwarmServer(options) => swarm::serve(&options).map_err(CommandError::from),
         Command::Receive(options) => receive::receive(&options),
     };
@@ -144,6 +151,9 @@ pub enum CommandError {
         /// The cause.
         error: Box<prescient_sim::training::TrainingError>,
     },
+    /// `named` failed.
+    #[error(transparent)]
+    Named(#[from] named::NamedError),
     /// A key or a token could not be issued.
     #[error(transparent)]
     Issue(#[from] token::IssueError),

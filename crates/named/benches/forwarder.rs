@@ -1,8 +1,8 @@
 //! Interests per second on one core, through the PIT and a full content store.
 //!
-//! `cargo bench -p prescient-named` prints items per second, where an item is an Interest from its
-//! bytes to the Data in the consumer's hands: decoded, looked up, forwarded, answered, cached. The goal
-//! is 300,000 a second. Names have six components, Data 100 bytes of content.
+//! `cargo bench -p prescient-named` prints items per second. An item is an Interest from its bytes to the
+//! Data at the consumer: decoded, looked up, forwarded, answered, cached. The goal is 300,000 per second.
+//! Names have six components, Data 100 bytes of content.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// Names in use, more than the content store has room for.
+/// The number of names, more than the content store can hold.
 const NAMES: usize = 100_000;
 
 /// Interests in one sample.
@@ -45,14 +45,14 @@ fn hit(bencher: Bencher<'_, '_>) {
     let mut next = 0;
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {
-            // From all over the store.
+            // Spread over the store.
             next = (next + 7919) % stored;
             rig.ask(0, NAMES - 1 - next);
         }
     });
 }
 
-/// Four consumers ask for the same name, three of them while it is pending; a fifth asks later.
+/// Four consumers request the same name, three of them while it is pending; a fifth requests it later.
 #[divan::bench(sample_count = 50, sample_size = 1)]
 fn shared(bencher: Bencher<'_, '_>) {
     let mut rig = Rig::new();
@@ -95,7 +95,7 @@ struct Rig {
     out: Vec<u8>,
 }
 
-/// An Interest, and where its nonce is.
+/// An Interest, and the offset of its nonce.
 struct Packet {
     bytes: Vec<u8>,
     nonce: usize,

@@ -1,8 +1,8 @@
-//! The NFD management protocol, as far as it is about who answers which names.
+//! Prefix registration by the NFD management protocol.
 //!
-//! A command is a signed Interest, `/localhost/nfd/rib/register/<parameters>`, and its answer Data
-//! that holds a status. [`Command`] and [`ControlResponse`] are the application's side of it, towards
-//! our forwarder or a real NFD; the forwarder's is in `forwarder/management.rs`.
+//! A command is a signed Interest, `/localhost/nfd/rib/register/<parameters>`; Data with a status code
+//! answers it. [`Command`] and [`ControlResponse`] are the application's side, for our forwarder or a real
+//! NFD; the forwarder's side is in `forwarder/management.rs`.
 
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ use crate::name::{ComponentKind, Name, NameRef};
 use crate::signature::{SignatureStamp, Signer};
 use crate::tlv::{self, Fields, Reader, kind};
 
-/// Where commands go from applications on the forwarder's own machine.
+/// The prefix of commands from applications on the forwarder's own machine.
 pub const LOCAL_COMMANDS: &str = "/localhost/nfd/rib";
 
-/// Where commands go from neighbours.
+/// The prefix of commands from neighbours.
 pub const NEIGHBOUR_COMMANDS: &str = "/localhop/nfd/rib";
 
-/// What a command is about.
+/// The parameters of a command and of its response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlParameters {
     /// The prefix.
     pub name: Option<Name>,
-    /// The face that answers it: whoever sends the command if it is 0 or not said.
+    /// The face of the route. 0 or absent: the face on which the command arrives.
     pub face: Option<u64>,
-    /// Who says so; 0 is an application.
+    /// The kind of program that registers the prefix; 0 is an application.
     pub origin: Option<u64>,
-    /// What the way costs: the cheapest is taken first.
+    /// The cost of the route.
     pub cost: Option<u64>,
     /// [`CHILD_INHERIT`] and [`CAPTURE`].
     pub flags: Option<u64>,
-    /// When the forwarder shall forget it.
+    /// The time after which the forwarder removes the route.
     pub expiration: Option<Duration>,
 }
 
-/// The route serves longer prefixes with routes of their own as well. This is the default.
+/// The route is also used for longer prefixes that have routes of their own. This is the default.
 pub const CHILD_INHERIT: u64 = 1;
 
-/// Routes of shorter prefixes do not serve this one.
+/// Routes of shorter prefixes are not used for this one.
 pub const CAPTURE: u64 = 2;
 
 impl ControlParameters {
@@ -70,7 +70,8 @@ impl ControlParameters {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let value = tlv::read_packet(bytes, kind::CONTROL_PARAMETERS)?;
         let mut parameters = Self::default();
-        // In any order: peers write them by the table of the protocol, or by their numbers.
+        // In any order: some implementations write the order of the specification's table, others that of
+        // the type numbers.
         let mut reader = Reader::new(value);
         while let Some(element) = reader.next()? {
             let (kind, value) = (element.kind, element.value);
@@ -107,17 +108,17 @@ impl ControlParameters {
 pub struct Command {
     verb: &'static str,
     is_neighbour: bool,
-    /// What it is about.
+    /// The route that it adds or removes.
     pub parameters: ControlParameters,
 }
 
 impl Command {
-    /// Sends Interests with this prefix here.
+    /// Routes Interests with this prefix to the sender of the command.
     pub fn register(prefix: Name) -> Self {
         Self::new("register", prefix)
     }
 
-    /// Sends them here no longer.
+    /// Removes that route.
     pub fn unregister(prefix: Name) -> Self {
         Self::new("unregister", prefix)
     }
@@ -133,7 +134,7 @@ impl Command {
         }
     }
 
-    /// From another machine than the forwarder's.
+    /// For a command from another machine than the forwarder's.
     pub fn from_neighbour(mut self) -> Self {
         self.is_neighbour = true;
         self
@@ -165,26 +166,26 @@ impl Command {
     }
 }
 
-/// Why a command was not written: its prefix is too long.
+/// Why a command was not written: in either case its prefix is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// It is no name with the command's own components around it.
+    /// The command's name would exceed a limit of names.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// It does not fit a packet.
+    /// The packet would be too long.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// What a forwarder says to a command: the content of its Data.
+/// The response to a command: the content of its Data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlResponse {
     /// 200 if the command was carried out.
     pub code: u64,
-    /// The same in words.
+    /// The status as text.
     pub text: String,
-    /// What was done, with the values that the command left open.
+    /// The route that was added or removed, with the defaults of absent parameters.
     pub parameters: Option<ControlParameters>,
 }
 

@@ -1,4 +1,4 @@
-//! Data packets: the answer, which anybody may keep and hand on.
+//! Data packets: named, signed content.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::tlv::{self, Fields, MAX_PACKET, Reader, kind};
 
 /// Content of no special type.
 pub const BLOB: u64 = 0;
-/// Content that names where to go on.
+/// Content that is a list of names to continue with.
 pub const LINK: u64 = 1;
 /// Content that is a certificate.
 pub const KEY: u64 = 2;
-/// The producer's word that there is no such content.
+/// The producer states that there is no content of this name.
 pub const NO_CONTENT: u64 = 3;
 
-/// Data that is to be written.
+/// Builds a Data packet.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,8 @@ pub struct DataBuilder<'a> {
 }
 
 impl<'a> DataBuilder<'a> {
-    /// Data without content, which is never fresh.
+    /// Data without content and without a freshness period: it never answers an Interest with MustBeFresh
+    /// from a cache.
     pub fn new(name: NameRef<'a>) -> Self {
         Self {
             name,
@@ -55,25 +56,25 @@ impl<'a> DataBuilder<'a> {
         }
     }
 
-    /// What sort of content it is.
+    /// The type of the content; [`BLOB`] by default.
     pub fn content_type(mut self, content_type: u64) -> Self {
         self.content_type = content_type;
         self
     }
 
-    /// How long each cache may call it fresh after it arrived there, in whole milliseconds.
+    /// How long a cache treats the packet as fresh after its arrival there, in whole milliseconds.
     pub fn freshness(mut self, period: Duration) -> Self {
         self.freshness = Some(period);
         self
     }
 
-    /// The component that the last of a sequence of packets ends in: the last of this name.
+    /// Marks the end of a sequence of packets: the last component of this name is that of the last packet.
     pub fn final_block(mut self, last: NameRef<'a>) -> Self {
         self.final_block = Some(last);
         self
     }
 
-    /// What it holds.
+    /// The content.
     pub fn content(mut self, content: &'a [u8]) -> Self {
         self.content = content;
         self
@@ -126,7 +127,7 @@ impl<'a> DataBuilder<'a> {
     }
 }
 
-/// Data in the bytes that it came in.
+/// A view of a received Data packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
     wire: &'a [u8],
@@ -136,7 +137,7 @@ pub struct Data<'a> {
     final_block: Option<NameRef<'a>>,
     content: &'a [u8],
     info: SignatureInfo<'a>,
-    /// The name through the information about the signature.
+    /// Name through SignatureInfo.
     signed: &'a [u8],
     signature: &'a [u8],
 }
@@ -156,7 +157,7 @@ const META_ORDER: [u32; 3] = [
 ];
 
 impl<'a> Data<'a> {
-    /// Reads a packet, which is all of `wire`. Its signature is not looked at; see
+    /// Decodes a packet, which is all of `wire`. Does not check the signature; see
     /// [`verify`](Self::verify).
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let value = tlv::read_packet(wire, kind::DATA)?;
@@ -233,32 +234,32 @@ impl<'a> Data<'a> {
         self.wire
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> NameRef<'a> {
         self.name
     }
 
-    /// What sort of content it has.
+    /// The type of the content.
     pub fn content_type(&self) -> u64 {
         self.content_type
     }
 
-    /// How long a cache may call it fresh; zero if it does not say.
+    /// How long a cache treats it as fresh; zero if the packet has no such field.
     pub fn freshness(&self) -> Duration {
         Duration::from_millis(self.freshness.unwrap_or(0))
     }
 
-    /// The component that the last of a sequence of packets ends in, as a name of one component.
+    /// The last component of the last packet of a sequence, as a name of one component.
     pub fn final_block(&self) -> Option<NameRef<'a>> {
         self.final_block
     }
 
-    /// What it holds.
+    /// The content.
     pub fn content(&self) -> &'a [u8] {
         self.content
     }
 
-    /// What is said about the signature.
+    /// SignatureInfo: how the packet was signed.
     pub fn signature(&self) -> SignatureInfo<'a> {
         self.info
     }
@@ -268,7 +269,7 @@ impl<'a> Data<'a> {
         verifier.check(&self.info, &[self.signed], self.signature)
     }
 
-    /// SHA-256 of the whole packet, by which an Interest can ask for exactly this one.
+    /// SHA-256 of the whole packet. An Interest whose name ends in it requests exactly this packet.
     pub fn implicit_digest(&self) -> [u8; 32] {
         sha256(&[self.wire])
     }

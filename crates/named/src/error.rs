@@ -1,15 +1,15 @@
-//! What can be wrong with packets, names and calls.
+//! Errors of packets, names and signatures.
 
 use thiserror::Error;
 
-/// Why bytes are not a packet. Nothing was changed by them: drop them.
+/// Why bytes are not a packet. Nothing has changed: drop them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// An element is longer than what is left of its packet.
+    /// An element is longer than the rest of its packet.
     #[error("the packet ends within an element")]
     Truncated,
-    /// Something follows the packet.
+    /// Bytes follow the packet.
     #[error("bytes follow the packet")]
     Trailing,
     /// A type or a length takes more bytes than it needs.
@@ -24,13 +24,13 @@ pub enum DecodeError {
         /// Its type.
         kind: u32,
     },
-    /// An element without which the packet means nothing.
+    /// A required element is absent.
     #[error("element {kind:#x} is missing")]
     Missing {
         /// Its type.
         kind: u32,
     },
-    /// An element's value has a length that its type does not have.
+    /// An element's value has a length that its type does not allow.
     #[error("element {kind:#x} cannot have {length} bytes")]
     BadLength {
         /// Its type.
@@ -44,7 +44,7 @@ pub enum DecodeError {
         /// Its type.
         kind: u32,
     },
-    /// The packet is longer than packets may be.
+    /// The packet exceeds the limit of packets.
     #[error("{length} bytes are too long for a packet, which has room for {limit}")]
     TooLong {
         /// Its length.
@@ -60,11 +60,11 @@ pub enum DecodeError {
     BadParametersDigest,
 }
 
-/// Why a packet was not written. The buffer is as it was.
+/// Why a packet was not written. The buffer is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The packet would be longer than packets may be: use a shorter name or less content.
+    /// The packet would exceed the limit of packets: use a shorter name or less content.
     #[error("{length} bytes are too long for a packet, which has room for {limit}")]
     TooLong {
         /// Its length.
@@ -75,7 +75,7 @@ pub enum EncodeError {
     /// An Interest's name must not be empty.
     #[error("the name of an Interest must have a component")]
     EmptyName,
-    /// The digest of parameters is added when the Interest is written.
+    /// The name contains a digest of parameters, which `encode` and `sign` add.
     #[error("the name has a digest of parameters already: leave it out")]
     HasParametersDigest,
     /// With the digest of parameters the name would have too many components.
@@ -83,14 +83,14 @@ pub enum EncodeError {
     TooDeep,
 }
 
-/// Why a name was not made or understood.
+/// Why a name or a text was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// A name has at most [`MAX_COMPONENTS`](crate::MAX_COMPONENTS).
     #[error("the name has too many components")]
     TooDeep,
-    /// A name is no longer than a packet.
+    /// The name is longer than a packet.
     #[error("the name is too long for a packet")]
     TooLong,
     /// Types of components are 1 to 65535.
@@ -99,8 +99,7 @@ pub enum NameError {
     /// Digests have 32 bytes.
     #[error("a digest has 32 bytes, not {0}")]
     BadDigest(usize),
-    /// The text is not a name's: it must start with a slash, and `%` must be followed by two
-    /// hexadecimal digits.
+    /// The text is not a name: it must start with a slash, and two hexadecimal digits must follow `%`.
     #[error("not a name: expected /component/component with other bytes as %XX")]
     BadText,
 }
@@ -112,15 +111,15 @@ pub enum VerifyError {
     /// The packet carries no signature.
     #[error("the packet is not signed")]
     Unsigned,
-    /// It was signed in another way than the key is for.
+    /// The signature is of another type than the key.
     #[error("the packet is signed with type {found}, the key is for type {expected}")]
     OtherKind {
-        /// What the packet says.
+        /// The packet's signature type.
         found: u64,
-        /// What the key is for.
+        /// The key's signature type.
         expected: u64,
     },
-    /// The signature is not that of this packet under this key.
+    /// The packet was changed, or signed with another key.
     #[error("the signature does not fit the packet")]
     Invalid,
 }

@@ -1,12 +1,12 @@
-//! Hashes of names and their prefixes, under a key.
+//! Keyed hashes of names and their prefixes.
 //!
-//! Names come from anybody, so a table that is looked up by a hash of them needs one that nobody can
-//! aim at a bucket: SipHash-1-3, with a key that the forwarder was given.
+//! Names are chosen by senders, so hash tables over them need a hash with unpredictable collisions:
+//! SipHash-1-3 with a secret key.
 
 use crate::name::NameRef;
 use crate::tlv::Reader;
 
-/// A key, and the hash under it.
+/// SipHash-1-3 under one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hasher {
     start: State,
@@ -46,7 +46,7 @@ impl Hasher {
     }
 
     /// The hashes of all prefixes of a name, from the empty one to the name itself, in one pass over
-    /// its bytes. Each is what [`hash`](Self::hash) makes of the prefix's bytes.
+    /// its bytes. Each equals [`hash`](Self::hash) of the prefix's bytes.
     pub(crate) fn prefixes(&self, name: NameRef<'_>, prefixes: &mut Vec<Prefix>) {
         let bytes = name.as_bytes();
         let (words, _) = bytes.as_chunks();
@@ -80,7 +80,7 @@ impl State {
         self.0[0] ^= word;
     }
 
-    /// `tail` are the last bytes of `length`, fewer than eight.
+    /// `tail` holds the last bytes, fewer than eight; `length` is that of the whole input.
     fn finish(mut self, tail: &[u8], length: usize) -> u64 {
         let mut word = [0; 8];
         word[..tail.len()].copy_from_slice(tail);
@@ -111,7 +111,7 @@ impl State {
 mod tests {
     #[expect(
         clippy::disallowed_types,
-        reason = "the standard library's hash happens to be this one with a key of zero"
+        reason = "the standard library's default hash is SipHash-1-3 with a key of zeros"
     )]
     use std::hash::{DefaultHasher, Hasher as _};
 

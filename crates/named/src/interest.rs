@@ -1,4 +1,4 @@
-//! Interest packets: the question for a name.
+//! Interest packets: a request for Data by its name.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::name::{ComponentKind, MAX_COMPONENTS, Name, NameRef};
 use crate::signature::{SignatureInfo, SignatureStamp, Signer, Verifier, sha256};
 use crate::tlv::{self, Element, Fields, MAX_PACKET, Reader, kind};
 
-/// How long an Interest waits for Data if it does not say.
+/// The lifetime of an Interest without such a field.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(4);
 
 /// The most names that a forwarding hint may list.
 pub const MAX_HINTS: usize = 8;
 
-/// An Interest that is to be written.
+/// Builds an Interest packet.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct InterestBuilder<'a> {
 }
 
 impl<'a> InterestBuilder<'a> {
-    /// An Interest for exactly this name.
+    /// An Interest for Data of exactly this name.
     pub fn new(name: NameRef<'a>) -> Self {
         Self {
             name,
@@ -59,44 +59,44 @@ impl<'a> InterestBuilder<'a> {
         }
     }
 
-    /// Data may have a longer name.
+    /// Data with a longer name is an answer, too.
     pub fn can_be_prefix(mut self) -> Self {
         self.can_be_prefix = true;
         self
     }
 
-    /// No cache may answer with Data that is no longer fresh.
+    /// Caches may answer only with Data that is still fresh.
     pub fn must_be_fresh(mut self) -> Self {
         self.must_be_fresh = true;
         self
     }
 
-    /// Prefixes by which to find a way where there is none by the name itself; only the first
-    /// [`MAX_HINTS`] are written.
+    /// Prefixes by which forwarders without a route for the name itself forward the Interest; only the
+    /// first [`MAX_HINTS`] are written.
     pub fn forwarding_hint(mut self, prefixes: &'a [Name]) -> Self {
         self.forwarding_hint = prefixes;
         self
     }
 
-    /// Tells this Interest from others of its name. A forwarder adds one where it is missing.
+    /// A random number, by which forwarders detect loops. A forwarder adds one if it is absent.
     pub fn nonce(mut self, nonce: [u8; 4]) -> Self {
         self.nonce = Some(nonce);
         self
     }
 
-    /// How long to wait for Data, in whole milliseconds; [`DEFAULT_LIFETIME`] otherwise.
+    /// How long forwarders keep it pending, in whole milliseconds; [`DEFAULT_LIFETIME`] by default.
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
         self
     }
 
-    /// How many forwarders it may pass.
+    /// The number of forwarders that it may pass.
     pub fn hop_limit(mut self, limit: u8) -> Self {
         self.hop_limit = Some(limit);
         self
     }
 
-    /// Bytes for whoever answers. Their digest becomes the last component of the name.
+    /// Application parameters. Their digest becomes the last component of the name.
     pub fn parameters(mut self, parameters: &'a [u8]) -> Self {
         self.parameters = Some(parameters);
         self
@@ -111,7 +111,7 @@ impl<'a> InterestBuilder<'a> {
         self.write(bytes, &tail)
     }
 
-    /// Appends the packet, signed, to `bytes`. A signed Interest has parameters, if only empty ones.
+    /// Appends the signed packet to `bytes`. A signed Interest always has parameters, empty ones by default.
     pub fn sign(
         &self,
         signer: &Signer,
@@ -130,7 +130,7 @@ impl<'a> InterestBuilder<'a> {
         self.write(bytes, &tail)
     }
 
-    /// `tail` is everything from the parameters on.
+    /// `tail` is the part of the packet from the parameters to the end.
     fn write(&self, bytes: &mut Vec<u8>, tail: &[u8]) -> Result<(), EncodeError> {
         if self.name.is_empty() {
             return Err(EncodeError::EmptyName);
@@ -187,7 +187,7 @@ impl<'a> InterestBuilder<'a> {
     }
 }
 
-/// An Interest in the bytes that it came in.
+/// A view of a received Interest.
 #[derive(Clone, Copy, Debug)]
 pub struct Interest<'a> {
     wire: &'a [u8],
@@ -206,17 +206,17 @@ pub struct Interest<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Signature<'a> {
     info: SignatureInfo<'a>,
-    /// From the parameters through the information about the signature.
+    /// ApplicationParameters through InterestSignatureInfo.
     signed: &'a [u8],
     value: &'a [u8],
 }
 
-/// Where in its bytes an Interest has what a forwarder may change or add.
+/// Offsets of the fields that a forwarder changes or adds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Places {
-    /// Where the name starts, behind the type and length of the packet.
+    /// The start of the name, after the type and length of the packet.
     start: usize,
-    /// Where a nonce stands, or is to be inserted.
+    /// The nonce's value, or the place to insert a nonce.
     nonce: usize,
     hop_limit: usize,
 }
@@ -235,10 +235,8 @@ const ORDER: [u32; 10] = [
 ];
 
 impl<'a> Interest<'a> {
-    /// Reads a packet, which is all of `wire`.
-    ///
-    /// If there are parameters, the digest in the name was compared with them: an Interest is what
-    /// its name says.
+    /// Decodes a packet, which is all of `wire`. Refuses parameters that do not match the digest in the
+    /// name.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let value = tlv::read_packet(wire, kind::INTEREST)?;
         let mut fields = Fields::new(value, &ORDER);
@@ -334,7 +332,7 @@ impl<'a> Interest<'a> {
         Ok(interest)
     }
 
-    /// One digest in the name if there are parameters, none otherwise.
+    /// Checks that the name has one digest, the right one, if there are parameters, and none otherwise.
     fn check_parameters(&self, tail: Option<&[u8]>) -> Result<(), DecodeError> {
         let is_digest = |kind| kind == ComponentKind::PARAMETERS_DIGEST;
         let mut digests = self.name.components().filter(|part| is_digest(part.kind));
@@ -353,7 +351,7 @@ impl<'a> Interest<'a> {
         self.wire
     }
 
-    /// What is asked for.
+    /// The requested name.
     pub fn name(&self) -> NameRef<'a> {
         self.name
     }
@@ -368,7 +366,7 @@ impl<'a> Interest<'a> {
         self.must_be_fresh
     }
 
-    /// Prefixes by which to find a way; at most [`MAX_HINTS`].
+    /// Prefixes by which to forward it if there is no route for its name; at most [`MAX_HINTS`].
     pub fn forwarding_hint(&self) -> impl Iterator<Item = NameRef<'a>> + use<'a> {
         let mut reader = Reader::new(self.forwarding_hint);
         std::iter::from_fn(move || {
@@ -377,39 +375,38 @@ impl<'a> Interest<'a> {
         })
     }
 
-    /// The same as bytes.
+    /// The value of the forwarding hint's element.
     pub(crate) fn hint_bytes(&self) -> &'a [u8] {
         self.forwarding_hint
     }
 
-    /// Tells it from others of its name.
+    /// The random number by which forwarders detect loops.
     pub fn nonce(&self) -> Option<[u8; 4]> {
         self.nonce
     }
 
-    /// How long to wait for Data.
+    /// How long forwarders keep it pending.
     pub fn lifetime(&self) -> Duration {
         self.lifetime
             .map_or(DEFAULT_LIFETIME, Duration::from_millis)
     }
 
-    /// How many forwarders it may still pass.
+    /// The number of further forwarders that it may pass.
     pub fn hop_limit(&self) -> Option<u8> {
         self.hop_limit
     }
 
-    /// Bytes for whoever answers.
+    /// Application parameters.
     pub fn parameters(&self) -> Option<&'a [u8]> {
         self.parameters
     }
 
-    /// What is said about the signature, if there is one.
+    /// InterestSignatureInfo: how the packet was signed, if it was.
     pub fn signature(&self) -> Option<SignatureInfo<'a>> {
         self.signature.map(|signature| signature.info)
     }
 
-    /// Checks the signature. Whether the Interest was sent before is for the caller to know, by
-    /// [`SignatureInfo::stamp`].
+    /// Checks the signature. Does not detect replays; the caller can, by [`SignatureInfo::stamp`].
     pub fn verify(&self, verifier: &Verifier) -> Result<(), VerifyError> {
         let signature = self.signature.ok_or(VerifyError::Unsigned)?;
         let mut components = self.name.components();
@@ -421,14 +418,13 @@ impl<'a> Interest<'a> {
         verifier.check(&signature.info, &pieces, signature.value)
     }
 
-    /// Whether Data of this name answers it. `digest` makes the SHA-256 digest of the whole packet,
-    /// and is called only if the Interest asks for one.
+    /// Whether Data of this name answers it. `digest` returns the SHA-256 digest of the Data packet; it is
+    /// called only if the Interest's name ends in one.
     pub fn is_answered_by(&self, data: NameRef<'_>, digest: impl FnOnce() -> [u8; 32]) -> bool {
         answers(self.name, self.can_be_prefix, data, digest)
     }
 
-    /// Appends the packet with another nonce, or with one if it had none, and another hop limit if it
-    /// had one.
+    /// Appends the packet with this nonce, and with this hop limit if it has one already.
     pub(crate) fn forward(&self, nonce: [u8; 4], hop_limit: Option<u8>, bytes: &mut Vec<u8>) {
         let set_hop_limit = |bytes: &mut [u8]| {
             if let (Some(_), Some(limit)) = (self.hop_limit, hop_limit) {
@@ -453,7 +449,7 @@ impl<'a> Interest<'a> {
     }
 }
 
-/// Whether Data answers an Interest for `name`.
+/// Whether Data of the name `data` answers an Interest for `name`.
 pub(crate) fn answers(
     name: NameRef<'_>,
     can_be_prefix: bool,
@@ -472,7 +468,7 @@ pub(crate) fn answers(
         && last.value == digest()
 }
 
-/// How many bytes a component takes that is a digest.
+/// The bytes of a digest component, with type and length.
 pub(crate) const DIGEST_COMPONENT: usize = 34;
 
 fn check_hint(value: &[u8]) -> Result<(), DecodeError> {

@@ -1,32 +1,37 @@
-//! Named-data networking: ask for a name, get the data, wherever it is.
+//! Named-data networking (NDN): packets, and a forwarder.
 //!
-//! Packets carry names instead of addresses. An *Interest* requests a name, *Data* answers it, and
-//! forwarders in between keep the pending Interests: those for the same name are aggregated into one,
-//! and Data is sent to every face that waits for it and cached for later requests. So a thousand
-//! spectators of a game cost its server as much as one.
+//! Packets carry names instead of addresses. An *Interest* requests a name and *Data* answers it.
+//! Forwarders in between aggregate Interests for the same name into one, send the Data to every face that
+//! requested it, and cache it for later requests. So a thousand spectators of a game cost its server as
+//! much as one.
 //!
-//! The packets are those of NDN, packet format 0.3 with NDNLPv2 on links: other implementations, among
-//! them NFD, NDNts and python-ndn, can be neighbours, producers and consumers.
+//! The formats are NDN packet format 0.3, and NDNLPv2 on links: other implementations, among them NFD, NDNts
+//! and python-ndn, can be neighbours, producers and consumers.
 //!
 //! - [`Interest`], [`Data`] and [`LinkPacket`] are views of received bytes; nothing is copied, and no
 //!   input makes them panic. [`InterestBuilder`], [`DataBuilder`] and [`LinkHeader`] write them.
 //! - [`Signer`] and [`Verifier`] sign and check: SHA-256 digests, HMAC, Ed25519.
-//! - [`Forwarder`] is a forwarder without sockets and clocks, [`Deframer`] finds packets in streams.
-//! - With the feature `sockets`, which is on by default, `Daemon` is that forwarder on UDP, TCP and Unix
-//!   sockets, and `AppFace` an application's connection to it or to a real NFD.
+//! - [`Forwarder`] is a forwarder without sockets and clocks; [`Deframer`] splits streams into packets.
+//! - With the feature `sockets`, which is on by default, `Daemon` runs that forwarder on UDP, TCP and Unix
+//!   sockets, and `AppFace` is an application's connection to it or to a real NFD.
 //! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
+//! - [`Discovery`] finds the peers of a group, without a server.
 //!
 //! # A forwarder's calls
 //!
 //! 1. [`Forwarder::new`], with a key from the system's randomness.
 //! 2. [`Forwarder::add_face`] for every neighbour and application, at any time, and
-//!    [`Forwarder::remove_face`] when it is gone. Routes are added by [`Forwarder::add_route`], or by
-//!    applications that register prefixes.
+//!    [`Forwarder::remove_face`] when its connection ends. Routes are added by [`Forwarder::add_route`], or
+//!    by applications that register prefixes.
 //! 3. [`Forwarder::handle_packet`] with every packet from a face; a packet that returns an error
 //!    changed nothing.
 //! 4. [`Forwarder::poll_transmit`] until it returns `None`, after every call of
 //!    [`handle_packet`](Forwarder::handle_packet), or after several.
 //! 5. [`Forwarder::handle_timeout`] at the time that [`Forwarder::next_timeout`] returns.
+//!
+//! With [`Forwarder::start_routing`] and [`Forwarder::add_neighbour`], forwarders exchange routes to their
+//! applications and reroute when a link fails; then every other call may change
+//! [`next_timeout`](Forwarder::next_timeout).
 //!
 //! ```
 //! use std::time::Duration;
@@ -83,16 +88,19 @@
 
 mod control;
 mod data;
+mod discovery;
 mod error;
 mod forwarder;
 mod hash;
 mod interest;
 mod link;
 mod name;
+mod routing;
 mod signature;
 #[cfg(feature = "sockets")]
 mod sockets;
 mod stream;
+mod sync;
 mod tlv;
 
 pub use control::{
@@ -100,17 +108,22 @@ pub use control::{
     LOCAL_COMMANDS, NEIGHBOUR_COMMANDS,
 };
 pub use data::{BLOB, Data, DataBuilder, KEY, LINK, NO_CONTENT};
+pub use discovery::{
+    Discovery, DiscoveryConfig, DiscoveryError, DiscoveryEvent, DiscoveryStatistics, MAX_DETAILS,
+    MAX_PEER_NAME, Profile,
+};
 pub use error::{DecodeError, EncodeError, NameError, VerifyError};
 pub use forwarder::{
     CommandTrust, FaceConfig, FaceError, FaceId, FaceStatistics, Forwarder, ForwarderConfig,
-    HandleError, RouteError, Statistics, Strategy,
+    HandleError, RouteError, RoutingError, Statistics, Strategy,
 };
 pub use interest::{DEFAULT_LIFETIME, Interest, InterestBuilder, MAX_HINTS};
 pub use link::{
-    LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, Piece, PitToken,
+    Fragment, LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, PitToken,
 };
 pub use name::{Component, ComponentKind, Components, MAX_COMPONENTS, Name, NameRef};
 pub use prescient_channels::Time;
+pub use routing::{MAX_ROUTERS, RoutingConfig};
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
 #[cfg(feature = "sockets")]
 pub use sockets::{
@@ -118,4 +131,5 @@ pub use sockets::{
     RequestError, SocketStatistics,
 };
 pub use stream::Deframer;
+pub use sync::Member;
 pub use tlv::MAX_PACKET;

@@ -1,8 +1,7 @@
-//! NDNLPv2: what two neighbours say to each other around a packet.
+//! NDNLPv2: the link header around a packet, fragmentation and reassembly.
 //!
-//! A bare Interest or Data is legal on every link. It is wrapped where there is more to say: that an
-//! Interest was refused (Nack), by which token its sender will recognise the answer, that there is
-//! congestion, or which piece of a packet this is that was too long for the link.
+//! A bare Interest or Data is legal on every link. It is wrapped to carry a Nack, a PIT token, a
+//! congestion mark, or to be a fragment of a packet that is too long for the link.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,17 +11,16 @@ use prescient_channels::Time;
 use crate::error::DecodeError;
 use crate::tlv::{self, MAX_PACKET, Reader, kind};
 
-/// The most pieces that a packet may come in.
+/// The most fragments of a packet.
 pub const MAX_FRAGMENTS: usize = 64;
 
-/// The most bytes of a token.
+/// The most bytes of a PIT token.
 pub const MAX_PIT_TOKEN: usize = 32;
 
-/// The smallest datagrams that packets are cut into: with them [`MAX_FRAGMENTS`] suffice for the
-/// longest packet.
+/// The smallest MTU of a face: with it [`MAX_FRAGMENTS`] suffice for the longest packet.
 pub const MIN_MTU: usize = 256;
 
-/// What a fragment takes besides its bytes: the packet's own header, a sequence and two numbers.
+/// The overhead of a fragment: LpPacket, Sequence, FragIndex, FragCount and Fragment headers.
 const FRAGMENT_OVERHEAD: usize = 4 + 10 + 3 + 3 + 4;
 
 /// Why an Interest was refused.
@@ -31,13 +29,13 @@ const FRAGMENT_OVERHEAD: usize = 4 + 10 + 3 + 3 + 4;
 pub enum NackReason {
     /// No reason was given.
     None,
-    /// Too much is going on: ask again later, or ask less.
+    /// Congestion: retransmit later, or send fewer Interests.
     Congestion,
-    /// The Interest came to where it was before.
+    /// The nonce was seen before: the Interest is in a loop.
     Duplicate,
-    /// Nobody knows a way.
+    /// There is no route.
     NoRoute,
-    /// Any other.
+    /// Any other reason, by its number.
     Other(u64),
 }
 
@@ -63,7 +61,7 @@ impl NackReason {
     }
 }
 
-/// Bytes that come back with the answer: 1 to [`MAX_PIT_TOKEN`] of them.
+/// Bytes that the receiver of an Interest repeats with its answer: 1 to [`MAX_PIT_TOKEN`] of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PitToken {
     length: u8,
@@ -71,7 +69,7 @@ pub struct PitToken {
 }
 
 impl PitToken {
-    /// A token of these bytes, if there are not too few or too many.
+    /// `None` if there are too few or too many bytes.
     pub fn new(token: &[u8]) -> Option<Self> {
         if token.is_empty() || token.len() > MAX_PIT_TOKEN {
             return None;
@@ -96,42 +94,42 @@ impl std::fmt::Debug for PitToken {
     }
 }
 
-/// What is said around a packet.
+/// The fields of a link header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkHeader {
-    /// Which piece of a packet this is; `None` for a whole one.
-    pub piece: Option<Piece>,
-    /// With an Interest: bring this back with the answer. With Data or a Nack: this is it.
+    /// Which fragment of a packet this is; `None` for a whole one.
+    pub fragment: Option<Fragment>,
+    /// With an Interest: to be repeated with the answer. With Data or a Nack: the Interest's token.
     pub pit_token: Option<PitToken>,
-    /// The packet is an Interest that was refused.
+    /// The packet is a refused Interest, for this reason.
     pub nack: Option<NackReason>,
-    /// How congested the way was, 0 if not at all.
+    /// The congestion on the path, 0 for none.
     pub congestion_mark: Option<u64>,
 }
 
-/// Which piece of a packet.
+/// The position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Ascends by one from piece to piece.
+pub struct Fragment {
+    /// Ascends by one from fragment to fragment.
     pub sequence: u64,
-    /// Counted from 0.
+    /// Its index, from 0.
     pub index: usize,
-    /// How many there are.
+    /// The number of fragments of the packet.
     pub count: usize,
 }
 
 impl LinkHeader {
-    /// Appends a packet with this header around it, or bare if the header says nothing.
+    /// Appends a packet with this header, or without one if all fields are absent.
     pub fn encode(&self, packet: &[u8], bytes: &mut Vec<u8>) {
         if *self == Self::default() {
             bytes.extend_from_slice(packet);
             return;
         }
         tlv::write_nested(bytes, kind::LP_PACKET, |bytes| {
-            if let Some(piece) = self.piece {
-                tlv::write_element(bytes, kind::SEQUENCE, &piece.sequence.to_be_bytes());
-                tlv::write_integer(bytes, kind::FRAGMENT_INDEX, piece.index as u64);
-                tlv::write_integer(bytes, kind::FRAGMENT_COUNT, piece.count as u64);
+            if let Some(fragment) = self.fragment {
+                tlv::write_element(bytes, kind::SEQUENCE, &fragment.sequence.to_be_bytes());
+                tlv::write_integer(bytes, kind::FRAGMENT_INDEX, fragment.index as u64);
+                tlv::write_integer(bytes, kind::FRAGMENT_COUNT, fragment.count as u64);
             }
             if let Some(token) = &self.pit_token {
                 tlv::write_element(bytes, kind::PIT_TOKEN, token.as_bytes());
@@ -151,17 +149,17 @@ impl LinkHeader {
     }
 }
 
-/// What came over a link, in the bytes that it came in.
+/// A view of what was received on a link: a packet or a fragment, and its header.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkPacket<'a> {
-    /// What is said around the packet.
+    /// Its header.
     pub header: LinkHeader,
-    /// An Interest or Data, or a piece of one; empty if there is only the header.
+    /// An Interest or Data, or a fragment of one; empty if there is only the header.
     pub packet: &'a [u8],
 }
 
 impl<'a> LinkPacket<'a> {
-    /// Reads what came over a link, which is all of `wire`: a wrapped packet or a bare one.
+    /// Decodes all of `wire`, with or without a header.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         if wire.first() != Some(&(kind::LP_PACKET as u8)) {
             if wire.len() > MAX_PACKET {
@@ -181,7 +179,7 @@ impl<'a> LinkPacket<'a> {
         let mut seen = 0_u8;
         while let Some(element) = reader.next()? {
             let (kind, value) = (element.kind, element.value);
-            // The packet comes last.
+            // The packet is the last element.
             if packet.is_some() {
                 return Err(DecodeError::Unexpected { kind });
             }
@@ -214,7 +212,7 @@ impl<'a> LinkPacket<'a> {
                 _ => return Err(DecodeError::Unexpected { kind }),
             }
         }
-        header.piece = read_piece(sequence, index, count)?;
+        header.fragment = read_fragment(sequence, index, count)?;
         Ok(Self {
             header,
             packet: packet.unwrap_or_default(),
@@ -232,7 +230,7 @@ const KNOWN: [u32; 7] = [
     kind::FRAGMENT,
 ];
 
-/// Headers that may be ignored by those who do not know them.
+/// Whether an unknown header field may be ignored.
 fn is_ignorable(kind: u32) -> bool {
     (800..=959).contains(&kind) && kind & 3 == 0
 }
@@ -251,12 +249,12 @@ fn read_nack(value: &[u8]) -> Result<NackReason, DecodeError> {
     Ok(reason)
 }
 
-/// A piece that is the only one is a whole packet.
-fn read_piece(
+/// `None` for a whole packet, also if it is marked as the only fragment.
+fn read_fragment(
     sequence: Option<u64>,
     index: Option<u64>,
     count: Option<u64>,
-) -> Result<Option<Piece>, DecodeError> {
+) -> Result<Option<Fragment>, DecodeError> {
     let (index, count) = (index.unwrap_or(0), count.unwrap_or(1));
     if !(1..=MAX_FRAGMENTS as u64).contains(&count) {
         return Err(DecodeError::BadValue {
@@ -274,44 +272,44 @@ fn read_piece(
     let sequence = sequence.ok_or(DecodeError::Missing {
         kind: kind::SEQUENCE,
     })?;
-    Ok(Some(Piece {
+    Ok(Some(Fragment {
         sequence,
         index: index as usize,
         count: count as usize,
     }))
 }
 
-/// Cuts a packet into pieces for a link whose datagrams have at most `mtu` bytes, which is not less
-/// than [`MIN_MTU`]. The header goes with the first piece; `sequence` is that of the next piece.
-pub(crate) fn fragment(
+/// Splits a packet into fragments of at most `mtu` bytes, which is at least [`MIN_MTU`]. The first fragment
+/// has the header; `sequence` is that of the next fragment.
+pub(crate) fn split(
     header: LinkHeader,
     packet: &[u8],
     mtu: usize,
     sequence: &mut u64,
     mut send: impl FnMut(Vec<u8>),
 ) {
-    // Token, Nack and mark, at their longest.
+    // Token, Nack and congestion mark of the greatest length.
     let first_overhead = FRAGMENT_OVERHEAD + 2 + MAX_PIT_TOKEN + 18 + 12;
     let room = mtu.max(MIN_MTU) - FRAGMENT_OVERHEAD;
     let first = packet.len().min(mtu.max(MIN_MTU) - first_overhead);
     let (first, rest) = packet.split_at(first);
     let count = 1 + rest.len().div_ceil(room);
-    let pieces = std::iter::once(first).chain(rest.chunks(room));
-    for (index, bytes) in pieces.enumerate() {
+    let fragments = std::iter::once(first).chain(rest.chunks(room));
+    for (index, bytes) in fragments.enumerate() {
         let mut wrapped = Vec::with_capacity(mtu);
         let base = if index == 0 {
             header
         } else {
             LinkHeader::default()
         };
-        let piece = Piece {
+        let fragment = Fragment {
             sequence: *sequence,
             index,
             count,
         };
         *sequence = sequence.wrapping_add(1);
         let header = LinkHeader {
-            piece: (count > 1).then_some(piece),
+            fragment: (count > 1).then_some(fragment),
             ..base
         };
         header.encode(bytes, &mut wrapped);
@@ -319,9 +317,7 @@ pub(crate) fn fragment(
     }
 }
 
-/// Packets of one neighbour of which pieces are missing.
-///
-/// Holds at most [`MAX_PARTIAL`] of them; a further one takes the place of the oldest.
+/// Incomplete packets of one face, at most [`MAX_PARTIAL`]; a further one replaces the oldest.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     /// The oldest first.
@@ -330,36 +326,35 @@ pub(crate) struct Reassembly {
 
 #[derive(Debug)]
 struct Partial {
-    /// The sequence of the first piece.
+    /// The sequence of the first fragment.
     first: u64,
     header: LinkHeader,
-    pieces: Vec<Option<Box<[u8]>>>,
+    fragments: Vec<Option<Box<[u8]>>>,
     missing: usize,
     bytes: usize,
     deadline: Time,
 }
 
-/// How many packets may be incomplete, for each neighbour.
+/// The most incomplete packets of a face.
 pub(crate) const MAX_PARTIAL: usize = 4;
 
-/// How long the pieces of a packet may take.
+/// The time from a packet's first fragment to its last.
 pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Reassembly {
-    /// Takes a piece, and returns the packet that it completes.
+    /// Adds a fragment. Returns the packet if this completes it.
     pub(crate) fn insert(
         &mut self,
         now: Time,
         header: LinkHeader,
-        piece: Piece,
+        fragment: Fragment,
         bytes: &[u8],
     ) -> Option<(LinkHeader, Vec<u8>)> {
         self.expire(now);
-        let first = piece.sequence.wrapping_sub(piece.index as u64);
-        let found = self
-            .partial
-            .iter()
-            .position(|partial| partial.first == first && partial.pieces.len() == piece.count);
+        let first = fragment.sequence.wrapping_sub(fragment.index as u64);
+        let found = self.partial.iter().position(|partial| {
+            partial.first == first && partial.fragments.len() == fragment.count
+        });
         let place = found.unwrap_or_else(|| {
             if self.partial.len() == MAX_PARTIAL {
                 self.partial.pop_front();
@@ -367,22 +362,22 @@ impl Reassembly {
             self.partial.push_back(Partial {
                 first,
                 header: LinkHeader::default(),
-                pieces: vec![None; piece.count],
-                missing: piece.count,
+                fragments: vec![None; fragment.count],
+                missing: fragment.count,
                 bytes: 0,
                 deadline: now.after(REASSEMBLY_TIMEOUT),
             });
             self.partial.len() - 1
         });
         let partial = &mut self.partial[place];
-        let slot = &mut partial.pieces[piece.index];
+        let slot = &mut partial.fragments[fragment.index];
         if slot.is_some() {
             return None;
         }
         *slot = Some(bytes.into());
         partial.missing -= 1;
         partial.bytes += bytes.len();
-        if piece.index == 0 {
+        if fragment.index == 0 {
             partial.header = header;
         }
         if partial.bytes > MAX_PACKET {
@@ -393,27 +388,27 @@ impl Reassembly {
             return None;
         }
         let partial = self.partial.remove(place)?;
-        let whole = partial.pieces.into_iter().flatten();
+        let whole = partial.fragments.into_iter().flatten();
         Some((
             LinkHeader {
-                piece: None,
+                fragment: None,
                 ..partial.header
             },
             whole.collect::<Vec<_>>().concat(),
         ))
     }
 
-    /// Forgets packets whose pieces took too long.
+    /// Removes packets that were not completed in time.
     pub(crate) fn expire(&mut self, now: Time) {
         self.partial.retain(|partial| partial.deadline > now);
     }
 
-    /// When the next packet is to be forgotten.
+    /// When the next incomplete packet is removed.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.partial.iter().map(|partial| partial.deadline).min()
     }
 
-    /// Bytes that are held.
+    /// The stored bytes.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.partial.iter().map(|partial| partial.bytes).sum()
@@ -426,22 +421,24 @@ mod tests {
 
     const NOW: Time = Time::from_micros(1);
 
-    fn pieces(header: LinkHeader, packet: &[u8], mtu: usize) -> Vec<Vec<u8>> {
-        let mut pieces = Vec::new();
-        fragment(header, packet, mtu, &mut 7, |piece| pieces.push(piece));
-        pieces
+    fn fragments(header: LinkHeader, packet: &[u8], mtu: usize) -> Vec<Vec<u8>> {
+        let mut fragments = Vec::new();
+        split(header, packet, mtu, &mut 7, |fragment| {
+            fragments.push(fragment)
+        });
+        fragments
     }
 
     fn insert(reassembly: &mut Reassembly, wire: &[u8]) -> Option<(LinkHeader, Vec<u8>)> {
         let came = LinkPacket::decode(wire).expect("our own");
-        let piece = came.header.piece.expect("a piece");
-        reassembly.insert(NOW, came.header, piece, came.packet)
+        let fragment = came.header.fragment.expect("a fragment");
+        reassembly.insert(NOW, came.header, fragment, came.packet)
     }
 
-    /// Fails if pieces are put together in the order of their arrival, if one that came twice counts
-    /// twice, or if a piece is longer than the link takes.
+    /// Fails if fragments are concatenated in the order of their arrival, if a duplicate counts, or if a
+    /// fragment is longer than the MTU.
     #[test]
-    fn pieces_in_any_order_are_a_packet() {
+    fn fragments_in_any_order_are_a_packet() {
         let packet: Vec<u8> = (0..MAX_PACKET).map(|byte| byte as u8).collect();
         let header = LinkHeader {
             pit_token: PitToken::new(&[9; MAX_PIT_TOKEN]),
@@ -450,14 +447,14 @@ mod tests {
             ..LinkHeader::default()
         };
         for mtu in [MIN_MTU, 1200, 1400] {
-            let mut pieces = pieces(header, &packet, mtu);
-            assert!(pieces.iter().all(|piece| piece.len() <= mtu));
-            assert!(pieces.len() <= MAX_FRAGMENTS);
-            let last = pieces.remove(1);
-            pieces.reverse();
+            let mut fragments = fragments(header, &packet, mtu);
+            assert!(fragments.iter().all(|fragment| fragment.len() <= mtu));
+            assert!(fragments.len() <= MAX_FRAGMENTS);
+            let last = fragments.remove(1);
+            fragments.reverse();
             let mut reassembly = Reassembly::default();
-            for piece in pieces.iter().chain(&pieces) {
-                assert_eq!(insert(&mut reassembly, piece), None);
+            for fragment in fragments.iter().chain(&fragments) {
+                assert_eq!(insert(&mut reassembly, fragment), None);
             }
             let (found, whole) = insert(&mut reassembly, &last).expect("complete");
             assert_eq!(whole, packet);
@@ -466,27 +463,27 @@ mod tests {
         }
     }
 
-    /// Fails if pieces that never become a packet are kept for ever (`pop_front` left out), or beyond
-    /// the length of a packet.
+    /// Fails if incomplete packets are kept for ever (`pop_front` left out), or beyond the length of a
+    /// packet.
     #[test]
-    fn pieces_without_an_end_take_bounded_room() {
+    fn fragments_without_an_end_take_bounded_room() {
         let mut reassembly = Reassembly::default();
         for sequence in 0..10_000 {
-            let piece = Piece {
+            let fragment = Fragment {
                 sequence: sequence * 64,
                 index: 0,
                 count: MAX_FRAGMENTS,
             };
-            reassembly.insert(NOW, LinkHeader::default(), piece, &[0; 1400]);
+            reassembly.insert(NOW, LinkHeader::default(), fragment, &[0; 1400]);
             assert!(reassembly.bytes() <= MAX_PARTIAL * MAX_PACKET);
         }
         for index in 1..63 {
-            let piece = Piece {
+            let fragment = Fragment {
                 sequence: 9_999 * 64 + index as u64,
                 index,
                 count: MAX_FRAGMENTS,
             };
-            reassembly.insert(NOW, LinkHeader::default(), piece, &[0; 1400]);
+            reassembly.insert(NOW, LinkHeader::default(), fragment, &[0; 1400]);
             assert!(reassembly.bytes() <= MAX_PARTIAL * MAX_PACKET);
         }
         reassembly.expire(NOW.after(REASSEMBLY_TIMEOUT));

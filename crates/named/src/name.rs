@@ -1,7 +1,7 @@
-//! Names: typed components, one after another.
+//! Names: sequences of typed components.
 //!
-//! A name is kept as the bytes that it has in a packet, without the type and length around them. As
-//! numbers have one form only (see `tlv`), comparing bytes is the canonical order of names, and one
+//! A name is stored as its components' bytes in a packet, without the type and length of the name. Since
+//! numbers have a single encoding (see `tlv`), comparing bytes yields the canonical order of names, and a
 //! name is a prefix of another exactly if its bytes are.
 
 use std::fmt::{self, Write};
@@ -10,8 +10,7 @@ use std::str::FromStr;
 use crate::error::{DecodeError, NameError};
 use crate::tlv::{self, Reader, kind};
 
-/// The most components that a name may have. The specification has no limit, and nobody comes near
-/// this one.
+/// The most components of a name. The specification has no limit.
 pub const MAX_COMPONENTS: usize = 64;
 
 /// A name that owns its bytes.
@@ -57,7 +56,7 @@ impl Name {
         self.push(kind, &value[start..])
     }
 
-    /// The same with all components of another name behind it.
+    /// This name followed by all components of another.
     pub fn join(&self, other: NameRef<'_>) -> Result<Self, NameError> {
         let mut joined = self.clone();
         for component in other.components() {
@@ -66,7 +65,7 @@ impl Name {
         Ok(joined)
     }
 
-    /// A view that can be copied.
+    /// A view of this name.
     pub fn view(&self) -> NameRef<'_> {
         NameRef { value: &self.value }
     }
@@ -84,14 +83,14 @@ impl fmt::Display for Name {
     }
 }
 
-/// A name somewhere in a packet, whose components were checked.
+/// A view of a name with valid components, in a packet or a [`Name`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameRef<'a> {
     value: &'a [u8],
 }
 
 impl<'a> NameRef<'a> {
-    /// Checks the components of a name, which are all of `value`.
+    /// Decodes a name's components, which are all of `value`.
     pub fn decode(value: &'a [u8]) -> Result<Self, DecodeError> {
         if value.len() > tlv::MAX_PACKET {
             return Err(DecodeError::TooLong {
@@ -118,34 +117,34 @@ impl<'a> NameRef<'a> {
         Ok(Self { value })
     }
 
-    /// Bytes that were checked before.
+    /// For bytes that were checked before.
     pub(crate) fn trusted(value: &'a [u8]) -> Self {
         Self { value }
     }
 
-    /// The components as they are in a packet, without the type and length of the name.
+    /// The components' bytes in a packet, without the type and length of the name.
     pub fn as_bytes(self) -> &'a [u8] {
         self.value
     }
 
-    /// The components from the first to the last.
+    /// The components in order.
     pub fn components(self) -> Components<'a> {
         Components {
             reader: Reader::new(self.value),
         }
     }
 
-    /// How many components there are.
+    /// The number of components.
     pub fn len(self) -> usize {
         self.components().count()
     }
 
-    /// Whether there are none.
+    /// Whether it has no components.
     pub fn is_empty(self) -> bool {
         self.value.is_empty()
     }
 
-    /// The component at a place, counted from 0.
+    /// The component at an index, from 0.
     pub fn get(self, place: usize) -> Option<Component<'a>> {
         self.components().nth(place)
     }
@@ -165,7 +164,7 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// What follows the first `count` components.
+    /// The components after the first `count`.
     pub fn suffix(self, count: usize) -> NameRef<'a> {
         Self {
             value: &self.value[self.prefix(count).value.len()..],
@@ -212,25 +211,25 @@ impl<'a> Iterator for Components<'a> {
 /// One component of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Component<'a> {
-    /// What it stands for.
+    /// Its type.
     pub kind: ComponentKind,
-    /// Any bytes.
+    /// Its value: any bytes.
     pub value: &'a [u8],
 }
 
 impl Component<'_> {
-    /// The number that the value is, if it has the length of one.
+    /// The value as a number, if it has the length of one.
     pub fn number(&self) -> Option<u64> {
         tlv::read_integer(self.kind.0.into(), self.value).ok()
     }
 }
 
-/// What a component stands for: a type number from 1 to 65535.
+/// The type of a component: a number from 1 to 65535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentKind(u16);
 
 impl ComponentKind {
-    /// Any bytes, without a further meaning.
+    /// Any bytes, without a special meaning.
     pub const GENERIC: Self = Self(8);
     /// The SHA-256 digest of a whole Data packet.
     pub const IMPLICIT_DIGEST: Self = Self(kind::IMPLICIT_DIGEST as u16);
@@ -240,16 +239,16 @@ impl ComponentKind {
     pub const KEYWORD: Self = Self(0x20);
     /// The number of a segment.
     pub const SEGMENT: Self = Self(0x32);
-    /// Where a segment starts.
+    /// The byte offset of a segment.
     pub const BYTE_OFFSET: Self = Self(0x34);
     /// A version.
     pub const VERSION: Self = Self(0x36);
     /// Microseconds since 1970.
     pub const TIMESTAMP: Self = Self(0x38);
-    /// A number in a sequence.
+    /// A sequence number.
     pub const SEQUENCE: Self = Self(0x3a);
 
-    /// The kind with a type number; 0 is none.
+    /// `None` for 0, which is not a type.
     pub fn from_number(number: u16) -> Option<Self> {
         (number != 0).then_some(Self(number))
     }
@@ -271,7 +270,7 @@ fn check_component(kind: ComponentKind, length: usize) -> Result<(), NameError> 
     Ok(())
 }
 
-/// Components whose value is a number, and how texts abbreviate them.
+/// Components with a number as value, and their abbreviations in texts.
 const NUMBERED: [(&str, ComponentKind); 5] = [
     ("seg", ComponentKind::SEGMENT),
     ("off", ComponentKind::BYTE_OFFSET),
@@ -280,7 +279,7 @@ const NUMBERED: [(&str, ComponentKind); 5] = [
     ("seq", ComponentKind::SEQUENCE),
 ];
 
-/// The same for digests.
+/// Digest components and their abbreviations.
 const DIGESTS: [(&str, ComponentKind); 2] = [
     ("sha256digest", ComponentKind::IMPLICIT_DIGEST),
     ("params-sha256", ComponentKind::PARAMETERS_DIGEST),
@@ -318,7 +317,7 @@ impl fmt::Display for Component<'_> {
         if self.kind != ComponentKind::GENERIC {
             write!(f, "{}=", self.kind.0)?;
         }
-        // Three more dots where there is nothing else: `.` and `..` mean something in URIs.
+        // A value of dots alone gets three more: `.` and `..` have a meaning in URIs.
         if self.value.iter().all(|&byte| byte == b'.') {
             f.write_str("...")?;
         }
@@ -365,7 +364,7 @@ fn push_text(name: &mut Name, text: &str) -> Result<(), NameError> {
 }
 
 fn unescape(text: &str) -> Result<Vec<u8>, NameError> {
-    // Without dots in front, an empty component or one of dots alone is a relative path.
+    // Without the three dots, an empty component or one of dots alone would be a relative path.
     let text = if text.bytes().all(|byte| byte == b'.') {
         text.strip_prefix("...").ok_or(NameError::BadText)?
     } else {

@@ -1,7 +1,6 @@
-//! Signatures: who says so.
+//! Signatures.
 //!
-//! What is signed is bytes of the packet as it travels, never something that was encoded anew: a
-//! packet that was read keeps its bytes, and [`Verifier`] looks at those.
+//! [`Verifier`] checks the received bytes of a packet; nothing is encoded again.
 
 use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 use ring::{digest, hmac};
@@ -10,7 +9,7 @@ use crate::error::{DecodeError, VerifyError};
 use crate::name::{Name, NameRef};
 use crate::tlv::{self, Reader, kind};
 
-/// SHA-256 of some pieces, one after another.
+/// SHA-256 of the concatenation of `pieces`.
 pub(crate) fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     for piece in pieces {
@@ -21,21 +20,21 @@ pub(crate) fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
-/// How a packet is signed.
+/// The type of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignatureKind {
-    /// A SHA-256 digest: finds damage, proves nothing about who wrote the packet.
+    /// A SHA-256 digest: detects damage, authenticates nothing.
     Sha256,
-    /// RSA over SHA-256. Known by number only: nothing here makes or checks it.
+    /// RSA over SHA-256. The crate can neither sign nor verify it.
     Rsa,
-    /// ECDSA over SHA-256. Known by number only.
+    /// ECDSA over SHA-256. The crate can neither sign nor verify it.
     Ecdsa,
-    /// HMAC over SHA-256, with a key that both ends share.
+    /// HMAC over SHA-256, with a shared key.
     Hmac,
     /// Ed25519.
     Ed25519,
-    /// Any other.
+    /// Any other type, by its number.
     Other(u64),
 }
 
@@ -63,40 +62,40 @@ impl SignatureKind {
     }
 }
 
-/// What keeps a signed Interest from being sent again by somebody else. All of it is optional;
-/// commands to a forwarder need at least `nonce` and `time`.
+/// Replay protection of a signed Interest. All fields are optional; commands to a forwarder need at
+/// least `nonce` and `time`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignatureStamp<'a> {
     /// Random bytes, at least one.
     pub nonce: Option<&'a [u8]>,
     /// Milliseconds since 1970.
     pub time: Option<u64>,
-    /// A number that grows with every Interest under this key.
+    /// A number that ascends with every Interest under this key.
     pub sequence: Option<u64>,
 }
 
-/// Where the key is to be found.
+/// Identifies the key of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLocator<'a> {
     /// The name of the key or of its certificate.
     Name(NameRef<'a>),
-    /// A digest of it.
+    /// A digest of the key.
     Digest(&'a [u8]),
 }
 
-/// What a packet says about its signature.
+/// How a packet was signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignatureInfo<'a> {
-    /// How it was made.
+    /// The type of the signature.
     pub kind: SignatureKind,
-    /// With which key.
+    /// The key.
     pub key: Option<KeyLocator<'a>>,
-    /// For Interests: what keeps it from being sent again.
+    /// For Interests: replay protection.
     pub stamp: SignatureStamp<'a>,
 }
 
 impl<'a> SignatureInfo<'a> {
-    /// A digest, without a key: what a packet starts from that is being read.
+    /// A digest without a key: the initial value while a packet is decoded.
     pub(crate) const NONE: Self = Self {
         kind: SignatureKind::Sha256,
         key: None,
@@ -107,7 +106,7 @@ impl<'a> SignatureInfo<'a> {
         },
     };
 
-    /// Writes the element, which has one type in Data and another in Interests.
+    /// Writes the element. Its type number differs between Data and Interests.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>, element: u32) {
         tlv::write_nested(bytes, element, |bytes| {
             tlv::write_integer(bytes, kind::SIGNATURE_TYPE, self.kind.number());
@@ -133,9 +132,8 @@ impl<'a> SignatureInfo<'a> {
         });
     }
 
-    /// Reads the value of the element. What it does not know is skipped whatever its type: this is
-    /// where certificates and later kinds of signatures put what they need, and a forwarder that
-    /// refused them would be in their way.
+    /// Reads the value of the element. Skips unknown elements of any type, because certificates and later
+    /// types of signatures add elements here, and a forwarder must not refuse them.
     pub(crate) fn read(value: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(value);
         let first = reader.next()?;
@@ -200,7 +198,7 @@ enum SigningKey {
 }
 
 impl Signer {
-    /// No key at all: a digest that anybody can make.
+    /// Without a key: a digest, which authenticates nothing.
     pub fn digest() -> Self {
         Self {
             key: SigningKey::Sha256,
@@ -208,7 +206,7 @@ impl Signer {
         }
     }
 
-    /// A key that both ends share, under the name by which the other end finds it.
+    /// A shared key. `locator` is the name by which the verifier finds it.
     pub fn hmac(key: &[u8], locator: Option<Name>) -> Self {
         Self {
             key: SigningKey::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),
@@ -216,7 +214,7 @@ impl Signer {
         }
     }
 
-    /// The Ed25519 key of a seed, which must come from a source that nobody can predict.
+    /// The Ed25519 key of a seed, which must be unpredictable.
     pub fn ed25519(seed: &[u8; 32], locator: Option<Name>) -> Self {
         // Fails for other lengths only.
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).expect("a seed has 32 bytes");
@@ -226,7 +224,7 @@ impl Signer {
         }
     }
 
-    /// What checks signatures of this key.
+    /// Verifies signatures of this key.
     pub fn verifier(&self) -> Verifier {
         let key = match &self.key {
             SigningKey::Sha256 => VerifyingKey::Sha256,
@@ -256,7 +254,7 @@ impl Signer {
         }
     }
 
-    /// Writes the element with the signature of some pieces, one after another.
+    /// Writes the element with the signature of the concatenation of `pieces`.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>, element: u32, pieces: &[&[u8]]) {
         match &self.key {
             SigningKey::Sha256 => tlv::write_element(bytes, element, &sha256(pieces)),
@@ -273,7 +271,7 @@ impl Signer {
     }
 }
 
-/// A key to check signatures with.
+/// A key to verify with.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     key: VerifyingKey,
@@ -287,28 +285,28 @@ enum VerifyingKey {
 }
 
 impl Verifier {
-    /// Checks digests, which finds damage and no forgery.
+    /// Verifies digests, which detects damage but no forgery.
     pub fn digest() -> Self {
         Self {
             key: VerifyingKey::Sha256,
         }
     }
 
-    /// Checks with a key that both ends share.
+    /// Verifies with a shared key.
     pub fn hmac(key: &[u8]) -> Self {
         Self {
             key: VerifyingKey::Hmac(hmac::Key::new(hmac::HMAC_SHA256, key)),
         }
     }
 
-    /// Checks with a public Ed25519 key.
+    /// Verifies with a public Ed25519 key.
     pub fn ed25519(public: [u8; 32]) -> Self {
         Self {
             key: VerifyingKey::Ed25519(public),
         }
     }
 
-    /// The public key, if it is one of Ed25519.
+    /// The public key, for Ed25519.
     pub fn public_key(&self) -> Option<[u8; 32]> {
         match self.key {
             VerifyingKey::Ed25519(public) => Some(public),
@@ -324,7 +322,7 @@ impl Verifier {
         }
     }
 
-    /// Checks a signature of some pieces, one after another.
+    /// Verifies a signature of the concatenation of `pieces`.
     pub(crate) fn check(
         &self,
         info: &SignatureInfo<'_>,

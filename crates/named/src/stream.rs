@@ -1,9 +1,9 @@
-//! Packets in a stream of bytes, as TCP and Unix sockets carry them: one after another.
+//! Framing of packets in byte streams, such as TCP and Unix sockets.
 
 use crate::error::DecodeError;
 use crate::tlv::{MAX_PACKET, Reader, kind};
 
-/// Finds the packets in a stream of bytes that come in any portions.
+/// Splits a byte stream into packets. Bytes may arrive in portions of any size.
 ///
 /// ```
 /// use prescient_named::Deframer;
@@ -19,21 +19,19 @@ use crate::tlv::{MAX_PACKET, Reader, kind};
 #[derive(Debug, Default)]
 pub struct Deframer {
     bytes: Vec<u8>,
-    /// How much of `bytes` was handed out.
+    /// The number of bytes that were returned as packets.
     done: usize,
 }
 
 impl Deframer {
-    /// Adds bytes that came. Take all packets before the next call, and no more than a packet's
-    /// length is kept.
+    /// Adds received bytes. If all packets are taken before the next call, less than one packet is stored.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.done);
         self.done = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole packet. After an error there is no way to find where another starts: close
-    /// the stream.
+    /// The next complete packet. After an error the start of the next packet is unknown: close the stream.
     pub fn next_packet(&mut self) -> Result<Option<&[u8]>, DecodeError> {
         let rest = &self.bytes[self.done..];
         let Some(length) = packet_len(rest)? else {
@@ -48,7 +46,7 @@ impl Deframer {
     }
 }
 
-/// How long the packet is that `bytes` start with; `None` while too little of it came.
+/// The length of the packet at the start of `bytes`; `None` if its type and length are incomplete.
 fn packet_len(bytes: &[u8]) -> Result<Option<usize>, DecodeError> {
     let mut reader = Reader::new(bytes);
     let mut number = || match reader.number() {
@@ -59,7 +57,7 @@ fn packet_len(bytes: &[u8]) -> Result<Option<usize>, DecodeError> {
     let Some((kind, _)) = number()? else {
         return Ok(None);
     };
-    // Something else is no NDN at all: better to say so at once than to wait for its end.
+    // Refuses other elements at once, before their end has arrived.
     let kind = u32::try_from(kind).map_err(|_| DecodeError::BadType)?;
     if !matches!(kind, kind::INTEREST | kind::DATA | kind::LP_PACKET) {
         return Err(DecodeError::Unexpected { kind });

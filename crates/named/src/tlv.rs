@@ -1,17 +1,16 @@
-//! Types, lengths and values: how every NDN packet is made.
+//! Type-length-value elements, the encoding of all NDN packets.
 //!
-//! Numbers of types and lengths take 1, 3, 5 or 9 bytes, always the shortest form; so comparing the
-//! bytes of two elements compares their types, then their lengths, then their values. The order of
-//! names rests on that.
+//! Types and lengths take 1, 3, 5 or 9 bytes, always the shortest form, so comparing the bytes of two
+//! elements compares their types, then their lengths, then their values. The order of names depends on it.
 
 use std::ops::Range;
 
 use crate::error::DecodeError;
 
-/// The longest packet that any NDN node has to take.
+/// The longest NDN packet, in bytes.
 pub const MAX_PACKET: usize = 8800;
 
-/// How many bytes [`write_number`] takes.
+/// The number of bytes that [`write_number`] writes.
 pub(crate) fn number_len(number: u64) -> usize {
     match number {
         0..=0xfc => 1,
@@ -47,7 +46,7 @@ pub(crate) fn write_element(bytes: &mut Vec<u8>, kind: u32, value: &[u8]) {
     bytes.extend_from_slice(value);
 }
 
-/// Writes an element whose value `write` appends.
+/// Writes an element; `write` appends its value.
 pub(crate) fn write_nested(bytes: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     write(bytes);
@@ -58,13 +57,13 @@ pub(crate) fn write_nested(bytes: &mut Vec<u8>, kind: u32, write: impl FnOnce(&m
     bytes[start..].rotate_right(header);
 }
 
-/// Writes an element whose value is a `NonNegativeInteger`, in its shortest form.
+/// Writes an element with a `NonNegativeInteger` as value, in the shortest form.
 pub(crate) fn write_integer(bytes: &mut Vec<u8>, kind: u32, number: u64) {
     let (value, start) = integer_bytes(number);
     write_element(bytes, kind, &value[start..]);
 }
 
-/// The bytes of a `NonNegativeInteger`: those of the array from an index on.
+/// The bytes of a `NonNegativeInteger`: an array, and the index at which they start in it.
 pub(crate) fn integer_bytes(number: u64) -> ([u8; 8], usize) {
     let length = match number {
         0..=0xff => 1,
@@ -75,7 +74,7 @@ pub(crate) fn integer_bytes(number: u64) -> ([u8; 8], usize) {
     (number.to_be_bytes(), 8 - length)
 }
 
-/// Reads a `NonNegativeInteger`, whose length says how wide it is.
+/// Reads a `NonNegativeInteger` of 1, 2, 4 or 8 bytes.
 pub(crate) fn read_integer(kind: u32, value: &[u8]) -> Result<u64, DecodeError> {
     match *value {
         [a] => Ok(a.into()),
@@ -97,26 +96,26 @@ pub(crate) fn read_array<const N: usize>(kind: u32, value: &[u8]) -> Result<[u8;
     })
 }
 
-/// A value that must be empty: the element itself is the flag.
+/// Reads a flag: an element that is present and empty.
 pub(crate) fn read_flag(kind: u32, value: &[u8]) -> Result<(), DecodeError> {
     read_array::<0>(kind, value).map(|_| ())
 }
 
-/// Whether an element must be understood: one that is not is an error, while others are skipped.
+/// Whether an unknown element of this type is an error; otherwise it is skipped.
 pub(crate) fn is_critical(kind: u32) -> bool {
     kind < 32 || kind & 1 == 1
 }
 
-/// One element.
+/// A decoded element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Element<'a> {
     pub(crate) kind: u32,
     pub(crate) value: &'a [u8],
-    /// Type, length and value.
+    /// All its bytes: type, length and value.
     pub(crate) wire: &'a [u8],
 }
 
-/// Elements one after another, from bytes that may end anywhere.
+/// Reads a sequence of elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -193,7 +192,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The one element that `bytes` are, of the type that is expected.
+/// The value of the single element that `bytes` consist of, which must have this type.
 pub(crate) fn read_packet(bytes: &[u8], expected: u32) -> Result<&[u8], DecodeError> {
     if bytes.len() > MAX_PACKET {
         return Err(DecodeError::TooLong {
@@ -212,7 +211,7 @@ pub(crate) fn read_packet(bytes: &[u8], expected: u32) -> Result<&[u8], DecodeEr
     Ok(packet.value)
 }
 
-/// Where the components of its name are in an Interest or Data that was read before.
+/// The range of the name's components in an Interest or Data that was decoded before.
 pub(crate) fn name_place(packet: &[u8]) -> Range<usize> {
     let find = || {
         let value = Reader::new(packet).element()?.value;
@@ -223,15 +222,13 @@ pub(crate) fn name_place(packet: &[u8]) -> Range<usize> {
     find().unwrap_or_default()
 }
 
-/// The elements of a packet in the order in which a specification lists them.
-///
-/// An element that is unknown, repeated or out of order is an error if it is critical, and is
-/// skipped otherwise.
+/// Reads elements in the order of the specification. An element that is unknown, repeated or out of order
+/// is an error if it is critical, and is skipped otherwise.
 pub(crate) struct Fields<'a> {
     reader: Reader<'a>,
-    /// Known types in their order.
+    /// Known types in the specification's order.
     order: &'static [u32],
-    /// How many of them are over.
+    /// The number of types in `order` that can no longer follow.
     passed: usize,
 }
 
@@ -244,12 +241,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// How many bytes follow the element that was read last.
+    /// The number of bytes after the last element that was read.
     pub(crate) fn left(&self) -> usize {
         self.reader.left()
     }
 
-    /// The next element that is known.
+    /// The next element of a known type.
     pub(crate) fn next(&mut self) -> Result<Option<Element<'a>>, DecodeError> {
         while let Some(element) = self.reader.next()? {
             let later = &self.order[self.passed..];
@@ -320,7 +317,7 @@ pub(crate) mod kind {
 mod tests {
     use super::*;
 
-    /// Fails if a longer form is taken (`number_len(number) != length` never compared).
+    /// Fails if a longer form is accepted (`number_len(number) != length` not compared).
     #[test]
     fn every_number_has_one_form() {
         let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);

@@ -1,4 +1,4 @@
-//! Bytes that are no packets, each with the reason; and any bytes at all, which never panic.
+//! Malformed packets of every kind, each with its error.
 
 use prescient_named::*;
 
@@ -121,8 +121,7 @@ fn each_for_its_reason() {
     }
 }
 
-/// Fails if an element that need not be understood is refused, or if what stands behind it is
-/// overlooked.
+/// Fails if an unknown element that is not critical is refused, or if the element after it is skipped.
 #[test]
 fn what_need_not_be_understood_is_skipped() {
     let wire = bytes("05 10 0703080161 fc00 1200 2600 22010a fc00");
@@ -134,7 +133,7 @@ fn what_need_not_be_understood_is_skipped() {
     assert_eq!(came.packet, [5, 0]);
 }
 
-/// Fails if a length may be longer than what limits say.
+/// Fails if a length above a limit is accepted.
 #[test]
 fn limits_hold() {
     let component = [8_u8, 0];
@@ -189,7 +188,7 @@ fn limits_hold() {
     assert_eq!(refused, Err(NameError::BadDigest(5)));
 }
 
-/// Fails if a signature is good for another packet or key.
+/// Fails if a signature verifies for another packet or key.
 #[test]
 fn no_bit_of_a_signed_packet_may_change() {
     let name: Name = "/interact/5/heal".parse().expect("a name");

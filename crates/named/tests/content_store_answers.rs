@@ -1,4 +1,4 @@
-//! The content store: what it answers, what it must not, and what makes room.
+//! The content store: which Interests it answers, and which entries it evicts.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::*;
 use prescient_named::*;
 use prescient_tests::seeds::over_seeds;
 
-/// A node with a producer of everything and a consumer.
+/// A node with a consumer and a producer for all names.
 struct Shop {
     world: World,
     node: usize,
@@ -32,7 +32,7 @@ impl Shop {
         }
     }
 
-    /// Lets the consumer ask for something and the producer answer.
+    /// The consumer requests a name, and the producer answers.
     fn fill(&mut self, text: &str, content: &[u8], freshness: Duration) {
         self.nonce += 1;
         self.world.ask(self.consumer, text, self.nonce);
@@ -41,7 +41,7 @@ impl Shop {
         self.world.heard(self.consumer);
     }
 
-    /// What the store answers.
+    /// The store's answer.
     fn look<'a>(
         &mut self,
         text: &str,
@@ -59,7 +59,7 @@ impl Shop {
 }
 
 /// Fails if Data is fresh for ever, for a moment too long or not at all (`fresh_until >= now`), or if
-/// who does not ask for fresh Data gets none.
+/// stale Data does not answer an Interest without MustBeFresh.
 #[test]
 fn fresh_means_fresh() {
     let mut shop = Shop::new(ForwarderConfig::default());
@@ -71,10 +71,10 @@ fn fresh_means_fresh() {
     assert_eq!(shop.look("/anna/1", |it| it), found);
     shop.world.run(Duration::from_secs(3600));
     assert_eq!(shop.look("/anna/1", |it| it), found);
-    // Without a period it was never fresh.
+    // Data without a freshness period is never fresh.
     shop.fill("/ben/1", b"x", Duration::ZERO);
     assert_eq!(shop.look("/ben/1", |it| it.must_be_fresh()), None);
-    // What is asked for anew is fresh anew.
+    // Data that arrives again is fresh again.
     shop.nonce += 1;
     let packet = interest("/anna/1", shop.nonce, |it| it.must_be_fresh());
     shop.world.send(shop.consumer, &packet);
@@ -112,7 +112,7 @@ fn longer_names_answer_who_takes_them() {
         shop.look("/anna/sync/v=9", |it| it.can_be_prefix()),
         Some(told("/anna/sync/v=9", b"9"))
     );
-    // The newest that is fresh, where it must be.
+    // With MustBeFresh: the newest that is fresh.
     shop.world.run(20 * MS);
     shop.fill("/anna/sync/v=80", b"80", 20 * MS);
     assert_eq!(
@@ -121,7 +121,7 @@ fn longer_names_answer_who_takes_them() {
     );
     let newest = Some(told("/anna/sync/v=80", b"80"));
     assert_eq!(shop.look("/anna/sync", |it| it.can_be_prefix()), newest);
-    // What came again is the newest.
+    // Data that arrives again is the newest.
     shop.world.run(20 * MS);
     shop.nonce += 1;
     let packet = interest("/anna/sync/v=9", shop.nonce, |it| it.must_be_fresh());
@@ -146,8 +146,8 @@ fn prefixes_end_with_a_component() {
     assert_eq!(shop.look("/%FF/%FF", |it| it.can_be_prefix()), None);
 }
 
-/// Fails if what was used lately goes before what was not (`find` without moving the entry), if
-/// nothing goes, or if replacing leaves the old one behind.
+/// Fails if an entry that was used recently is evicted before one that was not (`find` without moving the
+/// entry), if nothing is evicted, or if replacing leaves the old entry.
 #[test]
 fn what_was_used_least_recently_makes_room() {
     let packet = data("/anna/0", &[0; 100], MS).len();
@@ -158,7 +158,7 @@ fn what_was_used_least_recently_makes_room() {
     }
     let statistics = shop.world.nodes[shop.node].statistics();
     assert_eq!((statistics.stored, statistics.stored_bytes), (10, room));
-    // The oldest is used, then another one comes.
+    // The oldest is used, then another one arrives.
     assert!(shop.look("/anna/0", |it| it).is_some());
     shop.fill("/anna/a", &[0; 100], MS);
     assert!(shop.look("/anna/0", |it| it).is_some());
@@ -166,12 +166,12 @@ fn what_was_used_least_recently_makes_room() {
     for number in 2..10 {
         assert!(shop.look(&format!("/anna/{number}"), |it| it).is_some());
     }
-    // A long one takes the room of several.
+    // A long one evicts several.
     shop.fill("/anna/b", &[0; 1000], MS);
     let statistics = shop.world.nodes[shop.node].statistics();
     assert!(statistics.stored < 10 && statistics.stored_bytes <= room);
     assert!(shop.look("/anna/9", |it| it).is_some());
-    // One that is longer than everything takes nobody's.
+    // One that is longer than the store evicts none.
     shop.fill("/anna/c", &[0; 8000], MS);
     assert_eq!(shop.look("/anna/c", |it| it), None);
     assert!(shop.look("/anna/9", |it| it).is_some());
@@ -237,7 +237,7 @@ fn the_store_agrees_with_a_simple_one() {
     });
 }
 
-/// Fails if a store of no size keeps something.
+/// Fails if a store of size 0 stores anything.
 #[test]
 fn a_store_may_be_left_out() {
     let mut shop = Shop::new(ForwarderConfig::default().max_store_bytes(0));
@@ -245,9 +245,9 @@ fn a_store_may_be_left_out() {
     assert_eq!(shop.look("/anna/1", |it| it), None);
 }
 
-/// A producer that left is answered for; with two hops between, also by the nearer store.
+/// Stores answer after the producer has left, also the one at the nearer of two hops.
 ///
-/// Fails if Data is kept only where it was asked for.
+/// Fails if only the producer's own node stores Data.
 #[test]
 fn a_store_answers_for_a_producer_that_left() {
     let mut world = World::default();

@@ -1,4 +1,4 @@
-//! Interests for the same are asked of a producer once, and its one answer goes to all who wait.
+//! Aggregation: a pending Interest is forwarded once, and its Data goes to all downstream faces.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::time::Duration;
 use common::*;
 use prescient_named::*;
 
-/// Fails if an Interest that waits already is sent on (`is_pending` in `Strategy::choose` never
-/// looked at), or if the answer goes to the first alone.
+/// Fails if a pending Interest is forwarded again (`is_pending` in `Strategy::choose` ignored), or if only
+/// the first downstream face gets the answer.
 #[test]
-fn many_ask_and_one_is_asked() {
+fn sixteen_consumers_one_upstream_interest() {
     let mut world = World::default();
     let node = world.node();
     let producer = world.app(node);
@@ -62,12 +62,12 @@ fn a_long_link_carries_each_interest_once() {
     assert_eq!((over.interests_out, over.data_in), (10, 10));
 }
 
-/// Best-route, version 1: who asks again while an answer is due is noted and nothing else; after that
-/// the Interest goes out anew, also for those who wait still.
+/// Best-route, version 1: a retransmission is not forwarded while an answer is due. Afterwards it is,
+/// also on behalf of other downstream faces that still wait.
 ///
-/// Fails if asking again is sent on at once (later versions of best-route), or never.
+/// Fails if a retransmission is forwarded at once (as in later versions of best-route), or never.
 #[test]
-fn asking_again_goes_out_when_the_last_is_over() {
+fn a_retransmission_is_forwarded_when_the_last_has_expired() {
     let mut world = World::default();
     let node = world.node();
     let (producer, first, second) = (world.app(node), world.app(node), world.app(node));
@@ -89,9 +89,9 @@ fn asking_again_goes_out_when_the_last_is_over() {
     assert_eq!(world.heard(second), [told("/anna/1", b"late")]);
 }
 
-/// Fails if Data is sent to somebody who gave up.
+/// Fails if Data is sent to a face whose in-record has expired.
 #[test]
-fn who_gave_up_hears_nothing() {
+fn expired_in_records_get_no_data() {
     let mut world = World::default();
     let node = world.node();
     let (producer, short, long) = (world.app(node), world.app(node), world.app(node));
@@ -108,10 +108,10 @@ fn who_gave_up_hears_nothing() {
     assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
 }
 
-/// Fails if Interests that ask for different things become one (`can_be_prefix`, `must_be_fresh` or
-/// the hint left out of `PitEntry::is_for`).
+/// Fails if different Interests share a PIT entry (`can_be_prefix`, `must_be_fresh` or the hint left out of
+/// `PitEntry::is_for`).
 #[test]
-fn who_asks_for_something_else_is_not_one_of_them() {
+fn different_interests_are_not_aggregated() {
     let mut world = World::default();
     let node = world.node();
     let (producer, consumer) = (world.app(node), world.app(node));
@@ -129,16 +129,16 @@ fn who_asks_for_something_else_is_not_one_of_them() {
         world.send(consumer, packet);
     }
     assert_eq!(world.heard(producer).len(), packets.len());
-    // One answer serves all whom it answers: two who take a longer name, and who asks for it.
+    // One Data packet satisfies all entries that it matches: the two with CanBePrefix, and its own name.
     world.answer(producer, "/anna/1", b"x", MS);
     assert_eq!(world.heard(consumer).len(), 3);
     world.answer(producer, "/anna", b"x", MS);
     assert_eq!(world.heard(consumer).len(), 3);
 }
 
-/// Fails if the answer comes with another's token, or without one.
+/// Fails if the answer has the token of another Interest, or none.
 #[test]
-fn each_gets_its_token_back() {
+fn pit_tokens_are_returned() {
     let mut world = World::default();
     let node = world.node();
     let (producer, first, second) = (world.app(node), world.app(node), world.app(node));
@@ -172,10 +172,9 @@ fn each_gets_its_token_back() {
     assert_eq!(came.header.pit_token, PitToken::new(b"late"));
 }
 
-/// Fails if Data is taken from a face that was not asked: then any neighbour could answer for
-/// anybody.
+/// Fails if Data is accepted from a face without an out-record: any neighbour could forge answers.
 #[test]
-fn who_was_not_asked_has_nothing_to_say() {
+fn data_from_a_face_that_was_not_asked_is_dropped() {
     let mut world = World::default();
     let node = world.node();
     let (producer, consumer, stranger) = (world.app(node), world.app(node), world.app(node));
@@ -188,12 +187,12 @@ fn who_was_not_asked_has_nothing_to_say() {
     assert_eq!(world.nodes[node].statistics().stored, 0);
     world.answer(producer, "/anna/1", b"true", MS);
     assert_eq!(world.heard(consumer), [told("/anna/1", b"true")]);
-    // Nobody waits any more.
+    // Nothing is pending any more.
     world.answer(producer, "/anna/1", b"again", MS);
     assert_eq!(world.heard(consumer), []);
 }
 
-/// Fails if an Interest for exactly one packet is answered by another of its name, or not at all.
+/// Fails if an Interest with a digest is answered by another packet of the same name, or not at all.
 #[test]
 fn a_digest_asks_for_one_packet() {
     let mut world = World::default();

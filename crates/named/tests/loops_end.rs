@@ -1,4 +1,4 @@
-//! Interests that come back to where they were go no further.
+//! Interests in a loop are not forwarded again.
 
 mod common;
 
@@ -8,9 +8,9 @@ use common::*;
 use prescient_named::*;
 use prescient_tests::seeds::over_seeds;
 
-/// A ring of four, each of whom asks all neighbours.
+/// A ring of four forwarders with the multicast strategy.
 ///
-/// Fails if nonces are not compared (`is_loop` always false): then the Interest runs around for ever.
+/// Fails if nonces are not compared (`is_loop` always false): then the Interest loops for ever.
 #[test]
 fn a_ring_is_gone_around_once() {
     let mut world = World::default();
@@ -32,19 +32,19 @@ fn a_ring_is_gone_around_once() {
         .iter()
         .map(|node| node.statistics().forwarded)
         .sum();
-    // Both ways around: two, then one each, then the far node passes on what came first.
+    // Both ways around: two, then one each, then the far node forwards the one that arrived first.
     assert!(forwarded <= 6, "{forwarded}");
     let loops: u64 = world.nodes.iter().map(|node| node.statistics().loops).sum();
     assert!(loops >= 1);
-    // Everybody refused in the end, and the consumer knows.
+    // All refuse in the end, and the consumer gets a Nack.
     let heard = world.heard(consumer);
     assert_eq!(heard, [refused("/group/1", 7, NackReason::Duplicate)]);
     assert_eq!(world.under_way(), 0);
 }
 
-/// An Interest that comes back after it was answered is recognised still.
+/// An Interest that returns after it was answered is still detected as a loop.
 ///
-/// Fails if what is over is forgotten at once (`finish` without `dead_nonces.insert`).
+/// Fails if its nonce is removed with the PIT entry (`remove_pending` without `dead_nonces.insert`).
 #[test]
 fn what_comes_back_late_is_recognised() {
     let mut world = World::default();
@@ -62,12 +62,12 @@ fn what_comes_back_late_is_recognised() {
         world.heard(neighbour),
         [refused("/anna/1", 1, NackReason::Duplicate)]
     );
-    // Another Interest for the same name is none of that.
+    // Another Interest for the same name is not a loop.
     world.send(neighbour, &interest("/anna/1", 2, |it| it.must_be_fresh()));
     assert_eq!(world.heard(producer), [asked("/anna/1", 2)]);
 }
 
-/// Fails if an Interest that a link repeats is taken for one that came back.
+/// Fails if an Interest that a link duplicates is treated as a loop.
 #[test]
 fn what_a_link_repeats_is_no_loop() {
     let mut world = World::default();
@@ -82,10 +82,10 @@ fn what_a_link_repeats_is_no_loop() {
     assert_eq!(world.heard(consumer), [told("/anna/1", b"x")]);
 }
 
-/// Any graph, all nodes asking all neighbours: each Interest crosses each link at most once each way,
-/// everything comes to rest, and what there is is found.
+/// Any graph with the multicast strategy: each Interest crosses each link at most once in each direction,
+/// forwarding ends, and the producer is found.
 ///
-/// Fails if a node may send an Interest twice, or back to where it came from.
+/// Fails if a node sends an Interest twice, or back to its downstream face.
 #[test]
 fn any_network_comes_to_rest() {
     over_seeds(20, |seed| {
@@ -139,20 +139,4 @@ fn any_network_comes_to_rest() {
             assert_eq!(node.statistics().pending, 0);
         }
     });
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound.max(1)
-    }
-
-    fn delay(&mut self) -> Duration {
-        MS * (1 + self.below(30) as u32)
-    }
 }

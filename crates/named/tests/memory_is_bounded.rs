@@ -1,4 +1,4 @@
-//! Whatever comes, a forwarder holds no more than it may, and goes on working for others.
+//! No input makes a forwarder exceed its limits, or stop serving other faces.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::time::Duration;
 use common::*;
 use prescient_named::*;
 
-/// Fails if a face may fill everything (`max_pending_bytes_per_face` not compared), or if others cannot
-/// ask any more because one asks too much.
+/// Fails if one face can use up the limit of all (`max_pending_bytes_per_face` not compared), so that
+/// others are refused.
 #[test]
-fn who_asks_too_much_is_told_so_and_others_are_not() {
+fn one_face_cannot_use_up_the_pit() {
     let mut world = World::default();
     let config = ForwarderConfig::default().max_pending_bytes(1 << 20, 1 << 18);
     let node = world.node_with(config);
@@ -31,14 +31,14 @@ fn who_asks_too_much_is_told_so_and_others_are_not() {
     assert!((100..600).contains(&pending), "{pending}");
     world.ask(modest, "/modest", 1);
     assert_eq!(world.heard(modest), []);
-    // Nothing is remembered for longer than the configuration allows, whatever an Interest wants.
+    // The configured maximum lifetime applies, whatever the Interest's own.
     world.run(Duration::from_secs(61));
     assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
 }
 
 /// Many faces together, with long Interests for the same names.
 ///
-/// Fails if the sum of all is not limited, or if waiting for what another waits for costs nothing.
+/// Fails if the total is not limited, or if aggregated Interests do not count.
 #[test]
 fn many_faces_together_are_limited_as_well() {
     let mut world = World::default();
@@ -67,7 +67,7 @@ fn many_faces_together_are_limited_as_well() {
     assert_eq!(world.nodes[node].statistics().pending_bytes, 0);
 }
 
-/// Fails if routes or faces are not limited, or not given back.
+/// Fails if routes or faces are not limited, or if removing them frees none.
 #[test]
 fn routes_and_faces_are_limited() {
     let config = ForwarderConfig::default().max_routes(100, 60).max_faces(3);
@@ -91,7 +91,7 @@ fn routes_and_faces_are_limited() {
                 .all(|error| *error == Err(RouteError::Full))
         );
     }
-    // A change of cost takes no room.
+    // A change of cost is not a new route.
     assert_eq!(forwarder.add_route(name("/0").view(), one.face, 2), Ok(()));
     assert!(forwarder.remove_route(name("/0").view(), one.face));
     assert_eq!(forwarder.add_route(name("/70").view(), one.face, 1), Ok(()));
@@ -102,7 +102,7 @@ fn routes_and_faces_are_limited() {
     assert_eq!(gone, Err(RouteError::NoSuchFace));
 }
 
-/// Fails if what nobody polls piles up.
+/// Fails if the send queue is not limited.
 #[test]
 fn what_is_not_fetched_is_dropped() {
     let config = ForwarderConfig::default().max_queued_bytes(1 << 16);
@@ -127,42 +127,42 @@ fn what_is_not_fetched_is_dropped() {
     assert_eq!(fetched + dropped, 10_000);
 }
 
-/// Pieces of packets that never become whole, from many neighbours.
+/// Fragments of packets that are never completed.
 ///
-/// Fails if they are kept, or if packets that come in pieces meanwhile are not put together.
+/// Fails if they are kept, or if other fragmented packets are not reassembled meanwhile.
 #[test]
-fn pieces_are_forgotten() {
+fn fragments_are_forgotten() {
     let mut world = World::default();
     let node = world.node();
     let (producer, consumer) = (world.app(node), world.app(node));
     world.route(node, "/", producer.face, 0);
     let parameters = [1; 3000];
     let whole = interest("/a", 1, |it| it.parameters(&parameters));
-    let piece = |sequence, index, count, bytes: &[u8]| {
-        let piece = Some(Piece {
+    let fragment = |sequence, index, count, bytes: &[u8]| {
+        let fragment = Some(Fragment {
             sequence,
             index,
             count,
         });
         let mut packet = Vec::new();
         LinkHeader {
-            piece,
+            fragment,
             ..LinkHeader::default()
         }
         .encode(bytes, &mut packet);
         packet
     };
     for sequence in 0..1000 {
-        world.send(consumer, &piece(sequence * 8, 1, 5, &[0; 1000]));
+        world.send(consumer, &fragment(sequence * 8, 1, 5, &[0; 1000]));
     }
     let (first, second) = whole.split_at(1500);
-    world.send(consumer, &piece(9001, 1, 2, second));
+    world.send(consumer, &fragment(9001, 1, 2, second));
     assert!(world.nodes[node].next_timeout().is_some());
-    world.send(consumer, &piece(9000, 0, 2, first));
+    world.send(consumer, &fragment(9000, 0, 2, first));
     assert_eq!(world.heard(producer).len(), 1);
-    world.send(consumer, &piece(9101, 1, 2, second));
+    world.send(consumer, &fragment(9101, 1, 2, second));
     world.run(Duration::from_secs(1));
-    world.send(consumer, &piece(9100, 0, 2, first));
+    world.send(consumer, &fragment(9100, 0, 2, first));
     assert_eq!(world.heard(producer).len(), 0);
     world.run(Duration::from_secs(10));
     assert_eq!(world.nodes[node].next_timeout(), None);

@@ -1,5 +1,5 @@
-//! Other programs that speak NDN meet at our forwarder: python-ndn and NDNts, which were written by
-//! others from the specification. `.ci/peers` installs them.
+//! Interoperation with python-ndn and NDNts, independent implementations of the specification, as
+//! applications of our forwarder. `.ci/peers` installs them.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn each_reads_what_the_other_says() {
             assert_eq!(name_in(&asked, "interest"), name(&wish), "{case}");
             assert_eq!(asked["must_be_fresh"], json!(true));
             assert_eq!(asked["can_be_prefix"], json!(false));
-            // NDNts takes off what has passed already.
+            // NDNts subtracts the elapsed time.
             let lifetime = asked["lifetime"].as_u64();
             assert!(lifetime.is_some_and(|lifetime| lifetime <= 4000), "{asked}");
             producer.say(&json!({"name": wish, "content": case}));
@@ -50,7 +50,7 @@ fn each_reads_what_the_other_says() {
             assert_eq!(name_in(&told, "data"), name(&wish));
             assert_eq!(told["content"], json!(case));
             assert_eq!(told["freshness"], json!(1000));
-            // Where nobody is, both understand the refusal.
+            // Without a route, both decode the Nack.
             consumer.say(&json!({"name": "/nobody", "lifetime": 4000}));
             let refused = consumer.hear();
             assert!(!refused["nack"].is_null(), "{case}: {refused}");
@@ -59,9 +59,9 @@ fn each_reads_what_the_other_says() {
 }
 
 /// NDN.md's third: two consumers and one Interest upstream; a hit in the content store with the producer
-/// stopped; a miss for who wants fresh Data after it expired; longer names.
+/// stopped; a miss with MustBeFresh after it expired; longer names.
 ///
-/// Fails if Interests are not aggregated or Data is not kept.
+/// Fails if Interests are not aggregated or Data is not cached.
 #[test]
 fn they_share_interests_and_the_content_store() {
     let Some(peers) = Peers::find() else {
@@ -85,11 +85,11 @@ fn they_share_interests_and_the_content_store() {
         assert_eq!(name_in(&told, "data"), name("/shared/1/longer"));
         assert_eq!(told["content"], "once");
     }
-    // The producer heard of one Interest, and is stopped.
+    // The producer received one Interest, and is stopped.
     drop(producer);
     hub.station
         .until(|daemon| daemon.forwarder().statistics().routes == 0);
-    // Until it is not fresh any more, which takes 200 ms, there may be Data; then there is a Nack.
+    // Data may arrive while it is fresh, for 200 ms; then a Nack does.
     let mut is_gone = false;
     for _ in 0..20_000 {
         first.say(&wish);
@@ -99,15 +99,15 @@ fn they_share_interests_and_the_content_store() {
         }
     }
     assert!(is_gone);
-    // Who does not mind gets it still.
+    // Without MustBeFresh it is still an answer.
     let wish = json!({"name": "/shared/1", "can_be_prefix": true, "lifetime": 4000});
     second.say(&wish);
     assert_eq!(second.hear()["content"], "once");
 }
 
-/// Our own application with each of them, both ways.
+/// Our own application with each of them, as producer and as consumer.
 ///
-/// Fails if `AppFace` asks or answers in a way that they do not understand.
+/// Fails if they refuse the Interests or Data of `AppFace`.
 #[test]
 fn our_applications_talk_to_theirs() {
     let Some(peers) = Peers::find() else {
@@ -151,7 +151,7 @@ fn our_applications_talk_to_theirs() {
     }
 }
 
-/// A name in a line, which each of them writes in a way of its own.
+/// The name in a line; each program writes it in its own form.
 fn name_in(line: &Value, field: &str) -> Name {
     let text = line[field].as_str();
     name(text.unwrap_or_else(|| panic!("no {field} in {line}")))
@@ -201,7 +201,7 @@ enum PeerKind {
     Node,
 }
 
-/// Where the other programs are.
+/// The paths of the other programs.
 struct Peers {
     place: PathBuf,
 }
@@ -271,7 +271,7 @@ impl Peers {
     }
 }
 
-/// One of them, running.
+/// A running program.
 struct Peer {
     child: Child,
     input: Option<ChildStdin>,

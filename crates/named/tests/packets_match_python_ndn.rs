@@ -1,6 +1,6 @@
-//! Packets of another implementation, with what it says is in them: read and written alike.
+//! Golden packets of python-ndn: decoded to the same fields, and encoded to the same bytes.
 //!
-//! `vectors/named/v1/packets.jsonl` was made by python-ndn; `vectors/named/write_vectors.py` says how.
+//! `vectors/named/write_vectors.py` made `vectors/named/v1/packets.jsonl` with python-ndn.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const PACKETS: &str = include_str!("../../../vectors/named/v1/packets.jsonl");
 
-/// Fails if any type number, the order of any two elements or the range that is signed differs
+/// Fails if any type number, the order of any two elements or the signed range differs
 /// (`MUST_BE_FRESH` 0x13; `SIGNATURE_TIME` before `SIGNATURE_NONCE`; the digest over
 /// `tail[1..]`).
 #[test]
@@ -77,8 +77,8 @@ fn interests() {
     }
 }
 
-/// Fails if an element of Data or of what is around its content differs (`FRESHNESS_PERIOD` 0x1a),
-/// or if the signature covers anything else.
+/// Fails if an element of Data or of its MetaInfo differs (`FRESHNESS_PERIOD` 0x1a), or if the signature
+/// covers another range.
 #[test]
 fn data() {
     for packet in packets("data") {
@@ -114,8 +114,8 @@ fn data() {
     }
 }
 
-/// Fails if a header that may be ignored is refused (`is_ignorable` without 0x330), or if one is
-/// written in another order.
+/// Fails if an ignorable header field is refused (`is_ignorable` without 0x330), or if fields are written
+/// in another order.
 #[test]
 fn link_headers() {
     let mut ignored = 0;
@@ -149,7 +149,7 @@ fn link_headers() {
     assert_eq!(ignored, 1);
 }
 
-/// Fails if a field of a command has another number (`COST` 0x6b), or stands elsewhere.
+/// Fails if a field of a command has another number (`COST` 0x6b) or another position.
 #[test]
 fn commands_and_their_answers() {
     for packet in packets("register") {

@@ -1,5 +1,5 @@
-//! Any name, any packet, any portions of a stream: what is written is read, and what is read is what
-//! was written. And any bytes at all make nothing panic.
+//! Any name and any packet survive encoding and decoding, in streams of any portions; no bytes cause a
+//! panic.
 
 use std::time::Duration;
 
@@ -55,8 +55,7 @@ proptest! {
         }
     }
 
-    /// Fails if numbers of types or lengths have more than one form, or prefixes end within a
-    /// component.
+    /// Fails if types or lengths have more than one encoding, or if prefixes end within a component.
     #[test]
     fn names_are_ordered_as_specified(one in any_name(), other in any_name(), count in 0..14_usize) {
         prop_assert_eq!(one.cmp(&other), canonical(&one).cmp(&canonical(&other)));
@@ -68,7 +67,7 @@ proptest! {
         prop_assert_eq!(&prefix.to_name().join(suffix).expect("as long as one"), &one);
     }
 
-    /// Fails if a packet is found where it does not start, or before all of it came.
+    /// Fails if a packet is returned from a wrong start, or before it is complete.
     #[test]
     fn a_stream_comes_in_any_portions(
         names in prop::collection::vec(any_name(), 1..20),
@@ -96,7 +95,7 @@ proptest! {
         prop_assert_eq!(found, names);
     }
 
-    /// What can be read has the bytes that it was read from, and can be asked about anything.
+    /// Fails if a decoded packet has other bytes than the input, or if an accessor panics.
     #[test]
     fn any_bytes_are_a_packet_or_not(
         start in prop_oneof![Just(5_u8), Just(6), Just(0x64), any::<u8>()],
@@ -124,7 +123,7 @@ proptest! {
         read_all(&bytes);
     }
 
-    /// Fails if any field is lost on the way.
+    /// Fails if a field is lost.
     #[test]
     fn interests_arrive_as_they_were_sent(
         name in any_name(),

@@ -1,4 +1,4 @@
-//! Applications say which names they answer, by the management protocol of NFD.
+//! Prefix registration by the NFD management protocol.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn sign(command: &Command, signer: &Signer, time: u64) -> Vec<u8> {
     packet
 }
 
-/// Sends a command and returns what is answered.
+/// Sends a command and returns the response.
 fn command(world: &mut World, app: App, packet: &[u8]) -> ControlResponse {
     world.send(app, packet);
     let answers = world.received(app);
@@ -32,7 +32,8 @@ fn command(world: &mut World, app: App, packet: &[u8]) -> ControlResponse {
     ControlResponse::decode(data.content()).expect("a response")
 }
 
-/// Fails if a registration leads nowhere or another's Interests come, or if it outlives its end.
+/// Fails if Interests do not reach the registered face, reach another one, or still arrive after the
+/// registration was removed.
 #[test]
 fn registered_and_no_longer() {
     let mut world = World::default();
@@ -58,7 +59,7 @@ fn registered_and_no_longer() {
     assert!(command(&mut world, ben, &packet).is_ok());
     world.ask(consumer, "/game/ben/2", 2);
     assert_eq!(world.heard(ben), []);
-    // It is gone already.
+    // It is removed already.
     let packet = sign(&Command::unregister(name("/game/ben")), &signer, 4);
     assert!(command(&mut world, ben, &packet).is_ok());
     world.nodes[node].remove_face(anna.face);
@@ -66,7 +67,7 @@ fn registered_and_no_longer() {
     assert_eq!(world.nodes[node].statistics().commands, 4);
 }
 
-/// Fails if a registration does not end by itself, or if saying it again does not prolong it.
+/// Fails if a registration does not expire, or if registering again does not prolong it.
 #[test]
 fn a_registration_may_expire() {
     let mut world = World::default();
@@ -90,7 +91,7 @@ fn a_registration_may_expire() {
     assert_eq!(world.nodes[node].next_timeout(), None);
 }
 
-/// Fails if routes of shorter prefixes serve who captures a prefix, or those that say they do not.
+/// Fails if the flags CHILD_INHERIT or CAPTURE are ignored.
 #[test]
 fn a_prefix_may_be_captured() {
     let mut world = World::default();
@@ -122,7 +123,7 @@ fn a_prefix_may_be_captured() {
     }
 }
 
-/// Fails if a neighbour may register without being let, or for another face than its own.
+/// Fails if a neighbour may register without permission, or for a face other than its own.
 #[test]
 fn neighbours_register_only_if_they_are_let() {
     let mut world = World::default();
@@ -140,7 +141,7 @@ fn neighbours_register_only_if_they_are_let() {
     for_another.parameters.face = Some(local.face.number());
     let response = command(&mut world, friend, &sign(&for_another, &signer, 3));
     assert_eq!(response.code, 403);
-    // Whoever is on this machine may say where others are.
+    // An application on this machine may register for other faces.
     let mut for_another = Command::register(name("/ben"));
     for_another.parameters.face = Some(friend.face.number());
     let response = command(&mut world, local, &sign(&for_another, &signer, 4));
@@ -148,14 +149,14 @@ fn neighbours_register_only_if_they_are_let() {
     for_another.parameters.face = Some(9999);
     let response = command(&mut world, local, &sign(&for_another, &signer, 5));
     assert_eq!(response.code, 410);
-    // The machine's own commands are not for neighbours at all.
+    // Neighbours cannot send commands under `/localhost`.
     world.send(friend, &sign(&Command::register(name("/carl")), &signer, 6));
     assert_eq!(world.heard(friend), []);
     assert_eq!(world.nodes[node].statistics().routes, 2);
 }
 
-/// Fails if a command is carried out that nobody trusted signed, that was signed before the last one,
-/// or before the forwarder started.
+/// Fails if a command is executed without the signature of a trusted key, or was signed before the last
+/// one or before the forwarder started.
 #[test]
 fn with_keys_only_their_commands_count_and_only_once() {
     let mut world = World::default();
@@ -174,14 +175,14 @@ fn with_keys_only_their_commands_count_and_only_once() {
         (&register, &keys[0], 1000, 403),
         (&register, &keys[0], 2000, 200),
         (&unregister, &keys[0], 2001, 200),
-        // The first once more.
+        // The first is replayed.
         (&register, &keys[0], 2000, 403),
         (&register, &keys[1], 1500, 200),
     ] {
         let response = command(&mut world, app, &sign(command_, signer, time));
         assert_eq!(response.code, code, "{time}");
     }
-    // Without a time of signing nobody knows when that was.
+    // Without a signing time it could be a replay.
     let mut packet = Vec::new();
     let stamp = SignatureStamp::default();
     register
@@ -190,7 +191,7 @@ fn with_keys_only_their_commands_count_and_only_once() {
     assert_eq!(command(&mut world, app, &packet).code, 403);
 }
 
-/// Fails if nonsense is carried out, or leaves the forwarder.
+/// Fails if a malformed command is executed or forwarded.
 #[test]
 fn nonsense_is_refused_with_a_reason() {
     let mut world = World::default();

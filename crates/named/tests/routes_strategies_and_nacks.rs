@@ -1,4 +1,4 @@
-//! Ways, and what happens where there is none: routes, strategies, Nacks, hop limits, scopes.
+//! Routes, strategies, Nacks, hop limits, scopes and fragments.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use prescient_named::*;
 
-/// Fails if a shorter prefix is preferred, or if a dearer way is.
+/// Fails if a shorter prefix is preferred, or a more expensive route.
 #[test]
 fn the_longest_prefix_and_the_cheapest_way() {
     let mut world = World::default();
@@ -27,7 +27,7 @@ fn the_longest_prefix_and_the_cheapest_way() {
     .into_iter()
     .enumerate()
     {
-        // Routes of shorter prefixes serve longer ones, and that to everything costs nothing.
+        // Routes of shorter prefixes are used for longer ones; the default route costs nothing.
         world.ask(consumer, text, nonce as u32);
         for (number, other) in apps.iter().enumerate() {
             assert_eq!(
@@ -53,9 +53,9 @@ fn the_longest_prefix_and_the_cheapest_way() {
     assert_eq!(world.nodes[node].statistics().routes, 3);
 }
 
-/// Fails if nobody says that there is no way, or with another nonce than who asked.
+/// Fails if there is no Nack, or if it has another nonce than the Interest that it refuses.
 #[test]
-fn no_way_is_said_at_once() {
+fn interests_without_a_route_are_nacked() {
     let mut world = World::default();
     let (near, far) = (world.node(), world.node());
     let link = world.link(near, far, 10 * MS);
@@ -68,7 +68,7 @@ fn no_way_is_said_at_once() {
     assert_eq!(world.heard(first), [refused("/nobody", 1, reason)]);
     assert_eq!(world.heard(second), [refused("/nobody", 2, reason)]);
     assert_eq!(world.nodes[near].statistics().pending_bytes, 0);
-    // Not back to where it came from.
+    // An Interest is not sent back to its own face.
     let lonely = world.node();
     let only = world.app(lonely);
     world.route(lonely, "/", only.face, 0);
@@ -76,10 +76,10 @@ fn no_way_is_said_at_once() {
     assert_eq!(world.heard(only), [refused("/anna", 3, reason)]);
 }
 
-/// Fails if best-route gives up at the first refusal, tries the same again, or tells another reason
-/// than the least severe.
+/// Fails if best-route gives up at the first Nack, tries the same face again, or sends another reason
+/// than the least severe downstream.
 #[test]
-fn the_next_way_is_tried_before_giving_up() {
+fn the_next_route_is_tried_after_a_nack() {
     let mut world = World::default();
     let node = world.node();
     let producers: Vec<App> = (0..3).map(|_| world.app(node)).collect();
@@ -98,7 +98,7 @@ fn the_next_way_is_tried_before_giving_up() {
     };
     world.ask(consumer, "/anna/1", 1);
     assert_eq!(world.heard(producers[0]), [asked("/anna/1", 1)]);
-    // Refusals of what was not asked change nothing.
+    // Nacks without a pending Interest change nothing.
     refuse(&mut world, producers[1], 1, NackReason::NoRoute);
     refuse(&mut world, producers[0], 2, NackReason::NoRoute);
     assert_eq!(world.heard(producers[1]), []);
@@ -114,8 +114,8 @@ fn the_next_way_is_tried_before_giving_up() {
     assert!(world.heard(producers[0]).is_empty());
 }
 
-/// Fails if multicast asks one only, tells of a refusal while others may answer, or asks again before
-/// its time.
+/// Fails if multicast sends to one face only, sends a Nack while other faces may answer, or sends again
+/// before the Interest has expired.
 #[test]
 fn multicast_asks_all() {
     let mut world = World::default();
@@ -129,7 +129,7 @@ fn multicast_asks_all() {
     assert_eq!(world.heard(members[0]), []);
     assert_eq!(world.heard(members[1]), [asked("/group/1", 1)]);
     assert_eq!(world.heard(members[2]), [asked("/group/1", 1)]);
-    // Another one asks: only the first was not asked yet.
+    // Another consumer requests it: only the first one's face was not sent the Interest yet.
     world.ask(members[1], "/group/1", 2);
     assert_eq!(world.heard(members[0]), [asked("/group/1", 2)]);
     assert_eq!(world.heard(members[2]), []);
@@ -143,14 +143,14 @@ fn multicast_asks_all() {
     assert_eq!(world.heard(members[0]), []);
     world.answer(members[1], "/group/1", b"x", MS);
     assert_eq!(world.heard(members[0]), [told("/group/1", b"x")]);
-    // What shorter prefixes say holds where longer ones say nothing.
+    // The strategy of a shorter prefix applies to longer ones without their own.
     world.nodes[node].set_strategy(name("/group").view(), None);
     world.ask(members[0], "/group/2", 3);
     let heard = [world.heard(members[1]), world.heard(members[2])].concat();
     assert_eq!(heard, [asked("/group/2", 3)]);
 }
 
-/// Fails if a hop limit is not counted down, or if one of 0 leaves the machine.
+/// Fails if a hop limit is not decremented, or if an Interest with 0 leaves the machine.
 #[test]
 fn a_hop_limit_is_counted_down() {
     let mut world = World::default();
@@ -167,7 +167,7 @@ fn a_hop_limit_is_counted_down() {
         world.send(consumer, &interest(&text, 1, |it| it.hop_limit(limit)));
         world.run(10 * MS);
         let came = world.received(producer);
-        // Four forwarders on the way, the last of which hands it to an application.
+        // Four forwarders on the path; the last one sends it to an application.
         assert_eq!(came.len(), usize::from(limit >= 4), "{limit}");
         for packet in came {
             let interest = Interest::decode(&packet).expect("our own");
@@ -177,9 +177,10 @@ fn a_hop_limit_is_counted_down() {
     }
 }
 
-/// Fails if names of this machine leave it or come from elsewhere, or names of a link go further.
+/// Fails if `/localhost` names leave the machine or are accepted from another one, or if `/localhop` names
+/// pass two links.
 #[test]
-fn some_names_stay_at_home() {
+fn localhost_and_localhop_stay_in_scope() {
     let mut world = World::default();
     let (near, middle, far) = (world.node(), world.node(), world.node());
     let first = world.link(near, middle, MS);
@@ -202,7 +203,7 @@ fn some_names_stay_at_home() {
     assert_eq!(world.heard(producer), [asked("/localhop/2", 2)]);
     let over = world.nodes[middle].face_statistics(second.faces[0]);
     assert_eq!(over.expect("it is there").interests_out, 1);
-    // A stranger claims to be here.
+    // Data under `/localhost` from another machine.
     let packet = interest("/localhost/4", 4, |it| it);
     let taken = world.nodes[middle].handle_packet(world.now, first.faces[1], &packet);
     assert_eq!(taken, Ok(()));
@@ -210,9 +211,9 @@ fn some_names_stay_at_home() {
     assert_eq!(world.nodes[middle].statistics().out_of_scope, 1);
 }
 
-/// Fails if a hint is not followed where the name leads nowhere, or is where it does.
+/// Fails if a hint is ignored although the name has no route, or used although it has one.
 #[test]
-fn a_hint_helps_where_the_name_does_not() {
+fn a_forwarding_hint_is_used_without_a_route() {
     let mut world = World::default();
     let node = world.node();
     let (direct, hinted, consumer) = (world.app(node), world.app(node), world.app(node));
@@ -231,7 +232,7 @@ fn a_hint_helps_where_the_name_does_not() {
     assert_eq!(world.heard(hinted), [asked("/ben/1", 2)]);
 }
 
-/// Fails if an Interest without a nonce is sent on without one, or damaged by adding it.
+/// Fails if an Interest without a nonce is forwarded without one, or damaged by adding it.
 #[test]
 fn a_nonce_is_added_where_there_is_none() {
     let mut world = World::default();
@@ -260,9 +261,9 @@ fn a_nonce_is_added_where_there_is_none() {
     came.verify(&signer.verifier()).expect("still whole");
 }
 
-/// Fails if the way over a link that is gone is taken for one that may still answer.
+/// Fails if an answer is still expected from a removed face.
 #[test]
-fn a_link_that_is_gone_is_gone_around() {
+fn a_removed_face_is_not_waited_for() {
     let mut world = World::default();
     let (near, far) = (world.node(), world.node());
     let short = world.link(near, far, MS);
@@ -284,7 +285,7 @@ fn a_link_that_is_gone_is_gone_around() {
     assert_eq!(taken, Err(HandleError::NoSuchFace));
 }
 
-/// Fails if a packet that is longer than the link takes is dropped, or its pieces are sent too long.
+/// Fails if a packet above the MTU is dropped, or if its fragments exceed the MTU.
 #[test]
 fn long_packets_cross_short_links() {
     for mtu in [MIN_MTU, 576, 1400] {

@@ -1,4 +1,4 @@
-//! The forwarder on real sockets of this machine.
+//! The forwarder on sockets of this machine.
 
 mod common;
 
@@ -48,7 +48,7 @@ fn connect(station: &Station, addresses: &Addresses, carrier: &str) -> AppFace {
 /// Every carrier for producers with every carrier for consumers: registration, Interests, Data of full
 /// length, and the end of a registration.
 ///
-/// Fails if a carrier loses packets, cuts them or joins them (`TURN` reads without `ready.insert`).
+/// Fails if a carrier loses, splits or joins packets (`TURN` reads without `ready.insert`).
 #[test]
 fn every_carrier_carries_both_ways() {
     let (station, addresses) = start("every_carrier");
@@ -88,14 +88,14 @@ fn every_carrier_carries_both_ways() {
             );
         }
     }
-    // All but the datagram faces are gone with their applications.
+    // All faces but the datagram ones are removed with their applications.
     station.until(|daemon| daemon.forwarder().statistics().faces == 8);
     assert_eq!(station.with(|daemon| daemon.statistics().dropped), 0);
 }
 
 /// Two forwarders with a link between them, by each carrier.
 ///
-/// Fails if a face that connects elsewhere is not served.
+/// Fails if a face that this daemon opened is not served.
 #[test]
 fn forwarders_are_neighbours() {
     for carrier in ["udp", "tcp", "unix"] {
@@ -131,7 +131,7 @@ fn forwarders_are_neighbours() {
     }
 }
 
-/// Fails if nonsense keeps a face, or opens one.
+/// Fails if malformed bytes do not close a stream, or open a datagram face.
 #[test]
 fn nonsense_ends_a_stream_and_opens_nothing() {
     let (station, addresses) = start("nonsense");
@@ -150,7 +150,7 @@ fn nonsense_ends_a_stream_and_opens_nothing() {
     for datagram in [&b"GET / HTTP/1.1"[..], &[0x64, 2, 0x54, 0], &[]] {
         socket.send_to(datagram, addresses.udp).expect("sent");
     }
-    // A good one behind them, which is answered with a Nack.
+    // A valid one after them, which is answered with a Nack.
     let mut friend = AppFace::connect_udp(addresses.udp).expect("it listens");
     let wish = name("/nobody");
     let refused = friend.request(InterestBuilder::new(wish.view()));
@@ -161,8 +161,8 @@ fn nonsense_ends_a_stream_and_opens_nothing() {
     );
 }
 
-/// Fails if routes to an application that crashed stay, or a neighbour that is not there is taken for
-/// one that is.
+/// Fails if routes to an application that crashed are kept, or if a connection that was refused is taken
+/// for an open one.
 #[test]
 fn faces_that_end_are_told_of() {
     let (station, addresses) = start("faces_end");
@@ -179,7 +179,7 @@ fn faces_that_end_are_told_of() {
         refused,
         Err(RequestError::Nack(NackReason::NoRoute))
     ));
-    // A port that was just free: nobody listens there.
+    // A port that was free just now, without a listener.
     let nobody = std::net::TcpListener::bind(SocketAddr::from(LOOPBACK)).expect("a free port");
     let address = nobody.local_addr().expect("bound");
     drop(nobody);
@@ -195,10 +195,10 @@ fn faces_that_end_are_told_of() {
     });
 }
 
-/// One application asks for much and reads nothing, while another is served.
+/// One application requests much and reads nothing, while another is served.
 ///
-/// Fails if what waits for a slow reader is not bounded (`MAX_UNSENT` never compared), or if it holds
-/// others up.
+/// Fails if the send buffer of a slow reader is not bounded (`MAX_UNSENT` not compared), or if it delays
+/// others.
 #[test]
 fn a_slow_reader_is_its_own_problem() {
     let (station, addresses) = start("slow_reader");

@@ -122,6 +122,8 @@ mod watch;
 mod worlds;
 
 pub use prescient_derive::FacadeState as State;
+#[cfg(feature = "named")]
+pub use prescient_named as named;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 

@@ -1,5 +1,5 @@
-//! What look-ups take: `cargo bench -p prescient-timeline` prints how many there are in a second. The goals
-//! are 20 million while playing and 5 million at random, over a million keyframes.
+//! Look-ups per second: `cargo bench -p prescient-timeline`. The goals are 20 million sequential and 5
+//! million random ones, over a million keyframes.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -11,12 +11,12 @@ fn main() {
 
 const KEYFRAMES: i64 = 1_000_000;
 const SPACING: i64 = 100_000;
-/// Random times that are drawn, and how many of them are looked up at a time: not all, so that others who use
-/// the machine seldom come in between.
+/// The number of random times, and how many of them one sample looks up: few, so that a sample is seldom
+/// interrupted by other processes.
 const TIMES: usize = 200_000;
 const LOOK_UPS: usize = 20_000;
 
-/// Sixty frames a second forwards through a single curve.
+/// Sixty frames per second forwards through a single curve.
 #[divan::bench]
 fn sequential(bencher: Bencher) {
     play(bencher, &curve(), 16_667, 0);
@@ -43,7 +43,7 @@ fn random(bencher: Bencher) {
     look_up(bencher, &times, |time| curve.at(time));
 }
 
-/// The same where keyframes come in bursts, a hundred times as close as in between.
+/// The same with keyframes in bursts, a hundred times as close as between them.
 #[divan::bench]
 fn random_uneven(bencher: Bencher) {
     let config = CurveConfig::default().memory(KEYFRAMES as usize, WhenFull::Refuse);

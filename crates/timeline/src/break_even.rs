@@ -1,16 +1,16 @@
-//! When keyframes are cheaper than sending every value all the time: section 4 of the keyframe protocol's
-//! document, as functions.
+//! The rate of keyframes up to which they are cheaper than sending every value at a constant rate: section 4
+//! of the keyframe protocol's document.
 
-/// Sending all values at a constant rate, in packets as full as they can be.
+/// Sends all values at a constant rate, in full packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BruteForce {
-    /// How many properties there are.
+    /// The number of properties.
     pub properties: u64,
-    /// How many bytes a value takes.
+    /// The bytes of a value.
     pub bytes_per_value: u64,
-    /// How many times a second each is sent.
+    /// How often each value is sent per second.
     pub updates_per_second: u64,
-    /// What goes around the values.
+    /// The packets that carry the values.
     pub packets: Packets,
 }
 
@@ -19,43 +19,42 @@ pub struct BruteForce {
 pub struct Packets {
     /// Headers of all layers, in bytes.
     pub header: u64,
-    /// How many bytes of values one holds.
+    /// The most bytes of values in a packet.
     pub payload: u64,
 }
 
 impl Packets {
-    /// UDP over IPv4 over Ethernet, as full as a path of 1500 bytes allows.
+    /// UDP over IPv4 over Ethernet, with an MTU of 1500 bytes.
     pub const UDP: Self = Self {
         header: 14 + 20 + 8,
         payload: 1500 - 20 - 8,
     };
 }
 
-/// What the keyframe protocol takes for a keyframe over TCP, IPv4 and Ethernet: a packet each, of 80 bytes.
+/// The bytes of a keyframe in the keyframe protocol: a packet of its own over TCP, IPv4 and Ethernet.
 pub const KEYFRAME_PROTOCOL_BYTES: f64 = 14.0 + 20.0 + 32.0 + 14.0;
 
 impl BruteForce {
-    /// All bytes in a second, with the headers of whole packets.
+    /// Bytes per second, with the headers of whole packets.
     pub fn bytes_per_second(&self) -> u64 {
         let values = self.properties * self.bytes_per_value * self.updates_per_second;
         values + values.div_ceil(self.packets.payload) * self.packets.header
     }
 
-    /// All bits in a second.
+    /// Bits per second.
     pub fn bits_per_second(&self) -> u64 {
         8 * self.bytes_per_second()
     }
 
-    /// The bytes in a second for one property, with its share of headers.
+    /// Bytes per second for one property, with its share of headers.
     pub fn bytes_per_second_and_property(&self) -> f64 {
         let values = (self.bytes_per_value * self.updates_per_second) as f64;
         values * (1.0 + self.packets.header as f64 / self.packets.payload as f64)
     }
 
-    /// How many keyframes of a property there may be in a second before they take more than sending its
-    /// value all the time, if a keyframe takes so many bytes with all headers.
-    ///
-    /// Take the keyframes from [`Fitter`](crate::Fitter): with fewer than this, keyframes are cheaper.
+    /// The keyframes per second and property at which both methods cost the same, for a keyframe of
+    /// `bytes_per_keyframe` with all headers. If a [`Fitter`](crate::Fitter) makes fewer, keyframes are
+    /// cheaper.
     pub fn break_even(&self, bytes_per_keyframe: f64) -> f64 {
         self.bytes_per_second_and_property() / bytes_per_keyframe
     }
@@ -65,7 +64,7 @@ impl BruteForce {
 mod tests {
     use super::*;
 
-    /// The document's case: a thousand entities of three floats, ten times a second.
+    /// The document's example: a thousand entities of three floats, ten times per second.
     const CASE: BruteForce = BruteForce {
         properties: 3000,
         bytes_per_value: 4,
@@ -82,7 +81,7 @@ mod tests {
         assert_eq!(CASE.bits_per_second(), 987_552);
     }
 
-    /// Equations 17 to 20, where the overhead is cut to 2.85 %.
+    /// Equations 17 to 20, which round the overhead to 2.85 %.
     #[test]
     fn keyframes_break_even_at_about_one_in_two_seconds() {
         assert_eq!(KEYFRAME_PROTOCOL_BYTES, 80.0);

@@ -1,9 +1,9 @@
 //! Keyframes from simulated values: as few as an error bound and a bounded look-ahead allow.
 //!
-//! A slide filter, over all components at once: a segment takes samples in as long as a line passes all
-//! of them within the error, and is then joined to the one before where their lines cross between two
-//! samples. What is handed out was looked up again at every sample, with the same arithmetic that clients
-//! use, so that rounding cannot break the bound.
+//! A slide filter over all components at once: a segment is extended as long as a line passes all its
+//! samples within the error. It is joined to the segment before it at a crossing of their lines between two
+//! samples. Every keyframe is checked at every sample with the same arithmetic that clients use, so that
+//! rounding cannot violate the bound.
 
 use std::collections::VecDeque;
 
@@ -11,29 +11,28 @@ use crate::curve::Keyframe;
 use crate::time::Time;
 use crate::value::{Fraction, Value, ValueError};
 
-/// Turns samples of one property into keyframes, as they come.
+/// Turns samples of one property into keyframes, sample by sample.
 ///
 /// 1. [`push`](Self::push) each sample, in order of time.
 /// 2. [`poll_keyframe`](Self::poll_keyframe) until there is none, and send them.
 /// 3. In the end [`finish`](Self::finish), and poll once more.
 ///
-/// **The bound**: a linear curve of the keyframes that were handed out, which holds its last value, is at any
-/// moment within `max_error` of all samples but the newest `look_ahead - 1`, and after
-/// [`finish`](Self::finish) of all. What was within once stays so as keyframes follow. A property at rest
-/// costs nothing, and one that moves is known to others at most `look_ahead` samples late. Between
-/// samples nothing is promised.
+/// **The bound**: a linear curve of the returned keyframes, which holds its last value, is within `max_error`
+/// of all samples but the newest `look_ahead - 1`, and after [`finish`](Self::finish) of all. Later keyframes
+/// do not change this. A property at rest costs nothing, and a change is returned at most `look_ahead` samples
+/// late. The bound applies at samples, not between them.
 ///
-/// The distance is that of the type: of vectors Euclidean, of rotations an angle in radians.
+/// Distances are Euclidean for vectors, and angles in radians for rotations.
 #[derive(Clone, Debug)]
 pub struct Fitter<V: Value> {
     max_error: f64,
-    /// What each component may be off.
+    /// The error bound of each component.
     tolerance: f64,
     look_ahead: usize,
-    /// Where the present segment starts: the last keyframe that was handed out, or a later time up to
-    /// which it holds.
+    /// The start of the present segment: the last returned keyframe, or a later time up to which its value
+    /// holds.
     start: Option<Point<V>>,
-    /// Whether `start` is still to be handed out.
+    /// Whether `start` must be returned as a keyframe before the next one.
     holds: bool,
     /// Samples after `start`: `second` of them belong to the present segment, the others to the next.
     /// Without a start, all belong to the next.
@@ -43,13 +42,13 @@ pub struct Fitter<V: Value> {
     cone: Vec<[f64; 2]>,
     /// The lines through the samples of the next segment, for each component.
     lines: Vec<Lines>,
-    last_time: Option<i64>,
-    last_value: Option<V>,
+    newest: Option<Point<V>>,
     keyframes: VecDeque<Keyframe<V>>,
 }
 
 /// Why a sample or a setting is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FitError {
     /// Not later than the one before.
     #[error("{time} is not after the sample before")]
@@ -63,13 +62,13 @@ pub enum FitError {
         /// The sample's time.
         time: Time,
     },
-    /// A value that no keyframe can have.
+    /// The value is not allowed in a keyframe.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// An error bound that is negative or no number.
+    /// The error bound is negative, or not a number.
     #[error("the error bound is negative, or not a number")]
     MaxError,
-    /// A look-ahead under 2 or over [`MAX_LOOK_AHEAD`].
+    /// The look-ahead is below 2 or above [`MAX_LOOK_AHEAD`].
     #[error("the look-ahead is not between 2 and {MAX_LOOK_AHEAD} samples")]
     LookAhead,
 }
@@ -84,11 +83,11 @@ struct Point<V> {
 }
 
 impl<V: Value> Fitter<V> {
-    /// With an error bound in the value's own unit, and a look-ahead in samples.
+    /// A fitter with an error bound in the value's unit, and a look-ahead in samples.
     ///
     /// # Errors
     ///
-    /// If either cannot work.
+    /// If either is out of range.
     pub fn new(max_error: f64, look_ahead: usize) -> Result<Self, FitError> {
         if !max_error.is_finite() || max_error < 0.0 {
             return Err(FitError::MaxError);
@@ -98,7 +97,7 @@ impl<V: Value> Fitter<V> {
         }
         Ok(Self {
             max_error,
-            // A little less, so that what rounding takes seldom has to be repaired.
+            // A little less, so that rounding seldom requires further keyframes.
             tolerance: V::error_per_component(max_error) * (1.0 - 1e-6),
             look_ahead,
             start: None,
@@ -107,35 +106,32 @@ impl<V: Value> Fitter<V> {
             second: 0,
             cone: vec![[f64::NEG_INFINITY, f64::INFINITY]; V::COMPONENTS],
             lines: Vec::new(),
-            last_time: None,
-            last_value: None,
+            newest: None,
             keyframes: VecDeque::new(),
         })
     }
 
-    /// Takes in a sample.
+    /// Adds a sample.
     ///
     /// # Errors
     ///
-    /// If it is not later than the one before, or not usable; it is ignored then.
+    /// If it is not later than the one before, or its time or value is not allowed. Then it is ignored.
     pub fn push(&mut self, time: Time, value: V) -> Result<(), FitError> {
         if !time.is_valid() {
             return Err(FitError::TimeOutOfRange { time });
         }
         value.check()?;
         let micros = time.as_micros();
-        if self.last_time.is_some_and(|last| micros <= last) {
+        if self.newest.is_some_and(|newest| micros <= newest.time) {
             return Err(FitError::Unordered { time });
         }
-        let value = self
-            .last_value
-            .map_or(value, |last| value.aligned_with(last));
-        self.last_time = Some(micros);
-        self.last_value = Some(value);
-        self.take(Point {
+        let near = self.newest.map_or(value, |newest| newest.value);
+        let sample = Point {
             time: micros,
-            value,
-        });
+            value: value.aligned_with(near),
+        };
+        self.newest = Some(sample);
+        self.take(sample);
         if self.samples.len() >= self.look_ahead {
             self.flush();
         }
@@ -147,7 +143,7 @@ impl<V: Value> Fitter<V> {
         self.keyframes.pop_front()
     }
 
-    /// Hands out keyframes for all samples so far. More may follow.
+    /// Makes keyframes for all samples so far. More samples may follow.
     pub fn finish(&mut self) {
         self.flush();
     }
@@ -158,14 +154,15 @@ impl<V: Value> Fitter<V> {
             if !self.extend(sample) {
                 self.complete();
                 waiting.push(sample);
-                // They are taken in again, from the keyframe that was handed out.
+                // Adds the remaining samples again, from the new keyframe on.
                 waiting.extend(self.samples.drain(..).rev());
                 self.reset();
             }
         }
     }
 
-    /// Adds a sample to the present segment, or to the next; false if that one has to be joined first.
+    /// Adds a sample to the present segment, or to the next one. False if it fits neither: then the two must
+    /// be joined first.
     fn extend(&mut self, sample: Point<V>) -> bool {
         if let Some(start) = self.start
             && self.second == self.samples.len()
@@ -182,7 +179,7 @@ impl<V: Value> Fitter<V> {
         true
     }
 
-    /// Hands out where the present segment ends, or where the first begins.
+    /// Makes the keyframe at the end of the present segment, or at the start of the first.
     fn complete(&mut self) {
         match self.start {
             Some(start) => self.join(start),
@@ -193,7 +190,7 @@ impl<V: Value> Fitter<V> {
     fn begin(&mut self) {
         if let Some(first) = self.samples.pop_front() {
             let value = self.on_lines(first);
-            self.hand_out(Point { value, ..first });
+            self.emit(Point { value, ..first });
         }
     }
 
@@ -222,7 +219,7 @@ impl<V: Value> Fitter<V> {
         self.commit(Point { value, ..last }, self.second);
     }
 
-    /// Hands out keyframes for everything, or none if the last one's value will do.
+    /// Makes keyframes for all samples, or none if they are within the error of the last keyframe.
     fn flush(&mut self) {
         while !self.samples.is_empty() && !self.hold() {
             match self.start {
@@ -237,7 +234,7 @@ impl<V: Value> Fitter<V> {
         }
     }
 
-    /// Forgets all samples if they are within the error of the last keyframe.
+    /// Drops all samples if they are within the error of the last keyframe.
     fn hold(&mut self) -> bool {
         let (Some(start), Some(&last)) = (self.start, self.samples.back()) else {
             return false;
@@ -256,7 +253,7 @@ impl<V: Value> Fitter<V> {
         holds
     }
 
-    /// Begins segments anew, without samples.
+    /// Resets both segments, which have no samples.
     fn reset(&mut self) {
         self.cone.clear();
         self.cone
@@ -265,8 +262,8 @@ impl<V: Value> Fitter<V> {
         self.second = 0;
     }
 
-    /// A point between the last sample of the present segment and the first of the next that lies on a line
-    /// through all samples of either.
+    /// A point between the last sample of the present segment and the first of the next, on a line that fits
+    /// the one segment and on a line that fits the other.
     fn crossing(&self, start: Point<V>) -> Option<Point<V>> {
         let next = self.samples[self.second].time;
         let last = match self.second.checked_sub(1) {
@@ -277,13 +274,13 @@ impl<V: Value> Fitter<V> {
             return None;
         }
         let (mut earliest, mut latest) = (0.0, (next - last) as f64);
-        // From below and above, as lines over the time since `last`: value there, slope.
+        // Lower and upper bounds, as lines over the time since `last`: value at `last`, slope.
         let bounds = |index: usize| {
             let [low, high] = self.cone[index];
             let base = start.value.component(index);
             let elapsed = (last - start.time) as f64;
             let [upper, lower] = self.lines[index].at_and_slope(last);
-            // Left of where they cross, the steeper line is the lower one.
+            // Before the extreme lines cross, the steeper one is the lower bound.
             (
                 [[base + low * elapsed, low], upper],
                 [[base + high * elapsed, high], lower],
@@ -323,8 +320,8 @@ impl<V: Value> Fitter<V> {
         })
     }
 
-    /// Whether a line from the start passes the samples of the present segment and this one; narrows the
-    /// slopes if so.
+    /// Whether a line from the start passes this sample and those of the present segment; if so, narrows the
+    /// slopes.
     fn narrow_cone(&mut self, start: Point<V>, sample: Point<V>) -> bool {
         let elapsed = (sample.time - start.time) as f64;
         let narrowed = |(index, [low, high]): (usize, &[f64; 2])| {
@@ -339,7 +336,7 @@ impl<V: Value> Fitter<V> {
         fits
     }
 
-    /// Whether lines pass the samples of the next segment and this one; narrows them if so.
+    /// Whether a line passes this sample and those of the next segment; if so, narrows the lines.
     fn stab(&mut self, sample: Point<V>) -> bool {
         if self.lines.is_empty() {
             let gate = |index| Lines::new(self.gate(sample, index));
@@ -366,22 +363,22 @@ impl<V: Value> Fitter<V> {
         }
     }
 
-    /// The middle of the lines where a sample is.
+    /// The middle of the lines at a sample's time.
     fn on_lines(&self, sample: Point<V>) -> V {
         let middle = |lines: &Lines| lines.middle(sample.time);
         let values: Vec<f64> = self.lines.iter().map(middle).collect();
         self.near(&values, sample.value)
     }
 
-    /// Numbers as a value; the sample's own if they are not within the error of it.
+    /// The value of these components, or the sample's if that is not within the error.
     fn near(&self, numbers: &[f64], sample: V) -> V {
         let value = V::from_components(numbers);
         let near = value.check().is_ok() && value.distance(sample) <= self.max_error;
         if near { value } else { sample }
     }
 
-    /// Hands out a keyframe, with others before it where the line to it misses a sample, and forgets the
-    /// first samples.
+    /// Makes a keyframe, with others before it if the line to it misses a sample, and drops the first
+    /// samples.
     fn commit(&mut self, to: Point<V>, count: usize) {
         let passed: Vec<Point<V>> = self.samples.drain(..count).collect();
         self.second = self.second.saturating_sub(count);
@@ -390,7 +387,7 @@ impl<V: Value> Fitter<V> {
 
     fn bridge(&mut self, passed: &[Point<V>], to: Point<V>) {
         let Some(from) = self.start else {
-            return self.hand_out(to);
+            return self.emit(to);
         };
         let misses = |sample: &Point<V>| {
             let at = Fraction {
@@ -401,11 +398,11 @@ impl<V: Value> Fitter<V> {
             line.distance(sample.value) > self.max_error
         };
         if to.value.check().is_ok() && !passed.iter().any(misses) {
-            return self.hand_out(to);
+            return self.emit(to);
         }
         let middle = passed.len() / 2;
         let Some(&sample) = passed.get(middle) else {
-            // No sample is in between, so the value itself is not usable.
+            // Without samples in between, the value itself is not allowed.
             return;
         };
         self.bridge(&passed[..middle], sample);
@@ -414,7 +411,7 @@ impl<V: Value> Fitter<V> {
         }
     }
 
-    fn hand_out(&mut self, point: Point<V>) {
+    fn emit(&mut self, point: Point<V>) {
         if self.holds
             && let Some(start) = self.start
         {
@@ -432,7 +429,7 @@ impl<V: Value> Point<V> {
     }
 }
 
-/// Where a line has to pass at a time.
+/// The range of values through which a line must pass at a time.
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     time: i64,
@@ -440,29 +437,27 @@ struct Gate {
     high: f64,
 }
 
-/// The steepest and the flattest line through all gates so far; any mixture of the two passes them, too.
+/// The steepest and the flattest line through all gates. Every line between the two passes them, too.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
-    origin: i64,
     first: Gate,
-    /// Value at `origin`, slope; `None` with one gate, when any slope will do.
+    /// Value at the first gate, slope; `None` with one gate, which any slope passes.
     extremes: Option<[[f64; 2]; 2]>,
 }
 
 impl Lines {
     fn new(gate: Gate) -> Self {
         Self {
-            origin: gate.time,
             first: gate,
             extremes: None,
         }
     }
 
-    /// With one more gate; `None` if no line passes all. The steepest line goes from the low end of an
-    /// earlier gate to the high end of a later one.
+    /// Adds a gate; `None` if no line passes all. The steepest line connects the low end of an earlier gate
+    /// and the high end of a later one.
     fn narrowed(&self, gate: Gate, gates: impl Iterator<Item = Gate> + Clone) -> Option<Self> {
         let through =
-            |value: f64, slope: f64| [value - slope * (gate.time - self.origin) as f64, slope];
+            |value: f64, slope: f64| [value - slope * (gate.time - self.first.time) as f64, slope];
         let rise = |other: Gate, from: f64, to: f64| (to - from) / (gate.time - other.time) as f64;
         let steepest = || {
             let slopes = gates.clone().map(|other| rise(other, other.low, gate.high));
@@ -476,7 +471,7 @@ impl Lines {
             let extremes = Some([steepest(), flattest()]);
             return Some(Self { extremes, ..*self });
         };
-        let at = |[value, slope]: [f64; 2]| value + slope * (gate.time - self.origin) as f64;
+        let at = |[value, slope]: [f64; 2]| value + slope * (gate.time - self.first.time) as f64;
         if at(upper) < gate.low || at(lower) > gate.high {
             return None;
         }
@@ -496,9 +491,9 @@ impl Lines {
         0.5 * (upper[0] + lower[0])
     }
 
-    /// The steepest line's value at a time and slope, and the flattest one's.
+    /// Value at a time and slope, of the steepest line and of the flattest.
     fn at_and_slope(&self, time: i64) -> [[f64; 2]; 2] {
-        let elapsed = (time - self.origin) as f64;
+        let elapsed = (time - self.first.time) as f64;
         match self.extremes {
             Some(lines) => lines.map(|[value, slope]| [value + slope * elapsed, slope]),
             None => [[0.5 * (self.first.low + self.first.high), 0.0]; 2],

@@ -1,22 +1,21 @@
 //! Values as curves over time.
 //!
-//! A property (a position, a heading, a health) is not a value that is overwritten but a curve, made of
-//! few keyframes: values at times, and how to interpolate between them. An end that has the keyframes
-//! can compute the value at any time: now, whatever the latency, if they were sent ahead of time; a
-//! minute ago, to rewind or play backwards; or shortly after the last one.
+//! A property (a position, a heading, a health) is stored as a curve of few keyframes: values at times, and
+//! an interpolation between them. Both ends have the keyframes and look up the value at any time: now,
+//! without latency if they were sent ahead of time; a minute ago, to rewind or play backwards; or shortly
+//! after the last keyframe.
 //!
 //! # Order of calls
 //!
 //! 1. Make a [`Timeline`] for each type of value: `i64`, `f32`, `f64`, vectors as arrays, [`Rotation`].
-//!    [`Timeline::configure`] properties that differ from the rest: in how they are interpolated
-//!    ([`Interpolation`]), what they are outside their keyframes ([`Extrapolation`]), how much they
-//!    remember ([`WhenFull`]).
-//! 2. [`apply`](Timeline::apply) operations, on both ends the same in the same order: [`Edit::Add`],
-//!    [`Edit::Remove`], [`Edit::Move`], [`Edit::MoveWithin`], [`Edit::Clear`]. One that is refused has
-//!    changed nothing, on either end.
-//! 3. Look up values at any time, as often as you draw: [`Timeline::at`], or [`Curve::at_cursor`] with a
-//!    [`Cursor`] for each property that is played.
-//! 4. Drop the past, if the limits of step 1 do not: [`Timeline::drop_before`],
+//!    [`Timeline::configure`] properties that differ from the rest in interpolation ([`Interpolation`]),
+//!    extrapolation ([`Extrapolation`]), or memory ([`WhenFull`]).
+//! 2. [`apply`](Timeline::apply) the same operations in the same order on both ends: [`Edit::Add`],
+//!    [`Edit::Remove`], [`Edit::Move`], [`Edit::MoveWithin`], [`Edit::Clear`]. A refused operation changes
+//!    nothing, on either end.
+//! 3. Look up values: [`Timeline::at`], or [`Curve::at_cursor`] with a [`Cursor`] for each property that is
+//!    played.
+//! 4. Drop old keyframes, if the limits of step 1 do not: [`Timeline::drop_before`],
 //!    [`Curve::thin_before`].
 //!
 //! ```
@@ -27,14 +26,14 @@
 //! let position = PropertyId(7);
 //! let operation = |edit| Operation { property: position, edit };
 //!
-//! // The server knows the path that a unit is going to take, and sends all of it.
+//! // The server knows the path of a unit in advance, and sends all of it.
 //! let mut server = Timeline::<[f32; 2]>::default();
 //! let mut client = server.clone();
 //! let way = [(10, [4.0, 7.0]), (30, [6.0, 12.0]), (40, [6.0, 30.0])];
 //! let way = way.map(|(time, position)| operation(Edit::Add(Keyframe::new(second(time), position))));
 //! for step in way {
 //!     server.apply(&step)?;
-//!     client.apply(&step)?; // over whatever carries operations, in order
+//!     client.apply(&step)?; // sent over any ordered channel
 //! }
 //! assert_eq!(client.at(position, second(0)), Some([4.0, 7.0]));
 //! assert_eq!(client.at(position, second(20)), Some([5.0, 9.5]));
@@ -49,7 +48,7 @@
 //! }
 //! assert_eq!(client, server);
 //!
-//! // Playing with a cursor, in either direction, needs no search.
+//! // A cursor avoids the search while playing, in either direction.
 //! let curve = client.curve(position).expect("it has keyframes");
 //! let mut cursor = Cursor::default();
 //! for frame in (0..600).rev() {
@@ -59,11 +58,42 @@
 //! # }
 //! ```
 //!
+//! # Sources of keyframes
+//!
+//! - From simulated values: a [`Fitter`] per property takes samples and returns the few keyframes that stay
+//!   within a declared error, a bounded number of samples late.
+//! - From a known future, such as a path: [`plan`] returns the edits that make the curve follow it, or that
+//!   correct the curve when the path changes, and leaves the past unchanged.
+//! - [`break_even`] computes up to how many keyframes per second this is cheaper than sending every value at
+//!   a constant rate.
+//!
+//! ```
+//! use prescient_timeline::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Ten minutes of a patrol between two posts, 30 samples per second, within a centimetre. Because of the
+//! // look-ahead of five seconds, every leg of ten seconds has two keyframes more.
+//! let mut fitter = Fitter::new(0.01, 150)?;
+//! let mut curve = Curve::new(CurveConfig::default());
+//! let patrol = |tick: i64| [(tick % 600 - 300).abs() as f64 * 0.05, 2.0];
+//! for tick in 0..18_000 {
+//!     fitter.push(Time::from_micros(33_333 * tick), patrol(tick))?;
+//!     while let Some(keyframe) = fitter.poll_keyframe() {
+//!         curve.add(keyframe)?; // and send it
+//!     }
+//! }
+//! assert!(curve.len() < 200);
+//! let [x, _] = curve.at(Time::from_micros(33_333 * 1000)).expect("it has keyframes");
+//! assert!((x - patrol(1000)[0]).abs() <= 0.01);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What both ends agree on
 //!
-//! Times are integers. Look-ups of integers are integer arithmetic, the same on every machine; those of
-//! floats agree as far as the same additions, multiplications and sines do. The crate does no IO, reads no
-//! clock, and depends on nothing else of Prescient.
+//! Times are integers. Look-ups of integers use integer arithmetic and yield the same bits on every machine.
+//! Look-ups of floats agree except for the sines of spherical interpolation, which may differ in their last
+//! bits. The crate does no IO, reads no clock, and depends on no other crate of Prescient.
 
 pub mod break_even;
 mod curve;

@@ -1,13 +1,14 @@
-//! Futures that are known, and what to do when they change.
+//! Edits that make a curve follow a known future, and correct it when that future changes.
 
-use crate::curve::{Curve, Edit, EditError, Keyframe};
+use crate::curve::{Curve, Cut, Edit, EditError, Keyframe};
 use crate::time::{Span, Time};
 use crate::value::Value;
 
 /// Why a future cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
-    /// A keyframe of the future is not after the time from which it is planned.
+    /// A keyframe is not after `from`.
     #[error("{time} is not in the future")]
     NotInTheFuture {
         /// The keyframe's time.
@@ -19,26 +20,32 @@ pub enum PlanError {
         /// The keyframe's time.
         time: Time,
     },
-    /// The curve ends in a velocity but does not go on with it, which no keyframe can say: let it continue
-    /// ([`Extrapolation::Continue`](crate::Extrapolation::Continue)), or end it with a velocity of zero.
-    #[error("the curve ends in a velocity that it does not go on with")]
-    EndsInMotion,
+    /// No keyframe at this time leaves the curve before it unchanged. The time is before the first
+    /// keyframe, and the curve is continued there; or it is after the last keyframe, and the curve is
+    /// absent there, or ends in a velocity and holds, or is continued for a shorter span or over more than
+    /// half a turn. Plan from the last keyframe's time, or let the curve end at rest.
+    #[error("no keyframe at {time} leaves the curve before it unchanged")]
+    CannotHold {
+        /// The time from which the future was planned.
+        time: Time,
+    },
     /// The edits would be refused, for this reason.
     #[error(transparent)]
     Edit(#[from] EditError),
 }
 
-/// The edits after which a curve goes on with these keyframes from a time on, and is up to that time what it
-/// was: waypoints that are known ahead of time, and corrections when they change.
+/// The edits that replace a curve's keyframes after `from` by these and leave the curve up to `from`
+/// unchanged: waypoints known ahead of time, and corrections when they change.
 ///
-/// Keyframes that stay cost nothing; a future that is only delayed costs one [`Edit::MoveWithin`]. Where
-/// the curve would otherwise change before `from`, a keyframe is added there that holds it, with the
-/// interpolation that it had; such a cut changes a smooth segment between its last keyframe and `from`,
-/// and the others by no more than rounding.
+/// Keyframes that stay cost no edit; a future that is only delayed costs one [`Edit::MoveWithin`]. Where
+/// the curve would otherwise change before `from`, a keyframe is added at `from`, with the interpolation of
+/// the segment that it splits. A smooth segment with `from` on it may change between its first keyframe and
+/// `from`; segments of other kinds change by no more than rounding.
 ///
 /// # Errors
 ///
-/// If the keyframes are not in order or not after `from`, or the curve would refuse an edit.
+/// If the keyframes are not in order or not after `from`, if no keyframe at `from` leaves the past
+/// unchanged, or if the curve would refuse an edit.
 pub fn plan<V: Value>(
     curve: &Curve<V>,
     from: Time,
@@ -68,22 +75,26 @@ pub fn plan<V: Value>(
     Ok(edits)
 }
 
-/// The keyframe at `from` that keeps what leads up to it, if that would change.
+/// Adds a keyframe at `from` if the curve before it would change otherwise.
 fn hold<V: Value>(
     curve: &Curve<V>,
     from: Time,
     present: &[Keyframe<V>],
     future: &[Keyframe<V>],
 ) -> Result<Option<Edit<V>>, PlanError> {
-    let unchanged = present.first() == future.first();
-    if unchanged || curve.is_empty() || curve.has_keyframe_at(from) {
+    let decisive = curve.decisive_after(from);
+    let (decided, wanted) = (present.iter().take(decisive), future.iter().take(decisive));
+    if decided.eq(wanted) {
         return Ok(None);
     }
-    let keyframe = curve.cut(from).ok_or(PlanError::EndsInMotion)?;
-    Ok(Some(Edit::Add(keyframe)))
+    match curve.cut(from) {
+        Cut::Nothing => Ok(None),
+        Cut::Keyframe(keyframe) => Ok(Some(Edit::Add(keyframe))),
+        Cut::Impossible => Err(PlanError::CannotHold { time: from }),
+    }
 }
 
-/// Removes and adds, time by time, what differs.
+/// Removes and adds the keyframes that differ, time by time.
 fn replace<V: Value>(present: &[Keyframe<V>], future: &[Keyframe<V>]) -> Vec<Edit<V>> {
     let same_time = |one: &Keyframe<V>, next: &Keyframe<V>| one.time == next.time;
     let wanted: Vec<&[Keyframe<V>]> = future.chunk_by(same_time).collect();
@@ -99,7 +110,8 @@ fn replace<V: Value>(present: &[Keyframe<V>], future: &[Keyframe<V>]) -> Vec<Edi
     removed.chain(added).collect()
 }
 
-/// Moves all that is there, and adds what comes before it, if that is all that changes.
+/// Moves all present keyframes by one span and adds new ones before them; `None` if the result would not be
+/// the future.
 fn delay<V: Value>(present: &[Keyframe<V>], future: &[Keyframe<V>]) -> Option<Vec<Edit<V>>> {
     let (first, last) = (present.first()?, present.last()?);
     let earlier = future.len().checked_sub(present.len())?;

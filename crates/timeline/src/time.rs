@@ -1,12 +1,12 @@
-//! Times and spans as integers, because both ends must agree on them exactly.
+//! Times and spans. They are integers, because both ends must agree on them exactly.
 
 use std::fmt;
 use std::ops::{Add, Neg, Sub};
 
-/// A time in microseconds, since whatever both ends count from.
+/// A time in microseconds since an epoch that both ends agree on.
 ///
-/// Keyframes lie between [`Time::MIN`] and [`Time::MAX`]; look-ups take any time. A game that counts
-/// ticks gives each tick the time at which it begins.
+/// Keyframes lie between [`Time::MIN`] and [`Time::MAX`]; look-ups accept any time. In a game with ticks,
+/// the time of a tick is its begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
@@ -24,7 +24,7 @@ impl Time {
         Self(micros)
     }
 
-    /// From milliseconds; what does not fit becomes the earliest or latest `i64`.
+    /// From milliseconds, saturating.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1000))
     }
@@ -47,7 +47,7 @@ impl Time {
 impl Add<Span> for Time {
     type Output = Self;
 
-    /// Saturates, so that nonsense is refused as out of range instead of wrapping into range.
+    /// Saturates, so that an overflow is refused as out of range.
     fn add(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
@@ -67,12 +67,12 @@ impl fmt::Display for Time {
     }
 }
 
-/// A length of time in microseconds, with a sign.
+/// A signed length of time in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(i64);
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// The longest span.
     pub const MAX: Self = Self(i64::MAX);

@@ -1,4 +1,4 @@
-//! Many properties' curves, and what bounds them together.
+//! The curves of many properties, with common limits.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use crate::curve::{Curve, CurveConfig, Edit, EditError};
 use crate::time::{Span, Time};
 use crate::value::Value;
 
-/// Which property of which entity, as the game numbers them.
+/// A property of an entity, by the game's numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PropertyId(pub u32);
 
 /// A change of one property.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operation<V> {
-    /// Whose curve changes.
+    /// The property.
     pub property: PropertyId,
-    /// How.
+    /// The change of its curve.
     pub edit: Edit<V>,
 }
 
 /// The curves of all properties with values of one type.
 ///
-/// Both ends apply the same [`Operation`]s to the same store; what they then look up is the same.
+/// Both ends apply the same [`Operation`]s in the same order and look up the same values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline<V: Value> {
     config: TimelineConfig<V>,
@@ -30,7 +30,7 @@ pub struct Timeline<V: Value> {
     now: Time,
 }
 
-/// What a timeline may hold.
+/// The limits of a timeline, and the configuration of its curves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineConfig<V> {
     curve: CurveConfig<V>,
@@ -40,7 +40,7 @@ pub struct TimelineConfig<V> {
 }
 
 impl<V> Default for TimelineConfig<V> {
-    /// 65,536 properties and 4,194,304 keyframes in all, any time ahead.
+    /// At most 65,536 properties and 4,194,304 keyframes in total, any time ahead.
     fn default() -> Self {
         Self {
             curve: CurveConfig::default(),
@@ -52,25 +52,25 @@ impl<V> Default for TimelineConfig<V> {
 }
 
 impl<V: Value> TimelineConfig<V> {
-    /// What properties are like that are not configured by themselves.
+    /// The configuration of properties without one of their own.
     pub fn curves(mut self, curve: CurveConfig<V>) -> Self {
         self.curve = curve;
         self
     }
 
-    /// How many properties there may be; operations on further ones are refused.
+    /// The most properties; operations on further ones are refused.
     pub fn max_properties(mut self, max: usize) -> Self {
         self.max_properties = max;
         self
     }
 
-    /// How many keyframes there may be in all; further ones are refused.
+    /// The most keyframes in total; further ones are refused.
     pub fn max_keyframes(mut self, max: usize) -> Self {
         self.max_keyframes = max;
         self
     }
 
-    /// How far after [`Timeline::set_now`] keyframes may be; later ones are refused.
+    /// The greatest distance of a keyframe from [`Timeline::set_now`]; later ones are refused.
     pub fn max_ahead(mut self, max: Span) -> Self {
         self.max_ahead = Some(max);
         self
@@ -84,7 +84,7 @@ impl<V: Value> Default for Timeline<V> {
 }
 
 impl<V: Value> Timeline<V> {
-    /// Without properties, at time zero.
+    /// A timeline without properties, at time zero.
     pub fn new(config: TimelineConfig<V>) -> Self {
         Self {
             config,
@@ -94,16 +94,16 @@ impl<V: Value> Timeline<V> {
         }
     }
 
-    /// Says what time it is, which only matters for [`TimelineConfig::max_ahead`].
+    /// Sets the present time, which only matters for [`TimelineConfig::max_ahead`].
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// Gives a property a configuration of its own. Its keyframes go.
+    /// Sets the configuration of a property, and removes its keyframes.
     ///
     /// # Errors
     ///
-    /// If it would be one property too many.
+    /// If it exceeds the limit of properties.
     pub fn configure(
         &mut self,
         property: PropertyId,
@@ -115,11 +115,11 @@ impl<V: Value> Timeline<V> {
         Ok(())
     }
 
-    /// Applies a change to a property, which comes into being by the first that is applied to it.
+    /// Applies a change. The first change of a property adds it.
     ///
     /// # Errors
     ///
-    /// If the change cannot be applied; nothing has changed then.
+    /// If the change is refused; then nothing has changed.
     pub fn apply(&mut self, operation: &Operation<V>) -> Result<(), EditError> {
         let Operation { property, edit } = *operation;
         self.check_room_for(property)?;
@@ -141,7 +141,7 @@ impl<V: Value> Timeline<V> {
         Ok(())
     }
 
-    /// The value of a property at a time; `None` if it has none.
+    /// The value of a property at a time; `None` if the property is unknown or has no value then.
     pub fn at(&self, property: PropertyId, time: Time) -> Option<V> {
         self.curves.get(&property)?.at(time)
     }
@@ -156,26 +156,26 @@ impl<V: Value> Timeline<V> {
         self.curves_from(PropertyId(0))
     }
 
-    /// The curves of a property and those after it, ascending.
+    /// The curves from a property on, by ascending property.
     pub fn curves_from(&self, first: PropertyId) -> impl Iterator<Item = (PropertyId, &Curve<V>)> {
         let rest = self.curves.range(first..);
         rest.map(|(&property, curve)| (property, curve))
     }
 
-    /// How many keyframes there are in all.
+    /// The number of keyframes in total.
     pub fn keyframe_count(&self) -> usize {
         self.keyframes
     }
 
-    /// Forgets a property and its configuration; whether there was one.
+    /// Removes a property and its configuration. False if there is none.
     pub fn forget(&mut self, property: PropertyId) -> bool {
         let gone = self.curves.remove(&property);
         self.keyframes -= gone.as_ref().map_or(0, Curve::len);
         gone.is_some()
     }
 
-    /// Drops from every curve what look-ups at `time` and later do not need
-    /// ([`Curve::drop_before`]), and says how many keyframes that were.
+    /// Drops the keyframes of all curves that look-ups at `time` and later do not need
+    /// ([`Curve::drop_before`]), and returns their number.
     pub fn drop_before(&mut self, time: Time) -> usize {
         let dropped = self
             .curves

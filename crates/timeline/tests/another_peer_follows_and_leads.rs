@@ -1,4 +1,4 @@
-//! A client and a server that somebody wrote from the protocol's document alone
+//! A client and a server that were written from the protocol's document alone
 //! (`tests/keyframe_peer`), each against ours over TCP on loopback.
 
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const BASE: i64 = 1_552_000_000_000;
 
-/// Ours leads. Fails if offsets are sent without their sign, or the base time in seconds.
+/// Our server. Fails if offsets are sent without their sign, or the base time in seconds.
 #[test]
 fn their_client_follows_our_server() {
     let Some(python) = python() else { return };
@@ -39,7 +39,7 @@ fn their_client_follows_our_server() {
     compare(&ours, &last_line(&mut client.0));
 }
 
-/// Ours follows. Fails if a frame that is cut by the stream is lost, or unknown frames end it.
+/// Our client. Fails if a frame that arrives in two reads is lost, or if an unknown frame ends the stream.
 #[test]
 fn our_client_follows_their_server() {
     let Some(python) = python() else { return };
@@ -76,8 +76,8 @@ fn our_client_follows_their_server() {
     );
 }
 
-/// The document's own simulation (appendix 2), and what it leaves out: large numbers, equal times, a move
-/// past others, both ends of every field.
+/// The document's own simulation (appendix 2), and further cases: large numbers, equal times, a move past
+/// others, both ends of the range of every field.
 fn changes() -> impl Iterator<Item = Change> {
     use Change::*;
     let simulation = [
@@ -207,7 +207,7 @@ fn python() -> Option<&'static str> {
     found
 }
 
-/// Ends with the test, whatever becomes of it.
+/// Ends the process with the test, also if it fails.
 struct Killed(Child);
 
 impl Drop for Killed {

@@ -1,4 +1,4 @@
-//! Nonsense as edits and settings: a typed error, and nothing has changed.
+//! Invalid edits and settings return a typed error and change nothing.
 
 use prescient_timeline::*;
 
@@ -58,7 +58,7 @@ fn what_is_not_there_cannot_be_changed() {
     );
     let moved = curve.move_within(time, micros(19), Span::ZERO);
     assert_eq!(moved, Err(EditError::NoKeyframe { time }));
-    // The wrong way round.
+    // The interval is reversed.
     let moved = curve.move_within(micros(20), micros(10), Span::ZERO);
     assert_eq!(moved, Err(EditError::NoKeyframe { time: micros(20) }));
     assert_eq!(curve, some());
@@ -130,7 +130,7 @@ fn settings_that_cannot_work_are_refused() {
     assert_eq!(config, Err(CurveConfigError::CannotThin));
 }
 
-/// Fails if `check_time` looks at the edit's own time instead of where the keyframe comes to lie.
+/// Fails if `check_time` checks the edit's own time instead of the keyframe's new one.
 #[test]
 fn timelines_refuse_the_far_future_and_what_does_not_fit() {
     let second = Span::from_secs(1);

@@ -1,5 +1,5 @@
-//! The machines of the keyframe protocol without sockets: what both ends hold, and what they make of each
-//! other's nonsense.
+//! Server and client of the keyframe protocol without sockets: both have the same timeline, and no bytes
+//! make either fail.
 
 use prescient_timeline::protocol::*;
 use prescient_timeline::*;
@@ -10,7 +10,7 @@ const BASE: i64 = 1_552_000_000_000;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Fails if a change is sent that was refused, is not sent, or is sent twice to one that joins late.
+    /// Fails if a refused change is sent, an applied one is not, or one is sent twice to a late joiner.
     #[test]
     fn whatever_is_changed_clients_hold_the_same(
         changes in prop::collection::vec(change(), 1..120),
@@ -28,7 +28,7 @@ proptest! {
                 pairs.push((stream, client));
             }
             let _ = apply(&mut server, change);
-            // One client is slow: the other end of its history is told while changes go on.
+            // One client is slow: it gets its history while further changes are made.
             for (number, (stream, client)) in pairs.iter_mut().enumerate() {
                 let count = if number == 0 { usize::MAX } else { index % drain_every };
                 for _ in 0..count {
@@ -56,7 +56,7 @@ proptest! {
         }
     }
 
-    /// No bytes bring a client or a server down, and both go on.
+    /// Fails if any bytes make a client or a server panic, or stop working.
     #[test]
     fn nonsense_is_ignored(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut client = Client::new();
@@ -95,7 +95,7 @@ fn keyframes_may_come_before_the_base_time() {
     );
 }
 
-/// Fails if keyframes are kept relative to the base time.
+/// Fails if keyframes are stored relative to the base time.
 #[test]
 fn the_base_time_can_move() {
     let mut server = Server::new(BASE).unwrap();
@@ -173,6 +173,23 @@ fn a_client_that_takes_nothing_in_is_named_once_and_held_no_longer() {
         [ServerEvent::Synced(stream), ServerEvent::Stalled(stream)]
     );
     assert_eq!(server.poll_transmit(stream), None);
+}
+
+/// Fails if `handle_disconnected` leaves the events of the connection queued.
+#[test]
+fn connections_that_come_and_go_leave_no_events() {
+    let mut server = Server::new(BASE).unwrap();
+    let sync = Client::new().poll_transmit().unwrap();
+    for _ in 0..1000 {
+        let stream = server.handle_connected();
+        server.handle_bytes(stream, &sync);
+        server.handle_bytes(stream, &[0xff; FRAME_BYTES]);
+        server.handle_disconnected(stream);
+    }
+    let stays = server.handle_connected();
+    server.handle_bytes(stays, &sync);
+    assert_eq!(server.poll_event(), Some(ServerEvent::Synced(stays)));
+    assert_eq!(server.poll_event(), None);
 }
 
 #[derive(Clone, Copy, Debug)]

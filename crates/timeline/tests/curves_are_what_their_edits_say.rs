@@ -1,5 +1,5 @@
-//! Any edits in any order, against a list that is sorted after each: the same keyframes, the same values
-//! at all times, with and without a cursor, and the same answer to what cannot be done.
+//! Any edits in any order, compared with a list that is sorted after each: the same keyframes, the same
+//! values at all times, with and without a cursor, and the same errors.
 
 use prescient_timeline::*;
 use proptest::prelude::*;
@@ -30,8 +30,8 @@ proptest! {
         prop_assert_eq!(curve, again);
     }
 
-    /// Velocities, whose look-ups depend on all keyframes before, against a curve made in one go. Fails if
-    /// `integrate_from` is left out of an edit.
+    /// Velocities, whose look-ups depend on all keyframes before, compared with a curve that is built at
+    /// once. Fails if `integrate_from` is left out of an edit.
     #[test]
     fn velocities_do_not_depend_on_the_order_of_edits(
         edits in prop::collection::vec(edit(), 1..60),
@@ -49,7 +49,7 @@ proptest! {
         }
     }
 
-    /// However wild the times, values and kinds, look-ups are finite numbers and nothing overflows.
+    /// For any times, values and interpolations, look-ups are finite and nothing overflows.
     #[test]
     fn look_ups_are_finite(
         wild in prop::collection::vec((wild_time(), -1e100..1e100f64, kind(), any::<i64>()), 1..12),
@@ -78,7 +78,7 @@ proptest! {
     }
 }
 
-/// What a curve should be, in the plainest way.
+/// The reference: a sorted list.
 #[derive(Default)]
 struct List(Vec<Keyframe<f64>>);
 

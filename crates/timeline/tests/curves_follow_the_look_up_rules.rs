@@ -1,11 +1,10 @@
-//! What a curve is at any time: before, after, between and at its keyframes, for every interpolation.
+//! Look-ups before, after, between and at keyframes, for every interpolation.
 
 use std::f64::consts::PI;
 
 use prescient_timeline::*;
 
-/// Fails if `before_first` asks the last keyframe, `after_last` the first, or `along` is handed the
-/// wrong neighbour.
+/// Fails if `before_first` uses the last keyframe, `after_last` the first, or `along` the wrong segment.
 #[test]
 fn the_first_value_before_the_last_after_and_a_line_between() {
     let curve = curve(&[(10, 4.0), (30, 6.0), (40, 12.0)]);
@@ -58,7 +57,7 @@ fn each_keyframe_may_be_interpolated_its_own_way() {
     assert_eq!(curve.at(micros(200)), Some(20.0));
 }
 
-/// Fails if tangents are those of a Catmull-Rom spline, which swings below 0 and above 10 here.
+/// Fails if tangents are those of a Catmull-Rom spline, which overshoots 0 and 10 here.
 #[test]
 fn a_smooth_curve_stays_between_its_keyframes_and_has_no_corners() {
     let config = CurveConfig::default();
@@ -86,7 +85,7 @@ fn a_smooth_curve_stays_between_its_keyframes_and_has_no_corners() {
     }
 }
 
-/// The same curve in integers: within one unit of what floats say.
+/// The same curve in integers: within one unit of the floats' values.
 #[test]
 fn a_smooth_curve_of_integers_is_the_same_curve() {
     let config = CurveConfig::default().interpolation(Interpolation::Smooth);
@@ -194,7 +193,7 @@ fn a_velocity_is_integrated_exactly() {
     }
 }
 
-/// A million segments of a third of a unit each: sums of rounded values would be off by far.
+/// A million segments of a third of a unit each: sums of rounded values would have a large error.
 #[test]
 fn integrals_of_integers_do_not_drift() {
     let config = CurveConfig::default().interpolation(Interpolation::Velocity);
@@ -209,7 +208,7 @@ fn integrals_of_integers_do_not_drift() {
     assert_eq!(curve.at(micros(end)), Some(exact));
 }
 
-/// Fails if a value keyframe does not start velocities anew.
+/// Fails if the integral of a velocity does not start at a value keyframe of the same time.
 #[test]
 fn values_and_velocities_can_be_mixed() {
     let keyframe = |millis, value: f64| Keyframe::new(Time::from_millis(millis), value);
@@ -218,7 +217,7 @@ fn values_and_velocities_can_be_mixed() {
         keyframe(0, 5.0),
         keyframe(0, 2.0).with(velocity),
         keyframe(1000, 20.0),
-        // Nothing leads from a value to a velocity: it holds.
+        // A value holds up to a velocity keyframe.
         keyframe(2000, -1.0).with(velocity),
         keyframe(3000, 0.0).with(Interpolation::Step),
     ];

@@ -1,5 +1,5 @@
-//! Keyframes from samples: the error that was asked for holds at every sample, the look-ahead is bounded,
-//! and there are as few of them as the shape of a path needs.
+//! Keyframes from samples: the error bound holds at every sample, the look-ahead is bounded, and the number
+//! of keyframes is about that of the path's corners.
 
 use prescient_timeline::*;
 use proptest::prelude::*;
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Fails if the tolerance of a component is the whole error, `narrowed` forgets a gate, or `crossing`
-    /// takes a point outside the cone and `bridge` does not look.
+    /// Fails if the tolerance of a component is the whole error, `narrowed` skips a gate, or `crossing`
+    /// returns a point outside the cone and `bridge` does not check it.
     #[test]
     fn every_sample_is_within_the_error(
         samples in samples(),
@@ -39,8 +39,8 @@ proptest! {
     }
 }
 
-/// A unit that walks straight and turns between samples: one keyframe for each corner, and a few because
-/// keyframes must come in time. Fails if `crossing` never finds anything, which costs two for each corner.
+/// A unit that walks straight and turns between samples: one keyframe per corner, and a few more because of
+/// the look-ahead. Fails if `crossing` always returns `None`, which costs two keyframes per corner.
 #[test]
 fn a_path_costs_a_keyframe_for_each_corner() {
     let corners: Vec<(i64, [f64; 2])> = (0..200)
@@ -71,7 +71,7 @@ fn a_path_costs_a_keyframe_for_each_corner() {
         "{} keyframes for 200 corners",
         fitted.len()
     );
-    // Between samples, too, where corners are: they are found.
+    // Also between samples, where the corners are.
     let mut worst: f64 = 0.0;
     for step in 0..(end - 100_000) / 10_007 {
         let time = Time::from_micros(10_007 * step);
@@ -84,7 +84,7 @@ fn a_path_costs_a_keyframe_for_each_corner() {
     assert!(worst < 0.05, "{worst}");
 }
 
-/// Fails if `hold` is never asked.
+/// Fails if `hold` is not called.
 #[test]
 fn what_rests_costs_nothing() {
     let mut fitter = Fitter::new(0.5, 8).unwrap();
@@ -137,7 +137,7 @@ fn bad_samples_and_settings_are_refused() {
     assert_eq!(found.len(), 2);
 }
 
-/// Fits, and looks at what others would know after each sample.
+/// Fits, and checks the curve of the keyframes so far after each sample.
 fn check<V: Value>(
     samples: &[(i64, [f64; 3])],
     max_error: f64,
@@ -170,7 +170,7 @@ fn check<V: Value>(
         while let Some(keyframe) = fitter.poll_keyframe() {
             curve.add(keyframe).unwrap();
         }
-        // All but the newest are known, whatever comes.
+        // The bound holds for all samples but the newest.
         let finished = index + 1 == samples.len();
         let open = if finished { 0 } else { look_ahead - 1 };
         for &(time, value) in

@@ -1,5 +1,5 @@
-//! The keyframe protocol's frames against the packet that its document shows and against frames worked out
-//! by hand from its tables.
+//! The keyframe protocol's frames, compared with the packet in its document and with frames that were
+//! computed by hand from its tables.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use prescient_tests::repository::root;
 use prescient_timeline::protocol::*;
 use proptest::prelude::*;
 
-/// Fails if any field moves by a bit, or the value goes out as a float.
+/// Fails if any field moves by a bit, or the value is sent as a float.
 #[test]
 fn frames_are_those_of_the_document() {
     let mut compared = 0;
@@ -64,7 +64,7 @@ fn unknown_types_and_methods_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Fails if the decoder looks at an unused bit: it reads the same from the frame with those cleared.
+    /// Fails if the decoder uses an unused bit: a frame with those bits cleared must decode to the same.
     #[test]
     fn any_bytes_are_a_frame_or_an_error(bytes in any::<[u8; 14]>()) {
         if let Ok(frame) = Frame::from_bytes(&bytes) {
@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// Fails if `take` loses bytes at a cut.
+    /// Fails if `take` loses bytes between portions.
     #[test]
     fn a_stream_may_be_cut_anywhere(
         frames in prop::collection::vec(any::<[u8; 14]>(), 0..20),

@@ -1,9 +1,9 @@
-//! Curves that hold only so much: which keyframes go, and how far what is left is from what was.
+//! Curves with limited memory: which keyframes are removed, and by how much that changes the curve.
 
 use prescient_timeline::*;
 use proptest::prelude::*;
 
-/// Fails if `make_room` drops none, or the youngest.
+/// Fails if `make_room` drops none, or the newest.
 #[test]
 fn the_oldest_keyframe_goes_first() {
     let config = CurveConfig::default().memory(8, WhenFull::DropOldest);
@@ -56,7 +56,7 @@ fn what_is_dropped_leaves_later_look_ups_alone() {
     }
 }
 
-/// A walk with many keyframes on its straight parts: most go, and every corner stays.
+/// A walk with many keyframes on its straight parts: most are removed, and every corner is kept.
 #[test]
 fn straight_parts_are_thinned() {
     let corners = |time: i64| (time % 200 - 100).abs() as f64;

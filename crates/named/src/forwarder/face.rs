@@ -1,16 +1,16 @@
-//! Faces: the neighbours and applications that a forwarder talks to.
+//! Faces: a forwarder's connections to neighbours and applications.
 
 use std::fmt;
 
 use crate::link::{MIN_MTU, Reassembly};
 use crate::tlv::MAX_PACKET;
 
-/// The number of a face. It is never used again for another.
+/// The number of a face. It is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaceId(pub(crate) u64);
 
 impl FaceId {
-    /// The number that management commands know it by.
+    /// The number, as in management commands.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -22,7 +22,7 @@ impl fmt::Display for FaceId {
     }
 }
 
-/// What a forwarder is told about a face when it is added.
+/// The properties of a face.
 #[derive(Clone, Debug)]
 pub struct FaceConfig {
     is_local: bool,
@@ -31,8 +31,7 @@ pub struct FaceConfig {
 }
 
 impl FaceConfig {
-    /// An application on this machine: it may use names that start with `/localhost`, and register
-    /// prefixes.
+    /// An application on this machine. It may use names under `/localhost`, and register prefixes.
     pub fn local() -> Self {
         Self {
             is_local: true,
@@ -41,8 +40,8 @@ impl FaceConfig {
         }
     }
 
-    /// A neighbour on another machine. It may not register prefixes unless it is
-    /// [let](Self::registration).
+    /// A neighbour on another machine. It may register prefixes only if
+    /// [`registration`](Self::registration) allows it.
     pub fn remote() -> Self {
         Self {
             is_local: false,
@@ -51,33 +50,32 @@ impl FaceConfig {
         }
     }
 
-    /// Whether commands to register and unregister prefixes are taken from here, for this face only
-    /// if it is a remote one.
+    /// Whether it may register and unregister prefixes. A remote face may do so for itself only.
     pub fn registration(mut self, may_register: bool) -> Self {
         self.may_register = may_register;
         self
     }
 
-    /// The longest datagram of the link; longer packets are cut into pieces. `None` if it is not
-    /// [`MIN_MTU`] to [`MAX_PACKET`](crate::MAX_PACKET), which is the default.
+    /// The longest datagram of the link; longer packets are sent as fragments.
+    /// [`MAX_PACKET`](crate::MAX_PACKET) by default. `None` if it is above that or below [`MIN_MTU`].
     pub fn mtu(mut self, mtu: usize) -> Option<Self> {
         self.mtu = mtu;
         (MIN_MTU..=MAX_PACKET).contains(&mtu).then_some(self)
     }
 }
 
-/// A face as the forwarder keeps it.
+/// A face's state in the forwarder.
 #[derive(Debug)]
 pub(crate) struct Face {
     pub(crate) is_local: bool,
     pub(crate) may_register: bool,
     pub(crate) mtu: usize,
     pub(crate) reassembly: Reassembly,
-    /// The sequence of the next piece of a packet.
+    /// The sequence number of the next fragment.
     pub(crate) sequence: u64,
-    /// Interests of this face that wait for Data.
+    /// The bytes that its pending Interests count.
     pub(crate) pending: usize,
-    /// Routes to this face.
+    /// The number of routes to it.
     pub(crate) routes: usize,
     pub(crate) statistics: FaceStatistics,
 }
@@ -97,26 +95,26 @@ impl Face {
     }
 }
 
-/// What went over one face.
+/// Counts of one face.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaceStatistics {
-    /// Interests that came from it.
+    /// Received Interests.
     pub interests_in: u64,
-    /// Interests that went to it.
+    /// Sent Interests.
     pub interests_out: u64,
-    /// Data that came from it.
+    /// Received Data packets.
     pub data_in: u64,
-    /// Data that went to it.
+    /// Sent Data packets.
     pub data_out: u64,
-    /// Nacks that came from it.
+    /// Received Nacks.
     pub nacks_in: u64,
-    /// Nacks that went to it.
+    /// Sent Nacks.
     pub nacks_out: u64,
-    /// Bytes that came from it.
+    /// Received bytes.
     pub bytes_in: u64,
-    /// Bytes that went to it.
+    /// Sent bytes.
     pub bytes_out: u64,
-    /// What came from it and was not understood.
+    /// Received packets that were malformed.
     pub malformed: u64,
 }

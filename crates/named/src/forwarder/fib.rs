@@ -1,7 +1,9 @@
-//! The forwarding information base: which faces lead to which names.
+//! The forwarding information base: next hops by name prefix.
 //!
-//! Routes are looked up by the longest prefix that has any. A route serves longer prefixes with
-//! routes of their own as well, unless it says otherwise or they capture theirs, as in NFD.
+//! A lookup starts at the longest prefix that has routes. Routes of shorter prefixes are used as well, if
+//! they have the flag `inherit` and no longer prefix has a route with the flag `capture`, as in NFD.
+
+use std::collections::BTreeSet;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
@@ -10,20 +12,21 @@ use prescient_channels::Time;
 use super::face::FaceId;
 use super::strategy::Strategy;
 use crate::hash::{Hasher, Prefix};
-use crate::name::{MAX_COMPONENTS, NameRef};
+use crate::name::{MAX_COMPONENTS, Name, NameRef};
 
-/// A face, and what it costs to go there.
+/// A face for a name, and the cost of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextHop {
     pub(crate) face: FaceId,
     pub(crate) cost: u64,
 }
 
-/// One way to names with a prefix.
+/// A route for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) face: FaceId,
-    /// Who said so: routes of different origins do not replace each other.
+    /// The kind of program that added it, as a number of the management protocol. Routes of different
+    /// origins do not replace each other.
     pub(crate) origin: u64,
     pub(crate) cost: u64,
     pub(crate) inherit: bool,
@@ -53,13 +56,12 @@ impl Entry {
 
 #[derive(Debug)]
 pub(crate) struct Fib {
-    /// The order of its entries has no influence on anything.
+    /// No result depends on its iteration order.
     table: HashTable<Entry>,
     routes: usize,
-    /// How many entries there are of each number of components, so that a lookup need not start
-    /// below the longest.
+    /// The number of entries by number of components. A lookup starts at the longest.
     depths: [usize; MAX_COMPONENTS + 1],
-    /// No route expires earlier.
+    /// A lower bound of all expiry times.
     next_expiry: Option<Time>,
     hasher: Hasher,
 }
@@ -75,12 +77,12 @@ impl Fib {
         }
     }
 
-    /// How many routes there are.
+    /// The number of routes.
     pub(crate) fn len(&self) -> usize {
         self.routes
     }
 
-    /// Adds a route, or replaces that of the same face and origin.
+    /// Adds a route, or replaces the one with the same face and origin.
     pub(crate) fn insert(&mut self, prefix: NameRef<'_>, route: Route) {
         let sooner = |known: Time| route.expires.map_or(known, |own| own.min(known));
         self.next_expiry = self.next_expiry.map(sooner).or(route.expires);
@@ -94,14 +96,14 @@ impl Fib {
         self.routes += 1;
     }
 
-    /// Whether there is a route of this face and origin.
+    /// Whether there is a route with this face and origin.
     pub(crate) fn contains(&self, prefix: NameRef<'_>, face: FaceId, origin: u64) -> bool {
         let entry = self.find(self.hasher.hash(prefix.as_bytes()), prefix.as_bytes());
         let is_it = |route: &Route| route.is_of(face, origin);
         entry.is_some_and(|entry| entry.routes.iter().any(is_it))
     }
 
-    /// Removes the route of a face and origin. False if there is none.
+    /// Removes the route with this face and origin. False if there is none.
     pub(crate) fn remove(&mut self, prefix: NameRef<'_>, face: FaceId, origin: u64) -> bool {
         let before = self.routes;
         self.update(prefix, |entry| {
@@ -115,7 +117,7 @@ impl Fib {
         self.retain(|route| route.face != face);
     }
 
-    /// Removes routes whose time is over, and calls `expired` with the face of each.
+    /// Removes expired routes, and calls `expired` with the face of each.
     pub(crate) fn expire(&mut self, now: Time, mut expired: impl FnMut(FaceId)) {
         if self.next_expiry.is_none_or(|due| due > now) {
             return;
@@ -136,19 +138,19 @@ impl Fib {
         self.next_expiry = next;
     }
 
-    /// A moment before which no route expires.
+    /// No route expires before this time.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.next_expiry
     }
 
-    /// How Interests with a prefix are forwarded; `None` for what a shorter prefix says.
+    /// Sets the strategy of a prefix; `None` for that of a shorter prefix.
     pub(crate) fn set_strategy(&mut self, prefix: NameRef<'_>, strategy: Option<Strategy>) {
         self.entry(prefix);
         self.update(prefix, |entry| entry.strategy = strategy);
     }
 
-    /// The faces that lead to a name, the cheapest first, and how to choose among them. `prefixes`
-    /// are those of the name.
+    /// Finds the next hops of a name, the cheapest first, and its strategy. `prefixes` are those of the
+    /// name.
     pub(crate) fn lookup(
         &self,
         name: NameRef<'_>,
@@ -176,11 +178,20 @@ impl Fib {
         strategy.unwrap_or_default()
     }
 
+    /// Prefixes with a route that passes the filter.
+    pub(crate) fn prefixes(&self, is_wanted: impl Fn(&Route) -> bool) -> BTreeSet<Name> {
+        let entries = self.table.iter();
+        let wanted = entries.filter(|entry| entry.routes.iter().any(&is_wanted));
+        wanted
+            .map(|entry| NameRef::trusted(&entry.name).to_name())
+            .collect()
+    }
+
     fn find(&self, hash: u64, name: &[u8]) -> Option<&Entry> {
         self.table.find(hash, |entry| *entry.name == *name)
     }
 
-    /// The entry of a prefix, made if there is none.
+    /// The entry of a prefix, which is added if there is none.
     fn entry(&mut self, prefix: NameRef<'_>) -> &mut Entry {
         let name = prefix.as_bytes();
         let hash = self.hasher.hash(name);
@@ -200,7 +211,7 @@ impl Fib {
         }
     }
 
-    /// Changes the entry of a prefix, and removes it if nothing is left in it.
+    /// Changes the entry of a prefix, and removes it if it is empty then.
     fn update(&mut self, prefix: NameRef<'_>, change: impl FnOnce(&mut Entry)) {
         let name = prefix.as_bytes();
         let hash = self.hasher.hash(name);
@@ -231,8 +242,8 @@ impl Fib {
     }
 }
 
-/// Adds the faces of a prefix to those of longer ones. A face that is known from a longer prefix
-/// costs what it costs there; of several origins the cheapest counts.
+/// Adds the routes of a prefix to the next hops of longer ones. A longer prefix determines the cost of a
+/// face; among several origins of one prefix, the cheapest does.
 fn add_routes(hops: &mut Vec<NextHop>, routes: &[Route]) {
     let longer = hops.len();
     for route in routes {

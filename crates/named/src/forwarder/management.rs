@@ -1,6 +1,6 @@
 //! Prefix registration: the forwarder's side of the NFD management protocol.
 //!
-//! Commands are answered here and go no further: they take no room in PIT, FIB or content store.
+//! Commands are answered at once and not forwarded: they have no entries in PIT and content store.
 
 use prescient_channels::Time;
 
@@ -15,7 +15,7 @@ use crate::link::LinkHeader;
 use crate::name::{Component, ComponentKind, Name, NameRef};
 use crate::signature::Signer;
 
-/// What a name is a command of, if it is one: verb and parameters.
+/// The verb and the parameters of a command; `None` if the name is not one.
 pub(super) fn command(name: NameRef<'_>) -> Option<(&[u8], Option<Component<'_>>)> {
     let mut components = name.components();
     let mut word = || {
@@ -28,13 +28,13 @@ pub(super) fn command(name: NameRef<'_>) -> Option<(&[u8], Option<Component<'_>>
     Some((verb, components.next()))
 }
 
-/// A refusal: its code and words.
+/// A refusal: status code and text.
 type Refusal = (u64, &'static str);
 
 const UNKNOWN: Refusal = (501, "no such command");
 
 impl Forwarder {
-    /// Carries a command out, and answers.
+    /// Executes a command and answers it.
     pub(super) fn handle_command(
         &mut self,
         now: Time,
@@ -42,7 +42,7 @@ impl Forwarder {
         interest: &Interest<'_>,
         header: LinkHeader,
     ) {
-        let outcome = self.carry_out(now, face, interest);
+        let outcome = self.execute(now, face, interest);
         let response = match outcome {
             Ok(parameters) => ControlResponse {
                 code: 200,
@@ -58,7 +58,7 @@ impl Forwarder {
         let (mut content, mut packet) = (Vec::new(), Vec::new());
         response.encode(&mut content);
         let data = DataBuilder::new(interest.name()).content(&content);
-        // Only a name that fills a packet leaves no room for the answer.
+        // It fails only if the name leaves no room for the answer in a packet.
         if data.sign(&Signer::digest(), &mut packet).is_ok() {
             let back = LinkHeader {
                 pit_token: header.pit_token,
@@ -69,23 +69,23 @@ impl Forwarder {
         }
     }
 
-    fn carry_out(
+    fn execute(
         &mut self,
         now: Time,
         face: FaceId,
         interest: &Interest<'_>,
     ) -> Result<ControlParameters, Refusal> {
         let (verb, component) = command(interest.name()).ok_or(UNKNOWN)?;
-        let carry_out = match verb {
-            b"register" => Self::carry_out_register,
-            b"unregister" => Self::carry_out_unregister,
+        let execute = match verb {
+            b"register" => Self::register,
+            b"unregister" => Self::unregister,
             _ => return Err(UNKNOWN),
         };
         let parameters = component.ok_or((400, "parameters are missing"))?;
         let parameters = ControlParameters::decode(parameters.value)
             .map_err(|_| (400, "parameters are malformed"))?;
         self.authorize(face, interest)?;
-        carry_out(self, now, face, parameters)
+        execute(self, now, face, parameters)
     }
 
     fn authorize(&mut self, face: FaceId, interest: &Interest<'_>) -> Result<(), Refusal> {
@@ -109,7 +109,7 @@ impl Forwarder {
         Ok(())
     }
 
-    fn carry_out_register(
+    fn register(
         &mut self,
         now: Time,
         from: FaceId,
@@ -138,7 +138,7 @@ impl Forwarder {
         })
     }
 
-    fn carry_out_unregister(
+    fn unregister(
         &mut self,
         _now: Time,
         from: FaceId,
@@ -146,7 +146,7 @@ impl Forwarder {
     ) -> Result<ControlParameters, Refusal> {
         let (prefix, face) = self.target(from, &parameters)?;
         let origin = parameters.origin.unwrap_or(0);
-        // What is not there is gone already, which is what was asked for.
+        // A route that does not exist counts as removed.
         self.delete_route(prefix.view(), face, origin);
         Ok(ControlParameters {
             name: Some(prefix),
@@ -156,7 +156,7 @@ impl Forwarder {
         })
     }
 
-    /// The prefix and the face that a command is about. Neighbours speak for themselves only.
+    /// The prefix and the face of a command. Remote faces may name only themselves.
     fn target(
         &self,
         from: FaceId,

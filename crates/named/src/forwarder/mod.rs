@@ -1,7 +1,7 @@
 //! The forwarder: packets and time in, packets out.
 //!
-//! `mod.rs` has what is called from outside, `pipeline.rs` what becomes of an Interest, of Data and of
-//! a Nack; the tables are leaves that know nothing of each other.
+//! `mod.rs` has the public calls, `pipeline.rs` the processing of Interests, Data and Nacks; the tables do
+//! not depend on each other.
 
 mod config;
 mod face;
@@ -10,6 +10,7 @@ mod management;
 mod nonces;
 mod pipeline;
 mod pit;
+mod routing;
 mod statistics;
 mod store;
 mod strategy;
@@ -23,6 +24,7 @@ use thiserror::Error;
 
 pub use config::{CommandTrust, ForwarderConfig};
 pub use face::{FaceConfig, FaceId, FaceStatistics};
+pub use routing::RoutingError;
 pub use statistics::Statistics;
 pub use strategy::Strategy;
 
@@ -37,6 +39,7 @@ use face::Face;
 use fib::{Fib, NextHop, Route};
 use nonces::DeadNonces;
 use pit::{Pit, PitPlace};
+use routing::{ROUTING_ORIGIN, Routing};
 use store::Store;
 
 /// An NDN forwarder without sockets and clocks; the [front page](crate) numbers its calls.
@@ -44,24 +47,25 @@ use store::Store;
 pub struct Forwarder {
     config: ForwarderConfig,
     hasher: Hasher,
-    /// How many numbers were drawn.
+    /// The number of pseudo-random numbers so far.
     drawn: u64,
     faces: BTreeMap<FaceId, Face>,
     next_face: u64,
     fib: Fib,
     pit: Pit,
-    /// What pending Interests take.
+    /// The bytes that pending Interests count.
     pending_bytes: usize,
     store: Store,
     dead_nonces: DeadNonces,
     queue: VecDeque<Queued>,
     queued_bytes: usize,
-    /// Pieces of the packet that was taken from the queue last.
-    pieces: VecDeque<(FaceId, Vec<u8>)>,
-    /// No piece of an incomplete packet is to be forgotten earlier.
+    /// Fragments of the packet that left the queue last.
+    fragments: VecDeque<(FaceId, Vec<u8>)>,
+    /// No incomplete packet is removed before this time.
     reassembly_due: Option<Time>,
-    /// When the last command under each trusted key was signed.
+    /// The signing time of the last command under each trusted key.
     command_times: Vec<u64>,
+    routing: Option<Routing>,
     statistics: Statistics,
     scratch: Scratch,
 }
@@ -74,10 +78,10 @@ struct Queued {
     packet: Arc<[u8]>,
 }
 
-/// What a packet in the queue takes besides its bytes.
+/// The overhead of a queued packet, in bytes.
 const QUEUED_OVERHEAD: usize = 128;
 
-/// Room that is used from packet to packet.
+/// Buffers that are reused for each packet.
 #[derive(Debug, Default)]
 struct Scratch {
     prefixes: Vec<Prefix>,
@@ -91,41 +95,41 @@ struct Scratch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HandleError {
-    /// There is no such face, not yet or no longer.
+    /// There is no such face.
     #[error("there is no such face")]
     NoSuchFace,
-    /// The bytes are no packet. A stream is best closed; a datagram is best forgotten.
+    /// The bytes are not a packet. Close a stream; drop a datagram.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
 }
 
-/// Why there is no further face.
+/// Why a face was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaceError {
-    /// There are as many as may be: remove one first.
-    #[error("there are {0} faces, which is all that may be")]
+    /// The limit is reached: remove one first.
+    #[error("there are {0} faces, which is the limit")]
     Full(usize),
 }
 
-/// Why there is no such route.
+/// Why a route was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RouteError {
     /// There is no such face.
     #[error("there is no such face")]
     NoSuchFace,
-    /// There are as many routes as may be, to all faces or to this one.
+    /// The limit is reached, in total or for this face.
     #[error("there are too many routes: remove one first")]
     Full,
 }
 
-/// The origin of routes that the program itself adds, as in NFD.
+/// The origin of routes by [`Forwarder::add_route`], as NFD numbers it.
 const STATIC_ORIGIN: u64 = 255;
 
 impl Forwarder {
-    /// A forwarder without faces and routes. `key` must come from a source that nobody can predict:
-    /// with it, strangers could choose names that make it slow.
+    /// A forwarder without faces and routes. `key` must be unpredictable: an attacker who knows it can
+    /// choose names that collide in the tables.
     pub fn new(config: ForwarderConfig, key: [u8; 16]) -> Self {
         let hasher = Hasher::new(key);
         let keys = match &config.commands {
@@ -136,7 +140,7 @@ impl Forwarder {
             hasher,
             drawn: 0,
             faces: BTreeMap::new(),
-            // Lower ones mean something special in NFD.
+            // NFD reserves the lower ones.
             next_face: 256,
             fib: Fib::new(hasher),
             pit: Pit::default(),
@@ -145,16 +149,17 @@ impl Forwarder {
             dead_nonces: DeadNonces::new(config.max_dead_nonces),
             queue: VecDeque::new(),
             queued_bytes: 0,
-            pieces: VecDeque::new(),
+            fragments: VecDeque::new(),
             reassembly_due: None,
             command_times: vec![config.commands_after; keys],
+            routing: None,
             statistics: Statistics::default(),
             scratch: Scratch::default(),
             config,
         }
     }
 
-    /// A further neighbour or application.
+    /// Adds a face: a neighbour or an application.
     pub fn add_face(&mut self, config: &FaceConfig) -> Result<FaceId, FaceError> {
         if self.faces.len() >= self.config.max_faces {
             return Err(FaceError::Full(self.faces.len()));
@@ -166,8 +171,8 @@ impl Forwarder {
         Ok(id)
     }
 
-    /// A neighbour or application is gone, with its routes and what waits to be sent to it. What it
-    /// was asked for is asked of others when somebody asks again.
+    /// Removes a face with its routes and queued packets. Interests that were sent to it are sent to
+    /// another face when consumers retransmit them.
     pub fn remove_face(&mut self, face: FaceId) {
         let Some(gone) = self.faces.remove(&face) else {
             return;
@@ -175,10 +180,10 @@ impl Forwarder {
         if gone.routes > 0 {
             self.fib.remove_face(face);
         }
+        self.remove_neighbour(face);
     }
 
-    /// Names with this prefix are to be found at a face. Among several faces, the cheapest is taken
-    /// first; saying it again changes the cost.
+    /// Adds a route: Interests with this prefix may be sent to a face. Adding it again changes its cost.
     pub fn add_route(
         &mut self,
         prefix: NameRef<'_>,
@@ -196,18 +201,18 @@ impl Forwarder {
         self.insert_route(prefix, route)
     }
 
-    /// They are not, any more. False if they were not before.
+    /// Removes a route. False if there was none.
     pub fn remove_route(&mut self, prefix: NameRef<'_>, face: FaceId) -> bool {
         self.delete_route(prefix, face, STATIC_ORIGIN)
     }
 
-    /// How Interests with this prefix are forwarded; `None` for what a shorter prefix says, and in
-    /// the end [`Strategy::BestRoute`].
+    /// Sets the strategy of a prefix; `None` for that of the next shorter prefix with one, or else
+    /// [`Strategy::BestRoute`].
     pub fn set_strategy(&mut self, prefix: NameRef<'_>, strategy: Option<Strategy>) {
         self.fib.set_strategy(prefix, strategy);
     }
 
-    /// Takes a packet that came from a face: all of a datagram, or one packet of a stream.
+    /// Handles a packet from a face: a whole datagram, or one packet of a stream.
     pub fn handle_packet(
         &mut self,
         now: Time,
@@ -225,19 +230,23 @@ impl Forwarder {
         Ok(taken?)
     }
 
-    /// Forgets what was waited for too long. To be called when [`next_timeout`](Self::next_timeout)
-    /// says so; late is no harm.
+    /// Expires pending Interests, routes and incomplete packets, and runs routing. To be called at
+    /// [`next_timeout`](Self::next_timeout); a late call does no harm.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(place) = self.pit.next_expired(now) {
             self.statistics.expired += 1;
-            self.finish(now, place);
+            self.remove_pending(now, place);
         }
-        let faces = &mut self.faces;
+        let (faces, mut is_expired) = (&mut self.faces, false);
         self.fib.expire(now, |face| {
+            is_expired = true;
             if let Some(face) = faces.get_mut(&face) {
                 face.routes -= 1;
             }
         });
+        if is_expired {
+            self.mark_routes();
+        }
         if self.reassembly_due.is_some_and(|due| due <= now) {
             let partial = self.faces.values_mut().filter_map(|face| {
                 face.reassembly.expire(now);
@@ -245,6 +254,7 @@ impl Forwarder {
             });
             self.reassembly_due = partial.min();
         }
+        self.handle_routing_timeout(now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
@@ -253,16 +263,17 @@ impl Forwarder {
             self.pit.next_timeout(),
             self.fib.next_timeout(),
             self.reassembly_due,
+            self.next_routing_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }
 
-    /// Puts the next packet that is to be sent into `bytes`, in place of what was there, and says to
-    /// which face. `None` if there is nothing to send.
+    /// Replaces the content of `bytes` by the next packet to send, and returns its face. `None` if there is
+    /// nothing to send.
     pub fn poll_transmit(&mut self, bytes: &mut Vec<u8>) -> Option<FaceId> {
         loop {
-            if let Some((face, piece)) = self.pieces.pop_front() {
-                *bytes = piece;
+            if let Some((face, fragment)) = self.fragments.pop_front() {
+                *bytes = fragment;
                 if self.count_sent(face, bytes.len()) {
                     return Some(face);
                 }
@@ -279,9 +290,9 @@ impl Forwarder {
                 face.statistics.bytes_out += bytes.len() as u64;
                 return Some(next.face);
             }
-            let pieces = &mut self.pieces;
-            let send = |piece| pieces.push_back((next.face, piece));
-            link::fragment(
+            let fragments = &mut self.fragments;
+            let send = |fragment| fragments.push_back((next.face, fragment));
+            link::split(
                 next.header,
                 &next.packet,
                 face.mtu,
@@ -291,7 +302,7 @@ impl Forwarder {
         }
     }
 
-    /// What it has done so far.
+    /// Counts since the start, and the sizes of the tables.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             pending: self.pit.len(),
@@ -304,14 +315,14 @@ impl Forwarder {
         }
     }
 
-    /// What went over a face.
+    /// Counts of a face.
     pub fn face_statistics(&self, face: FaceId) -> Option<FaceStatistics> {
         self.faces.get(&face).map(|face| face.statistics)
     }
 
     fn take(&mut self, now: Time, face: FaceId, bytes: &[u8]) -> Result<(), DecodeError> {
         let came = LinkPacket::decode(bytes)?;
-        let Some(piece) = came.header.piece else {
+        let Some(fragment) = came.header.fragment else {
             return self.take_whole(now, face, came.header, came.packet);
         };
         let Some(known) = self.faces.get_mut(&face) else {
@@ -319,7 +330,7 @@ impl Forwarder {
         };
         let whole = known
             .reassembly
-            .insert(now, came.header, piece, came.packet);
+            .insert(now, came.header, fragment, came.packet);
         let due = known.reassembly.next_timeout();
         self.reassembly_due = [self.reassembly_due, due].into_iter().flatten().min();
         match whole {
@@ -336,12 +347,16 @@ impl Forwarder {
         packet: &[u8],
     ) -> Result<(), DecodeError> {
         let Some(&first) = packet.first() else {
-            // Only a header: there are neighbours that show in this way that they are there.
+            // A header without a packet; some neighbours send it to keep a face alive.
             return Ok(());
         };
         match (u32::from(first), header.nack) {
             (kind::INTEREST, None) => {
-                self.handle_interest(now, face, &Interest::decode(packet)?, header);
+                let interest = Interest::decode(packet)?;
+                if self.is_routing(interest.name()) {
+                    return self.handle_routing(now, face, &interest);
+                }
+                self.handle_interest(now, face, &interest, header);
             }
             (kind::INTEREST, Some(reason)) => {
                 self.handle_nack(now, face, &Interest::decode(packet)?, reason);
@@ -364,6 +379,9 @@ impl Forwarder {
             face.routes += 1;
         }
         self.fib.insert(prefix, route);
+        if !is_known && route.origin != ROUTING_ORIGIN {
+            self.mark_routes();
+        }
         Ok(())
     }
 
@@ -371,6 +389,9 @@ impl Forwarder {
         let is_gone = self.fib.remove(prefix, face, origin);
         if is_gone && let Some(face) = self.faces.get_mut(&face) {
             face.routes -= 1;
+        }
+        if is_gone && origin != ROUTING_ORIGIN {
+            self.mark_routes();
         }
         is_gone
     }
@@ -397,14 +418,14 @@ impl Forwarder {
         true
     }
 
-    /// A number that nobody can guess who does not know the key.
+    /// A pseudo-random number, unpredictable without the key.
     fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.hasher.hash(&self.drawn.to_be_bytes())
     }
 }
 
-/// How long an Interest waits here.
+/// How long an Interest is pending here.
 fn lifetime(interest: &Interest<'_>, config: &ForwarderConfig) -> Duration {
     interest.lifetime().min(config.max_lifetime)
 }

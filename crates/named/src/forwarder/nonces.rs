@@ -1,7 +1,7 @@
-//! Interests that are over, to be recognised if they come back in a loop.
+//! The dead nonce list: nonces of Interests that are no longer pending, for loop detection.
 //!
-//! As long as an Interest is pending, its entry in the PIT knows its nonce. A loop can take longer
-//! than that; here are the nonces of the last while, each with its name in one hash.
+//! A PIT entry holds the nonces of its Interests. A loop can take longer than the entry exists, so a hash
+//! of name and nonce is kept for some seconds after that.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use prescient_channels::Time;
 
-/// How long an Interest is remembered after it is over.
+/// How long a nonce is kept after its Interest was pending.
 const LIFETIME: Duration = Duration::from_secs(6);
 
 #[derive(Debug)]
 pub(crate) struct DeadNonces {
     /// The oldest first.
     queue: VecDeque<(Time, u64)>,
-    /// Looked up, never walked through. Holds a hash as often as the queue does.
+    /// Never iterated. Contains each hash as often as the queue does.
     table: HashTable<u64>,
     max: usize,
 }
@@ -30,7 +30,7 @@ impl DeadNonces {
         }
     }
 
-    /// `name` is the hash of the Interest's.
+    /// `name` is the hash of the Interest's name.
     pub(crate) fn insert(&mut self, now: Time, name: u64, nonce: [u8; 4]) {
         if self.max == 0 {
             return;
@@ -67,8 +67,7 @@ impl DeadNonces {
     }
 }
 
-/// The name's hash is under a key that nobody outside knows, so what comes out cannot be aimed
-/// either.
+/// Unpredictable for senders, since the name's hash is keyed.
 fn combine(name: u64, nonce: [u8; 4]) -> u64 {
     let nonce = u64::from(u32::from_be_bytes(nonce));
     (name ^ nonce)
@@ -81,9 +80,9 @@ fn combine(name: u64, nonce: [u8; 4]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Fails if nothing is ever forgotten, or too early.
+    /// Fails if nonces are never removed, or too early.
     #[test]
-    fn what_is_over_is_remembered_for_a_while() {
+    fn nonces_are_kept_for_six_seconds() {
         let mut nonces = DeadNonces::new(1000);
         let start = Time::from_micros(5);
         nonces.insert(start, 7, [1; 4]);

@@ -1,4 +1,4 @@
-//! What becomes of an Interest, of Data and of a Nack.
+//! The processing of an Interest, of Data and of a Nack.
 
 use std::mem;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::link::{LinkHeader, NackReason};
 use crate::name::{ComponentKind, NameRef};
 use crate::tlv::{self, MAX_PACKET, kind};
 
-/// What an Interest that waits takes besides its bytes, about.
+/// The approximate overhead of a pending Interest, in bytes.
 const PENDING_OVERHEAD: usize = 512;
 
-/// What it takes for each face that it was sent to.
-const ASKED_OVERHEAD: usize = 64;
+/// The approximate size of an out-record, in bytes.
+const OUT_RECORD_OVERHEAD: usize = 64;
 
 impl Forwarder {
     pub(super) fn handle_interest(
@@ -57,8 +57,8 @@ impl Forwarder {
         }
     }
 
-    /// From the first look at the tables to the faces that the Interest is sent to. An error is the
-    /// Nack for who sent it.
+    /// Looks an Interest up in content store and PIT, and forwards it. An error is the reason of the
+    /// Nack that its sender gets.
     fn take_interest(
         &mut self,
         now: Time,
@@ -77,7 +77,7 @@ impl Forwarder {
             && self.pit.is_expired(old, now)
         {
             self.statistics.expired += 1;
-            self.finish(now, old);
+            self.remove_pending(now, old);
             place = None;
         }
         if self.is_loop(now, from, hash, place, nonce) {
@@ -96,18 +96,18 @@ impl Forwarder {
             }
             self.statistics.store_misses += 1;
         }
-        let charge = self.charge(from, place, interest)?;
+        let cost = self.cost(from, place, interest)?;
         let expires = now.after(lifetime(interest, &self.config));
         let record = InRecord {
             face: from,
             nonce,
             token: header.pit_token,
             expires,
-            charge,
+            cost,
         };
         let place = match place {
             Some(place) => {
-                self.pit.wait(place, record);
+                self.pit.add_in_record(place, record);
                 place
             }
             None => {
@@ -115,21 +115,21 @@ impl Forwarder {
                 self.pit.insert(hash, interest, packet, record)
             }
         };
-        self.pending_bytes += charge;
+        self.pending_bytes += cost;
         if let Some(face) = self.faces.get_mut(&from) {
-            face.pending += charge;
+            face.pending += cost;
         }
-        let ask = Ask {
+        let outgoing = Outgoing {
             place,
             from: Some(from),
             nonce,
             expires,
             hop_limit: interest.hop_limit().map(|limit| limit.saturating_sub(1)),
         };
-        match self.ask(now, &ask, interest, prefixes) {
+        match self.forward_pending(now, &outgoing, interest, prefixes) {
             Outcome::Sent => {}
             Outcome::Waiting => self.statistics.aggregated += 1,
-            Outcome::NoWay(reason) => self.refuse(now, place, reason),
+            Outcome::NoWay(reason) => self.reject(now, place, reason),
         }
         Ok(())
     }
@@ -148,36 +148,39 @@ impl Forwarder {
         let Some(entry) = place.and_then(|place| self.pit.get(place)) else {
             return false;
         };
-        let mut same = entry.waiting.iter().filter(|record| record.nonce == nonce);
-        // From the same face it is the link that repeats, or the application.
+        let mut same = entry
+            .in_records
+            .iter()
+            .filter(|record| record.nonce == nonce);
+        // From the same face it is a duplicate of the link or a retransmission, not a loop.
         if same.clone().any(|record| record.face == from) {
             return false;
         }
-        same.next().is_some() || entry.asked.iter().any(|record| record.nonce == nonce)
+        same.next().is_some() || entry.out_records.iter().any(|record| record.nonce == nonce)
     }
 
-    /// What a face is charged with for an Interest; nothing if it waits for the same already.
-    fn charge(
+    /// The bytes that an Interest counts for its face: none if the face has an in-record already.
+    fn cost(
         &self,
         from: FaceId,
         place: Option<PitPlace>,
         interest: &Interest<'_>,
     ) -> Result<usize, NackReason> {
         let entry = place.and_then(|place| self.pit.get(place));
-        if entry.is_some_and(|entry| entry.is_awaited_by(from)) {
+        if entry.is_some_and(|entry| entry.has_in_record(from)) {
             return Ok(0);
         }
-        let charge = interest.wire().len() + PENDING_OVERHEAD;
+        let cost = interest.wire().len() + PENDING_OVERHEAD;
         let of_face = self.faces.get(&from).map_or(0, |face| face.pending);
-        if self.pending_bytes + charge > self.config.max_pending_bytes
-            || of_face + charge > self.config.max_pending_bytes_per_face
+        if self.pending_bytes + cost > self.config.max_pending_bytes
+            || of_face + cost > self.config.max_pending_bytes_per_face
         {
             return Err(NackReason::Congestion);
         }
-        Ok(charge)
+        Ok(cost)
     }
 
-    /// The packet as it is sent on: with a nonce, and one hop less to go.
+    /// The packet to forward: with a nonce, and a hop limit that is one lower.
     fn forwarded(
         &mut self,
         interest: &Interest<'_>,
@@ -188,45 +191,46 @@ impl Forwarder {
         bytes.clear();
         interest.forward(nonce, hop_limit, bytes);
         if bytes.len() > MAX_PACKET {
-            // Its sender left no room for the nonce that it left out.
+            // Its sender left the nonce out, and there is no room for one.
             return Err(NackReason::NoRoute);
         }
         Ok(bytes.as_slice().into())
     }
 
-    /// Sends a pending Interest to the faces that its strategy chooses.
-    fn ask(
+    /// Sends a pending Interest to the faces that the strategy chooses.
+    fn forward_pending(
         &mut self,
         now: Time,
-        ask: &Ask,
+        outgoing: &Outgoing,
         interest: &Interest<'_>,
         prefixes: &[Prefix],
     ) -> Outcome {
         let mut hops = mem::take(&mut self.scratch.hops);
         let mut chosen = mem::take(&mut self.scratch.chosen);
         chosen.clear();
-        let strategy = self.ways(now, ask, interest, prefixes, &mut hops);
+        let strategy = self.eligible_hops(now, outgoing, interest, prefixes, &mut hops);
         let is_alive = |face| self.faces.contains_key(&face);
         let mut outcome = Outcome::Sent;
-        if let Some(entry) = self.pit.get(ask.place) {
-            strategy.choose(&hops, &entry.asked, now, is_alive, &mut chosen);
+        if let Some(entry) = self.pit.get(outgoing.place) {
+            strategy.choose(&hops, &entry.out_records, now, is_alive, &mut chosen);
             if chosen.is_empty() {
-                outcome = Outcome::of(&entry.asked, now, is_alive);
+                outcome = Outcome::of(&entry.out_records, now, is_alive);
             }
         }
         if !chosen.is_empty() {
-            self.send_interest(ask, interest, &chosen);
+            self.send_interest(outgoing, interest, &chosen);
         }
         self.scratch.hops = hops;
         self.scratch.chosen = chosen;
         outcome
     }
 
-    /// Finds the faces that lead to a name and may be used for this Interest.
-    fn ways(
+    /// Looks up the next hops of an Interest, without those that it must not be sent to: its own face,
+    /// faces that are gone or out of scope, and faces without another downstream.
+    fn eligible_hops(
         &self,
         now: Time,
-        ask: &Ask,
+        outgoing: &Outgoing,
         interest: &Interest<'_>,
         prefixes: &[Prefix],
         hops: &mut Vec<NextHop>,
@@ -242,22 +246,22 @@ impl Forwarder {
                 }
             }
         }
-        let waiting = self
+        let in_records = self
             .pit
-            .get(ask.place)
-            .map_or(&[][..], |entry| &entry.waiting);
+            .get(outgoing.place)
+            .map_or(&[][..], |entry| &entry.in_records);
         let is_local = |face| self.faces.get(&face).is_some_and(|face| face.is_local);
         let scope = Scope::of(interest.name());
-        // What is asked for by this machine alone may go to neighbours, but not through them.
-        let is_own = waiting.iter().all(|record| is_local(record.face));
-        let only_local = ask.hop_limit == Some(0)
+        // `/localhop` goes one hop: from this machine to a neighbour, not from neighbour to neighbour.
+        let is_own = in_records.iter().all(|record| is_local(record.face));
+        let only_local = outgoing.hop_limit == Some(0)
             || scope == Scope::Machine
             || (scope == Scope::Link && !is_own);
         hops.retain(|hop| {
-            let waits_elsewhere =
+            let is_other_downstream =
                 |record: &InRecord| record.face != hop.face && record.expires >= now;
-            ask.from != Some(hop.face)
-                && waiting.iter().any(waits_elsewhere)
+            outgoing.from != Some(hop.face)
+                && in_records.iter().any(is_other_downstream)
                 && self
                     .faces
                     .get(&hop.face)
@@ -266,17 +270,17 @@ impl Forwarder {
         strategy
     }
 
-    fn send_interest(&mut self, ask: &Ask, interest: &Interest<'_>, chosen: &[FaceId]) {
+    fn send_interest(&mut self, outgoing: &Outgoing, interest: &Interest<'_>, chosen: &[FaceId]) {
         let is_first = self
             .pit
-            .get(ask.place)
-            .is_some_and(|entry| entry.asked.is_empty());
-        // Without room for its nonce the Interest before it serves as well.
-        let packet = match is_first || ask.from.is_none() {
+            .get(outgoing.place)
+            .is_some_and(|entry| entry.out_records.is_empty());
+        // If this Interest does not fit with a nonce, the previous one of the entry is sent.
+        let packet = match is_first || outgoing.from.is_none() {
             true => None,
-            false => self.forwarded(interest, ask.nonce).ok(),
+            false => self.forwarded(interest, outgoing.nonce).ok(),
         };
-        let Some(entry) = self.pit.get_mut(ask.place) else {
+        let Some(entry) = self.pit.get_mut(outgoing.place) else {
             return;
         };
         if let Some(packet) = packet {
@@ -286,15 +290,19 @@ impl Forwarder {
         for &face in chosen {
             let record = OutRecord {
                 face,
-                nonce: ask.nonce,
-                expires: ask.expires,
+                nonce: outgoing.nonce,
+                expires: outgoing.expires,
                 nack: None,
             };
-            match entry.asked.iter_mut().find(|known| known.face == face) {
+            match entry
+                .out_records
+                .iter_mut()
+                .find(|known| known.face == face)
+            {
                 Some(known) => *known = record,
                 None => {
-                    self.pending_bytes += ASKED_OVERHEAD;
-                    entry.asked.push(record);
+                    self.pending_bytes += OUT_RECORD_OVERHEAD;
+                    entry.out_records.push(record);
                 }
             }
         }
@@ -327,7 +335,8 @@ impl Forwarder {
         self.scratch.prefixes = prefixes;
     }
 
-    /// Tries the next face, or passes the refusal on if there is none and nobody else was asked.
+    /// Tries the next eligible face. If there is none and no other answer is due, rejects the Interest
+    /// downstream.
     fn take_nack(
         &mut self,
         now: Time,
@@ -340,9 +349,12 @@ impl Forwarder {
         let Some(entry) = self.pit.get_mut(place) else {
             return;
         };
-        let mut asked = entry.asked.iter_mut();
+        let mut out_records = entry.out_records.iter_mut();
         let is_it = |record: &&mut OutRecord| record.face == from && Some(record.nonce) == nonce;
-        let Some(record) = asked.find(is_it).filter(|record| record.nack.is_none()) else {
+        let Some(record) = out_records
+            .find(is_it)
+            .filter(|record| record.nack.is_none())
+        else {
             return;
         };
         record.nack = Some(reason);
@@ -351,28 +363,32 @@ impl Forwarder {
         let Ok(interest) = Interest::decode(&packet) else {
             return;
         };
-        let ask = Ask {
+        let outgoing = Outgoing {
             place,
             from: None,
             nonce,
             expires,
             hop_limit: interest.hop_limit(),
         };
-        if let Outcome::NoWay(reason) = self.ask(now, &ask, &interest, prefixes) {
-            self.refuse(now, place, reason);
+        if let Outcome::NoWay(reason) = self.forward_pending(now, &outgoing, &interest, prefixes) {
+            self.reject(now, place, reason);
         }
     }
 
-    /// Tells everybody who waits that there will be nothing.
-    fn refuse(&mut self, now: Time, place: PitPlace, reason: NackReason) {
-        let Some(entry) = self.finish(now, place) else {
+    /// Removes a pending Interest and sends a Nack to its downstream faces.
+    fn reject(&mut self, now: Time, place: PitPlace, reason: NackReason) {
+        let Some(entry) = self.remove_pending(now, place) else {
             return;
         };
         let Ok(interest) = Interest::decode(&entry.packet) else {
             return;
         };
-        for record in entry.waiting.iter().filter(|record| record.expires >= now) {
-            // Each recognises its Interest by its own nonce.
+        for record in entry
+            .in_records
+            .iter()
+            .filter(|record| record.expires >= now)
+        {
+            // A consumer matches a Nack by the nonce that it sent.
             let mut bytes = Vec::new();
             interest.forward(record.nonce, None, &mut bytes);
             let header = LinkHeader {
@@ -385,7 +401,7 @@ impl Forwarder {
         }
     }
 
-    /// Answers an Interest that took no room with a Nack.
+    /// Sends a Nack for an Interest that has no PIT entry.
     fn send_nack(
         &mut self,
         face: FaceId,
@@ -438,10 +454,10 @@ impl Forwarder {
         };
         self.pit
             .matches(data.name(), &prefixes, full_name, &mut places);
-        // Whoever was not asked has nothing to say.
+        // Data is accepted only from faces that the Interest was sent to: others could forge answers.
         places.retain(|place| {
             let entry = self.pit.get(*place);
-            entry.is_some_and(|entry| entry.asked.iter().any(|record| record.face == from))
+            entry.is_some_and(|entry| entry.out_records.iter().any(|record| record.face == from))
         });
         if places.is_empty() {
             self.statistics.unsolicited += 1;
@@ -450,15 +466,15 @@ impl Forwarder {
             let packet = data.wire().into();
             self.store.insert(now, data, &prefixes, &packet);
             for place in places.drain(..) {
-                self.answer(now, from, place, header.congestion_mark, &packet);
+                self.satisfy(now, from, place, header.congestion_mark, &packet);
             }
         }
         self.scratch.prefixes = prefixes;
         self.scratch.places = places;
     }
 
-    /// Sends Data to everybody who waits at an entry.
-    fn answer(
+    /// Removes a pending Interest and sends Data to its downstream faces.
+    fn satisfy(
         &mut self,
         now: Time,
         from: FaceId,
@@ -466,10 +482,10 @@ impl Forwarder {
         congestion_mark: Option<u64>,
         packet: &Arc<[u8]>,
     ) {
-        let Some(entry) = self.finish(now, place) else {
+        let Some(entry) = self.remove_pending(now, place) else {
             return;
         };
-        for record in &entry.waiting {
+        for record in &entry.in_records {
             if record.face != from && record.expires >= now {
                 let header = LinkHeader {
                     pit_token: record.token,
@@ -488,61 +504,61 @@ impl Forwarder {
         self.send(face, header, packet);
     }
 
-    /// Removes an entry from the PIT, and remembers what was sent for it.
-    pub(super) fn finish(&mut self, now: Time, place: PitPlace) -> Option<PitEntry> {
+    /// Removes a PIT entry, subtracts the bytes that it counted, and keeps its nonces for loop detection.
+    pub(super) fn remove_pending(&mut self, now: Time, place: PitPlace) -> Option<PitEntry> {
         let entry = self.pit.remove(place)?;
-        for record in &entry.asked {
+        for record in &entry.out_records {
             self.dead_nonces.insert(now, entry.hash(), record.nonce);
         }
-        self.pending_bytes -= entry.asked.len() * ASKED_OVERHEAD;
-        for record in &entry.waiting {
-            self.pending_bytes -= record.charge;
+        self.pending_bytes -= entry.out_records.len() * OUT_RECORD_OVERHEAD;
+        for record in &entry.in_records {
+            self.pending_bytes -= record.cost;
             if let Some(face) = self.faces.get_mut(&record.face) {
-                face.pending -= record.charge;
+                face.pending -= record.cost;
             }
         }
         Some(entry)
     }
 }
 
-/// What is to be asked of others.
-struct Ask {
+/// A pending Interest that is to be sent upstream.
+struct Outgoing {
     place: PitPlace,
-    /// Who wants to know; `None` if a refusal is the reason to ask.
+    /// The face that the Interest came from; `None` if it is retried after a Nack.
     from: Option<FaceId>,
     nonce: [u8; 4],
     expires: Time,
-    /// How many further forwarders it may pass.
+    /// The number of further forwarders that it may pass.
     hop_limit: Option<u8>,
 }
 
-/// What came of asking.
+/// The result of forwarding it.
 enum Outcome {
     Sent,
-    /// It was asked before, and an answer is still due.
+    /// It was sent before, and the answer is still due.
     Waiting,
-    /// There is nobody to ask.
+    /// There is no eligible face.
     NoWay(NackReason),
 }
 
 impl Outcome {
-    /// What it means that nobody was chosen.
-    fn of(asked: &[OutRecord], now: Time, is_alive: impl Fn(FaceId) -> bool) -> Self {
+    /// The outcome when the strategy chose no face.
+    fn of(out_records: &[OutRecord], now: Time, is_alive: impl Fn(FaceId) -> bool) -> Self {
         let is_pending = |record: &OutRecord| record.is_pending(now, &is_alive);
-        if asked.iter().any(is_pending) {
+        if out_records.iter().any(is_pending) {
             return Self::Waiting;
         }
-        let reasons = asked.iter().filter_map(|record| record.nack);
+        let reasons = out_records.iter().filter_map(|record| record.nack);
         Self::NoWay(reasons.min().unwrap_or(NackReason::NoRoute))
     }
 }
 
-/// How far packets with a name may go.
+/// How far packets with a name are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// Not off this machine.
+    /// `/localhost`: this machine only.
     Machine,
-    /// To neighbours.
+    /// `/localhop`: one hop.
     Link,
     Anywhere,
 }

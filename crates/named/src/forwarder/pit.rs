@@ -1,8 +1,7 @@
-//! The pending Interest table: who waits for which names, and whom they were asked of.
+//! The pending Interest table: downstream faces that wait for Data, upstream faces that were asked.
 //!
-//! Interests are one entry if they ask for the same: name, whether Data may have a longer one,
-//! whether it must be fresh, and forwarding hint. An entry is forgotten when the last that waits for
-//! it gives up.
+//! Interests share an entry if name, CanBePrefix, MustBeFresh and forwarding hint are equal. An entry
+//! expires with the last of its in-records.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,56 +17,56 @@ use crate::link::{NackReason, PitToken};
 use crate::name::{ComponentKind, NameRef};
 use crate::tlv::name_place;
 
-/// Somebody who waits for Data.
+/// A downstream face that waits for Data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: [u8; 4],
     pub(crate) token: Option<PitToken>,
     pub(crate) expires: Time,
-    /// The bytes that its face is charged with.
-    pub(crate) charge: usize,
+    /// The bytes that it counts for its face.
+    pub(crate) cost: usize,
 }
 
-/// Somebody who was asked for it.
+/// An upstream face that the Interest was sent to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: [u8; 4],
     pub(crate) expires: Time,
-    /// It said no.
+    /// The reason of its Nack, if it sent one.
     pub(crate) nack: Option<NackReason>,
 }
 
 impl OutRecord {
-    /// Whether an answer is still due. From a face that is gone, none is.
+    /// Whether an answer is still due. A removed face owes none.
     pub(crate) fn is_pending(&self, now: Time, is_alive: impl Fn(FaceId) -> bool) -> bool {
         self.nack.is_none() && self.expires > now && is_alive(self.face)
     }
 
-    /// Whether it refused, so short a time ago that it need not be asked again.
+    /// Whether it sent a Nack for an Interest that has not expired.
     pub(crate) fn is_refused(&self, now: Time) -> bool {
         self.nack.is_some() && self.expires > now
     }
 }
 
-/// The place of an entry.
+/// The index of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PitPlace(u32);
 
 #[derive(Debug)]
 pub(crate) struct PitEntry {
     hash: u64,
-    /// The Interest that was forwarded last, or is to be forwarded.
+    /// The Interest as it was forwarded last, or will be forwarded.
     pub(crate) packet: Arc<[u8]>,
     name: Range<usize>,
     hint: Box<[u8]>,
     pub(crate) can_be_prefix: bool,
     must_be_fresh: bool,
-    /// Whether it asks for Data by its digest.
+    /// Whether the name ends in the digest of a Data packet.
     by_digest: bool,
-    pub(crate) waiting: Vec<InRecord>,
-    pub(crate) asked: Vec<OutRecord>,
+    pub(crate) in_records: Vec<InRecord>,
+    pub(crate) out_records: Vec<OutRecord>,
     expires: Time,
 }
 
@@ -76,7 +75,7 @@ impl PitEntry {
         NameRef::trusted(&self.packet[self.name.clone()])
     }
 
-    /// Takes over another Interest of this entry, to be forwarded in place of the last.
+    /// Replaces the Interest to forward by another one of this entry.
     pub(crate) fn set_packet(&mut self, packet: Arc<[u8]>) {
         self.name = name_place(&packet);
         self.packet = packet;
@@ -87,9 +86,9 @@ impl PitEntry {
         self.hash
     }
 
-    /// Whether this face waits.
-    pub(crate) fn is_awaited_by(&self, face: FaceId) -> bool {
-        self.waiting.iter().any(|record| record.face == face)
+    /// Whether this face has an in-record.
+    pub(crate) fn has_in_record(&self, face: FaceId) -> bool {
+        self.in_records.iter().any(|record| record.face == face)
     }
 
     fn is_for(&self, interest: &Interest<'_>) -> bool {
@@ -102,12 +101,12 @@ impl PitEntry {
 
 #[derive(Debug, Default)]
 pub(crate) struct Pit {
-    /// Looked up by the hash of names, never walked through.
+    /// By the hash of names. Never iterated.
     table: HashTable<PitPlace>,
     entries: Vec<Option<PitEntry>>,
     free: Vec<PitPlace>,
     expiries: BTreeSet<(Time, PitPlace)>,
-    /// How many entries ask for Data by its digest.
+    /// The number of entries with names that end in a digest.
     by_digest: usize,
 }
 
@@ -124,14 +123,14 @@ impl Pit {
         self.entries.get_mut(place.0 as usize)?.as_mut()
     }
 
-    /// The entry that an Interest belongs to. `hash` is that of its name.
+    /// The entry of an Interest. `hash` is that of its name.
     pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<PitPlace> {
         let is_it = |place: &PitPlace| self.get(*place).is_some_and(|entry| entry.is_for(interest));
         self.table.find(hash, is_it).copied()
     }
 
-    /// A new entry, for an Interest that has none. `packet` is the Interest as it is forwarded, `record`
-    /// who waits for it.
+    /// Adds an entry for an Interest that has none. `packet` is the Interest to forward, `record` its first
+    /// in-record.
     pub(crate) fn insert(
         &mut self,
         hash: u64,
@@ -154,8 +153,8 @@ impl Pit {
             can_be_prefix: interest.can_be_prefix(),
             must_be_fresh: interest.must_be_fresh(),
             by_digest,
-            waiting: vec![record],
-            asked: Vec::new(),
+            in_records: vec![record],
+            out_records: Vec::new(),
             expires: record.expires,
         });
         self.expiries.insert((record.expires, place));
@@ -168,19 +167,19 @@ impl Pit {
         place
     }
 
-    /// Notes who waits, in place of what was noted about the same face.
-    pub(crate) fn wait(&mut self, place: PitPlace, record: InRecord) {
+    /// Adds an in-record, or replaces the one of the same face.
+    pub(crate) fn add_in_record(&mut self, place: PitPlace, record: InRecord) {
         let Some(entry) = self.entries[place.0 as usize].as_mut() else {
             return;
         };
-        let mut waiting = entry.waiting.iter_mut();
-        match waiting.find(|known| known.face == record.face) {
-            // It was charged for the first, which may have been the longer.
+        let mut in_records = entry.in_records.iter_mut();
+        match in_records.find(|known| known.face == record.face) {
+            // Only the first Interest of a face counts.
             Some(known) => {
-                let charge = known.charge;
-                *known = InRecord { charge, ..record };
+                let cost = known.cost;
+                *known = InRecord { cost, ..record };
             }
-            None => entry.waiting.push(record),
+            None => entry.in_records.push(record),
         }
         if record.expires > entry.expires {
             self.expiries.remove(&(entry.expires, place));
@@ -200,8 +199,8 @@ impl Pit {
         Some(entry)
     }
 
-    /// Adds the entries that Data answers. `prefixes` are those of its name; `digest` is called only
-    /// if somebody asks by digest.
+    /// Appends the entries that Data answers to `found`. `prefixes` are those of its name; `digest` is
+    /// called only if a name in the table ends in a digest.
     pub(crate) fn matches(
         &self,
         name: NameRef<'_>,
@@ -233,12 +232,12 @@ impl Pit {
         }));
     }
 
-    /// Whether nobody waits at an entry any more.
+    /// Whether all in-records of an entry have expired.
     pub(crate) fn is_expired(&self, place: PitPlace, now: Time) -> bool {
         self.get(place).is_some_and(|entry| entry.expires <= now)
     }
 
-    /// The next entry for which nobody waits any more.
+    /// The next entry whose in-records have all expired.
     pub(crate) fn next_expired(&self, now: Time) -> Option<PitPlace> {
         let (due, place) = self.expiries.first()?;
         (*due <= now).then_some(*place)

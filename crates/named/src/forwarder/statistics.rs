@@ -1,47 +1,47 @@
-//! What a forwarder has done, and what it holds.
+//! Counts of a forwarder, and the sizes of its tables.
 
-/// Counts since the start, and what is held now.
+/// Counts since the start, and the present sizes of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Interests that came, without commands.
+    /// Received Interests, without commands and messages of routing.
     pub interests: u64,
     /// Interests that were answered from the content store.
     pub store_hits: u64,
-    /// Interests that were looked up there in vain.
+    /// Interests without an answer in the content store.
     pub store_misses: u64,
-    /// Interests that joined one which was asked for already.
+    /// Interests that joined a pending one and were not forwarded.
     pub aggregated: u64,
-    /// Interests that were sent on, counted for each face.
+    /// Forwarded Interests, counted once per face.
     pub forwarded: u64,
-    /// Interests that had been here before.
+    /// Interests with a nonce that was seen before.
     pub loops: u64,
-    /// Interests that had passed as many forwarders as they may.
+    /// Interests that arrived with a hop limit of 0.
     pub hop_limit: u64,
-    /// Packets with names that must not leave their machine or link.
+    /// Packets with `/localhost` names from other machines, and ignored messages of routing.
     pub out_of_scope: u64,
-    /// Interests that there was no room for.
+    /// Interests that were refused because of a limit on pending ones.
     pub refused: u64,
-    /// Names that everybody gave up waiting for.
+    /// PIT entries that expired.
     pub expired: u64,
-    /// Data that answered somebody.
+    /// Data that satisfied a pending Interest.
     pub data: u64,
-    /// Data that nobody had asked this face for.
+    /// Data from a face to which no matching Interest was sent.
     pub unsolicited: u64,
-    /// Nacks that came.
+    /// Received Nacks.
     pub nacks: u64,
     /// Commands that were answered.
     pub commands: u64,
-    /// Packets that were not sent because too many waited to be.
+    /// Packets that were dropped because the send queue was full.
     pub dropped: u64,
 
-    /// Names that are waited for.
+    /// PIT entries.
     pub pending: usize,
-    /// What they are counted with.
+    /// The bytes that pending Interests count.
     pub pending_bytes: usize,
     /// Packets in the content store.
     pub stored: usize,
-    /// What they are counted with.
+    /// The bytes that they count.
     pub stored_bytes: usize,
     /// Routes.
     pub routes: usize,

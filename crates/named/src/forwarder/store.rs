@@ -1,8 +1,8 @@
-//! The content store: solicited Data, kept for later Interests.
+//! The content store: a cache of solicited Data.
 //!
-//! One packet per name, the last that arrived; the least recently used one is evicted. Everything is
-//! found by hash, because a search tree over names costs a cache miss for each of its levels. For
-//! Interests that take a longer name, each prefix has a list of the packets below it, the newest first.
+//! It has one packet per name, the last that arrived, and evicts the least recently used one. All lookups
+//! are by hash, because a search tree over names costs a processor cache miss per level. For Interests with
+//! CanBePrefix, each prefix has a list of the packets below it, the newest first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::name::{ComponentKind, NameRef};
 use crate::signature::sha256;
 use crate::tlv::name_place;
 
-/// What an entry takes besides the packet, about: itself and its places in the tables.
+/// The approximate overhead of an entry, in bytes, with its places in the tables.
 const OVERHEAD: usize = 192;
 
-/// What it takes for each component of its name.
+/// The additional overhead for each component of the name.
 const COMPONENT_OVERHEAD: usize = 64;
 
-/// How many packets below a prefix are looked at. Not finding one that is there costs a packet from
-/// upstream; looking at all of them would let anybody keep the forwarder busy.
+/// The most packets below a prefix that a lookup examines, which bounds the work for an Interest. A packet
+/// that is not found is requested upstream.
 const MAX_EXAMINED: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Store {
-    /// By the hash of their names.
+    /// Entries by the hash of their names.
     names: HashTable<usize>,
     /// The newest entry below each prefix, by the prefix's hash.
     prefixes: HashTable<PrefixList>,
     entries: Vec<Entry>,
     free: Vec<usize>,
-    /// Ends of the list through all entries in the order of their last use.
+    /// Ends of the list of all entries in the order of their last use.
     oldest: usize,
     newest: usize,
     len: usize,
@@ -53,19 +53,19 @@ struct Entry {
     name: Range<usize>,
     hash: u64,
     fresh_until: Time,
-    /// Neighbours in the order of last use.
+    /// Adjacent entries in the order of last use.
     older: usize,
     newer: usize,
-    /// Neighbours in the list of each proper prefix of the name, from one component on.
+    /// Adjacent entries in the list of each proper prefix of the name, from one component on.
     below: Vec<Below>,
 }
 
-/// The entries below a prefix. Its name is not kept: entries of another prefix with the same hash and
-/// as many components may be among them.
+/// The entries below a prefix. The prefix itself is not stored, so entries below another one with the same
+/// hash and length may be among them.
 #[derive(Debug)]
 struct PrefixList {
     hash: u64,
-    /// Components of the prefix less one: the place of its list in [`Entry::below`].
+    /// The number of components less one: the index of the list in [`Entry::below`].
     depth: usize,
     newest: usize,
 }
@@ -106,17 +106,17 @@ impl Store {
         }
     }
 
-    /// Packets that are kept.
+    /// The number of packets.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// What they take.
+    /// The bytes that they count.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps Data, of which `packet` is the whole and `prefixes` are those of its name.
+    /// Adds Data. `packet` is the whole packet, `prefixes` are those of its name.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -127,7 +127,7 @@ impl Store {
         let [proper @ .., whole] = prefixes else {
             return;
         };
-        // The empty prefix has no list: no Interest has it as its name.
+        // The empty prefix has no list: it is not the name of an Interest.
         let proper = proper.get(1..).unwrap_or_default();
         let size = size(packet.len(), proper.len() + 1);
         if size > self.max_bytes {
@@ -171,8 +171,8 @@ impl Store {
         self.link_below(place);
     }
 
-    /// Data that answers an Interest, if there is any; `prefixes` are those of its name. Among several
-    /// names it is the one that arrived last.
+    /// Data that answers an Interest; among several names, the one that arrived last. `prefixes` are those
+    /// of the Interest's name.
     pub(crate) fn find(
         &mut self,
         now: Time,
@@ -213,7 +213,7 @@ impl Store {
         self.names.find(hash, is_it).copied()
     }
 
-    /// Data whose name and digest are together a name.
+    /// The entry that a name with a digest at its end requests.
     fn find_by_digest(&self, full: NameRef<'_>, prefixes: &[Prefix]) -> Option<usize> {
         let [.., without, _] = prefixes else {
             return None;

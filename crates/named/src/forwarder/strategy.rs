@@ -1,4 +1,4 @@
-//! Which of the faces that lead to a name an Interest goes to.
+//! The choice of upstream faces for an Interest.
 
 use prescient_channels::Time;
 
@@ -6,25 +6,24 @@ use super::face::FaceId;
 use super::fib::NextHop;
 use super::pit::OutRecord;
 
-/// How a forwarder chooses among the faces that lead to a name.
+/// How a forwarder chooses among the next hops of a name.
 ///
-/// Neither sends an Interest again to a face from which an answer is still due, whoever asks: what
-/// is waited for is waited for once. (Later versions of NFD's best-route do, and that breaks the
-/// aggregation of Interests that wait long for the next version of something.)
+/// No strategy sends an Interest to a face from which an answer is still due, not even after a
+/// retransmission. (Later versions of NFD's best-route do, which breaks the aggregation of long-lived
+/// Interests.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// The cheapest face that did not refuse.
+    /// The cheapest face that has not sent a Nack.
     #[default]
     BestRoute,
-    /// All of them. For names that several neighbours answer, such as the state of a group.
+    /// All faces. For names that several applications receive, such as those of a sync group.
     Multicast,
 }
 
 impl Strategy {
-    /// Adds the faces to send to now. `hops` are those that lead to the name and may be used, the
-    /// cheapest first; `sent` says what became of the Interest so far. From a face that is gone no
-    /// answer is due.
+    /// Adds the faces to send to now. `hops` are the eligible next hops, the cheapest first; `sent` are the
+    /// Interest's out-records.
     pub(super) fn choose(
         self,
         hops: &[NextHop],

@@ -23,8 +23,7 @@ use crate::name::Name;
 use crate::signature::{SignatureStamp, Signer};
 use crate::stream::Deframer;
 
-/// A face as an application has it: it sends and receives whole packets, and waits on the caller's own
-/// thread.
+/// An application's end of a face. It sends and receives whole packets, and blocks the caller's thread.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -41,7 +40,7 @@ pub struct AppFace {
     carrier: Carrier,
     deframer: Deframer,
     clock: Clock,
-    /// Milliseconds since 1970 when the clock was started, and when a command was signed last.
+    /// Milliseconds since 1970 at the start of the clock, and at the last signed command.
     started: u64,
     signed: u64,
     entropy: SystemEntropy,
@@ -57,12 +56,12 @@ enum Carrier {
     Memory(MemoryEnd),
 }
 
-/// Why a request had no answer.
+/// Why a request was not answered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The face is gone: connect again.
-    #[error("the face is gone: {0}")]
+    /// The connection failed: connect again.
+    #[error("the connection failed: {0}")]
     Face(#[from] io::Error),
     /// The Interest was not written.
     #[error(transparent)]
@@ -70,21 +69,21 @@ pub enum RequestError {
     /// The command was not written.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// Nothing came within the Interest's lifetime: ask again.
-    #[error("no answer came in time")]
+    /// No answer arrived within the Interest's lifetime: request again.
+    #[error("no answer arrived in time")]
     TimedOut,
-    /// The network refused the Interest.
+    /// A Nack answered the Interest.
     #[error("the Interest was refused: {0:?}")]
     Nack(NackReason),
     /// The forwarder refused the command.
     #[error("the forwarder refused with {code}: {text:?}")]
     Refused {
-        /// Its code.
+        /// The status code.
         code: u64,
-        /// Its words.
+        /// The status as text.
         text: String,
     },
-    /// What came in answer to a command is no response.
+    /// The answer to a command is not a response.
     #[error("the answer is not a response to a command")]
     Malformed,
 }
@@ -104,7 +103,7 @@ impl AppFace {
         Self::new(Carrier::Unix(UnixStream::connect(path)?), false)
     }
 
-    /// Talks to a forwarder by UDP.
+    /// Connects to a forwarder by UDP.
     pub fn connect_udp(address: SocketAddr) -> Result<Self, OpenError> {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => ([0; 4], 0).into(),
@@ -112,7 +111,7 @@ impl AppFace {
         };
         let socket = UdpSocket::bind(any)?;
         socket.connect(address)?;
-        // Forwarders take no UDP face for one of their own machine.
+        // Forwarders treat UDP faces as those of other machines.
         Self::new(Carrier::Udp(socket), true)
     }
 
@@ -145,8 +144,7 @@ impl AppFace {
         }
     }
 
-    /// The next packet, bare or with a link header around it; `None` if there is none within this
-    /// time.
+    /// The next packet, with or without a link header; `None` if none arrives within this time.
     pub fn receive(&mut self, longest: Duration) -> io::Result<Option<Vec<u8>>> {
         let deadline = self.clock.now().after(longest);
         loop {
@@ -172,8 +170,8 @@ impl AppFace {
         }
     }
 
-    /// Sends an Interest with a new nonce, and waits for the Data that answers it; what else comes
-    /// meanwhile is dropped. The Data's signature is for the caller to check.
+    /// Sends an Interest with a new nonce, and waits for the Data that answers it. Drops other packets that
+    /// arrive meanwhile. Does not check the Data's signature.
     pub fn request(&mut self, interest: InterestBuilder<'_>) -> Result<Vec<u8>, RequestError> {
         let mut packet = Vec::new();
         let nonce = self.random();
@@ -181,12 +179,12 @@ impl AppFace {
         self.answer_to(&packet, nonce)
     }
 
-    /// Registers a prefix: Interests with it come here from now on.
+    /// Registers a prefix: the forwarder sends Interests with it to this face from now on.
     pub fn register(&mut self, prefix: Name, signer: &Signer) -> Result<(), RequestError> {
         self.command(Command::register(prefix), signer)
     }
 
-    /// Ends a registration.
+    /// Removes the registration of a prefix.
     pub fn unregister(&mut self, prefix: Name, signer: &Signer) -> Result<(), RequestError> {
         self.command(Command::unregister(prefix), signer)
     }
@@ -198,7 +196,7 @@ impl AppFace {
             command
         };
         let (stamp_nonce, nonce) = (self.random::<8>(), self.random());
-        // Forwarders take commands under a key in the order of their times only.
+        // Forwarders accept commands under a key only in the order of their times.
         let time = self.started + self.clock.now().as_micros() / 1000;
         self.signed = time.max(self.signed + 1);
         let stamp = SignatureStamp {
@@ -248,7 +246,7 @@ impl AppFace {
 
     fn read(&mut self, deadline: Time) -> io::Result<Option<usize>> {
         loop {
-            // Systems take a time of zero for no limit.
+            // The system refuses a timeout of zero.
             let left = deadline.since(self.clock.now());
             let left = Some(left.max(Duration::from_millis(1)));
             let read = match &mut self.carrier {

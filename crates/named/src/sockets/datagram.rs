@@ -1,4 +1,4 @@
-//! A UDP socket, and the neighbours who send to it.
+//! A UDP socket, and its neighbours.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,15 +13,15 @@ use crate::link::LinkPacket;
 
 pub(super) struct DatagramPort {
     socket: UdpSocket,
-    /// Whether a sender who is not known becomes a face.
+    /// Whether an unknown sender becomes a face.
     is_open: bool,
     neighbours: BTreeMap<SocketAddr, Neighbour>,
 }
 
 struct Neighbour {
     face: FaceId,
-    /// When it was last heard of, if that matters.
-    heard: Option<Time>,
+    /// When its last datagram arrived; `None` for a neighbour that does not become idle.
+    received: Option<Time>,
 }
 
 impl DatagramPort {
@@ -41,46 +41,47 @@ impl DatagramPort {
         &mut self.socket
     }
 
-    /// A neighbour, who is forgotten when nothing came for a while if `heard` says when something did.
-    pub(super) fn add(&mut self, address: SocketAddr, face: FaceId, heard: Option<Time>) {
-        self.neighbours.insert(address, Neighbour { face, heard });
+    /// Adds a neighbour. If `received` is given, it becomes idle without further datagrams.
+    pub(super) fn add(&mut self, address: SocketAddr, face: FaceId, received: Option<Time>) {
+        let neighbour = Neighbour { face, received };
+        self.neighbours.insert(address, neighbour);
     }
 
     pub(super) fn remove(&mut self, address: SocketAddr) {
         self.neighbours.remove(&address);
     }
 
-    /// Whether nothing can come any more.
+    /// Whether it has no neighbours and accepts none.
     pub(super) fn is_over(&self) -> bool {
         !self.is_open && self.neighbours.is_empty()
     }
 
-    /// The face of a neighbour who was heard of now.
+    /// The face of a neighbour that sent a datagram now.
     pub(super) fn face(&mut self, address: SocketAddr, now: Time) -> Option<FaceId> {
         let neighbour = self.neighbours.get_mut(&address)?;
-        if neighbour.heard.is_some() {
-            neighbour.heard = Some(now);
+        if neighbour.received.is_some() {
+            neighbour.received = Some(now);
         }
         Some(neighbour.face)
     }
 
-    /// Whether a datagram of a stranger is worth a face.
+    /// Whether an unknown sender of this datagram becomes a face.
     pub(super) fn accepts(&self, datagram: &[u8]) -> bool {
         let starts_well = matches!(datagram.first(), Some(0x05 | 0x06 | 0x64));
         self.is_open && starts_well && LinkPacket::decode(datagram).is_ok()
     }
 
-    /// How many faces were opened by datagrams.
+    /// The number of faces that datagrams opened.
     pub(super) fn opened(&self) -> usize {
-        let opened = |neighbour: &&Neighbour| neighbour.heard.is_some();
+        let opened = |neighbour: &&Neighbour| neighbour.received.is_some();
         self.neighbours.values().filter(opened).count()
     }
 
-    /// Faces from which nothing came for too long.
+    /// Faces without a datagram for [`DATAGRAM_IDLE`].
     pub(super) fn idle(&self, now: Time) -> impl Iterator<Item = FaceId> {
         let is_idle = move |neighbour: &&Neighbour| {
-            let heard = neighbour.heard;
-            heard.is_some_and(|heard| now.since(heard) >= DATAGRAM_IDLE)
+            let received = neighbour.received;
+            received.is_some_and(|received| now.since(received) >= DATAGRAM_IDLE)
         };
         let idle = self.neighbours.values().filter(is_idle);
         idle.map(|neighbour| neighbour.face)

@@ -11,10 +11,10 @@ use mio::Waker;
 
 use crate::forwarder::FaceId;
 
-/// How many packets may wait either way.
+/// The most queued packets in each direction.
 const MAX_WAITING: usize = 1024;
 
-/// The other end is gone.
+/// The other end was dropped.
 #[derive(Debug)]
 pub(super) struct Gone;
 

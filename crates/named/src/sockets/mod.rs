@@ -1,8 +1,8 @@
 //! A forwarder on sockets: UDP, TCP, Unix sockets, and queues to applications in the same process.
 //!
 //! [`Daemon`] owns a [`Forwarder`], the sockets and the clock. It runs on the caller's thread: each
-//! call of [`Daemon::poll`] waits until something happens, handles it, and sends what is to be sent.
-//! A packet that a socket does not take is dropped and counted, as on any NDN link.
+//! call of [`Daemon::poll`] waits for packets or a timeout, handles them, and sends. If a socket's buffer
+//! is full, the packet is dropped and counted; NDN links may lose packets.
 
 mod app;
 mod datagram;
@@ -55,7 +55,7 @@ pub struct Daemon {
     ports: BTreeMap<Token, Port>,
     next_token: usize,
     faces: BTreeMap<FaceId, Place>,
-    /// Ports that may have more to read.
+    /// Ports that may be readable.
     ready: BTreeSet<Token>,
     face_events: VecDeque<FaceEvent>,
     next_sweep: Time,
@@ -63,7 +63,7 @@ pub struct Daemon {
     buffer: Vec<u8>,
 }
 
-/// A socket, or something like it.
+/// A socket or a queue.
 enum Port {
     Listener(Listener),
     Datagram(DatagramPort),
@@ -71,7 +71,7 @@ enum Port {
     Memory(MemoryPort),
 }
 
-/// Which port a face is at.
+/// The port of a face.
 #[derive(Clone, Copy)]
 enum Place {
     Datagram(Token, SocketAddr),
@@ -79,25 +79,25 @@ enum Place {
     Memory(Token),
 }
 
-/// A face that came or went.
+/// A face was added or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaceEvent {
-    /// Somebody connected, or sent a first datagram.
+    /// A connection was accepted, or a first datagram arrived from an address.
     Added {
         /// The new face.
         face: FaceId,
     },
-    /// A face is gone.
+    /// A face was removed.
     Removed {
-        /// The face that was.
+        /// The former face.
         face: FaceId,
         /// Why.
         why: FaceClosed,
     },
 }
 
-/// Why a face is gone.
+/// Why a face was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaceClosed {
@@ -107,14 +107,14 @@ pub enum FaceClosed {
     /// The socket failed.
     #[error("the socket failed: {0}")]
     Failed(io::ErrorKind),
-    /// A stream held something that is not a packet.
-    #[error("the stream does not hold NDN packets")]
+    /// A stream contained something that is not a packet.
+    #[error("the stream contains something that is not an NDN packet")]
     Malformed,
-    /// The other end did not read what was sent for too long.
+    /// The other end did not read for 20 seconds.
     #[error("the other end stopped reading")]
     Stalled,
-    /// Nothing came for too long.
-    #[error("no datagram came for too long")]
+    /// No datagram arrived for [`DATAGRAM_IDLE`].
+    #[error("no datagram arrived for ten minutes")]
     Idle,
     /// [`Daemon::disconnect`] was called.
     #[error("closed here")]
@@ -136,38 +136,38 @@ pub enum OpenError {
     Face(#[from] FaceError),
 }
 
-/// What sockets did besides carrying packets.
+/// Counts of the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketStatistics {
-    /// Packets that a socket or queue did not take, and that were dropped.
+    /// Packets that were dropped because a socket's buffer or a queue was full.
     pub dropped: u64,
-    /// Connections and first datagrams that were turned away because there were too many faces.
+    /// Connections and first datagrams that were refused because there were too many faces.
     pub refused: u64,
 }
 
-/// The most faces that first datagrams may have opened, all UDP ports together.
+/// The most faces that datagrams open, over all UDP ports.
 pub const MAX_DATAGRAM_FACES: usize = 512;
 
-/// How long a face that a datagram opened stays without another one.
+/// The time without a datagram after which a face that a datagram opened is removed.
 pub const DATAGRAM_IDLE: Duration = Duration::from_secs(600);
 
-/// How often idle and stalled faces are looked for.
+/// The interval of the check for idle and stalled faces.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// The most events that wait for [`Daemon::poll_event`]; the oldest go first.
+/// The most events that wait for [`Daemon::poll_event`]; beyond it the oldest are dropped.
 const MAX_EVENTS: usize = 1024;
 
-/// How many packets or reads a port gets in one round, so that no port keeps others waiting.
+/// The most packets or reads of a port per round, so that no port delays others.
 const TURN: usize = 64;
 
-/// As long as a datagram can be.
+/// The longest datagram.
 const BUFFER: usize = 1 << 16;
 
 const WAKE: Token = Token(0);
 
 impl Daemon {
-    /// A forwarder without sockets yet.
+    /// A forwarder without sockets.
     pub fn new(config: ForwarderConfig) -> Result<Self, OpenError> {
         let entropy = SystemEntropy::new();
         let mut entropy = entropy.map_err(|error| OpenError::Randomness(error.to_string()))?;
@@ -192,7 +192,7 @@ impl Daemon {
         })
     }
 
-    /// Takes datagrams at an address, and returns it with the port that was chosen if it was 0. Every
+    /// Receives datagrams at an address, and returns it with the port that was chosen if it was 0. Every
     /// sender becomes a face; those on this machine may register prefixes.
     ///
     /// The source address of a datagram can be forged, and Data is longer than the Interest for it:
@@ -207,7 +207,7 @@ impl Daemon {
         Ok(bound)
     }
 
-    /// Takes connections at an address, and returns it with the port that was chosen if it was 0.
+    /// Accepts connections at an address, and returns it with the port that was chosen if it was 0.
     /// Those from this machine may register prefixes.
     pub fn listen_tcp(&mut self, address: SocketAddr) -> Result<SocketAddr, OpenError> {
         let (listener, bound) = Listener::tcp(address)?;
@@ -215,14 +215,14 @@ impl Daemon {
         Ok(bound)
     }
 
-    /// Takes connections at a path, which must not exist, and which is removed in the end.
+    /// Accepts connections at a path, which must not exist. It is removed when the daemon is dropped.
     #[cfg(unix)]
     pub fn listen_unix(&mut self, path: impl AsRef<Path>) -> Result<(), OpenError> {
         let listener = Listener::unix(path.as_ref())?;
         self.listen(listener)
     }
 
-    /// A neighbour that takes datagrams at an address.
+    /// Adds a neighbour that receives datagrams at an address.
     pub fn connect_udp(&mut self, address: SocketAddr) -> Result<FaceId, OpenError> {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => ([0; 4], 0).into(),
@@ -239,21 +239,20 @@ impl Daemon {
         Ok(face)
     }
 
-    /// A neighbour that takes connections at an address. If there is none, the face is removed as soon
-    /// as that is known.
+    /// Connects to a neighbour by TCP. If the connection fails, the face is removed with an event.
     pub fn connect_tcp(&mut self, address: SocketAddr) -> Result<FaceId, OpenError> {
         let stream = Stream::connect_tcp(address)?;
         self.add_stream(stream, &FaceConfig::remote())
     }
 
-    /// A neighbour that takes connections at a path: another forwarder on this machine.
+    /// Connects to another forwarder on this machine by its Unix socket.
     #[cfg(unix)]
     pub fn connect_unix(&mut self, path: impl AsRef<Path>) -> Result<FaceId, OpenError> {
         let stream = Stream::connect_unix(path.as_ref())?;
         self.add_stream(stream, &FaceConfig::local())
     }
 
-    /// A face for an application in this process, which may be on another thread.
+    /// Adds a face for an application in this process, on any thread.
     pub fn memory_face(&mut self) -> Result<(FaceId, AppFace), OpenError> {
         let face = self.forwarder.add_face(&FaceConfig::local())?;
         let token = self.token();
@@ -273,7 +272,7 @@ impl Daemon {
         &mut self.forwarder
     }
 
-    /// What its clock shows.
+    /// The time of its clock.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
@@ -283,18 +282,18 @@ impl Daemon {
         self.waker.clone()
     }
 
-    /// What sockets did.
+    /// Counts of the sockets.
     pub fn statistics(&self) -> SocketStatistics {
         self.statistics
     }
 
-    /// The next face that came or went by itself.
+    /// The next face that was accepted or removed.
     pub fn poll_event(&mut self) -> Option<FaceEvent> {
         self.face_events.pop_front()
     }
 
-    /// Sends and receives; waits at most this long for something to happen. An error is one of waiting
-    /// itself, after which there is no point in going on.
+    /// Sends and receives; waits for at most this long. After an error the daemon cannot wait for sockets
+    /// and is of no further use.
     pub fn poll(&mut self, longest: Duration) -> io::Result<()> {
         self.flush();
         self.wait(longest)?;
@@ -331,19 +330,19 @@ impl Daemon {
             self.ready.insert(event.token());
         }
         if self.ready.remove(&WAKE) {
-            self.look_at_queues();
+            self.mark_queues();
         }
         Ok(())
     }
 
-    /// Queues have no readiness of their own: looks at all of them.
-    fn look_at_queues(&mut self) {
+    /// Marks all queues as readable, since the waker does not identify the queue.
+    fn mark_queues(&mut self) {
         let queue =
             |(token, port): (&Token, &Port)| matches!(port, Port::Memory(_)).then_some(*token);
         self.ready.extend(self.ports.iter().filter_map(queue));
     }
 
-    /// Gives a port its turn. True if there may be more.
+    /// Receives from a port. True if it may have more.
     fn serve(&mut self, token: Token) -> bool {
         match self.ports.get_mut(&token) {
             None => false,
@@ -364,7 +363,7 @@ impl Daemon {
                 Err(error) => return error.kind() == io::ErrorKind::Interrupted,
             };
             match self.add_stream(stream, &config) {
-                Ok(face) => self.tell(FaceEvent::Added { face }),
+                Ok(face) => self.queue_event(FaceEvent::Added { face }),
                 Err(_) => self.statistics.refused += 1,
             }
         }
@@ -380,7 +379,7 @@ impl Daemon {
             let (length, from) = match port.receive(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                // News of an earlier datagram that nobody took.
+                // An ICMP error for an earlier datagram.
                 Err(_) => continue,
             };
             let bytes = &self.buffer[..length];
@@ -395,7 +394,7 @@ impl Daemon {
                 },
                 None => continue,
             };
-            // The forwarder counts what it does not understand; a datagram has no consequences.
+            // The forwarder counts malformed datagrams.
             let _ = self
                 .forwarder
                 .handle_packet(now, face, &self.buffer[..length]);
@@ -470,7 +469,7 @@ impl Daemon {
         true
     }
 
-    /// Hands out what the forwarder has to send.
+    /// Sends the forwarder's packets.
     fn flush(&mut self) {
         let now = self.clock.now();
         let mut bytes = Vec::new();
@@ -496,9 +495,9 @@ impl Daemon {
         }
     }
 
-    /// Removes faces that are idle or stalled, or whose application is gone.
+    /// Removes faces that are idle or stalled, or whose application has dropped its end.
     fn sweep(&mut self, now: Time) {
-        self.look_at_queues();
+        self.mark_queues();
         let mut gone = Vec::new();
         for port in self.ports.values() {
             match port {
@@ -542,7 +541,7 @@ impl Daemon {
         if opened.sum::<usize>() >= MAX_DATAGRAM_FACES {
             return None;
         }
-        // No system lets such an address in from elsewhere.
+        // The system drops datagrams from other machines with such a source address.
         let config = if from.ip().to_canonical().is_loopback() {
             FaceConfig::local()
         } else {
@@ -553,7 +552,7 @@ impl Daemon {
             port.add(from, face, Some(now));
         }
         self.faces.insert(face, Place::Datagram(token, from));
-        self.tell(FaceEvent::Added { face });
+        self.queue_event(FaceEvent::Added { face });
         Some(face)
     }
 
@@ -573,15 +572,15 @@ impl Daemon {
                     self.ports.remove(&token);
                 }
             }
-            // Dropping a socket takes it out of the poll.
+            // Dropping a socket deregisters it.
             Place::Stream(token) | Place::Memory(token) => {
                 self.ports.remove(&token);
             }
         }
-        self.tell(FaceEvent::Removed { face, why });
+        self.queue_event(FaceEvent::Removed { face, why });
     }
 
-    fn tell(&mut self, event: FaceEvent) {
+    fn queue_event(&mut self, event: FaceEvent) {
         if self.face_events.len() == MAX_EVENTS {
             self.face_events.pop_front();
         }
@@ -594,7 +593,7 @@ impl Daemon {
     }
 }
 
-/// A neighbour. On this machine datagrams may be as long as packets; elsewhere they shall not be fragmented by IP.
+/// A neighbour. Datagrams on this machine may be as long as packets; others must not be fragmented by IP.
 fn datagram_face(address: SocketAddr) -> FaceConfig {
     let face = FaceConfig::remote();
     if address.ip().is_loopback() {

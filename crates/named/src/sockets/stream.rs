@@ -1,4 +1,4 @@
-//! TCP and Unix sockets: listeners, and streams with what waits to be written.
+//! TCP and Unix sockets: listeners, and streams with their send buffers.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use prescient_channels::Time;
 use crate::forwarder::{FaceConfig, FaceId};
 use crate::stream::Deframer;
 
-/// What may wait to be written to a stream; further packets are dropped.
+/// The most bytes in a stream's send buffer; further packets are dropped.
 const MAX_UNSENT: usize = 1 << 20;
 
-/// How long the other end may read nothing while something waits.
+/// The time without progress after which a stream with unsent bytes is stalled.
 const STALL: Duration = Duration::from_secs(20);
 
 pub(super) enum Listener {
@@ -47,12 +47,12 @@ impl Listener {
         }
     }
 
-    /// The next connection, and what its face may do.
+    /// The next connection, and the configuration of its face.
     pub(super) fn accept(&self) -> io::Result<(Stream, FaceConfig)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, from) = listener.accept()?;
-                // Packets are to leave at once; one that cannot be told so works, too.
+                // Avoids delays; a socket without this option works, too.
                 let _ = stream.set_nodelay(true);
                 let config = if from.ip().to_canonical().is_loopback() {
                     FaceConfig::local()
@@ -74,7 +74,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         #[cfg(unix)]
         if let Self::Unix(_, path) = self {
-            // Somebody may have removed it before.
+            // It fails if the path was removed already.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -129,9 +129,9 @@ pub(super) struct StreamFace {
     stream: Stream,
     face: FaceId,
     pub(super) deframer: Deframer,
-    /// Written by us, not yet taken by the system.
+    /// Bytes that the system has not accepted yet.
     unsent: Vec<u8>,
-    /// Since when the system takes nothing.
+    /// Since when the system has accepted no bytes.
     stuck: Option<Time>,
 }
 
@@ -154,7 +154,7 @@ impl StreamFace {
         self.stream.read(buffer)
     }
 
-    /// False if the packet was dropped: in a stream it is all or nothing.
+    /// False if the packet was dropped, which leaves none of its bytes in the stream.
     pub(super) fn send(&mut self, packet: &[u8], now: Time) -> bool {
         if self.unsent.len() + packet.len() > MAX_UNSENT {
             return false;
@@ -164,7 +164,7 @@ impl StreamFace {
         true
     }
 
-    /// Writes what the system takes. What is wrong with a stream is seen when it is read.
+    /// Writes as much as the system accepts. Errors are reported by the next read.
     pub(super) fn flush(&mut self, now: Time) {
         let mut written = 0;
         while written < self.unsent.len() {
@@ -193,7 +193,8 @@ mod tests {
     use super::*;
     use crate::forwarder::{Forwarder, ForwarderConfig};
 
-    /// Fails if a stream whose other end reads nothing is never stalled, or one that reads again is.
+    /// Fails if a stream is never stalled although the other end does not read, or still is when it reads
+    /// again.
     #[test]
     fn a_stream_that_is_not_read_stalls() {
         let mut forwarder = Forwarder::new(ForwarderConfig::default(), [0; 16]);

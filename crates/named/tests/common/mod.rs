@@ -15,7 +15,7 @@ use prescient_named::*;
 
 pub const MS: Duration = Duration::from_millis(1);
 
-/// Several forwarders, joined by links; applications have faces of their own.
+/// Forwarders with links between them, and applications.
 #[derive(Default)]
 pub struct World {
     pub now: Time,
@@ -24,6 +24,10 @@ pub struct World {
     flights: BTreeMap<(Time, u64), (usize, FaceId, Vec<u8>)>,
     sent: u64,
     inboxes: Vec<Vec<Vec<u8>>>,
+    /// The share of packets on links that are lost.
+    pub loss_percent: u64,
+    /// The seed of those losses.
+    pub seed: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -44,7 +48,7 @@ pub struct App {
     inbox: usize,
 }
 
-/// A link between two nodes: the face at either.
+/// A link between two nodes, with the face at each end.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub nodes: [usize; 2],
@@ -95,18 +99,31 @@ impl World {
     ) -> Link {
         let nodes = [one, other];
         let faces = nodes.map(|node| self.nodes[node].add_face(config).expect("there is room"));
-        for (here, there) in [(0, 1), (1, 0)] {
-            let end = End::Link {
-                node: nodes[there],
-                face: faces[there],
-                delay,
-            };
-            self.ends.insert((nodes[here], faces[here]), end);
-        }
-        Link { nodes, faces }
+        let link = Link { nodes, faces };
+        self.restore(link, delay);
+        link
     }
 
-    /// Both ends notice that it is gone.
+    /// Loses all packets of a link from now on, without removing its faces.
+    pub fn silence(&mut self, link: Link) {
+        for end in link.nodes.into_iter().zip(link.faces) {
+            self.ends.remove(&end);
+        }
+    }
+
+    /// Ends what [`silence`](Self::silence) began.
+    pub fn restore(&mut self, link: Link, delay: Duration) {
+        for (here, there) in [(0, 1), (1, 0)] {
+            let end = End::Link {
+                node: link.nodes[there],
+                face: link.faces[there],
+                delay,
+            };
+            self.ends.insert((link.nodes[here], link.faces[here]), end);
+        }
+    }
+
+    /// Removes a link and its faces.
     pub fn cut(&mut self, link: Link) {
         for (node, face) in link.nodes.into_iter().zip(link.faces) {
             self.nodes[node].remove_face(face);
@@ -126,7 +143,7 @@ impl World {
         self.pump(app.node);
     }
 
-    /// An application asks for a name, to be answered within four seconds.
+    /// An application requests a name, with a lifetime of four seconds.
     pub fn ask(&mut self, app: App, text: &str, nonce: u32) {
         self.send(app, &interest(text, nonce, |builder| builder));
     }
@@ -136,7 +153,7 @@ impl World {
         self.send(app, &data(text, content, freshness));
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn run(&mut self, span: Duration) {
         let end = self.now.after(span);
         loop {
@@ -153,7 +170,7 @@ impl World {
                     break;
                 }
                 let (node, face, packet) = entry.remove();
-                // Faces may be gone, which is an error without consequences.
+                // It fails if the face was removed.
                 let _ = self.nodes[node].handle_packet(self.now, face, &packet);
                 self.pump(node);
             }
@@ -170,12 +187,12 @@ impl World {
         packets.iter().map(|packet| understand(packet)).collect()
     }
 
-    /// The same in its bytes.
+    /// The packets that an application received since the last call.
     pub fn received(&mut self, app: App) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.inboxes[app.inbox])
     }
 
-    /// Packets that are under way.
+    /// The number of packets on links.
     pub fn under_way(&self) -> usize {
         self.flights.len()
     }
@@ -187,6 +204,10 @@ impl World {
                 Some(End::App(inbox)) => self.inboxes[*inbox].push(bytes.clone()),
                 Some(End::Link { node, face, delay }) => {
                     self.sent += 1;
+                    let mut chance = Random(self.seed ^ self.sent << 20);
+                    if (chance.below(100) as u64) < self.loss_percent {
+                        continue;
+                    }
                     let key = (self.now.after(*delay), self.sent);
                     self.flights.insert(key, (*node, *face, bytes.clone()));
                 }
@@ -219,7 +240,7 @@ pub fn interest<'a>(
     nonce: u32,
     change: impl FnOnce(InterestBuilder<'a>) -> InterestBuilder<'a>,
 ) -> Vec<u8> {
-    // So that it outlives whatever the change borrows.
+    // Leaked, so that it outlives what the change borrows.
     let name: &'static Name = Box::leak(Box::new(name(text)));
     let mut bytes = Vec::new();
     change(InterestBuilder::new(name.view()).nonce(nonce.to_be_bytes()))
@@ -249,4 +270,21 @@ pub fn told(text: &str, content: &[u8]) -> Heard {
 
 pub fn refused(text: &str, nonce: u32, reason: NackReason) -> Heard {
     Heard::Nack(name(text), nonce.to_be_bytes(), reason)
+}
+
+/// A random number generator (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) >> 1) as usize % bound.max(1)
+    }
+
+    pub fn delay(&mut self) -> Duration {
+        MS * (1 + self.below(30) as u32)
+    }
 }

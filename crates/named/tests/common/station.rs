@@ -1,4 +1,4 @@
-//! A forwarder on real sockets, on a thread of its own.
+//! A forwarder on sockets, on its own thread.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use prescient_named::{AppFace, Daemon, Data, DataBuilder, Interest, LinkPacket, Name, Signer};
 
-/// The longest that anything may take.
+/// The longest wait for a condition.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Station {
@@ -46,7 +46,7 @@ impl Station {
         }
     }
 
-    /// Uses the daemon, between two rounds.
+    /// Calls a function with the daemon, between two polls.
     pub fn with<R: Send + 'static>(
         &self,
         use_it: impl FnOnce(&mut Daemon) -> R + Send + 'static,
@@ -61,10 +61,10 @@ impl Station {
         result.recv_timeout(PATIENCE).expect("an answer in time")
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition is true.
     #[expect(
         clippy::disallowed_methods,
-        reason = "only a failing test waits for that long"
+        reason = "the daemon runs on the system's clock"
     )]
     pub fn until(&self, holds: impl FnMut(&mut Daemon) -> bool + Clone + Send + 'static) {
         let begun = Instant::now();

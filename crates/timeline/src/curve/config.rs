@@ -1,12 +1,12 @@
-//! How one property's curve behaves.
+//! The configuration of a property's curve.
 
 use super::Interpolation;
 use crate::time::Span;
 use crate::value::{Value, ValueError};
 
-/// How a curve is interpolated, what it is outside its keyframes, and how many it may hold.
+/// The interpolation, extrapolation and memory of a curve.
 ///
-/// The default is the keyframe protocol's: linear, the first value before and the last value after.
+/// The default is that of the keyframe protocol: linear, the first value before and the last value after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveConfig<V> {
     pub(super) interpolation: Interpolation,
@@ -19,58 +19,61 @@ pub struct CurveConfig<V> {
     pub(super) when_full: WhenFull,
 }
 
-/// What a curve is outside its keyframes.
+/// The value of a curve before its first or after its last keyframe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Extrapolation {
     /// The nearest keyframe's value.
     #[default]
     Hold,
-    /// Goes on as at the nearest keyframe, for at most this long, and then holds. Steps hold at once;
-    /// before the first keyframe a velocity goes back.
+    /// Continues the nearest segment as a line, or the velocity, for at most this long, and then holds.
+    /// Steps hold at once.
     Continue {
-        /// How far.
+        /// The longest continuation.
         at_most: Span,
     },
-    /// No value at all.
+    /// No value.
     Absent,
 }
 
-/// What happens to a keyframe that there is no room for.
+/// What happens if a keyframe is added to a full curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// It is refused.
     Refuse,
-    /// The oldest one goes.
+    /// The oldest one is dropped.
     DropOldest,
-    /// Of the older half, those go that a straight line replaces within this error; where that does
-    /// not help, the oldest one. No part of the curve is thinned twice, so the error does not add up.
-    /// Only linear and stepped parts are thinned.
+    /// In the older half, keyframes that a straight line replaces within this error are dropped; if there
+    /// are none, the oldest one. No part of the curve is thinned twice, so errors do not add up. Only linear
+    /// and step segments are thinned.
     Thin {
-        /// How far the curve may move, in the value's own unit: the distance of vectors. Of integers
-        /// only whole errors count.
+        /// The greatest change of the curve, in the value's unit; for vectors a distance. For integers
+        /// it is rounded down.
         max_error: f64,
     },
 }
 
 /// Why a setting is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CurveConfigError {
-    /// Values of this type cannot be interpolated like that.
+    /// The type of value does not support the interpolation.
     #[error("values of this type have no {0:?} interpolation")]
     Interpolation(Interpolation),
-    /// The value is not usable.
+    /// The value is not allowed in a keyframe.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// A limit that leaves no room for what it limits.
+    /// A limit is too small.
     #[error("a limit is too small: at least {min} is needed")]
     TooSmall {
-        /// The least that works.
+        /// The lowest allowed limit.
         min: usize,
     },
-    /// An error bound or a span that is negative or no number.
+    /// An error bound or a span is negative, or not a number.
     #[error("an error bound or a span is negative, or not a number")]
     Negative,
-    /// Curves of this type cannot be thinned, because their lines are not straight.
+    /// Curves of this type cannot be thinned, because their segments are not straight lines.
     #[error("curves of this type cannot be thinned")]
     CannotThin,
 }
@@ -91,11 +94,11 @@ impl<V> Default for CurveConfig<V> {
 }
 
 impl<V: Value> CurveConfig<V> {
-    /// The interpolation of keyframes that have none of their own; linear if not set.
+    /// The interpolation of keyframes without one of their own; linear by default.
     ///
     /// # Errors
     ///
-    /// If the type has no such interpolation.
+    /// If the type does not support it.
     pub fn interpolation(mut self, interpolation: Interpolation) -> Result<Self, CurveConfigError> {
         if !V::supports(interpolation) {
             return Err(CurveConfigError::Interpolation(interpolation));
@@ -104,7 +107,7 @@ impl<V: Value> CurveConfig<V> {
         Ok(self)
     }
 
-    /// What the curve is before its first keyframe; the first value if not set.
+    /// The extrapolation before the first keyframe; [`Extrapolation::Hold`] by default.
     ///
     /// # Errors
     ///
@@ -114,7 +117,7 @@ impl<V: Value> CurveConfig<V> {
         Ok(self)
     }
 
-    /// What the curve is after its last keyframe; the last value if not set.
+    /// The extrapolation after the last keyframe; [`Extrapolation::Hold`] by default.
     ///
     /// # Errors
     ///
@@ -124,23 +127,22 @@ impl<V: Value> CurveConfig<V> {
         Ok(self)
     }
 
-    /// The value from which velocities are integrated; zero if not set.
+    /// The start value of integrated velocities; zero by default.
     ///
     /// # Errors
     ///
-    /// If it is no value that a keyframe could have.
+    /// If the value is not allowed in a keyframe.
     pub fn origin(mut self, origin: V) -> Result<Self, CurveConfigError> {
         origin.check()?;
         self.origin = Some(origin);
         Ok(self)
     }
 
-    /// How many keyframes the curve holds, 65,536 if not set, and what happens to further ones; the
-    /// oldest goes if not set.
+    /// The most keyframes, and what happens beyond that; 65,536 and [`WhenFull::DropOldest`] by default.
     ///
     /// # Errors
     ///
-    /// If that is less than 4, or the curve cannot be thinned as asked for.
+    /// If the limit is less than 4, or the curve cannot be thinned with this error.
     pub fn memory(mut self, max: usize, when_full: WhenFull) -> Result<Self, CurveConfigError> {
         if max < 4 {
             return Err(CurveConfigError::TooSmall { min: 4 });
@@ -153,12 +155,12 @@ impl<V: Value> CurveConfig<V> {
         Ok(self)
     }
 
-    /// How many keyframes may stand at one time; 4 if not set, which is a velocity that ends, a value,
-    /// a velocity that begins, and one to spare.
+    /// The most keyframes at one time; 4 by default: a velocity that ends, a value, a velocity that begins,
+    /// and one more.
     ///
     /// # Errors
     ///
-    /// If that is less than 1.
+    /// If the limit is less than 1.
     pub fn max_at_one_time(mut self, max: usize) -> Result<Self, CurveConfigError> {
         if max < 1 {
             return Err(CurveConfigError::TooSmall { min: 1 });
@@ -167,8 +169,8 @@ impl<V: Value> CurveConfig<V> {
         Ok(self)
     }
 
-    /// Whether a keyframe may be added that is there already, which is refused if not set. Who follows
-    /// another end's edits exactly must allow what that one allows.
+    /// Whether a keyframe that equals an existing one may be added; not by default. Ends that apply the
+    /// same edits need the same setting.
     pub fn allow_duplicates(mut self, allow: bool) -> Self {
         self.duplicates = allow;
         self
@@ -184,7 +186,7 @@ impl Extrapolation {
     }
 }
 
-/// Whether curves can be thinned or fitted to within an error.
+/// Whether curves of this type can be thinned within this error.
 pub(super) fn check_error<V: Value>(max_error: f64) -> Result<(), CurveConfigError> {
     if !V::STRAIGHT {
         return Err(CurveConfigError::CannotThin);

@@ -1,10 +1,10 @@
-//! Changing a curve.
+//! Edits of a curve.
 
 use super::{Curve, Interpolation, Keyframe, Slot};
 use crate::time::{Span, Time};
 use crate::value::{Value, ValueError};
 
-/// A change of one property, as data: what both ends apply to the same store.
+/// A change of one curve, as data that is sent and applied on both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edit<V> {
     /// [`Curve::add`].
@@ -18,24 +18,25 @@ pub enum Edit<V> {
     Move {
         /// The time of the keyframe to move.
         time: Time,
-        /// How far, forwards or backwards.
+        /// The distance; negative to move backwards.
         by: Span,
     },
     /// [`Curve::move_within`].
     MoveWithin {
-        /// The first time that moves.
+        /// The begin of the interval.
         from: Time,
-        /// The last time that moves.
+        /// The end of the interval, included.
         to: Time,
-        /// How far.
+        /// The distance; negative to move backwards.
         by: Span,
     },
     /// [`Curve::clear`].
     Clear,
 }
 
-/// Why a change is refused; nothing has changed then.
+/// Why a change is refused. Then nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EditError {
     /// Before [`Time::MIN`] or after [`Time::MAX`].
     #[error("{time} is out of range")]
@@ -48,62 +49,62 @@ pub enum EditError {
     TooFarAhead {
         /// The keyframe's time.
         time: Time,
-        /// The latest that would be taken.
+        /// The latest that is allowed.
         latest: Time,
     },
-    /// A value that no keyframe can have.
+    /// The value is not allowed in a keyframe.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// Values of this type cannot be interpolated like that.
+    /// The type of value does not support the interpolation.
     #[error("values of this type have no {interpolation:?} interpolation")]
     Interpolation {
-        /// The one asked for.
+        /// The interpolation.
         interpolation: Interpolation,
     },
-    /// The same keyframe is there already.
+    /// An equal keyframe exists already.
     #[error("the same keyframe is at {time} already")]
     Duplicate {
         /// Its time.
         time: Time,
     },
-    /// As many keyframes as there may be are at this time.
+    /// The limit of keyframes at one time is reached.
     #[error("{max} keyframes are at {time} already")]
     TooManyAtOneTime {
         /// Their time.
         time: Time,
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
     /// No keyframe is at this time, or in this interval.
     #[error("no keyframe is at {time}")]
     NoKeyframe {
-        /// The time, or the interval's first.
+        /// The time, or the begin of the interval.
         time: Time,
     },
-    /// In a list that must be in order, earlier than the one before.
+    /// A keyframe in a list is earlier than the one before it.
     #[error("{time} comes after a later time")]
     Unordered {
-        /// The time that is too early.
+        /// Its time.
         time: Time,
     },
-    /// The curve or timeline holds as many keyframes as it may.
+    /// The curve or timeline is full.
     #[error("{max} keyframes are there already")]
     Full {
-        /// How many it may hold.
+        /// The limit.
         max: usize,
     },
-    /// The curve is full, and this keyframe is older than all that it holds.
+    /// The curve is full, and this keyframe is older than all others.
     #[error("{time} is older than the {max} keyframes that are kept")]
     TooOld {
         /// The keyframe's time.
         time: Time,
-        /// How many are kept.
+        /// The limit of keyframes.
         max: usize,
     },
-    /// The timeline holds as many properties as it may.
+    /// The limit of properties is reached.
     #[error("{max} properties are there already")]
     TooManyProperties {
-        /// How many it may hold.
+        /// The limit.
         max: usize,
     },
 }
@@ -113,7 +114,7 @@ impl<V: Value> Curve<V> {
     ///
     /// # Errors
     ///
-    /// As the method that the change names.
+    /// Those of the method for this change.
     pub fn apply(&mut self, edit: &Edit<V>) -> Result<(), EditError> {
         match *edit {
             Edit::Add(keyframe) => self.add(keyframe),
@@ -127,11 +128,11 @@ impl<V: Value> Curve<V> {
         }
     }
 
-    /// Adds a keyframe, behind those that are at the same time.
+    /// Adds a keyframe, after those at the same time.
     ///
     /// # Errors
     ///
-    /// If its time or value is not usable, it is there already, or there is no room for it.
+    /// If its time, value or interpolation is not allowed, if it exists already, or if a limit is reached.
     pub fn add(&mut self, keyframe: Keyframe<V>) -> Result<(), EditError> {
         let Keyframe {
             time,
@@ -170,7 +171,7 @@ impl<V: Value> Curve<V> {
         Ok(())
     }
 
-    /// Removes all keyframes at a time and says how many.
+    /// Removes all keyframes at a time and returns their number.
     ///
     /// # Errors
     ///
@@ -189,12 +190,12 @@ impl<V: Value> Curve<V> {
         Ok(found.len())
     }
 
-    /// Moves one keyframe, the first if several are at its time, past others if need be. Where it meets
-    /// one, both stand at one time, in the order in which they were before.
+    /// Moves one keyframe, the first if there are several at this time. It may pass others. If it meets
+    /// one, both have the same time, in their former order.
     ///
     /// # Errors
     ///
-    /// If there is none, or it cannot be where it would come to lie.
+    /// If there is none, or if the keyframe is not allowed at its new time.
     pub fn move_one(&mut self, time: Time, by: Span) -> Result<(), EditError> {
         let index = self.first_at_or_after(time.as_micros());
         if self.times.get(index) != Some(&time.as_micros()) {
@@ -204,11 +205,11 @@ impl<V: Value> Curve<V> {
     }
 
     /// Moves all keyframes from `from` to `to`, both included, as [`move_one`](Self::move_one) does, and
-    /// says how many.
+    /// returns their number.
     ///
     /// # Errors
     ///
-    /// If there is none, or one cannot be where it would come to lie.
+    /// If there is none, or if one is not allowed at its new time.
     pub fn move_within(&mut self, from: Time, to: Time, by: Span) -> Result<usize, EditError> {
         let first = self.first_at_or_after(from.as_micros());
         let moved = first..self.count_until(to.as_micros()).max(first);
@@ -233,7 +234,8 @@ impl<V: Value> Curve<V> {
                 return Err(EditError::TimeOutOfRange { time });
             }
         }
-        // What they pass on the way is sorted in with them; a stable sort keeps the order of equals.
+        // Sorts them together with those that they pass; the sort is stable, which keeps the order of equal
+        // times.
         let from = moved.start.min(self.first_at_or_after(first.as_micros()));
         let until = moved.end.max(self.count_until(last.as_micros()));
         let mut sorted: Vec<(i64, Slot<V>)> = (from..until)

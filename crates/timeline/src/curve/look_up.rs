@@ -1,13 +1,13 @@
-//! The value at a time.
+//! Look-ups: the value of a curve at a time.
 
-use super::{Cursor, Curve, Extrapolation, Interpolation, Keyframe};
+use super::{Cursor, Curve, Extrapolation, Interpolation};
 use crate::time::Time;
 use crate::value::{Fraction, Neighbour, Value};
 
 impl<V: Value> Curve<V> {
-    /// The value at a time: between keyframes as they are interpolated, outside them as configured.
-    /// `None` without keyframes, or where the configuration leaves the curve undefined. Takes time
-    /// logarithmic in the number of keyframes.
+    /// The value at a time: interpolated between keyframes, extrapolated outside them. `None` without
+    /// keyframes, or where the extrapolation is [`Extrapolation::Absent`]. Takes time logarithmic in the
+    /// number of keyframes.
     #[inline]
     pub fn at(&self, time: Time) -> Option<V> {
         let time = time.as_micros();
@@ -21,7 +21,7 @@ impl<V: Value> Curve<V> {
         self.at_count(self.count_until_near(cursor, time), time)
     }
 
-    /// The value at a time that `count` keyframes are not after.
+    /// The value at a time; `count` is the number of keyframes at or before it.
     #[inline]
     fn at_count(&self, count: usize, time: i64) -> Option<V> {
         if count == 0 {
@@ -44,13 +44,13 @@ impl<V: Value> Curve<V> {
         self.along(index, at)
     }
 
-    /// The value anywhere on the line that a segment is part of.
+    /// The value on a segment, or on its continuation.
     #[inline]
     fn along(&self, index: usize, at: Fraction) -> V {
         let interpolation = self.interpolation(index);
         let from = self.slots[index].value;
         let to = self.slots[index + 1].value;
-        // By itself, because a jump to one of many places waits for the memory that says where to.
+        // Tested first: the jump table of the `match` below would wait for memory in the common case.
         if interpolation == Interpolation::Linear && !self.is_velocity(index + 1) {
             return V::linear(from, to, at);
         }
@@ -63,7 +63,7 @@ impl<V: Value> Curve<V> {
         match self.interpolation(index) {
             Interpolation::Velocity => V::value_of(self.integral(index, at)),
             Interpolation::Step => from,
-            // Up to a velocity keyframe nothing says where the value goes.
+            // A velocity keyframe has no value to interpolate to.
             _ if self.is_velocity(index + 1) => from,
             Interpolation::Linear => V::linear(from, to, at),
             Interpolation::Spherical => V::spherical(from, to, at),
@@ -74,61 +74,13 @@ impl<V: Value> Curve<V> {
         }
     }
 
-    /// The value at a keyframe's own time, which for velocities is not the keyframe's.
-    fn value_at(&self, index: usize) -> V {
+    /// The value at a keyframe's time; for a velocity keyframe the integral.
+    pub(super) fn value_at(&self, index: usize) -> V {
         if self.is_velocity(index) {
             V::value_of(self.reached[index])
         } else {
             self.slots[index].value
         }
-    }
-
-    /// Whether a keyframe is at a time.
-    pub(crate) fn has_keyframe_at(&self, time: Time) -> bool {
-        let index = self.first_at_or_after(time.as_micros());
-        self.times.get(index) == Some(&time.as_micros())
-    }
-
-    /// The keyframe that may be added at a time, where there is none, without changing the curve before
-    /// it; `None` if there is no value, or none such.
-    pub(crate) fn cut(&self, time: Time) -> Option<Keyframe<V>> {
-        let micros = time.as_micros();
-        let value = self.at(time)?;
-        let Some(index) = self.count_until(micros).checked_sub(1) else {
-            return Some(Keyframe::new(time, value).with(Interpolation::Step));
-        };
-        let interpolation = self.slots[index].interpolation;
-        let value = if !self.is_velocity(index) {
-            value
-        } else if index + 1 < self.len() {
-            self.velocity_at(index, micros)
-        } else {
-            let rate = self.slots[index].value;
-            let goes_on = matches!(self.config.after, Extrapolation::Continue { at_most }
-                if micros - self.times[index] <= at_most.as_micros());
-            if !goes_on && rate != V::value_of(V::zero_sum()) {
-                return None;
-            }
-            rate
-        };
-        Some(Keyframe {
-            time,
-            value,
-            interpolation,
-        })
-    }
-
-    fn velocity_at(&self, index: usize, time: i64) -> V {
-        let (from, to) = (self.slots[index].value, self.slots[index + 1].value);
-        if !self.is_velocity(index + 1) {
-            return from;
-        }
-        let start = self.times[index];
-        let at = Fraction {
-            elapsed: time - start,
-            length: self.times[index + 1] - start,
-        };
-        V::linear(from, to, at)
     }
 
     fn before_first(&self, time: i64) -> Option<V> {
@@ -141,7 +93,7 @@ impl<V: Value> Curve<V> {
                     .saturating_sub(time)
                     .min(at_most.as_micros())
                     .min(FARTHEST);
-                // With several keyframes at the first time, the line starts at the last of them.
+                // Of several keyframes at the first time, the last one starts the segment.
                 let index = self.count_until(first) - 1;
                 let at = |length| Fraction {
                     elapsed: -back,
@@ -198,8 +150,8 @@ impl<V: Value> Curve<V> {
         }
     }
 
-    /// As `along`, outside the segment, where a cubic would run away: it goes on in its tangent, which
-    /// at the end of a curve is the straight line's.
+    /// The value on the continuation of a segment. A cubic continues as its tangent, which at the end of a
+    /// curve is the straight line.
     fn straight(&self, index: usize, at: Fraction) -> V {
         match self.interpolation(index) {
             Interpolation::Smooth if !self.is_velocity(index + 1) => {
@@ -226,7 +178,7 @@ impl<V: Value> Curve<V> {
         (length > 0 && !self.is_velocity(after)).then_some((self.slots[after].value, length))
     }
 
-    /// The integral up to a point of a segment that starts with a velocity.
+    /// The integral up to a point of a segment that starts with a velocity keyframe.
     fn integral(&self, index: usize, at: Fraction) -> V::Sum {
         let rate = self.slots[index].value;
         let next = if self.is_velocity(index + 1) {
@@ -237,7 +189,7 @@ impl<V: Value> Curve<V> {
         V::integrate(self.reached[index], rate, next, at)
     }
 
-    /// Brings `reached` up to date from a keyframe on that changed, or in front of which something did.
+    /// Updates `reached` from the first keyframe on that changed.
     pub(super) fn integrate_from(&mut self, changed: usize) {
         if self.velocities == 0 {
             self.reached.clear();
@@ -266,6 +218,6 @@ impl<V: Value> Curve<V> {
     }
 }
 
-/// How far curves are extrapolated, in microseconds: beyond the span of all keyframes, and short of
-/// where integers overflow.
+/// The longest extrapolation in microseconds: longer than the span of all keyframes, and short enough that
+/// integers do not overflow.
 const FARTHEST: i64 = 1 << 54;

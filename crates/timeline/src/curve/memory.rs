@@ -1,4 +1,4 @@
-//! Letting go of old keyframes.
+//! Removal of old keyframes.
 
 use super::config::check_error;
 use super::{Curve, CurveConfigError, EditError, Interpolation, WhenFull};
@@ -6,29 +6,28 @@ use crate::time::Time;
 use crate::value::{Fraction, Value};
 
 impl<V: Value> Curve<V> {
-    /// Drops what look-ups at `time` and later do not need, and says how many keyframes that were. Before
-    /// `time` the curve is then no longer what it was. A smooth segment that `time` lies on may start
-    /// at another slope.
+    /// Drops the keyframes that look-ups at `time` and later do not need, and returns their number. This
+    /// changes the curve before `time`. A smooth segment that contains `time` may start with another slope.
     pub fn drop_before(&mut self, time: Time) -> usize {
         let count = self.count_until(time.as_micros()).saturating_sub(1);
-        // Of several keyframes at one time, the last begins the segment.
+        // Of several keyframes at one time, the last one starts the segment.
         self.drop_first(count);
         count
     }
 
-    /// Removes those keyframes before `time` that straight lines between others replace within an error,
-    /// and says how many. What was thinned before is left alone, so that errors do not add up.
+    /// Removes keyframes before `time` that straight lines between others replace within an error, and
+    /// returns their number. No part is thinned twice, so errors do not add up.
     ///
     /// # Errors
     ///
-    /// If the error is negative or no number, or curves of this type cannot be thinned.
+    /// If the error is negative or not a number, or curves of this type cannot be thinned.
     pub fn thin_before(&mut self, time: Time, max_error: f64) -> Result<usize, CurveConfigError> {
         check_error::<V>(max_error)?;
         let until = self.first_at_or_after(time.as_micros());
         Ok(self.thin(until, max_error))
     }
 
-    /// Makes room for one keyframe that would be inserted at `index`, and says how many went before it.
+    /// Makes room for a keyframe at `index`, and returns how many before it were removed.
     pub(super) fn make_room(&mut self, index: usize, time: Time) -> Result<usize, EditError> {
         let max = self.config.max_keyframes;
         if self.len() < max {
@@ -44,7 +43,7 @@ impl<V: Value> Curve<V> {
         let half = self.len() / 2;
         if let WhenFull::Thin { max_error } = self.config.when_full {
             let fresh = half.saturating_sub(self.thinned());
-            // A pass over few keyframes frees few, and would have to be made again soon.
+            // Thinning few keyframes would remove few and be repeated soon.
             if fresh >= (self.len() / 8).max(2) && index >= half {
                 self.thin(half, max_error);
             }
@@ -72,12 +71,12 @@ impl<V: Value> Curve<V> {
         }
     }
 
-    /// How many keyframes at the front were thinned.
+    /// The number of keyframes at the front that were thinned.
     fn thinned(&self) -> usize {
         self.first_at_or_after(self.thinned_until)
     }
 
-    /// Thins keyframes up to an index that were not thinned yet, and says how many went.
+    /// Thins the keyframes up to an index that were not thinned yet, and returns how many were removed.
     fn thin(&mut self, until: usize, max_error: f64) -> usize {
         let start = self.thinned();
         if until <= start + 2 {
@@ -100,7 +99,7 @@ impl<V: Value> Curve<V> {
         gone
     }
 
-    /// The last keyframe before `until` that one segment from `index` can lead to; at least the next.
+    /// The last keyframe before `until` that one segment from `index` can reach; at least the next.
     fn farthest(&self, index: usize, until: usize, max_error: f64) -> usize {
         let interpolation = self.interpolation(index);
         let mut reached = index + 1;
@@ -117,7 +116,7 @@ impl<V: Value> Curve<V> {
                     _ => false,
                 };
             if !replaced {
-                // A line that fails here may fit again farther on, which is not worth the search.
+                // A longer line might fit again, but that is too rare to search for.
                 break;
             }
             reached = next;
@@ -137,5 +136,5 @@ impl<V: Value> Curve<V> {
     }
 }
 
-/// How many keyframes one segment may replace, which bounds the work.
+/// The most keyframes that one segment replaces, which bounds the work.
 const MAX_REPLACED: usize = 64;

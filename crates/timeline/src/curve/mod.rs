@@ -1,9 +1,10 @@
 //! One property's value over time.
 //!
-//! Times lie in an array of their own, apart from values, so that a search touches nothing else.
-//! Adding at the end and dropping at the front are cheap; adding in the middle moves the shorter side.
+//! Times and values are in separate arrays, so that a search reads times only. Adding at the end and
+//! dropping at the front are cheap; adding in the middle moves the shorter side.
 
 mod config;
+mod cut;
 mod edit;
 mod look_up;
 mod memory;
@@ -12,48 +13,48 @@ mod search;
 use std::collections::VecDeque;
 
 pub use config::{CurveConfig, CurveConfigError, Extrapolation, WhenFull};
+pub(crate) use cut::Cut;
 pub use edit::{Edit, EditError};
 pub use search::Cursor;
 
 use crate::time::Time;
 use crate::value::Value;
 
-/// How a curve goes on from a keyframe to the next.
+/// How a curve is interpolated between a keyframe and the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interpolation {
     /// Holds the value until the next keyframe.
     Step,
-    /// In a straight line; rotations are normalised on the way.
+    /// A straight line; rotations are normalised.
     #[default]
     Linear,
-    /// A cubic without corners, which never leaves the range of the two keyframes around it
-    /// (Steffen's tangents), per component. Beside a keyframe that is not smooth, and at the ends, it
-    /// starts like the straight line.
+    /// A cubic per component, without corners and within the range of the two keyframes (Steffen's
+    /// tangents). Next to a keyframe of another kind, and at the ends of the curve, it has the slope of the
+    /// straight line.
     Smooth,
-    /// At a constant turning rate: rotations, directions (any vector, with its length changing
-    /// linearly), and plain floats as angles in radians, which turn the shorter way. Not for integers.
+    /// A constant turning rate, the shorter way: for rotations, directions (any vector; its length changes
+    /// linearly), and floats as angles in radians. Not for integers.
     Spherical,
-    /// The keyframe's value is a velocity, per second, and the curve its integral, in closed form:
-    /// the velocity changes linearly up to the next velocity keyframe, or stays if another kind
-    /// follows. The value goes on from where the curve was, at first from [`CurveConfig::origin`].
-    /// A keyframe of another kind at the same time, before this one, sets that value. Not for
-    /// rotations.
+    /// The keyframe's value is a velocity per second, and the curve is its integral, in closed form. The
+    /// velocity changes linearly up to the next velocity keyframe, or is constant if another kind follows.
+    /// The integral starts at the curve's value at the keyframe's time, at first [`CurveConfig::origin`]. A
+    /// keyframe of another kind at the same time, added before, sets that value. Not for rotations.
     Velocity,
 }
 
 /// A value at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keyframe<V> {
-    /// When.
+    /// Its time.
     pub time: Time,
-    /// The value then, or the velocity ([`Interpolation::Velocity`]).
+    /// The value at that time, or the velocity ([`Interpolation::Velocity`]).
     pub value: V,
-    /// How the curve goes on from here; `None` as the property's configuration says.
+    /// The interpolation after it; `None` for that of the property's configuration.
     pub interpolation: Option<Interpolation>,
 }
 
 impl<V> Keyframe<V> {
-    /// A keyframe that is interpolated as its property says.
+    /// A keyframe with the interpolation of its property.
     pub fn new(time: Time, value: V) -> Self {
         Self {
             time,
@@ -62,7 +63,7 @@ impl<V> Keyframe<V> {
         }
     }
 
-    /// The same with an interpolation of its own.
+    /// The same keyframe with its own interpolation.
     pub fn with(self, interpolation: Interpolation) -> Self {
         Self {
             interpolation: Some(interpolation),
@@ -71,25 +72,25 @@ impl<V> Keyframe<V> {
     }
 }
 
-/// Keyframes in order of time, and what lies between them.
+/// A value over time: keyframes in order, interpolated.
 ///
 /// Edits ([`add`](Self::add), [`remove`](Self::remove), [`move_one`](Self::move_one),
-/// [`move_within`](Self::move_within), [`clear`](Self::clear)) are refused whole or applied whole. Two
-/// curves with the same configuration that saw the same edits in the same order are equal.
+/// [`move_within`](Self::move_within), [`clear`](Self::clear)) are applied or refused as a whole. Two
+/// curves with the same configuration and the same edits in the same order are equal.
 ///
-/// Several keyframes may stand at one time, in the order in which they were added: what comes before
-/// leads up to the first of them, and from that time on the last one counts, which makes a step.
+/// Several keyframes may have the same time, in the order in which they were added. The segment before that
+/// time ends at the first of them, the segment after it starts at the last: a step.
 #[derive(Clone, Debug)]
 pub struct Curve<V: Value> {
     config: CurveConfig<V>,
     times: VecDeque<i64>,
     slots: VecDeque<Slot<V>>,
-    /// The value at each keyframe, if the curve has velocities; else empty.
+    /// The value at each keyframe, if the curve has velocities; empty otherwise.
     reached: VecDeque<V::Sum>,
     velocities: usize,
-    /// The value before the first keyframe, as far as it is a velocity.
+    /// The start value of the integral, if the first keyframe is a velocity.
     origin: V::Sum,
-    /// Keyframes up to here were thinned and are not thinned again, which would add up errors.
+    /// Keyframes up to this time were thinned. They are not thinned again, because errors would add up.
     thinned_until: i64,
 }
 
@@ -100,7 +101,7 @@ struct Slot<V> {
 }
 
 impl<V: Value> Curve<V> {
-    /// Without keyframes.
+    /// A curve without keyframes.
     pub fn new(config: CurveConfig<V>) -> Self {
         let origin = config.origin.map_or(V::zero_sum(), V::sum_of);
         Self {
@@ -114,7 +115,7 @@ impl<V: Value> Curve<V> {
         }
     }
 
-    /// Of keyframes in order of time.
+    /// A curve of keyframes in order of time.
     ///
     /// # Errors
     ///
@@ -140,17 +141,17 @@ impl<V: Value> Curve<V> {
         Ok(curve)
     }
 
-    /// How it behaves.
+    /// The configuration.
     pub fn config(&self) -> &CurveConfig<V> {
         &self.config
     }
 
-    /// How many keyframes it has.
+    /// The number of keyframes.
     pub fn len(&self) -> usize {
         self.times.len()
     }
 
-    /// Whether it has no keyframes, and therefore no value at any time.
+    /// Whether it has no keyframes, and so no value at any time.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
@@ -199,7 +200,7 @@ impl<V: Value> Curve<V> {
     }
 }
 
-/// The same keyframes and configuration; how they came about does not matter.
+/// Compares keyframes and configuration, not the edits that led to them.
 impl<V: Value> PartialEq for Curve<V> {
     fn eq(&self, other: &Self) -> bool {
         self.config == other.config

@@ -1,18 +1,17 @@
-//! Finding the keyframes around a time.
+//! The search for the keyframes around a time.
 
 use super::Curve;
 use crate::value::Value;
 
-/// Remembers where in a curve the last look-up was, so that the next one nearby costs the same however
-/// many keyframes there are.
+/// The position of the last look-up in a curve. The next look-up nearby takes constant time, independent of
+/// the number of keyframes.
 ///
-/// It is a guess, not a reference: after edits, or with another curve, look-ups are as right as without
-/// it, and only slower.
+/// It is a hint: after edits, or with another curve, look-ups are correct and only slower.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor(usize);
 
 impl<V: Value> Curve<V> {
-    /// How many keyframes are at or before a time.
+    /// The number of keyframes at or before a time.
     #[inline]
     pub(super) fn count_until(&self, time: i64) -> usize {
         let (front, back) = self.times.as_slices();
@@ -27,7 +26,7 @@ impl<V: Value> Curve<V> {
         self.times.partition_point(|&other| other < time)
     }
 
-    /// As `count_until`, searching outwards from where the cursor was: logarithmic in how far it moves.
+    /// As `count_until`, but searches outwards from the cursor: logarithmic in the distance.
     pub(super) fn count_until_near(&self, cursor: &mut Cursor, time: i64) -> usize {
         let guess = cursor.0.min(self.len());
         let found = if guess < self.len() && self.times[guess] <= time {
@@ -39,7 +38,7 @@ impl<V: Value> Curve<V> {
         found
     }
 
-    /// The keyframe at `from` is at or before the time.
+    /// Searches from `from` on, whose keyframe is at or before the time.
     fn search_after(&self, from: usize, time: i64) -> usize {
         let (mut low, mut step) = (from, 1);
         while low + step < self.len() && self.times[low + step] <= time {
@@ -49,20 +48,21 @@ impl<V: Value> Curve<V> {
         self.search_between(low, (low + step).min(self.len()), time)
     }
 
-    /// The keyframe at `from`, if there is one, is after the time.
+    /// Searches before `from`, whose keyframe is after the time or does not exist.
     fn search_before(&self, from: usize, time: i64) -> usize {
         let (mut high, mut step) = (from, 1);
         while high >= step && self.times[high - step] > time {
             high -= step;
             step *= 2;
         }
-        if high < step {
-            return self.search_between_from_start(high, time);
+        let low = high.saturating_sub(step);
+        if high == 0 || self.times[low] > time {
+            return 0;
         }
-        self.search_between(high - step, high, time)
+        self.search_between(low, high, time)
     }
 
-    /// `low` is at or before the time, `high` after it or the end.
+    /// Bisects: `low` is at or before the time, `high` after it or the end.
     fn search_between(&self, mut low: usize, mut high: usize, time: i64) -> usize {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -74,21 +74,14 @@ impl<V: Value> Curve<V> {
         }
         high
     }
-
-    fn search_between_from_start(&self, high: usize, time: i64) -> usize {
-        match self.times.front() {
-            Some(&first) if high > 0 && first <= time => self.search_between(0, high, time),
-            _ => 0,
-        }
-    }
 }
 
-/// How many of ascending times are at or before a time.
+/// The number of ascending times at or before a time.
 ///
-/// Halving a large curve waits for memory at each step. Keyframes mostly come evenly, so two guesses from
-/// their density come near enough to search a few lines of cache; where they do not, it is halving again.
-/// There is nothing in here that a processor mispredicts often, so that it can begin the next look-up while
-/// this one waits; on some, a return from a function would be in the way.
+/// Bisecting a large curve waits for memory at each step. Keyframes are mostly evenly spaced, so two guesses
+/// from their density are close enough to search a few cache lines; otherwise it bisects. The code avoids
+/// branches that are often mispredicted, so that a processor can start the next look-up while this one
+/// waits for memory; it is inlined because a return can prevent that.
 #[inline(always)]
 fn count_until(times: &[i64], time: i64) -> usize {
     let halve = |times: &[i64]| times.partition_point(|&other| other <= time);

@@ -1,4 +1,4 @@
-//! The client's machine.
+//! The client's state machine.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,24 @@ use crate::curve::{Edit, EditError, Keyframe};
 use crate::time::{Span, Time};
 use crate::timeline::{Operation, PropertyId, Timeline};
 
-/// A timeline that follows a server's.
+/// A timeline that receives a server's changes.
 #[derive(Debug)]
 pub struct Client {
     timeline: Timeline<f64>,
     base_time: Option<i64>,
     incoming: Reassembly,
     request: Option<[u8; FRAME_BYTES]>,
-    /// Frames that came before the base time did.
+    /// Frames that arrived before the base time.
     early: Vec<Frame>,
     events: VecDeque<ClientEvent>,
     lost_events: u64,
 }
 
-/// What happened at a client.
+/// An event of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ClientEvent {
-    /// The server told its base time, in milliseconds since 1970, for the first time or because it moved.
+    /// The server sent its base time, in milliseconds since 1970, for the first time or because it moved.
     Synced {
         /// The base time.
         base_time: i64,
@@ -35,17 +36,17 @@ pub enum ClientEvent {
     Refused {
         /// The change.
         operation: Operation<f64>,
-        /// Why not.
+        /// The reason.
         error: EditError,
     },
-    /// A frame said nothing known, as later versions of the protocol may; it was ignored.
+    /// A frame of an unknown type or method, as later versions of the protocol may send; it was ignored.
     Ignored(FrameError),
-    /// A base time that is no time, in milliseconds; it was ignored.
+    /// A base time that is out of range, in milliseconds; it was ignored.
     BaseTimeOutOfRange {
         /// The base time.
         base_time: u128,
     },
-    /// Too many keyframes came before the base time; this and further ones were ignored.
+    /// Too many frames arrived before the base time; one was ignored.
     TooEarly,
 }
 
@@ -56,7 +57,7 @@ impl Default for Client {
 }
 
 impl Client {
-    /// For a new connection; the first frame that is polled asks for the base time.
+    /// A client for a new connection. The first frame to send requests the base time.
     pub fn new() -> Self {
         let request = Frame::Sync { base_time: 0 };
         Self {
@@ -70,7 +71,7 @@ impl Client {
         }
     }
 
-    /// Bytes arrived.
+    /// Handles received bytes.
     pub fn handle_bytes(&mut self, mut bytes: &[u8]) {
         while let Some(frame) = self.incoming.take(&mut bytes) {
             match Frame::from_bytes(&frame) {
@@ -80,17 +81,17 @@ impl Client {
         }
     }
 
-    /// The next frame to send, in a write of its own.
+    /// The next frame to send, in its own write.
     pub fn poll_transmit(&mut self) -> Option<[u8; FRAME_BYTES]> {
         self.request.take()
     }
 
-    /// What happened, oldest first. Who does not ask loses the oldest, not the changes themselves.
+    /// The next event. If events are not polled, the oldest are dropped; changes are applied nevertheless.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 
-    /// How many events were lost because nobody asked for them.
+    /// How many events were dropped because they were not polled.
     pub fn lost_events(&self) -> u64 {
         self.lost_events
     }
@@ -132,7 +133,7 @@ impl Client {
         self.note(event);
     }
 
-    /// Keyframes are kept by absolute time, so a base time that moves leaves them where they are.
+    /// Sets the base time. Keyframes have absolute times, so they do not move with it.
     fn sync(&mut self, base_time: u128) {
         let millis = i64::try_from(base_time).ok();
         let Some(millis) = millis.filter(|&millis| Time::from_millis(millis).is_valid()) else {
@@ -145,7 +146,8 @@ impl Client {
         }
     }
 
-    /// Servers of the protocol's own implementation do not wait for the question.
+    /// Stores a frame until the base time is known: the protocol's own server sends changes before the
+    /// client has requested it.
     fn keep(&mut self, frame: Frame) {
         if self.early.len() < MAX_EARLY {
             self.early.push(frame);

@@ -1,46 +1,47 @@
-//! Frames byte by byte.
+//! The encoding of frames.
 //!
-//! A frame is 112 bits, the first bit being the highest of the first byte, and so in every field.
+//! A frame has 112 bits. Bits are numbered from the most significant of the first byte on.
 
 use crate::time::Time;
 
-/// How long a frame is.
+/// The length of a frame.
 pub const FRAME_BYTES: usize = 14;
 
-/// One frame.
+/// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A client asks for the base time, with 0, or a server tells it, in milliseconds since 1970.
+    /// A client's request for the base time, with 0, or the server's answer, in milliseconds since 1970.
     Sync {
-        /// Of 96 bits.
+        /// 96 bits.
         base_time: u128,
     },
     /// Adds a keyframe with this value.
     Add(KeyframeKey, u32),
     /// Removes the keyframes at a time.
     Remove(KeyframeKey),
-    /// Moves a keyframe by so many milliseconds: 26 bits and a sign.
+    /// Moves a keyframe by this number of milliseconds: 26 bits and a sign.
     Move(KeyframeKey, i32),
 }
 
-/// Which property's curve, and where on it.
+/// The property and the time of a keyframe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyframeKey {
-    /// Milliseconds since the base time, of 26 bits.
+    /// Milliseconds since the base time, 26 bits.
     pub time: u32,
-    /// Of 24 bits.
+    /// The property's number, 24 bits.
     pub property: u32,
 }
 
 impl KeyframeKey {
-    /// The time itself.
+    /// The absolute time.
     pub(super) fn after(self, base_time: i64) -> Time {
         Time::from_millis(base_time.saturating_add(self.time.into()))
     }
 }
 
-/// A number that does not fit its field.
+/// A number does not fit its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Range {
     /// The base time takes more than 96 bits.
     #[error("the base time takes more than 96 bits")]
@@ -56,13 +57,14 @@ pub enum Range {
     Offset,
 }
 
-/// A frame that says nothing known. The protocol keeps room for more; ignore it.
+/// A frame of an unknown type or method. Ignore it: later versions of the protocol may define it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FrameError {
-    /// Neither sync nor open.
+    /// The type is neither sync nor open.
     #[error("frames of type {0} are not known")]
     Type(u8),
-    /// Not one of the methods of its type.
+    /// The type has no such method.
     #[error("frames of type {kind} have no method {method}")]
     Method {
         /// The type.
@@ -73,7 +75,7 @@ pub enum FrameError {
 }
 
 impl Frame {
-    /// The bytes; unused bits are 0.
+    /// Encodes the frame; unused bits are 0.
     ///
     /// # Errors
     ///
@@ -103,11 +105,11 @@ impl Frame {
         Ok(bits.into_bytes())
     }
 
-    /// Reads a frame; unused bits may be anything.
+    /// Decodes a frame; unused bits are ignored.
     ///
     /// # Errors
     ///
-    /// If its type or method is not known.
+    /// If its type or method is unknown.
     pub fn from_bytes(bytes: &[u8; FRAME_BYTES]) -> Result<Self, FrameError> {
         let bits = Bits::from_bytes(bytes);
         let (kind, method) = (bits.get(TYPE), bits.get(METHOD));
@@ -135,7 +137,7 @@ impl Frame {
     }
 }
 
-/// Frames out of a stream that may be cut anywhere.
+/// Splits a byte stream into frames.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembly {
     begun: [u8; FRAME_BYTES],
@@ -143,7 +145,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes bytes from the front of `bytes`; a frame once it is whole, `None` when all are taken.
+    /// Takes bytes from the front of `bytes`. Returns a frame when it is complete, `None` when `bytes` is
+    /// empty.
     pub fn take(&mut self, bytes: &mut &[u8]) -> Option<[u8; FRAME_BYTES]> {
         let count = bytes.len().min(FRAME_BYTES - self.length);
         let (taken, rest) = bytes.split_at(count);
@@ -157,10 +160,10 @@ impl Reassembly {
     }
 }
 
-/// A frame as a number, its first bit the highest.
+/// A frame as a number; its first bit is the most significant.
 struct Bits(u128);
 
-/// Where a field begins, and how many bits it has.
+/// The first bit of a field, and the number of its bits.
 type Field = (u32, u32);
 
 impl Bits {

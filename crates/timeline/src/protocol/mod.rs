@@ -1,22 +1,22 @@
-//! The keyframe protocol, bit for bit: frames of 14 bytes over a TCP connection, on port 3333.
+//! The keyframe protocol, bit for bit: frames of 14 bytes over TCP, port 3333.
 //!
 //! It was defined by Ramon Brand, *Defining a Keyframe Based Protocol for Optimising Network Updates of
-//! Large Sets of Entities* (Metropolia University of Applied Sciences, 2019), and this is for
-//! programs that speak it. Values are unsigned 32-bit integers, times milliseconds, interpolation is
-//! linear. The bytes are in WIRE.md.
+//! Large Sets of Entities* (Metropolia University of Applied Sciences, 2019); this module is for
+//! interoperation with other implementations. Values are unsigned 32-bit integers, times are milliseconds,
+//! interpolation is linear. `docs/wire/others.md` describes the bytes.
 //!
 //! # Order of calls
 //!
-//! [`Server`] and [`Client`] are machines without sockets and clocks; with the feature `tcp`, `tcp` has
-//! blocking ones with both.
+//! [`Server`] and [`Client`] are state machines without sockets and clocks; with the feature `tcp`, the
+//! module `tcp` has blocking drivers with sockets.
 //!
-//! 1. The server is made with a base time. For each connection, [`Server::handle_connected`].
-//! 2. A [`Client`] is made for each connection and asks for the base time by itself.
-//! 3. Whatever arrives goes to `handle_bytes`, in pieces of any size.
-//! 4. Then [`poll_transmit`](Server::poll_transmit) until there is nothing more: each frame is to be one
-//!    write, on a socket with `TCP_NODELAY`, because the protocol's own implementation reads one frame
-//!    at a time. And `poll_event` until there is nothing more.
-//! 5. The server adds, removes and moves keyframes; clients follow. Look-ups are those of
+//! 1. [`Server::new`] with a base time, and [`Server::handle_connected`] for each connection.
+//! 2. [`Client::new`] for each connection. It requests the base time by itself.
+//! 3. `handle_bytes` with received bytes, in portions of any size.
+//! 4. [`poll_transmit`](Server::poll_transmit) until it returns `None`. Write each frame separately, to a
+//!    socket with `TCP_NODELAY`, because the protocol's own implementation reads one frame at a time. Then
+//!    `poll_event` until it returns `None`.
+//! 5. Add, remove and move keyframes at the server; clients receive the changes. Look up values in
 //!    [`Server::timeline`] and [`Client::timeline`].
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The server's machine.
+//! The server's state machine.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use crate::curve::{CurveConfig, Edit, EditError, Keyframe};
 use crate::time::{Span, Time};
 use crate::timeline::{Operation, PropertyId, Timeline, TimelineConfig};
 
-/// A timeline, and the clients that follow it.
+/// A timeline, and the clients that receive its changes.
 #[derive(Debug)]
 pub struct Server {
     /// In milliseconds since 1970.
@@ -15,46 +15,56 @@ pub struct Server {
     timeline: Timeline<f64>,
     streams: BTreeMap<StreamId, Stream>,
     events: VecDeque<ServerEvent>,
-    next_id: u32,
+    next_id: u64,
     history: bool,
     max_waiting: usize,
 }
 
 /// A connection of a [`Server`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(u32);
+pub struct StreamId(u64);
 
-/// What happened at a server.
+/// An event of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerEvent {
-    /// A client asked for the base time, and follows from now on.
+    /// A client requested the base time, and receives changes from now on.
     Synced(StreamId),
-    /// A client sent what says nothing to a server; it was ignored.
+    /// A client sent a frame that is unknown or only for servers; it was ignored.
     Ignored {
-        /// Which one.
+        /// The client.
         stream: StreamId,
-        /// What was wrong; `None` if it was a frame that only servers send.
+        /// The error; `None` for a frame that only servers send.
         error: Option<FrameError>,
     },
-    /// A client takes nothing in, and more waits for it than may. Close its connection; nothing more is
-    /// made for it.
+    /// A client does not read, and its send queue is full. Close its connection; no more frames are queued
+    /// for it.
     Stalled(StreamId),
 }
 
-/// Why a server refuses what it is told.
+impl ServerEvent {
+    fn stream(&self) -> StreamId {
+        match *self {
+            Self::Synced(stream) | Self::Stalled(stream) | Self::Ignored { stream, .. } => stream,
+        }
+    }
+}
+
+/// Why a server refuses a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServerError {
-    /// The protocol has no room for it.
+    /// A number does not fit its field.
     #[error(transparent)]
     Range(#[from] Range),
-    /// Before the base time, which the protocol cannot say.
+    /// Before the base time, which frames cannot express.
     #[error("{time} is before the base time")]
     BeforeBaseTime {
         /// The time.
         time: Time,
     },
-    /// Times are whole milliseconds here.
-    #[error("{micros} µs is no whole number of milliseconds")]
+    /// Times must be whole milliseconds.
+    #[error("{micros} µs is not a whole number of milliseconds")]
     NotMilliseconds {
         /// The time or offset.
         micros: i64,
@@ -68,8 +78,8 @@ pub enum ServerError {
 struct Stream {
     incoming: Reassembly,
     waiting: VecDeque<[u8; FRAME_BYTES]>,
-    /// The first property whose history it is still to be told. Changes from there on are part of that
-    /// history when its turn comes.
+    /// The first property whose history is still to be sent. Changes of this and later properties are not
+    /// sent by themselves, since the history will contain them.
     history: Option<PropertyId>,
     synced: bool,
     stalled: bool,
@@ -94,9 +104,9 @@ impl Server {
         })
     }
 
-    /// Whether a client that joins is told all keyframes since the base time, rather than those only that
-    /// come. Not if not set, as in the protocol's own implementation, which may lose frames that follow
-    /// each other closely.
+    /// Whether a client that joins is sent all keyframes since the base time, or only later changes. Off by
+    /// default, as in the protocol's own implementation, which may lose frames that follow each other
+    /// closely.
     pub fn set_history(&mut self, history: bool) {
         self.history = history;
     }
@@ -106,7 +116,7 @@ impl Server {
         self.max_waiting = max;
     }
 
-    /// Somebody connected.
+    /// A client connected.
     pub fn handle_connected(&mut self) -> StreamId {
         let id = StreamId(self.next_id);
         self.next_id += 1;
@@ -114,12 +124,14 @@ impl Server {
         id
     }
 
-    /// A connection ended.
+    /// A connection ended. Its events that were not polled are dropped, so that connections which come and
+    /// go do not fill the queue.
     pub fn handle_disconnected(&mut self, stream: StreamId) {
         self.streams.remove(&stream);
+        self.events.retain(|event| event.stream() != stream);
     }
 
-    /// Bytes arrived. Those of unknown connections are ignored.
+    /// Handles received bytes. Those of unknown connections are ignored.
     pub fn handle_bytes(&mut self, stream: StreamId, mut bytes: &[u8]) {
         while let Some(known) = self.streams.get_mut(&stream) {
             let Some(frame) = known.incoming.take(&mut bytes) else {
@@ -133,7 +145,7 @@ impl Server {
         }
     }
 
-    /// The next frame for a connection, to be sent in a write of its own.
+    /// The next frame for a connection, to be sent in its own write.
     pub fn poll_transmit(&mut self, stream: StreamId) -> Option<[u8; FRAME_BYTES]> {
         let stream = self.streams.get_mut(&stream)?;
         while stream.waiting.is_empty()
@@ -151,7 +163,7 @@ impl Server {
         stream.waiting.pop_front()
     }
 
-    /// What happened, oldest first.
+    /// The next event, the oldest first.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
@@ -160,7 +172,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the protocol cannot say it, or the timeline refuses it; then nobody hears of it.
+    /// If a frame cannot express it, or the timeline refuses it; then nothing is sent.
     pub fn add(&mut self, property: PropertyId, time: Time, value: u32) -> Result<(), ServerError> {
         let frame = Frame::Add(self.key(property, time)?, value);
         let keyframe = Keyframe::new(time, f64::from(value));
@@ -195,20 +207,20 @@ impl Server {
         self.change(property, Edit::Move { time, by }, frame)
     }
 
-    /// Moves the base time forward, for games that last longer than 18.6 hours, and tells all clients.
+    /// Moves the base time forward, for games that last longer than 18.6 hours, and sends it to all clients.
     /// Older keyframes stay and can no longer be changed. The protocol's own implementation moves its
     /// keyframes along with the base time; do not use this with it.
     ///
     /// # Errors
     ///
-    /// If it would go back, or after [`Time::MAX`].
+    /// If it is earlier than the present one, or after [`Time::MAX`].
     pub fn move_base_time(&mut self, base_time: i64) -> Result<(), ServerError> {
         if base_time < self.base_time {
             let time = Time::from_millis(base_time);
             return Err(ServerError::BeforeBaseTime { time });
         }
         self.base_time = checked_base_time(base_time)?;
-        self.say(encode(self.sync_frame()), None);
+        self.broadcast(encode(self.sync_frame()), None);
         Ok(())
     }
 
@@ -238,7 +250,7 @@ impl Server {
     }
 
     fn ignore(&mut self, stream: StreamId, error: Option<FrameError>) {
-        // Nobody can make a server hold more than this by sending nonsense.
+        // Limited, because clients can send any number of such frames.
         if self.events.len() < MAX_EVENTS {
             self.events
                 .push_back(ServerEvent::Ignored { stream, error });
@@ -253,15 +265,16 @@ impl Server {
     ) -> Result<(), ServerError> {
         let frame = frame.to_bytes()?;
         self.timeline.apply(&Operation { property, edit })?;
-        self.say(frame, Some(property));
+        self.broadcast(frame, Some(property));
         Ok(())
     }
 
-    fn say(&mut self, bytes: [u8; FRAME_BYTES], about: Option<PropertyId>) {
+    /// Sends a frame to all synced clients, except those whose history will contain the property.
+    fn broadcast(&mut self, bytes: [u8; FRAME_BYTES], property: Option<PropertyId>) {
         for (&id, stream) in &mut self.streams {
-            let untold = |next| about.is_some_and(|property| property >= next);
-            let hears = stream.synced && !stream.history.is_some_and(untold);
-            if hears && !stream.push(bytes, self.max_waiting) {
+            let in_history = |next| property.is_some_and(|property| property >= next);
+            let receives = stream.synced && !stream.history.is_some_and(in_history);
+            if receives && !stream.push(bytes, self.max_waiting) {
                 self.events.push_back(ServerEvent::Stalled(id));
             }
         }
@@ -285,7 +298,7 @@ impl Server {
 }
 
 impl Stream {
-    /// Whether there was room; says so once.
+    /// Queues a frame. False once, when the queue is full: then the stream is stalled.
     fn push(&mut self, frame: [u8; FRAME_BYTES], max: usize) -> bool {
         if self.stalled {
             return true;
@@ -300,8 +313,8 @@ impl Stream {
     }
 }
 
-/// Clients of the protocol keep whatever they are told, the same keyframe twice included; who follows it
-/// exactly has to do the same.
+/// The protocol's own implementation keeps every keyframe that it is sent, also the same one twice; both ends
+/// here do the same.
 pub(super) fn timeline_config() -> TimelineConfig<f64> {
     let curve = CurveConfig::default().allow_duplicates(true);
     let curve = curve.max_at_one_time(64).expect("64 is enough");

@@ -1,7 +1,7 @@
-//! Server and client on TCP, blocking, with the standard library alone.
+//! Blocking TCP drivers of server and client, with the standard library alone.
 //!
-//! A thread for each connection waits for bytes and hands them over; everything else happens in `wait`,
-//! on the caller's thread. Each frame is a write of its own with `TCP_NODELAY`.
+//! One thread per connection reads bytes and sends them to the caller's thread, where `wait` does the rest.
+//! Each frame is a separate write with `TCP_NODELAY`.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::frame::FRAME_BYTES;
 use super::{Client, Server, ServerEvent, StreamId};
 
-/// A [`Server`] that listens.
+/// A [`Server`] on a TCP socket.
 #[derive(Debug)]
 pub struct TcpServer {
     server: Server,
@@ -26,13 +26,13 @@ pub struct TcpServer {
     max_connections: usize,
     frames_per_wait: usize,
     sender: SyncSender<Arrival>,
-    /// Always there but while dropping.
+    /// `None` only while the server is dropped.
     arrivals: Option<Receiver<Arrival>>,
     stop: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// What threads hand over.
+/// A message from another thread.
 enum Arrival {
     Connected(TcpStream),
     Bytes(StreamId, Vec<u8>),
@@ -67,29 +67,28 @@ impl TcpServer {
         })
     }
 
-    /// Where it listens.
+    /// The local address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections there may be, 256 if not set; further ones are closed at once.
+    /// The most connections; 256 by default. Further ones are closed at once.
     pub fn set_max_connections(&mut self, max: usize) {
         self.max_connections = max;
     }
 
-    /// How many frames each client is sent in one [`wait`](Self::wait); all if not set. With 1 and a
-    /// pause between waits, the protocol's own implementation, which takes one frame from each read,
-    /// loses none.
+    /// The most frames per client in one [`wait`](Self::wait); unlimited by default. The protocol's own
+    /// implementation takes one frame from each read; with 1 and a pause between waits it loses none.
     pub fn set_frames_per_wait(&mut self, frames: usize) {
         self.frames_per_wait = frames;
     }
 
-    /// The machine, to change keyframes and look up values.
+    /// The server, to change keyframes and look up values.
     pub fn server(&mut self) -> &mut Server {
         &mut self.server
     }
 
-    /// Sends what there is to send and waits until something arrives, for at most `timeout`.
+    /// Sends all frames and waits for bytes, for at most `timeout`.
     pub fn wait(&mut self, timeout: Duration) {
         self.flush();
         let Some(arrivals) = &self.arrivals else {
@@ -103,7 +102,7 @@ impl TcpServer {
         self.flush();
     }
 
-    /// What happened, oldest first. The connection of a client that stalled is closed.
+    /// The next event, the oldest first. Closes the connection of a client that stalled.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         let event = self.server.poll_event()?;
         if let ServerEvent::Stalled(stream) = event {
@@ -112,7 +111,7 @@ impl TcpServer {
         Some(event)
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
@@ -120,7 +119,7 @@ impl TcpServer {
     fn handle(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Connected(stream) if self.connections.len() < self.max_connections => {
-                // A connection that is broken already is as good as none.
+                // It fails if the connection is broken already.
                 let _ = self.adopt(stream);
             }
             Arrival::Connected(_) => {}
@@ -166,7 +165,7 @@ impl TcpServer {
 impl Drop for TcpServer {
     fn drop(&mut self) {
         self.connections.clear();
-        // Nobody can be waiting to hand something over when the acceptor is waited for.
+        // Unblocks threads that wait to send, before the acceptor is joined.
         self.arrivals = None;
         self.stop.store(true, Ordering::Relaxed);
         let woken = TcpStream::connect_timeout(&reachable(self.address), WAKE_TIMEOUT).is_ok();
@@ -176,7 +175,7 @@ impl Drop for TcpServer {
     }
 }
 
-/// A [`Client`] that is connected.
+/// A [`Client`] on a TCP connection.
 #[derive(Debug)]
 pub struct TcpClient {
     client: Client,
@@ -204,8 +203,8 @@ impl TcpClient {
         })
     }
 
-    /// Sends what there is to send and waits until something arrives, for at most `timeout`. False once
-    /// the connection has ended and everything that came was taken in.
+    /// Sends all frames and waits for bytes, for at most `timeout`. False once the connection has ended and
+    /// all received bytes were handled.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let client = &mut self.client;
         let next = || client.poll_transmit();
@@ -228,13 +227,13 @@ impl TcpClient {
         }
     }
 
-    /// The machine, to look up values and poll events.
+    /// The client, to look up values and poll events.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
     }
 }
 
-/// A socket, and what of a frame it had no room for.
+/// A socket, and a frame that was written in part.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
@@ -244,7 +243,7 @@ struct Connection {
 impl Connection {
     fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        // One that takes nothing in shall not keep the others waiting.
+        // A client that does not read must not delay the others.
         stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Self {
             stream,
@@ -252,7 +251,8 @@ impl Connection {
         })
     }
 
-    /// Writes frames, one write each, until there are no more, or no room, or the limit is reached.
+    /// Writes frames, one write each, until there are no more, the socket's buffer is full, or the limit is
+    /// reached.
     fn flush(
         &mut self,
         mut next: impl FnMut() -> Option<[u8; FRAME_BYTES]>,
@@ -280,7 +280,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Ends the thread that reads, too.
+    /// Also ends the thread that reads.
     fn drop(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
@@ -291,7 +291,7 @@ fn accept(listener: &TcpListener, sender: &SyncSender<Arrival>, stop: &AtomicBoo
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        // A connection that failed before it was accepted concerns nobody.
+        // Ignores connections that failed before they were accepted.
         let Ok(stream) = stream else { continue };
         if sender.send(Arrival::Connected(stream)).is_err() {
             return;
@@ -299,7 +299,7 @@ fn accept(listener: &TcpListener, sender: &SyncSender<Arrival>, stop: &AtomicBoo
     }
 }
 
-/// Hands over what arrives until the connection ends or nobody wants it any more.
+/// Reads until the connection ends or the receiver is dropped.
 fn read(mut stream: TcpStream, hand_over: impl Fn(Vec<u8>) -> bool) {
     let mut buffer = [0; 64 * FRAME_BYTES];
     loop {
@@ -312,7 +312,7 @@ fn read(mut stream: TcpStream, hand_over: impl Fn(Vec<u8>) -> bool) {
     }
 }
 
-/// A server that listens everywhere is reached on this machine.
+/// An address at which this machine reaches a server that may listen on all addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

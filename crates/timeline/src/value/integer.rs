@@ -1,11 +1,11 @@
-//! Whole numbers: every look-up is integer arithmetic, rounded once, to the nearest and halves up.
+//! Integers. Look-ups use integer arithmetic, rounded once, to the nearest, halves up.
 
 use super::sealed::Arithmetic;
 use super::{Fraction, Neighbour, ValueError};
 use crate::curve::Interpolation;
 
 impl Arithmetic for i64 {
-    /// In halves of a millionth, which makes integrals of ramps over microseconds whole.
+    /// In halves of a millionth: integrals of ramps over microseconds are whole then.
     type Sum = i128;
 
     const COMPONENTS: usize = 1;
@@ -91,7 +91,7 @@ impl Arithmetic for i64 {
         let (elapsed, length) = (i128::from(at.elapsed), i128::from(at.length));
         let off = (i128::from(to) - i128::from(from)) * elapsed
             + (i128::from(from) - i128::from(value)) * length;
-        // Whole errors only: two lines within a whole number of each other round to values within it.
+        // Rounded down: lines within a whole number of each other round to values within it.
         let allowed = error.min(2f64.powi(62)) as i64;
         off.abs() <= i128::from(allowed) * length
     }
@@ -113,16 +113,16 @@ impl Arithmetic for i64 {
     }
 }
 
-/// The slope at a keyframe between two segments, as the rise over the segment of `length`: that of
-/// the parabola through the three keyframes, but no steeper than keeps the curve between them, and
-/// none where it turns (Steffen's choice).
+/// The slope at a keyframe between two segments, as the rise over the segment of `length` (Steffen's
+/// choice): that of the parabola through the three keyframes, limited so that the curve does not overshoot,
+/// and zero at a turning point.
 fn tangent(rise_beside: i128, length_beside: i64, rise: i128, length: i128) -> i128 {
     let length_beside = i128::from(length_beside);
     let beside = rise_beside * length / length_beside;
     if beside.signum() * rise.signum() <= 0 {
         return 0;
     }
-    // Where this saturates, it is not the smallest of the three.
+    // If this saturates, it is not the smallest of the three.
     let weighted = beside
         .saturating_mul(length)
         .saturating_add(rise * length_beside);

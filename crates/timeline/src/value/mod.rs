@@ -1,9 +1,8 @@
-//! What a curve can be made of, and the arithmetic of each.
+//! The types of values, and their arithmetic.
 //!
-//! Integers stay integers throughout, with defined rounding, so that two machines that hold the same
-//! keyframes look up the same bits. Floats are computed in `f64`; addition, multiplication and
-//! division are the same on every machine, but the sines of spherical interpolation may differ in
-//! their last bits.
+//! Integers are computed as integers, with defined rounding, so that two machines with the same keyframes
+//! look up the same bits. Floats are computed in `f64`; addition, multiplication and division are the same
+//! on every machine, but the sines of spherical interpolation may differ in their last bits.
 
 mod integer;
 mod real;
@@ -15,31 +14,29 @@ pub use rotation::{Rotation, RotationError};
 
 use crate::curve::Interpolation;
 
-/// A value that a curve can hold: `i64`, `f32`, `f64`, arrays of `f32` or `f64` as vectors, and
-/// [`Rotation`].
+/// The values of a curve: `i64`, `f32`, `f64`, arrays of `f32` or `f64` as vectors, and [`Rotation`].
 ///
-/// Vectors of other crates convert to arrays (`to_array` in glam). The trait is sealed: what it
-/// holds is arithmetic that has to agree with itself.
+/// Vectors of other crates convert to arrays (`to_array` in glam). The trait is sealed.
 pub trait Value: Copy + PartialEq + fmt::Debug + sealed::Arithmetic {}
 
 impl<V: sealed::Arithmetic + Copy + PartialEq + fmt::Debug> Value for V {}
 
-/// Why a value cannot stand in a keyframe.
+/// Why a value is not allowed in a keyframe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ValueError {
-    /// NaN or infinite: leave the keyframe out and find out where it came from.
+    /// NaN or infinite.
     #[error("the value is not a finite number")]
     NotFinite,
-    /// Beyond [`MAX_MAGNITUDE`], where arithmetic could overflow.
+    /// Above [`MAX_MAGNITUDE`], where arithmetic could overflow.
     #[error("the value's magnitude is above {MAX_MAGNITUDE:e}")]
     TooLarge,
 }
 
-/// The largest magnitude of a float in a keyframe; look-ups and extrapolations of anything smaller
-/// stay finite.
+/// The largest magnitude of a float in a keyframe. Up to it, look-ups and extrapolations are finite.
 pub const MAX_MAGNITUDE: f64 = 1e100;
 
-/// Where between two keyframes: microseconds since the first, and between the two. The length is
+/// A position between two keyframes: microseconds since the first, and between the two. The length is
 /// positive; `elapsed` is outside `0..=length` only when extrapolating.
 #[derive(Clone, Copy, Debug)]
 pub struct Fraction {
@@ -60,7 +57,7 @@ impl Fraction {
     }
 }
 
-/// The keyframe on the far side of one end of a segment, if the curve goes through that end smoothly.
+/// The keyframe beyond one end of a segment and its distance from that end, if the curve is smooth there.
 pub(crate) type Neighbour<V> = Option<(V, i64)>;
 
 pub(crate) mod sealed {
@@ -71,7 +68,7 @@ pub(crate) mod sealed {
         /// The running integral of a velocity, exact where values are integers.
         type Sum: Copy + PartialEq + std::fmt::Debug;
 
-        /// How many numbers a value has, for fitting.
+        /// The number of components, for fitting.
         const COMPONENTS: usize;
         /// Whether a linear segment is a straight line in the metric of `distance`, so that two
         /// piecewise linear curves are farthest apart at a keyframe.
@@ -93,7 +90,7 @@ pub(crate) mod sealed {
         fn zero_sum() -> Self::Sum;
         fn sum_of(value: Self) -> Self::Sum;
         fn value_of(sum: Self::Sum) -> Self;
-        /// Adds the integral of a rate per second that goes from `from` to `to` linearly.
+        /// Adds the integral of a rate per second that changes linearly from `from` to `to`.
         fn integrate(sum: Self::Sum, from: Self, to: Self, at: Fraction) -> Self::Sum;
 
         fn distance(self, other: Self) -> f64;
@@ -101,11 +98,11 @@ pub(crate) mod sealed {
         fn passes(from: Self, to: Self, at: Fraction, value: Self, error: f64) -> bool;
 
         fn component(&self, index: usize) -> f64;
-        /// The value nearest to the numbers, by components.
+        /// The value with these components, rounded.
         fn from_components(components: &[f64]) -> Self;
-        /// How far each component may be off for the value to be within `error`.
+        /// The error of each component that keeps the value within `error`.
         fn error_per_component(error: f64) -> f64;
-        /// The same value in the form that is nearest to another one's.
+        /// The same value in the representation that is nearest to another one's.
         fn aligned_with(self, other: Self) -> Self;
     }
 }

@@ -190,7 +190,7 @@ macro_rules! scalar {
 scalar!(f32);
 scalar!(f64);
 
-/// Back from `f64`; what overflows an `f32` becomes the largest.
+/// Converts from `f64`; saturates at the range of `f32`.
 trait Narrow<const N: usize> {
     fn narrow(numbers: [f64; N]) -> Self;
 }
@@ -252,7 +252,7 @@ fn tangent(rise_beside: f64, length_beside: f64, rise: f64, length: f64) -> f64 
     rise.signum() * steepest.min(parabola.abs())
 }
 
-/// The scalar as an angle in radians, turning the shorter way.
+/// Interpolates an angle in radians the shorter way.
 fn angle(from: f64, to: f64, ratio: f64) -> f64 {
     use std::f64::consts::{PI, TAU};
     let mut turn = (to - from).rem_euclid(TAU);
@@ -263,7 +263,7 @@ fn angle(from: f64, to: f64, ratio: f64) -> f64 {
 }
 
 /// Turns the direction at a constant rate and changes the length linearly. Opposite directions have no
-/// shortest turn between them and go straight.
+/// shorter way and are interpolated linearly.
 fn direction<const N: usize>(from: [f64; N], to: [f64; N], ratio: f64) -> [f64; N] {
     let (length_from, length_to) = (length(from), length(to));
     if length_from == 0.0 || length_to == 0.0 {
@@ -283,8 +283,8 @@ fn direction<const N: usize>(from: [f64; N], to: [f64; N], ratio: f64) -> [f64; 
     })
 }
 
-/// Weights of two unit vectors for a point on the arc between them; `None` where the arc is too short
-/// or too long to be defined.
+/// The weights of two unit vectors for a point on the arc between them; `None` if they are nearly equal or
+/// opposite.
 pub(super) fn arc(cosine: f64, ratio: f64) -> Option<[f64; 2]> {
     let angle = cosine.clamp(-1.0, 1.0).acos();
     let sine = angle.sin();
@@ -306,7 +306,7 @@ pub(super) fn distance<const N: usize>(one: [f64; N], other: [f64; N]) -> f64 {
     length::<N>(std::array::from_fn(|index| one[index] - other[index]))
 }
 
-/// Takes back what rounding carried over an end.
+/// Limits a value to the range of both ends, which rounding may exceed.
 #[inline]
 fn between(value: f64, from: f64, to: f64) -> f64 {
     value.clamp(from.min(to), from.max(to))

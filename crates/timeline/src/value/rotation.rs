@@ -7,13 +7,12 @@ use crate::curve::Interpolation;
 
 /// An orientation as a unit quaternion of `f32`: x, y, z, w.
 ///
-/// A quaternion and its negative are the same orientation; between two, curves take the shorter way.
-/// Distances between orientations are angles in radians. There is no velocity interpolation: a
-/// rotation is no vector that rates could be added to.
+/// A quaternion and its negative are the same orientation; curves turn the shorter way. Distances are
+/// angles in radians. Rotations have no velocity interpolation, because they cannot be added.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation([f32; 4]);
 
-/// Why four numbers are no rotation.
+/// Four numbers are not a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the quaternion has no direction: its length is zero, too small or not finite")]
 pub struct RotationError;
@@ -22,11 +21,11 @@ impl Rotation {
     /// No rotation.
     pub const IDENTITY: Self = Self([0.0, 0.0, 0.0, 1.0]);
 
-    /// From x, y, z, w of any length but zero.
+    /// From x, y, z, w of any length but zero; normalises them.
     ///
     /// # Errors
     ///
-    /// If the numbers have no direction.
+    /// If the length is zero, too small or not finite.
     pub fn new(quaternion: [f32; 4]) -> Result<Self, RotationError> {
         let wide = quaternion.map(f64::from);
         let length = dot(wide, wide).sqrt();
@@ -36,7 +35,7 @@ impl Rotation {
         Ok(Self(wide.map(|number| (number / length) as f32)))
     }
 
-    /// x, y, z, w, of length 1 to rounding.
+    /// x, y, z, w. The length is 1 except for rounding.
     pub fn to_array(self) -> [f32; 4] {
         self.0
     }
@@ -45,13 +44,13 @@ impl Rotation {
         self.0.map(f64::from)
     }
 
-    /// Back to length 1; `otherwise` where nothing is left to scale.
+    /// Normalises a quaternion; `otherwise` if its length is about zero.
     fn normalised(quaternion: [f64; 4], otherwise: Self) -> Self {
         Self::new(quaternion.map(|number| number as f32)).unwrap_or(otherwise)
     }
 }
 
-/// The same orientation, whichever sign its quaternion has.
+/// Compares orientations: a quaternion equals its negative.
 impl PartialEq for Rotation {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 || self.0 == other.0.map(|number| -number)
@@ -113,7 +112,7 @@ impl Arithmetic for Rotation {
     fn integrate((): (), _: Self, _: Self, _: Fraction) {}
 
     fn distance(self, other: Self) -> f64 {
-        // The arc sine of the chord is exact for small angles, where the arc cosine is not.
+        // The arc sine of the chord is accurate for small angles; the arc cosine is not.
         let other = other.aligned_with(self);
         let chord = super::real::distance(self.wide(), other.wide());
         4.0 * (0.5 * chord).min(1.0).asin()
@@ -133,7 +132,7 @@ impl Arithmetic for Rotation {
     }
 
     fn error_per_component(error: f64) -> f64 {
-        // An angle is twice the chord between quaternions, which four components share.
+        // An angle is twice the chord between quaternions, which have four components.
         error / 4.0
     }
 
