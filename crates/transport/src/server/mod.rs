@@ -214,7 +214,7 @@ impl Server {
     }
 
     /// Closes all connections and admits no more: requests are denied with
-    /// [`Closing`](crate::Denial::Closing). Continue to poll until
+    /// [`Closing`](prescient_channels::Denial::Closing). Continue to poll until
     /// [`next_timeout`](Self::next_timeout) is `None`, which takes a quarter of a second.
     pub fn close_all(&mut self, reason: CloseReason, now: Time) {
         let now = self.clock.advance(now);

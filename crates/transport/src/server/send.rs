@@ -39,7 +39,7 @@ impl Server {
         }
     }
 
-    /// Sends a request to a client. Exactly one [`Received::Answer`](crate::Received::Answer)
+    /// Sends a request to a client. Exactly one [`Received::Answer`](prescient_channels::Received::Answer)
     /// follows.
     pub fn request(
         &mut self,
@@ -53,7 +53,7 @@ impl Server {
         exchange.request(message, timeout, now)
     }
 
-    /// Answers a [`Received::Request`](crate::Received::Request). Only the first answer counts, and
+    /// Answers a [`Received::Request`](prescient_channels::Received::Request). Only the first answer counts, and
     /// none after the request's timeout.
     pub fn respond(
         &mut self,
@@ -80,7 +80,7 @@ impl Server {
         exchange.offer_blob(label, bytes)
     }
 
-    /// Accepts a [`Received::BlobOffered`](crate::Received::BlobOffered) and reserves its memory.
+    /// Accepts a [`Received::BlobOffered`](prescient_channels::Received::BlobOffered) and reserves its memory.
     pub fn accept_blob(
         &mut self,
         connection: ConnectionId,
