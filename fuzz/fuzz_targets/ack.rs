@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_codec::{Ack, Decoder, Encoder, Sequence};
+use prescient_codec::{Ack, AppliedSet, Decoder, Encoder, Sequence};
 use prescient_fuzz::{World, config, holds_contents, schema, told};
 
 #[derive(Arbitrary, Debug)]
@@ -29,10 +29,14 @@ fuzz_target!(|claims: Vec<Claim>| {
         let budget = claim.budget.map(usize::from);
         let packet = encoder.encode(&world.archive, budget);
         newest = packet.expect("a new tick").sequence.0;
+        let mut applied = AppliedSet::ALL;
+        for back in (1..64).filter(|back| claim.applied >> back & 1 == 0) {
+            applied.remove(back * (1 + claim.applied as u32 % 4));
+        }
         let mut ack = Ack {
             epoch: claim.epoch & 1,
             newest: Sequence(newest.wrapping_sub(claim.behind as u32)),
-            applied: claim.applied,
+            applied,
             resync: claim.resync,
         };
         assert_eq!(Ack::from_bytes(&ack.to_bytes()), Some(ack));

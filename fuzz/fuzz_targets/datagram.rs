@@ -87,9 +87,8 @@ impl World {
         let (mut state, now, protocol) = (1, Time::from_micros(1 << 40), ProtocolId([5; 16]));
         let mut entropy = mix(&mut state);
         let key = TokenKey::generate(&mut entropy);
-        let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
-        config.link = config.link.with_packets_per_key(3);
-        let link = config.link.clone();
+        let link = LinkConfig::default().with_packets_per_key(3);
+        let config = ServerConfig::new(key.clone(), protocol, vec![here()]).with_link(link.clone());
         let server = Server::new(config, &mut entropy, now).expect("it can work");
         let mut client = |number: u8| {
             let grant = Grant {
@@ -201,6 +200,7 @@ impl World {
                     assert!(self.open.contains(&connection));
                 }
                 ServerEvent::Closed { connection, .. } => assert!(self.open.remove(&connection)),
+                other => panic!("an event that this target does not know: {other:?}"),
             }
         }
         assert!(self.server.footprint().connections <= 2);

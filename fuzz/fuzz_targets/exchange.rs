@@ -183,7 +183,6 @@ impl Game {
             assert!(!closed, "honest ends close no connection");
             for received in received {
                 match received {
-                    Received::Input { .. } => panic!("no inputs are sent"),
                     Received::Message { channel, message } => {
                         self.sides[side].heard[usize::from(channel.0)].push(message);
                     }
@@ -202,6 +201,7 @@ impl Game {
                     Received::BlobDelivered { blob } | Received::BlobCancelled { blob } => {
                         self.end_blob(side, blob);
                     }
+                    other => panic!("{other:?} is never sent"),
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_codec::{Ack, Config, Decoder, Encoder, Policy, Sequence, Slot};
+use prescient_codec::{Config, Decoder, Encoder, Policy, Sequence, Slot};
 use prescient_fuzz::{
     Watched, World, config,
     forgery::{Forgery, Target},
@@ -146,12 +146,11 @@ impl Scene {
         let Some(mut ack) = self.watched.decoder.acknowledgement() else {
             return;
         };
-        if let Some((behind, applied)) = lie {
-            ack = Ack {
-                newest: Sequence(ack.newest.0.saturating_sub(u32::from(behind))),
-                applied: applied | 1,
-                ..ack
-            };
+        if let Some((behind, lost)) = lie {
+            ack.newest = Sequence(ack.newest.0.saturating_sub(u32::from(behind)));
+            for back in (1..64).filter(|back| lost >> back & 1 == 1) {
+                ack.applied.remove(back);
+            }
         }
         let _ = self.encoder.acknowledge(&ack, &self.worlds[0].archive);
     }

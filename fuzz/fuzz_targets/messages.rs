@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_codec::{Policy, Profile};
 use prescient_replication::{
-    Client, ClientConfig, Config, Everything, PeerId, Server, ServerConfig, Tick, Tolerance,
+    Client, ClientConfig, Config, Everything, PeerId, Room, Server, ServerConfig, Tick, Tolerance,
 };
 use prescient_schema::{Ref, Schema, SchemaBuilder, State};
 
@@ -140,7 +140,7 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
                     server.audit(PEER).expect("the peer has joined");
                 }
                 let state = server
-                    .encode(&|_| Some(300))
+                    .encode(&|_| Room::one(300))
                     .into_iter()
                     .map(|(_, bytes)| bytes);
                 let told = std::iter::from_fn(|| server.poll_message(PEER));

@@ -10,7 +10,9 @@ use prescient_fuzz::{
     config,
     forgery::{Forgery, Target},
 };
-use prescient_replication::{Client, Everything, FromClient, PeerId, Server, ServerConfig, Tick};
+use prescient_replication::{
+    Client, Everything, FromClient, PeerId, Room, Server, ServerConfig, Tick,
+};
 use prescient_schema::{EntityRef, Ref, Schema, SchemaBuilder, State};
 
 /// A type with many fields, containers and references.
@@ -187,7 +189,7 @@ impl Scene {
             _ => {}
         }
         step.finish();
-        for (peer, message) in self.server.encode(&|_| None) {
+        for (peer, message) in self.server.encode(&|_| Room::UNLIMITED) {
             let client = match peer {
                 LIAR => &mut self.liar,
                 _ => &mut self.witness,

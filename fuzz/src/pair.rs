@@ -52,8 +52,7 @@ impl Pair {
         let (mut state, now, protocol) = (1, Time::from_micros(1 << 40), ProtocolId([5; 16]));
         let mut entropy = mix(&mut state);
         let key = TokenKey::generate(&mut entropy);
-        let mut config = ServerConfig::new(key.clone(), protocol, vec![here()]);
-        config.link = link.clone();
+        let config = ServerConfig::new(key.clone(), protocol, vec![here()]).with_link(link.clone());
         let server = Server::new(config, &mut entropy, now).expect("it can work");
         let grant = Grant {
             client: ClientId(1),

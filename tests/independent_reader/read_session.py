@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 sys.dont_write_bytecode = True
 from frames import Malformed, Reader, check, self_test
-from frames import read_about_blob, read_frames, read_lobby, read_request
+from frames import complete_recent, read_about_blob, read_frames, read_lobby, read_request
 
 # Cryptography
 
@@ -165,7 +165,7 @@ class Session:
 
     def request(self, data):
         token = self.token
-        check(data[1] == 3, "version")
+        check(data[1] == 4, "version")
         sent = token.head[8:] + token.nonce + token.sealed
         check(data[10:698] == sent, "not from the token")
         check(data[754:770] == mac(expand(token.secret, b"request"), data[:754]), "MAC")
@@ -255,8 +255,10 @@ class End:
 
     def __init__(self, to, name, secret, session):
         self.to, self.name, self.session = to, name, session
-        self.secrets, self.epoch = [secret], 0
+        self.secrets, self.epoch, self.since = [secret], 0, 0
         self.next, self.seen = 0, set()
+        # What the other end has acknowledged, and the newest packet that did.
+        self.acknowledged, self.reported = 0, -1
         self.channels = [Channel(kind) for kind in session.channels]
         self.channels += [Channel("none")] * (13 - len(self.channels))
         self.channels += [Channel("ordered"), Channel("unordered"), Channel("ordered")]
@@ -269,32 +271,39 @@ class End:
         return expand(self.secrets[epoch], b"packets")
 
     def sequence(self, low):
-        """The sequence number with these low bits that is nearest to the next; of two, the lower."""
-        near = (self.next & ~0xFFFFFFFF) + low
-        places = [place for place in (near - (1 << 32), near, near + (1 << 32)) if place >= 0]
+        """The sequence number with these low bytes that is nearest to the next; of two, the lower."""
+        span = 1 << 8 * len(low)
+        near = self.next - self.next % span + int.from_bytes(low, "little")
+        places = [place for place in (near - span, near, near + span) if place >= 0]
         return min(places, key=lambda place: abs(place - self.next))
 
     def packet(self, data):
-        head = 5 + len(self.name)
+        number = 1 + (data[0] >> 2 & 3)
+        head = 1 + len(self.name) + number
         check(len(data) >= head + 16, "too short")
-        check(data[1 : head - 4] == self.name, "another connection")
-        kind, peer_epoch, epoch = data[0] >> 4 & 7, data[0] >> 2 & 3, data[0] & 3
+        check(data[1 : head - number] == self.name, "another connection")
+        kind, peer_epoch, epoch = data[0] >> 4 & 7, data[0] >> 1 & 1, self.epoch
         check(kind < len(KINDS), "unknown kind")
-        sequence = self.sequence(int.from_bytes(data[head - 4 : head], "little"))
-        near = [e for e in range(self.epoch - 1, self.epoch + 2) if e >= 0 and e % 4 == epoch]
-        check(near, "no key of this epoch")
+        sequence = self.sequence(data[head - number : head])
+        if data[0] & 1 != epoch % 2:
+            epoch += -1 if sequence < self.since else 1
+        check(epoch >= 0, "no key of this epoch")
         nonce = bytes(4) + sequence.to_bytes(8, "little")
-        body = open_sealed(self.key(near[0]), nonce, data[head:], data[:head])
+        body = open_sealed(self.key(epoch), nonce, data[head:], data[:head])
         check(sequence not in self.seen, "received before")
         check(self.next - sequence <= 1984, "older than the replay window")
         self.seen.add(sequence)
-        self.next, self.epoch = max(self.next, sequence + 1), max(self.epoch, near[0])
-        told = dict(kind=KINDS[kind], sequence=sequence, epoch=near[0], peer_epoch=peer_epoch)
+        if epoch > self.epoch:
+            self.epoch, self.since = epoch, sequence
+        elif epoch == self.epoch:
+            self.since = min(self.since, sequence)
+        self.next = max(self.next, sequence + 1)
+        told = dict(kind=KINDS[kind], sequence=sequence, epoch=epoch, peer_epoch=peer_epoch)
         if kind == 4 and len(body) == 4:
             told["reason"] = close_reason(int.from_bytes(body, "little"))
         if kind == 0:
             try:
-                read = read_frames(self.to, body)
+                read = [self.complete(frame, sequence) for frame in read_frames(self.to, body)]
                 told["frames"] = [shown(frame) for frame in read]
                 for place, frame in enumerate(read):
                     self.apply(frame, (sequence, place))
@@ -302,11 +311,18 @@ class End:
                 told["broken"] = str(why)
         return told
 
+    def complete(self, frame, sequence):
+        if frame["frame"] != "recent" or sequence < self.reported:
+            return frame
+        return complete_recent(frame, self.acknowledged)
+
     def other(self):
         return self.session.ends["client" if self.to == "server" else "server"]
 
     def apply(self, frame, place):
         if frame["frame"] == "received":
+            self.acknowledged = max(self.acknowledged, frame["newest"])
+            self.reported = max(self.reported, place[0])
             # Both ends are known, so this also checks that acknowledged packets did arrive.
             for low, high in frame["packets"]:
                 named = range(low, high + 1)

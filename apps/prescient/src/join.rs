@@ -84,13 +84,12 @@ pub enum JoinError {
 pub(crate) fn join(options: &JoinOptions) -> Result<(), JoinError> {
     let interrupt = Interrupt::listen()?;
     let token = token(options)?;
-    let again = options.clone();
-    let reconnect = Reconnect::new(move || self::token(&again).ok());
-    let settings = ClientOptions {
-        cancel: interrupt.cancel(),
-        reconnect: (!options.no_reconnect).then_some(reconnect),
-        ..ClientOptions::default()
-    };
+    let mut settings = ClientOptions::default().with_cancel(interrupt.cancel());
+    if !options.no_reconnect {
+        let again = options.clone();
+        let reconnect = Reconnect::new(move || self::token(&again).ok());
+        settings = settings.with_reconnect(reconnect);
+    }
     let mut watcher = Watcher {
         client: Client::join_with(token, schema(), settings)?,
         all: None,

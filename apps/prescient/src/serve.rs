@@ -78,10 +78,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     for name in &options.public {
         public.extend(resolve(name)?);
     }
-    let settings = ServerOptions {
-        public,
-        ..ServerOptions::default()
-    };
+    let settings = ServerOptions::default().with_public_addresses(public);
     let server = Server::bind(&options.address, key, schema(), Everything, settings)?;
     let mut serving = Serving {
         server,

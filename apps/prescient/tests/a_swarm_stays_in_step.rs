@@ -19,6 +19,8 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         "bytes_per_client_tick",
         "tick_p99_ms",
         "packets_per_second",
+        "packets_sent_per_client_tick",
+        "packets_received_per_client_tick",
         "desyncs",
         "disconnects",
         "events_sent",
@@ -27,6 +29,8 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         "heap_mb",
         "rss_growth_percent",
         "heap_growth_percent",
+        "visible_growth_percent",
+        "model_growth_percent",
     ];
     assert_eq!(keys, promised);
     assert_eq!(

@@ -59,20 +59,14 @@ pub trait Carrier: Send {
     /// Closes all connections, and returns when the other ends were notified, or after a second.
     fn shut_down(&mut self, reason: CloseReason);
 
-    /// Whether an earlier message on this channel still waits to be sent.
-    fn is_waiting(&self, _connection: ConnectionId, _channel: ChannelId) -> bool {
-        false
+    /// How much can be sent to the other end now. What exceeds it waits.
+    fn capacity(&mut self, _connection: ConnectionId) -> Capacity {
+        Capacity::UNLIMITED
     }
 
     /// Stops or resumes receiving messages and inputs of a connection. A carrier that bounds what
     /// it holds need not do anything.
     fn pause(&mut self, _connection: ConnectionId, _is_paused: bool) {}
-
-    /// Whether messages travel in packets, so that a message that needs several is more likely to
-    /// be lost.
-    fn has_packets(&self) -> bool {
-        true
-    }
 
     /// Statistics of a connection; `None` if the carrier measures nothing.
     fn statistics(&self, _connection: ConnectionId) -> Option<Statistics> {
@@ -99,6 +93,30 @@ pub trait Carrier: Send {
     fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         None
     }
+}
+
+/// How much a connection can be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// The longest unreliable message that travels in one packet; a longer one is lost if any of
+    /// its packets is.
+    pub message: usize,
+    /// Bytes of such messages that do not have to wait. 0 if earlier ones still wait.
+    pub total: usize,
+}
+
+impl Capacity {
+    /// Nothing can be sent.
+    pub const NONE: Self = Self {
+        message: 0,
+        total: 0,
+    };
+
+    /// Of a connection without packets that never makes messages wait.
+    pub const UNLIMITED: Self = Self {
+        message: usize::MAX,
+        total: usize::MAX,
+    };
 }
 
 /// An event of a carrier.
@@ -138,6 +156,7 @@ pub enum CarrierEvent {
 
 /// What passed a socket; without headers of the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Traffic {
     /// Packets sent.
     pub packets_sent: u64,

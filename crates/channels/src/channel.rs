@@ -145,6 +145,10 @@ impl Channel {
         }
     }
 
+    pub(crate) fn is_reliable(&self) -> bool {
+        matches!(self.out, SendHalf::Reliable(_))
+    }
+
     /// Whether there is nothing to write, however much room there is.
     pub(crate) fn is_idle(&self) -> bool {
         match &self.out {

@@ -42,6 +42,130 @@ pub(crate) trait Congestion: Send {
     fn rate(&self) -> BytesPerSecond;
 }
 
+/// How many bytes may be in flight before packets that can wait have to wait (NewReno, as in RFC
+/// 9002, which also heeds the delay).
+///
+/// The window grows by what is acknowledged, and more slowly once it has shrunk. It shrinks at most
+/// once per round trip: to half if packets are lost, and in proportion if round trips show that they
+/// wait in a queue, which a player would notice before any loss.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    size: usize,
+    /// Above this, it grows by about a datagram per round trip.
+    threshold: usize,
+    in_flight: usize,
+    /// It has shrunk; until then it stays as it is.
+    recovers_until: Time,
+    shortest: ShortestRoundTrip,
+    newest: Duration,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self {
+            size: FIRST_WINDOW,
+            threshold: usize::MAX,
+            in_flight: 0,
+            recovers_until: Time::default(),
+            shortest: ShortestRoundTrip::default(),
+            newest: FIRST_PATIENCE,
+        }
+    }
+}
+
+impl Window {
+    pub(crate) fn on_sent(&mut self, bytes: usize) {
+        self.in_flight = self.in_flight.saturating_add(bytes);
+    }
+
+    pub(crate) fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time) {
+        let shortest = self.shortest.note(round_trip, now);
+        self.newest = round_trip.min(MAX_ROUND_TRIP);
+        // A program that sends little learns nothing about how much the path carries.
+        let is_limiting = self.in_flight >= self.size / 2;
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        if round_trip > shortest * 2 + MAX_QUEUE {
+            let micros = |span: Duration| span.as_micros().max(1);
+            let fits = self.size as u128 * micros(shortest) / micros(round_trip);
+            self.shrink_to(usize::try_from(fits).unwrap_or(usize::MAX), now);
+        } else if is_limiting && now >= self.recovers_until {
+            let grows = match self.size < self.threshold {
+                true => bytes,
+                false => bytes * MAX_DATAGRAM / self.size.max(1),
+            };
+            self.size = self.size.saturating_add(grows);
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, bytes: usize, now: Time) {
+        let is_limiting = self.in_flight >= self.size / 2;
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        if is_limiting {
+            self.shrink_to(self.size / 2, now);
+        }
+    }
+
+    /// How many more bytes may be in flight.
+    pub(crate) fn left(&self) -> usize {
+        self.size
+            .max(self.min_size())
+            .saturating_sub(self.in_flight)
+    }
+
+    /// So much that a server can send a packet per tick even if many are lost.
+    fn min_size(&self) -> usize {
+        let shortest = self.shortest.get().unwrap_or_default().as_micros();
+        let bytes = shortest * u128::from(MIN_RATE.0) / MILLION as u128;
+        MIN_WINDOW.max(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    fn shrink_to(&mut self, size: usize, now: Time) {
+        if now >= self.recovers_until {
+            self.size = size.max(self.min_size());
+            self.threshold = self.size;
+            self.recovers_until = now.after(self.newest);
+        }
+    }
+}
+
+const FIRST_WINDOW: usize = 16 * MAX_DATAGRAM;
+const MIN_WINDOW: usize = 4 * MAX_DATAGRAM;
+/// A datagram of 1200 bytes per thirtieth of a second.
+const MIN_RATE: BytesPerSecond = BytesPerSecond(36_000);
+/// What round trips may exceed twice the shortest: acknowledgements wait for polls, too.
+const MAX_QUEUE: Duration = Duration::from_millis(60);
+
+/// The shortest round trip of the last ten to twenty seconds: that of the path without a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct ShortestRoundTrip {
+    /// Of the present ten seconds, which began then, and of the ten before.
+    recent: Option<(Time, Duration)>,
+    before: Option<Duration>,
+}
+
+impl ShortestRoundTrip {
+    fn note(&mut self, round_trip: Duration, now: Time) -> Duration {
+        let recent = match self.recent {
+            Some((since, shortest)) if now.since(since) < SHORTEST_SPAN => {
+                (since, shortest.min(round_trip))
+            }
+            old => {
+                self.before = old.map(|(_, shortest)| shortest);
+                (now, round_trip)
+            }
+        };
+        self.recent = Some(recent);
+        self.before.map_or(recent.1, |before| before.min(recent.1))
+    }
+
+    fn get(&self) -> Option<Duration> {
+        let recent = self.recent.map(|(_, shortest)| shortest);
+        self.before.into_iter().chain(recent).min()
+    }
+}
+
+const SHORTEST_SPAN: Duration = Duration::from_secs(10);
+
 /// Sends at a fixed rate, and at a lower one while nothing is acknowledged.
 ///
 /// Unused allowance is saved up to a bounded burst. After four round trips without any
@@ -216,6 +340,78 @@ mod tests {
 
     fn policy() -> FixedRate {
         FixedRate::new(RATE, FLOOR, BURST, Time::from_micros(0))
+    }
+
+    /// A sender with unlimited data on a link with a queue. Returns the share of the link that was
+    /// used in the second half, and the longest round trip there.
+    fn fill_link(link: u64, delay: Duration, buffer: usize) -> (f64, Duration) {
+        let mut window = Window::default();
+        let (mut now, mut free_at) = (Time::from_micros(0), Time::from_micros(0));
+        let end = Time::from_micros(20_000_000);
+        let half = Time::from_micros(10_000_000);
+        // When each packet is acknowledged or found to be lost, when it was sent, whether it came.
+        let mut in_flight: VecDeque<(Time, Time, bool)> = VecDeque::new();
+        let (mut carried, mut longest) = (0u64, Duration::ZERO);
+        while now < end {
+            while let Some(&(due, sent, came)) = in_flight.front()
+                && due <= now
+            {
+                in_flight.pop_front();
+                match came {
+                    true => window.on_acknowledged(1200, due.since(sent), now),
+                    false => window.on_lost(1200, now),
+                }
+                if came && now > half {
+                    carried += 1200;
+                    longest = longest.max(due.since(sent));
+                }
+            }
+            while window.left() >= MAX_DATAGRAM {
+                window.on_sent(1200);
+                free_at = free_at.max(now);
+                let queued = free_at.since(now).as_micros() as u64 * link / 1_000_000;
+                let came = queued as usize <= buffer;
+                if came {
+                    free_at = free_at.after(Duration::from_micros(1200 * 1_000_000 / link));
+                }
+                in_flight.push_back((free_at.after(delay), now, came));
+            }
+            now = now.after(MILLISECOND);
+        }
+        (carried as f64 / (link * 10) as f64, longest)
+    }
+
+    /// Fails if losses do not shrink the window, or if a queue does not (its delay ignored): the
+    /// second buffer holds four seconds.
+    #[test]
+    fn a_link_is_used_without_a_long_queue() {
+        let delay = Duration::from_millis(60);
+        for link in [32_000, 600_000, 2_000_000] {
+            for buffer in [link as usize / 10, link as usize * 4] {
+                let (used, longest) = fill_link(link, delay, buffer);
+                assert!(used > 0.7, "{used} of {link} B/s, buffer {buffer}");
+                assert!(
+                    longest < Duration::from_millis(700),
+                    "{longest:?} at {link}"
+                );
+            }
+        }
+    }
+
+    /// Fails if a sender that sends little is held back because of losses (`is_limiting` left out).
+    #[test]
+    fn losses_of_a_sender_that_sends_little_cost_it_nothing() {
+        let mut window = Window::default();
+        let mut now = Time::from_micros(0);
+        for packet in 0..300 {
+            now = now.after(33 * MILLISECOND);
+            window.on_sent(100);
+            match packet % 5 {
+                0 => window.on_lost(100, now),
+                _ => window.on_acknowledged(100, 30 * MILLISECOND, now),
+            }
+        }
+        assert_eq!(window.left(), FIRST_WINDOW);
     }
 
     /// A sender with unlimited data, and a path with this round trip time.

@@ -9,6 +9,7 @@ use crate::request::{RequestError, RequestId};
 
 /// A message of the other end, or the outcome of a request or blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Received {
     /// A message arrived.
     Message {

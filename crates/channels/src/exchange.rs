@@ -9,10 +9,11 @@ use std::time::Duration;
 use crate::allowance::Allowance;
 use crate::arrivals::Arrivals;
 use crate::blob::Blobs;
+use crate::carrier::Capacity;
 use crate::channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
 use crate::clock::RemoteClock;
 use crate::config::ExchangeConfig;
-use crate::congestion::{Congestion, FixedRate};
+use crate::congestion::{Congestion, FixedRate, Window};
 use crate::error::CloseReason;
 use crate::events::{Events, Received};
 use crate::frame::MAX_FRAMES;
@@ -53,6 +54,8 @@ pub struct Exchange {
     pub(crate) arrivals: Arrivals,
     pub(crate) in_flight: InFlight,
     pub(crate) congestion: Box<dyn Congestion>,
+    /// Limits what can wait.
+    pub(crate) window: Window,
     /// Something may wait to be sent that congestion control does not allow yet.
     pub(crate) held_back: bool,
     pub(crate) channels: Vec<Channel>,
@@ -69,8 +72,8 @@ pub struct Exchange {
     pub(crate) pinger: Pinger,
     /// A packet with a ping must be sent.
     pub(crate) pings: bool,
-    /// A ping that is not answered yet, and when it arrived.
-    pub(crate) pinged: Option<(Ping, Now)>,
+    /// A ping that is not answered yet, when it arrived, and when to answer at the latest.
+    pub(crate) pinged: Option<(Ping, Now, Time)>,
     pub(crate) remote_clock: RemoteClock,
     pub(crate) inputs: Inputs,
     /// How many messages and chunks the other end may send; limits clients only.
@@ -125,6 +128,7 @@ impl Exchange {
                 burst(config),
                 now,
             )),
+            window: Window::default(),
             held_back: false,
             channels: game.chain(own).collect(),
             reassembly: Reassembly::default(),
@@ -152,9 +156,9 @@ impl Exchange {
 
     /// Records a packet that arrived; [`handle_body`](Self::handle_body) does so for one with a
     /// body.
-    pub fn note(&mut self, sequence: u64, asks: bool, now: Time) {
+    pub fn note(&mut self, sequence: u64, now: Time) {
         self.activity.note(sequence, now);
-        self.arrivals.note(sequence, asks, now);
+        self.arrivals.note(sequence, None, now, now);
     }
 
     /// Does everything that is due.
@@ -215,7 +219,7 @@ impl Exchange {
             self.reassembly.deadline(),
             self.requests.deadline(),
             self.arrivals.due(),
-            self.pinged.map(|(_, at)| at.now),
+            self.pinged.map(|(.., due)| due),
             holds.then_some(self.sweep),
             self.held_back.then(|| self.congestion.next_allowance()),
         ];
@@ -250,6 +254,12 @@ impl Exchange {
         self.in_flight.round_trip()
     }
 
+    /// One more than the highest packet number that the other end acknowledged; `None` before the
+    /// first acknowledgement.
+    pub fn acknowledged(&self) -> Option<u64> {
+        self.in_flight.acknowledged()
+    }
+
     /// Acknowledged and lost packets by size.
     pub fn sizes(&self) -> Sizes {
         self.sizes
@@ -271,10 +281,19 @@ impl Exchange {
         self.congestion.on_unanswered(bytes, now);
     }
 
-    /// Whether a message on a channel waits to be sent.
-    pub fn is_waiting(&self, channel: ChannelId) -> bool {
-        let mut channels = self.channels.iter();
-        channels.any(|one| one.id == channel.0 && !one.is_idle())
+    /// How much can be sent now; packets are `overhead` longer than their bodies.
+    pub fn capacity(&mut self, overhead: usize, now: Time, path: &impl Path) -> Capacity {
+        let packet = path.max_packet();
+        let is_waiting = |channel: &Channel| !channel.is_reliable() && !channel.is_idle();
+        let packets = match self.channels.iter().any(is_waiting) {
+            true => 0,
+            false => self.packets_allowed(packet, now),
+        };
+        let message = packet.saturating_sub(overhead + OTHER_FRAMES);
+        Capacity {
+            message,
+            total: message.saturating_mul(packets),
+        }
     }
 
     /// The present sending rate.
@@ -326,6 +345,7 @@ pub trait Path {
 
 /// Bytes that an exchange buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BufferedBytes {
     /// Messages that wait to be sent or acknowledged.
     pub waiting: usize,
@@ -340,5 +360,7 @@ fn burst(config: &ExchangeConfig) -> usize {
     usize::try_from(config.rate.0 / 32).unwrap_or(usize::MAX)
 }
 
+/// Room in a packet for frames besides an unreliable message.
+const OTHER_FRAMES: usize = 72;
 /// How often to check for neglected messages.
 const SWEEP: Duration = Duration::from_millis(250);

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::arrivals::{DELAY, LAZY_DELAY};
 use crate::bytes::{Reader, number_len, write_number};
 use crate::input::{self, Group, INPUT};
 use crate::ping::{PING, PONG, Ping, Pong};
@@ -14,6 +15,7 @@ use crate::ranges::Ranges;
 #[derive(Clone, Debug)]
 pub(crate) enum Frame<'a> {
     Received(Report<'a>),
+    ReceivedRecent(RecentReport),
     /// Only elicits an acknowledgement.
     Ask,
     Chunk(Chunk<'a>),
@@ -32,10 +34,21 @@ impl Frame<'_> {
         matches!(self, Self::Message(_) | Self::Chunk(_))
     }
 
+    /// How long the acknowledgement of a packet with this frame may be delayed; `None` if the frame
+    /// elicits none. What is not retransmitted need not be acknowledged soon.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        match self {
+            Self::Received(_) | Self::ReceivedRecent(_) | Self::Ping(_) | Self::Pong(_) => None,
+            Self::Message(piece) if !piece.reliable => Some(LAZY_DELAY),
+            Self::Input(_) => Some(LAZY_DELAY),
+            Self::Message(_) | Self::Chunk(_) | Self::Ask | Self::Padding => Some(DELAY),
+        }
+    }
+
     /// A bit for each kind of which a packet may have at most one.
     fn once(&self) -> u8 {
         match self {
-            Self::Received(_) => 1,
+            Self::Received(_) | Self::ReceivedRecent(_) => 1,
             Self::Ask => 1 << 1,
             Self::Ping(_) => 1 << 2,
             Self::Pong(_) => 1 << 3,
@@ -66,6 +79,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
     match reader.u8()? {
         RECEIVED => Report::read(reader, false).map(Frame::Received),
         RECEIVED_WITH_GAPS => Report::read(reader, true).map(Frame::Received),
+        RECEIVED_RECENT => RecentReport::read(reader).map(Frame::ReceivedRecent),
         ASK => Some(Frame::Ask),
         CHUNK => Chunk::read(reader).map(Frame::Chunk),
         PADDING => read_padding(reader),
@@ -190,13 +204,69 @@ impl Body {
             RECEIVED_WITH_GAPS
         });
         self.number(end - 1);
-        self.number(delay.as_micros() as u64 / DELAY_UNIT);
+        self.number(delay_units(delay));
         self.number(end - start - 1);
         if count > 0 {
             self.number(count);
             self.bytes.extend_from_slice(&gaps);
         }
     }
+}
+
+impl Body {
+    /// Acknowledges `newest` and those of the eight packets before it that arrived. The other end
+    /// must know that a packet less than 256 before `newest` was acknowledged.
+    pub(crate) fn received_recent(&mut self, newest: u64, arrived: &Ranges, delay: u8) {
+        let before = (1..=8).filter(|&step| {
+            let number = newest.checked_sub(step);
+            number.is_some_and(|number| arrived.contains(number))
+        });
+        let bitmap = before.fold(0, |bitmap, step| bitmap | 1 << (step - 1));
+        self.begin(RECEIVED_RECENT);
+        self.bytes.extend_from_slice(&[newest as u8, bitmap, delay]);
+    }
+}
+
+/// A short acknowledgement, which only says the low byte of the newest packet's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecentReport {
+    low: u8,
+    /// Bit 0 is the packet before the newest.
+    bitmap: u8,
+    delay: u8,
+}
+
+impl RecentReport {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let [low, bitmap, delay] = reader.array()?;
+        Some(Self { low, bitmap, delay })
+    }
+
+    /// The whole report; `acknowledged` is the newest packet acknowledged before. `None` if it names
+    /// packets below 0.
+    pub(crate) fn after(self, acknowledged: u64) -> Option<Report<'static>> {
+        let further = self.low.wrapping_sub(acknowledged as u8);
+        let newest = acknowledged.checked_add(further.into())?;
+        newest.checked_sub(u64::from(8 - self.bitmap.leading_zeros()))?;
+        let direct = self.bitmap.trailing_ones();
+        Some(Report {
+            newest,
+            delay: delay_of(self.delay.into()),
+            further: direct.into(),
+            gaps: 0,
+            rest: Reader::new(&[]),
+            scattered: u16::from(self.bitmap) >> direct << direct << 1,
+        })
+    }
+}
+
+/// A delay as it is written, rounded down.
+pub(crate) fn delay_units(delay: Duration) -> u64 {
+    u64::try_from(delay.as_micros()).unwrap_or(u64::MAX) / DELAY_UNIT
+}
+
+fn delay_of(units: u64) -> Duration {
+    Duration::from_micros(units.saturating_mul(DELAY_UNIT))
 }
 
 impl Body {
@@ -223,12 +293,14 @@ pub(crate) struct Report<'a> {
     further: u64,
     gaps: u64,
     rest: Reader<'a>,
+    /// Received packets below those: bit n is the n-th before the newest.
+    scattered: u16,
 }
 
 impl<'a> Report<'a> {
     fn read(reader: &mut Reader<'a>, with_gaps: bool) -> Option<Self> {
         let newest = reader.number()?;
-        let delay = reader.number()?.saturating_mul(DELAY_UNIT);
+        let delay = delay_of(reader.number()?);
         let further = reader.number()?;
         let gaps = if with_gaps { reader.number()? } else { 0 };
         if with_gaps && !(1..MAX_RANGES as u64).contains(&gaps) {
@@ -236,10 +308,11 @@ impl<'a> Report<'a> {
         }
         let report = Self {
             newest,
-            delay: Duration::from_micros(delay),
+            delay,
             further,
             gaps,
             rest: *reader,
+            scattered: 0,
         };
         let mut low = newest.checked_sub(further)?;
         for _ in 0..gaps {
@@ -264,7 +337,15 @@ impl<'a> Report<'a> {
             low = last - reader.number()?;
             Some((low, last))
         });
-        std::iter::once(first).chain(others)
+        let (newest, mut scattered) = (self.newest, self.scattered);
+        let scattered = std::iter::from_fn(move || {
+            let step = (scattered != 0).then(|| scattered.trailing_zeros())?;
+            let length = (scattered >> step).trailing_ones();
+            scattered = scattered >> (step + length) << (step + length);
+            let last = newest - u64::from(step);
+            Some((last - u64::from(length - 1), last))
+        });
+        std::iter::once(first).chain(others).chain(scattered)
     }
 }
 
@@ -403,6 +484,7 @@ const RECEIVED: u8 = 1;
 const RECEIVED_WITH_GAPS: u8 = 2;
 const ASK: u8 = 3;
 const CHUNK: u8 = 4;
+const RECEIVED_RECENT: u8 = 5;
 const PADDING: u8 = 16;
 const MESSAGE: u8 = 0x80;
 const RELIABLE: u8 = 0x40;
@@ -410,7 +492,7 @@ const FRAGMENT: u8 = 0x20;
 const LAST: u8 = 0x10;
 const CHANNEL: u8 = 0x0f;
 
-/// Microseconds; a delay of 20 ms takes one byte.
+/// Microseconds. A delay of 65 ms fits the byte of a short report.
 const DELAY_UNIT: u64 = 256;
 pub(crate) const MAX_FRAMES: usize = 64;
 pub(crate) const MAX_RANGES: usize = 64;
@@ -448,13 +530,14 @@ mod tests {
     /// padding may contain data.
     #[test]
     fn nonsense_is_malformed() {
-        let bad: [&[u8]; 14] = [
+        let bad: [&[u8]; 15] = [
             &[],
             &[0],
             &[5],
             &[PADDING, 0, 1],
             &[127],
             &[RECEIVED],
+            &[RECEIVED_RECENT, 5, 0],
             &[RECEIVED, 5, 0, 6],
             &[RECEIVED_WITH_GAPS, 5, 0, 0, 0],
             &[RECEIVED_WITH_GAPS, 5, 0, 0, 64],
@@ -480,25 +563,69 @@ mod tests {
     /// of `frames`).
     #[test]
     fn only_messages_and_chunks_come_more_than_once() {
-        let once: [&[u8]; 6] = [
+        let once: [&[u8]; 7] = [
             &[RECEIVED, 5, 0, 0],
             &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1],
             &[ASK],
             &[PING, 1],
             &[PONG, 1, 1, 1],
             &[INPUT, 1, 1, 0],
+            &[RECEIVED_RECENT, 5, 0, 0],
         ];
         for frame in once {
             assert!(frames(frame).is_some(), "{frame:?}");
             assert!(frames(&frame.repeat(2)).is_none(), "{frame:?}");
         }
         assert!(frames(&[once[0], once[1]].concat()).is_none());
+        assert!(frames(&[once[0], once[6]].concat()).is_none());
         let all = [once[1], once[2], once[3], once[4], once[5]].concat();
         assert_eq!(frames(&all).map(|frames| frames.len()), Some(5));
         assert!(frames(&[CHUNK, 0, 0, 1, 7].repeat(64)).is_some());
     }
 
+    /// Fails if a short report may name packets below 0 (`checked_sub` left out of `after`).
+    #[test]
+    fn a_short_report_ends_at_the_first_packet() {
+        let report = |newest, bitmap| RecentReport::read(&mut Reader::new(&[newest, bitmap, 0]));
+        let complete = |newest, bitmap| report(newest, bitmap).expect("long enough").after(0);
+        assert!(complete(3, 0b111).is_some());
+        assert!(complete(3, 0b1000).is_none());
+        assert!(complete(0, 1).is_none());
+        let newest = complete(0, 0).expect("sound").ranges().collect::<Vec<_>>();
+        assert_eq!(newest, [(0, 0)]);
+    }
+
     proptest! {
+        /// Fails if a bit of the bitmap means another packet, or if the low byte does not carry
+        /// (`acknowledged & !255 | low`).
+        #[test]
+        fn short_reports_come_back_as_what_they_were(
+            acknowledged in prop_oneof![0u64..1000, 0u64..1 << 50],
+            further in 0u64..256,
+            bitmap in any::<u8>(),
+            delay in any::<u8>(),
+        ) {
+            let newest = acknowledged + further;
+            let mut arrived = Ranges::default();
+            arrived.insert(newest, newest + 1);
+            for step in (1..=8).filter(|step| bitmap >> (step - 1) & 1 != 0 && *step <= newest) {
+                arrived.insert(newest - step, newest - step + 1);
+            }
+            let mut body = Body::new(1171);
+            body.received_recent(newest, &arrived, delay);
+            let body = body.finish();
+            prop_assert_eq!(body.len(), 4);
+            let Some(Frame::ReceivedRecent(recent)) = frames(&body).expect("sound").into_iter().next() else {
+                panic!("a short report");
+            };
+            let report = recent.after(acknowledged).expect("sound");
+            prop_assert_eq!(report.newest, newest);
+            prop_assert_eq!(delay_units(report.delay), u64::from(delay));
+            let read: Vec<_> = report.ranges().map(|(first, last)| (first, last + 1)).collect();
+            let expected: Vec<_> = arrived.iter().rev().collect();
+            prop_assert_eq!(read, expected);
+        }
+
         /// Fails if `ranges` subtracts 1 instead of 2 between ranges.
         #[test]
         fn reports_come_back_as_what_they_were(

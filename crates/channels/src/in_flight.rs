@@ -5,11 +5,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::arrivals::{DELAY, LAZY_DELAY};
 use crate::exchange::Fault;
-use crate::frame::Report;
+use crate::frame::{RecentReport, Report};
 use crate::input::InputTick;
 use crate::round_trip::RoundTrip;
-use crate::time::Time;
+use crate::time::{Arrival, Time};
 
 /// An ack-eliciting packet.
 #[derive(Debug)]
@@ -24,6 +25,14 @@ pub(crate) struct Packet {
     pub(crate) probe: bool,
     /// The highest packet number that it acknowledged.
     pub(crate) told: Option<u64>,
+}
+
+impl Packet {
+    /// Whether the other end acknowledges it within [`DELAY`].
+    fn is_prompt(&self) -> bool {
+        let mut reliable = self.reliable.iter();
+        self.probe || reliable.any(|content| !matches!(content, ReliableContent::Input(_)))
+    }
 }
 
 /// Reliable content of a packet.
@@ -58,12 +67,16 @@ pub(crate) struct InFlight {
     bytes: usize,
     /// Packets in flight with reliable content.
     reliable_packets: usize,
+    /// Packets in flight that are acknowledged without delay.
+    prompt_packets: usize,
     /// Packet number and size of the last packets that were declared lost.
     lost: VecDeque<(u64, usize)>,
     /// How many packets more than `REORDERED` may overtake one, as observed.
     reordered: u64,
     /// One more than the highest packet number acknowledged.
     acknowledged: u64,
+    /// One more than the highest packet number of the other end that had a report.
+    reported: u64,
     round_trip: Option<RoundTrip>,
     /// When the last packet was sent.
     last: Time,
@@ -81,6 +94,7 @@ impl InFlight {
         self.last = packet.sent;
         self.bytes += packet.size;
         self.reliable_packets += usize::from(!packet.reliable.is_empty());
+        self.prompt_packets += usize::from(packet.is_prompt());
         self.flight.push_back((packet.sequence, Some(packet)));
         // The other end's replay window would reject it.
         if self.flight.len() > MAX_PACKETS {
@@ -94,7 +108,7 @@ impl InFlight {
         &mut self,
         report: &Report<'_>,
         next: u64,
-        now: Time,
+        at: Arrival,
     ) -> Result<Settled, Fault> {
         if report.newest >= next {
             return Err(Fault::Violation);
@@ -119,6 +133,7 @@ impl InFlight {
         for packet in &settled.acknowledged {
             self.bytes -= packet.size;
             self.reliable_packets -= usize::from(!packet.reliable.is_empty());
+            self.prompt_packets -= usize::from(packet.is_prompt());
         }
         self.acknowledged = self.acknowledged.max(report.newest.saturating_add(1));
         // The reported delay is that of the newest packet.
@@ -129,11 +144,31 @@ impl InFlight {
         if let Some(packet) = newest {
             self.probes = 0;
             if packet.sequence == report.newest {
-                self.measure(now.since(packet.sent), report.delay);
+                self.measure(at.arrived.now.since(packet.sent), report.delay);
             }
         }
-        self.find_lost(now, &mut settled.lost);
+        self.find_lost(at.handled.now, &mut settled.lost);
         Ok(settled)
+    }
+
+    /// Completes the short report of a packet. `None` if a later packet had a report: that said the
+    /// same, and the newest acknowledged packet is no longer one that the short report starts from.
+    pub(crate) fn complete(
+        &self,
+        recent: RecentReport,
+        sequence: u64,
+    ) -> Result<Option<Report<'static>>, Fault> {
+        if sequence < self.reported {
+            return Ok(None);
+        }
+        let acknowledged = self.acknowledged.saturating_sub(1);
+        let report = recent.after(acknowledged).ok_or(Fault::Violation)?;
+        Ok(Some(report))
+    }
+
+    /// The packet of the other end with this packet number had a report.
+    pub(crate) fn reported_in(&mut self, sequence: u64) {
+        self.reported = self.reported.max(sequence.saturating_add(1));
     }
 
     /// Does everything that is due; true if a probe has to be sent.
@@ -172,6 +207,11 @@ impl InFlight {
         self.reliable_packets > 0
     }
 
+    /// One more than the highest packet number acknowledged; `None` before the first.
+    pub(crate) fn acknowledged(&self) -> Option<u64> {
+        (self.acknowledged > 0).then_some(self.acknowledged)
+    }
+
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
         self.round_trip
     }
@@ -180,9 +220,13 @@ impl InFlight {
         if self.bytes == 0 {
             return None;
         }
+        let delay = match self.prompt_packets {
+            0 => LAZY_DELAY,
+            _ => DELAY,
+        };
         let patience = self
             .round_trip
-            .map_or(FIRST_PATIENCE, |trip| trip.patience());
+            .map_or(FIRST_PATIENCE, |trip| trip.patience(delay));
         let patience = patience.saturating_mul(1 << self.probes.min(16));
         Some(self.last.after(patience.min(MAX_PATIENCE)))
     }
@@ -247,6 +291,7 @@ impl InFlight {
         let packet = packet?;
         self.bytes -= packet.size;
         self.reliable_packets -= usize::from(!packet.reliable.is_empty());
+        self.prompt_packets -= usize::from(packet.is_prompt());
         Some(packet)
     }
 }
@@ -270,6 +315,7 @@ mod tests {
     use super::*;
     use crate::frame::{Body, Frame, frames};
     use crate::ranges::Ranges;
+    use crate::time::Now;
 
     fn packet(sequence: u64, millis: u64) -> Packet {
         let reliable = ReliableContent::Chunk {
@@ -298,7 +344,9 @@ mod tests {
         let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
             panic!("a report");
         };
-        sent.handle_report(&report, 1 << 40, Time::from_micros(millis * 1000))
+        let now = Time::from_micros(millis * 1000);
+        let at = Now { now, clock: now };
+        sent.handle_report(&report, 1 << 40, at.into())
     }
 
     fn numbers(packets: &[Packet]) -> Vec<u64> {
@@ -390,6 +438,46 @@ mod tests {
         let fault = report(&mut sent, &[(0, (1 << 40) + 1)], 5).expect_err("not sent");
         assert_eq!(fault, Fault::Violation);
         assert_eq!(sent.bytes(), 100);
+    }
+
+    /// A short report in a late packet may mean packets that never arrived. Fails if it is applied
+    /// (`sequence < self.reported` left out of `complete`).
+    #[test]
+    fn late_short_reports_are_ignored() {
+        let mut sent = InFlight::default();
+        for sequence in 0..400 {
+            sent.note(packet(sequence, 0));
+        }
+        let short = |newest: u64| {
+            let mut body = Body::new(2000);
+            body.received_recent(newest, &Ranges::default(), 0);
+            let body = body.finish();
+            match frames(&body).expect("sound")[..] {
+                [Frame::ReceivedRecent(recent)] => recent,
+                _ => panic!("a short report"),
+            }
+        };
+        report(&mut sent, &[(100, 101)], 40).expect("sent");
+        sent.reported_in(7);
+        assert!(sent.complete(short(90), 6).expect("sound").is_none());
+        let newer = sent.complete(short(110), 8).expect("sound");
+        assert_eq!(newer.expect("newer").newest, 110);
+    }
+
+    /// Unreliable packets are acknowledged late. Fails if probes do not wait for that
+    /// (`prompt_packets` counted for all), or if reliable content waits as long.
+    #[test]
+    fn probes_wait_as_long_as_acknowledgements_may_be_delayed() {
+        let mut sent = InFlight::default();
+        sent.note(packet(0, 0));
+        report(&mut sent, &[(0, 1)], 50).expect("sent");
+        let mut unreliable = packet(1, 100);
+        unreliable.reliable.clear();
+        sent.note(unreliable);
+        let due = |sent: &InFlight| sent.deadline().expect("in flight").as_micros() / 1000;
+        assert_eq!(due(&sent), 100 + 150 + 100);
+        sent.note(packet(2, 100));
+        assert_eq!(due(&sent), 100 + 150 + 20);
     }
 
     /// Fails if `flight` is not bounded.

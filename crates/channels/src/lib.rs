@@ -79,7 +79,7 @@ pub mod parts {
 }
 
 pub use blob::{BlobError, BlobId};
-pub use carrier::{Carrier, CarrierEvent, ClientId, ConnectionId, Traffic};
+pub use carrier::{Capacity, Carrier, CarrierEvent, ClientId, ConnectionId, Traffic};
 pub use channel::{ChannelId, Channels, Delivery};
 pub use config::{ConfigError, ExchangeConfig};
 pub use error::{CloseReason, ConnectError, Denial, SendError};
@@ -89,7 +89,7 @@ pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
 pub use request::{RequestError, RequestId};
 pub use round_trip::RoundTrip;
 pub use statistics::{BytesPerSecond, Sizes, Statistics};
-pub use time::{AttendedClock, Now, Time};
+pub use time::{Arrival, AttendedClock, Now, Time};
 
 /// A size that every internet path carries, as UDP payload.
 pub const BASE_DATAGRAM: usize = 1200;

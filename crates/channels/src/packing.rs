@@ -37,7 +37,7 @@ impl Exchange {
         let mut body = Body::new(room);
         let mut reliable = Vec::new();
         self.arrivals.write(&mut body, now);
-        if let Some((ping, came)) = self.pinged {
+        if let Some((ping, came, _)) = self.pinged {
             body.pong(ping.answer(came.clock, at.clock));
         }
         let pings = self.pings || self.pinger.is_due(at.clock);
@@ -51,7 +51,7 @@ impl Exchange {
         }
         let due = self.arrivals.due().is_some_and(|time| time <= now);
         let has_content = body.is_ack_eliciting() || (fresh && !reliable.is_empty());
-        if !(has_content || due || self.probe || self.pings || self.pinged.is_some()) {
+        if !(has_content || due || self.probe || self.pings || self.is_pong_due(now)) {
             return None;
         }
         // An ACK-only packet elicits no ACK, so old ranges would be repeated for ever; ask for one
@@ -74,6 +74,7 @@ impl Exchange {
             self.congestion.on_unanswered(size, now);
         } else {
             self.congestion.on_sent(size, now);
+            self.window.on_sent(size);
             let mark = self.mark(now);
             if self.in_flight.bytes() == 0 {
                 self.stall.begin(mark);
@@ -131,16 +132,28 @@ impl Exchange {
 
     /// Whether there is nothing to send, as far as that is known without building a packet.
     fn has_nothing_to_send(&self, now: Time) -> bool {
-        let asked = self.probe || self.pings || self.pinged.is_some();
+        let asked = self.probe || self.pings || self.is_pong_due(now);
         let due = self.arrivals.due().is_some_and(|time| time <= now);
         let idle = self.channels.iter().all(Channel::is_idle) && self.blobs.are_idle();
         !asked && !due && idle && !self.inputs.are_fresh()
+    }
+
+    /// Whether a ping has to be answered even without other content.
+    fn is_pong_due(&self, now: Time) -> bool {
+        self.pinged.is_some_and(|(.., due)| due <= now)
     }
 
     /// Whether congestion control allows a packet with content now.
     fn may_send(&mut self, size: usize, now: Time) -> bool {
         self.held_back = self.congestion.allowance(now) < size;
         !self.held_back && self.in_flight.bytes() + size <= MAX_IN_FLIGHT
+    }
+
+    /// How many packets of this size may be sent now without queueing on the way.
+    pub(crate) fn packets_allowed(&mut self, size: usize, now: Time) -> usize {
+        let unused = MAX_IN_FLIGHT.saturating_sub(self.in_flight.bytes());
+        let allowance = self.congestion.allowance(now).min(self.window.left());
+        allowance.min(unused) / size.max(1)
     }
 
     /// Fills a packet: channels are served round-robin, blobs get the remaining space.

@@ -97,13 +97,16 @@ impl Echo {
     }
 }
 
-/// Sends pings, often at first, and turns their answers into echoes.
+/// Sends pings, often at first and on links with jitter, and turns their answers into echoes.
 #[derive(Clone, Debug)]
 pub struct Pinger {
     next: Time,
     /// Pings without an answer, oldest first.
     unanswered: VecDeque<Time>,
     answers: u32,
+    /// The last round trip, and the average difference of one to the next.
+    last: Option<Duration>,
+    jitter: Duration,
 }
 
 impl Pinger {
@@ -113,6 +116,8 @@ impl Pinger {
             next: now,
             unanswered: VecDeque::new(),
             answers: 0,
+            last: None,
+            jitter: Duration::ZERO,
         }
     }
 
@@ -124,10 +129,10 @@ impl Pinger {
 
     /// A ping is sent now, whether it is due or not.
     pub fn note(&mut self, now: Time) {
-        let pause = if self.answers < HURRIED_ANSWERS {
-            HURRIED_PAUSE
-        } else {
-            PAUSE
+        let pause = match self.answers {
+            0..HURRIED_ANSWERS => HURRIED_PAUSE,
+            _ if self.jitter > JITTER => JITTER_PAUSE,
+            _ => PAUSE,
         };
         self.next = now.after(pause);
         if self.unanswered.len() == UNANSWERED {
@@ -152,6 +157,12 @@ impl Pinger {
             returned: now,
         };
         self.answers = self.answers.saturating_add(1);
+        let round_trip = echo.round_trip();
+        let change = self
+            .last
+            .map_or(Duration::ZERO, |last| last.abs_diff(round_trip));
+        self.jitter = (self.jitter * 7 + change.min(PAUSE)) / 8;
+        self.last = Some(round_trip);
         Some(echo)
     }
 }
@@ -161,10 +172,13 @@ pub const PING: u8 = 17;
 /// The type of the pong frame.
 pub const PONG: u8 = 18;
 
-const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_secs(1);
 /// The first few seconds ask more often, since little is known.
 const HURRIED_PAUSE: Duration = Duration::from_millis(100);
 const HURRIED_ANSWERS: u32 = 30;
+/// On a link with more jitter than this, only some answers are useful, so it takes more of them.
+const JITTER: Duration = Duration::from_millis(5);
+const JITTER_PAUSE: Duration = Duration::from_millis(250);
 /// More than can be in flight on any path.
 const UNANSWERED: usize = 32;
 
@@ -220,6 +234,29 @@ mod tests {
         pinger.note(now);
         let boast = ping.answer(at(0), at(u64::MAX));
         assert_eq!(pinger.handle_pong(boast, at(now.as_micros() + 5)), None);
+    }
+
+    /// Fails if pings go on as at first (`HURRIED_ANSWERS` of 1000), or as often on a steady link as
+    /// on one with jitter (`JITTER` of zero or of a second).
+    #[test]
+    fn they_become_rare_unless_there_is_jitter() {
+        let pings = |jitter: u64| {
+            let (mut pinger, mut count) = (Pinger::new(at(0)), 0);
+            for milli in 0..30_000u64 {
+                let now = at(milli * 1000);
+                if pinger.is_due(now) {
+                    pinger.note(now);
+                    let trip = 20_000 + count * 7919 % 10 * jitter;
+                    let pong = Ping { sent: now }.answer(at(5), at(5));
+                    let echo = pinger.handle_pong(pong, at(milli * 1000 + trip));
+                    assert!(echo.is_some());
+                    count += 1;
+                }
+            }
+            count
+        };
+        assert!((56..=58).contains(&pings(100)), "{}", pings(100));
+        assert!((136..=140).contains(&pings(5_000)), "{}", pings(5_000));
     }
 
     /// Fails if a clock that is set back stops the pings (the second half of `is_due` left out), or

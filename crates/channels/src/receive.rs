@@ -12,7 +12,7 @@ use crate::reassembly::Position;
 use crate::receiver::{MAX_BUFFERED, MAX_GAPS};
 use crate::request::{self, RequestId};
 use crate::statistics::PacketOutcome;
-use crate::time::{Now, Time};
+use crate::time::{Arrival, Now, Time};
 
 impl Exchange {
     /// Handles the body of a packet. `next` is our next packet number.
@@ -21,24 +21,33 @@ impl Exchange {
         sequence: u64,
         body: &[u8],
         next: u64,
-        at: Now,
+        at: impl Into<Arrival>,
         path: &mut impl Path,
     ) -> Result<(), Fault> {
-        let now = at.now;
+        let at = at.into();
+        let now = at.handled.now;
         let frames = frames(body).ok_or(Fault::Violation)?;
         let content = frames.iter().filter(|frame| frame.is_content()).count();
         if !self.may_take(content, now) {
             self.refused += 1;
             return Ok(());
         }
-        let mut asks = false;
+        let patience = frames.iter().filter_map(Frame::patience).min();
         for (place, frame) in frames.into_iter().enumerate() {
-            asks |= !matches!(frame, Frame::Received(_) | Frame::Ping(_) | Frame::Pong(_));
             match frame {
-                Frame::Received(report) => self.handle_report(&report, next, now, path)?,
+                Frame::Received(report) => self.handle_report(&report, sequence, next, at, path)?,
+                Frame::ReceivedRecent(recent) => {
+                    if let Some(report) = self.in_flight.complete(recent, sequence)? {
+                        self.handle_report(&report, sequence, next, at, path)?;
+                    }
+                }
                 Frame::Ask | Frame::Padding => {}
-                Frame::Ping(ping) => self.pinged = Some((ping, at)),
-                Frame::Pong(pong) => self.handle_pong(pong, at),
+                // A packet that elicits no acknowledgement was sent for the sake of the answer.
+                Frame::Ping(ping) => {
+                    let due = now.after(patience.unwrap_or_default());
+                    self.pinged = Some((ping, at.arrived, due));
+                }
+                Frame::Pong(pong) => self.handle_pong(pong, at.arrived),
                 Frame::Input(inputs) => {
                     let events = &mut self.events;
                     self.inputs.handle(&inputs, self.is_paused, now, events)?;
@@ -47,7 +56,8 @@ impl Exchange {
                 Frame::Message(piece) => self.handle_piece(&piece, (sequence, place), now)?,
             }
         }
-        self.note(sequence, asks, now);
+        self.activity.note(sequence, now);
+        self.arrivals.note(sequence, patience, at.arrived.now, now);
         self.check_stall(now)
     }
 
@@ -67,15 +77,18 @@ impl Exchange {
     fn handle_report(
         &mut self,
         report: &Report<'_>,
+        sequence: u64,
         next: u64,
-        now: Time,
+        at: Arrival,
         path: &mut impl Path,
     ) -> Result<(), Fault> {
+        let now = at.handled.now;
         let Settled {
             acknowledged,
             lost,
             revived,
-        } = self.in_flight.handle_report(report, next, now)?;
+        } = self.in_flight.handle_report(report, next, at)?;
+        self.in_flight.reported_in(sequence);
         for packet in acknowledged {
             self.settle(packet, PacketOutcome::Acknowledged, now, path);
         }
@@ -107,11 +120,15 @@ impl Exchange {
         match outcome {
             // Its size was the reason, not congestion.
             PacketOutcome::Lost if is_probe => return,
-            PacketOutcome::Lost => self.congestion.on_lost(size, now),
+            PacketOutcome::Lost => {
+                self.congestion.on_lost(size, now);
+                self.window.on_lost(size, now);
+            }
             PacketOutcome::Acknowledged if is_probe => {}
             PacketOutcome::Acknowledged => {
                 let round_trip = now.since(packet.sent);
                 self.congestion.on_acknowledged(size, round_trip, now);
+                self.window.on_acknowledged(size, round_trip, now);
             }
         }
         match outcome {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use crate::arrivals::DELAY;
-
 /// The round trip time of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RoundTrip {
     /// The smoothed round trip time, a moving average.
     pub smoothed: Duration,
@@ -15,6 +14,8 @@ pub struct RoundTrip {
     pub variation: Duration,
     /// The latest sample.
     pub latest: Duration,
+    /// About the longest delay that the other end reported recently.
+    pub(crate) delay: Duration,
 }
 
 impl RoundTrip {
@@ -25,12 +26,14 @@ impl RoundTrip {
             smallest: sample,
             variation: sample / 2,
             latest: sample,
+            delay: Duration::ZERO,
         }
     }
 
     /// Adds a sample. `delay` is the delay that the other end reports; it is subtracted only as far
     /// as it is plausible: acknowledgements are repeated, so one that arrives may be old.
     pub(crate) fn measure(&mut self, sample: Duration, delay: Duration) {
+        self.delay = (self.delay * 7 / 8).max(delay.min(MAX_DELAY));
         self.smallest = self.smallest.min(sample);
         self.latest = sample;
         if sample >= self.smallest.saturating_add(delay) {
@@ -46,14 +49,17 @@ impl RoundTrip {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
     }
 
-    /// The probe timeout, without backoff.
-    pub(crate) fn patience(&self) -> Duration {
-        self.smoothed + (self.variation * 4).max(GRANULARITY) + DELAY
+    /// The probe timeout, without backoff, if the other end may delay acknowledgements by `delay`.
+    /// One that looks for packets only once per tick delays them by more.
+    pub(crate) fn patience(&self, delay: Duration) -> Duration {
+        self.smoothed + (self.variation * 4).max(GRANULARITY) + delay.max(self.delay)
     }
 }
 
 /// The granularity of clocks and timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
+/// No honest end that is still there delays an acknowledgement by more.
+const MAX_DELAY: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {
@@ -78,5 +84,22 @@ mod tests {
         }
         assert_eq!(liar.latest, trip);
         assert_eq!(liar.smallest, trip);
+    }
+
+    /// Fails if a probe is sent before an end that polls once per tick had a chance to answer
+    /// (`max(self.delay)` left out of `patience`), or long after it has become faster.
+    #[test]
+    fn probes_wait_for_slow_ends() {
+        let [trip, tick, soon] = [10, 50, 20].map(Duration::from_millis);
+        let mut round_trip = RoundTrip::new(trip);
+        for step in 0..20 {
+            let delay = tick * (step % 4) / 3;
+            round_trip.measure(trip + delay, delay);
+        }
+        assert!(round_trip.patience(soon) >= trip + tick * 6 / 10);
+        for _ in 0..20 {
+            round_trip.measure(trip, Duration::ZERO);
+        }
+        assert!(round_trip.patience(soon) < trip + soon + Duration::from_millis(2));
     }
 }

@@ -5,6 +5,7 @@ use crate::round_trip::RoundTrip;
 /// Statistics of a connection. Packets of all kinds count; bytes exclude IP and UDP headers unless
 /// noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Packets sent.
     pub packets_sent: u64,
@@ -22,7 +23,8 @@ pub struct Statistics {
     pub duplicate: u64,
     /// Packets older than the replay window, which are rejected.
     pub late: u64,
-    /// Packets that failed authentication: damaged or forged.
+    /// Packets that failed authentication: damaged or forged, or so late that their number was
+    /// mistaken for another.
     pub forged: u64,
     /// Ack-eliciting packets that the other end acknowledged.
     pub acknowledged: u64,
@@ -84,6 +86,7 @@ pub(crate) enum PacketOutcome {
 /// Counts of acknowledged and lost packets in four size classes: up to 300, 600, 1200 and more
 /// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sizes {
     /// Acknowledged packets.
     pub acknowledged: [u64; 4],

@@ -24,6 +24,12 @@ impl Time {
         Self(self.0.saturating_add(micros))
     }
 
+    /// This time less a span; not before the start.
+    pub fn before(self, span: Duration) -> Self {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(micros))
+    }
+
     /// The time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -38,6 +44,26 @@ pub struct Now {
     pub now: Time,
     /// The caller's clock.
     pub clock: Time,
+}
+
+/// When a packet arrived, and when it is handled, which is later if the program was busy or asleep.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When it arrived, as far as that is known. Round trips and the other end's clock are measured
+    /// by it, and the difference is part of the delay that is reported to the other end.
+    pub arrived: Now,
+    /// When it is handled.
+    pub handled: Now,
+}
+
+impl From<Now> for Arrival {
+    /// It is handled when it arrives.
+    fn from(now: Now) -> Self {
+        Self {
+            arrived: now,
+            handled: now,
+        }
+    }
 }
 
 /// Attended time: the time in which this process was able to receive.
@@ -77,6 +103,18 @@ impl AttendedClock {
             now: self.advance(now),
             clock: now,
         }
+    }
+
+    /// Like [`advance_both`](Self::advance_both), for a packet that has waited since it arrived. Of
+    /// a time in which this process could not receive, only one step counts.
+    pub fn advance_waited(&mut self, now: Time, waited: Duration) -> Arrival {
+        let handled = self.advance_both(now);
+        let waited = waited.min(self.max_step);
+        let arrived = Now {
+            now: handled.now.before(waited),
+            clock: handled.clock.before(waited),
+        };
+        Arrival { arrived, handled }
     }
 
     /// The attended time after the last step.

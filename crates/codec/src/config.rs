@@ -10,7 +10,9 @@ pub enum Policy {
     Confirmed,
     /// From every packet at once. For streams and recordings, where nothing is lost.
     Immediate,
-    /// Never: every packet can be decoded by itself, by any receiver. For named data.
+    /// Never: every packet can be decoded by any receiver, by itself or with the base that it
+    /// names ([`Encoder::make_base`](crate::Encoder::make_base)). For named data, spectators and
+    /// recordings.
     Stateless,
 }
 

@@ -11,12 +11,13 @@ use core::fmt;
 use prescient_schema::{Content, EntityRef, Schema};
 
 use crate::{
-    ack::Ack,
+    ack::{Ack, AppliedSet},
     body::{self, ReadLimits, Readout, Scratch, read_body},
     config::{BEST_CONTEXTS, Config, DEFAULT_CONTEXTS, Profile},
+    coverage::Coverage,
     encoder::{WINDOW, finish_check, start_check},
     header::{self, Header, Known},
-    history::{Archive, Window},
+    history::{Archive, HistoryDepth, Window},
     kept::KeptRow,
     layout::Layout,
     ledger::{Account, Cause},
@@ -42,7 +43,12 @@ pub struct Decoder {
     shown: Archive,
     epoch: u8,
     newest: Sequence,
-    applied: u64,
+    applied: AppliedSet,
+    /// The newest packet that an acknowledgement named. The sender takes those before it that were
+    /// not named as lost.
+    acknowledged: Sequence,
+    /// Packets of the newest tick that were applied.
+    packets_of_tick: u32,
     cursor: Sequence,
     logs: VecDeque<Log>,
     spare: Vec<Log>,
@@ -50,6 +56,8 @@ pub struct Decoder {
     unconfirmed: BTreeSet<u32>,
     /// The ids that the last packet covered; `None` if it was full.
     covered: Option<Vec<NetEntityId>>,
+    /// What the packets of the shown ticks covered.
+    coverage: Coverage,
     refusals: u32,
     /// [Work](Log::work) of applied packets, and work spent on folding for packets that were
     /// refused then.
@@ -104,7 +112,7 @@ impl core::error::Error for DecodeError {}
 impl Decoder {
     /// A decoder that starts from the schema alone.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        Self::with_layout(Layout::new(schema), config)
+        Self::with_layout(Arc::new(Layout::new(schema)), config)
     }
 
     /// A decoder that starts from the sender's prior.
@@ -114,11 +122,11 @@ impl Decoder {
         prior: &Prior,
     ) -> Result<Self, PriorMismatch> {
         let layout = Layout::with_prior(schema, prior, config.profile)?;
-        Ok(Self::with_layout(layout, config))
+        Ok(Self::with_layout(Arc::new(layout), config))
     }
 
-    fn with_layout(layout: Layout, config: Config) -> Self {
-        let layout = Arc::new(layout);
+    /// A decoder whose layout others share; it starts from the schema alone.
+    pub fn with_layout(layout: Arc<Layout>, config: Config) -> Self {
         Self {
             shown: Archive::mirror(layout.schema.clone(), HISTORY),
             shared_model: SharedModel::new(layout.clone(), &config, true),
@@ -127,12 +135,15 @@ impl Decoder {
             layout,
             epoch: 0,
             newest: Sequence(0),
-            applied: 0,
+            applied: AppliedSet::NONE,
+            acknowledged: Sequence(0),
+            packets_of_tick: 0,
             cursor: Sequence(0),
             logs: VecDeque::new(),
             spare: Vec::new(),
             unconfirmed: BTreeSet::new(),
             covered: Some(Vec::new()),
+            coverage: Coverage::default(),
             refusals: 0,
             useful: 0,
             wasted: 0,
@@ -155,9 +166,12 @@ impl Decoder {
         result
     }
 
-    /// The acknowledgement to send; `None` before a packet was applied or refused.
-    pub fn acknowledgement(&self) -> Option<Ack> {
+    /// The acknowledgement to send; `None` before a packet was applied or refused. Packets that
+    /// arrive after later ones are not applied any more if those were acknowledged, so several
+    /// packets that arrive together should be applied before one acknowledgement.
+    pub fn acknowledgement(&mut self) -> Option<Ack> {
         let resync = self.refusals >= MAX_REFUSALS;
+        self.acknowledged = self.newest;
         (self.newest.0 > 0 || resync).then_some(Ack {
             epoch: self.epoch,
             newest: self.newest,
@@ -176,6 +190,20 @@ impl Decoder {
         self.shown.latest(Slot(id.0))
     }
 
+    /// The rows of an entity at the recent ticks that were confirmed, oldest first: those whose
+    /// packets covered it, also if they stated no change. A tick in which only other entities were
+    /// covered is none of them: the sender's row of that tick is not known here. Rows from before
+    /// the entity appeared, which may be those of another one with this id, are left out.
+    pub fn samples(&self, id: NetEntityId) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
+        let shown = self.shown.samples(Slot(id.0));
+        shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0))
+    }
+
+    /// Sets how many ticks before the newest one are kept for [`samples`](Self::samples).
+    pub fn set_history(&mut self, depth: HistoryDepth) {
+        self.shown.set_depth(depth);
+    }
+
     /// Whether a reference in a received row names an entity that has not arrived yet. Any other
     /// reference is empty, or names an entity of [`world`](Self::world); see [`Archive::entity`].
     pub fn is_pending(&self, reference: EntityRef) -> bool {
@@ -188,10 +216,11 @@ impl Decoder {
         self.config.max_entities = max_entities;
     }
 
-    /// Sets how many bytes packets may make this end hold: rows and contents of recent ticks, and
-    /// the logs of packets that are not folded yet, which get half of it. A packet that needs more
-    /// is refused and counts as lost. 2^30 unless this is called: enough for 100,000 entities of ten
-    /// fields that all change at every tick.
+    /// Sets how many bytes packets may make this end hold: rows and contents of all ticks that are
+    /// [kept](Self::set_history), and the logs of packets that are not folded yet, which get half
+    /// of it. A packet that needs more is refused and counts as lost. 2^30 unless this is called:
+    /// enough for 100,000 entities of ten fields that all change at every tick of the shortest
+    /// history.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
     }
@@ -199,7 +228,7 @@ impl Decoder {
     /// Bytes that count towards [`set_max_bytes`](Self::set_max_bytes).
     pub fn held_bytes(&self) -> usize {
         let logs: usize = self.logs.iter().map(Log::held_bytes).sum();
-        let shown = self.shown.bytes_at(self.shown.newest().unwrap_or_default());
+        let shown = self.shown_bytes(self.shown.newest().unwrap_or_default());
         logs + self.shared_model.entity_states.rest_row_bytes() + shown
     }
 
@@ -255,16 +284,7 @@ impl Decoder {
         let tick_of = |sequence: Sequence| self.tick_of(sequence);
         let (header, check, body) =
             header::read(bytes, known, &tick_of).ok_or(DecodeError::Malformed)?;
-        if header.sequence <= self.newest {
-            return Err(DecodeError::Late);
-        }
-        if self
-            .shown
-            .newest()
-            .is_some_and(|shown| header.tick <= shown)
-        {
-            return Err(DecodeError::Malformed);
-        }
+        self.check_order(&header)?;
         let room = self.room_for(&header).ok_or(DecodeError::Full)?;
         let mut fresh = None;
         let mut folded = 0;
@@ -300,6 +320,39 @@ impl Decoder {
         }
     }
 
+    /// Checks that a packet comes after all others, or tells more of the newest tick. The packets of
+    /// a tick are partial, and coded with one model; they may arrive in any order.
+    fn check_order(&self, header: &Header) -> Result<(), DecodeError> {
+        let newest = self.shown.newest();
+        let continues = newest == Some(header.tick)
+            && header.epoch == self.epoch
+            && header.cursor == self.cursor;
+        if header.sequence > self.newest {
+            let is_next = newest.is_none_or(|newest| header.tick > newest);
+            let is_partial = !header.full && self.covered.is_some();
+            let is_more = continues && is_partial && self.packets_of_tick < MAX_PACKETS_OF_TICK;
+            return match is_next || is_more {
+                true => Ok(()),
+                false => Err(DecodeError::Malformed),
+            };
+        }
+        let at = self.log_at(header.sequence);
+        let following = at.err().and_then(|at| self.logs.get(at));
+        let is_between = following.is_some_and(|log| log.tick == header.tick && !log.full);
+        let is_open = header.sequence > self.acknowledged && header.sequence > header.cursor;
+        match continues && is_between && is_open && !header.full {
+            true if self.packets_of_tick < MAX_PACKETS_OF_TICK => Ok(()),
+            true => Err(DecodeError::Malformed),
+            false => Err(DecodeError::Late),
+        }
+    }
+
+    /// The index of a packet's log, or where it belongs.
+    fn log_at(&self, sequence: Sequence) -> Result<usize, usize> {
+        self.logs
+            .binary_search_by_key(&sequence, |log| log.sequence)
+    }
+
     /// The bytes that a packet may add; `None` if too many are held already.
     fn room_for(&self, header: &Header) -> Option<Room> {
         let (mut logs, mut rest_rows) = (0, 0);
@@ -310,11 +363,17 @@ impl Decoder {
             logs = self.logs.iter().filter(stays).map(Log::held_bytes).sum();
             rest_rows = self.shared_model.entity_states.rest_row_bytes();
         }
-        let held = logs + rest_rows + self.shown.bytes_at(header.tick);
+        let held = logs + rest_rows + self.shown_bytes(header.tick);
         Some(Room {
             logs: (self.max_bytes / LOGS_SHARE).checked_sub(logs)?,
             all: self.max_bytes.checked_sub(held)?,
         })
+    }
+
+    /// Bytes of the shown world once a tick is captured and older ones are dropped.
+    fn shown_bytes(&self, tick: Tick) -> usize {
+        let coverage = self.coverage.bytes_from(self.shown.horizon(tick));
+        self.shown.bytes_at(tick) + coverage
     }
 
     /// Keeps a log's memory for another packet.
@@ -330,11 +389,7 @@ impl Decoder {
         if header.cursor == self.cursor {
             return Ok(0);
         }
-        if self
-            .logs
-            .binary_search_by_key(&header.cursor, |log| log.sequence)
-            .is_err()
-        {
+        if self.log_at(header.cursor).is_err() {
             return Err(DecodeError::UnknownModel);
         }
         let behind = self.cursor;
@@ -435,7 +490,7 @@ impl Decoder {
         self.shared_model = shared_model;
         self.epoch = epoch;
         self.cursor = Sequence(0);
-        self.applied = 0;
+        self.applied = AppliedSet::NONE;
         while let Some(log) = self.logs.pop_front() {
             self.recycle(log);
         }
@@ -453,17 +508,26 @@ impl Decoder {
         self.shared_model.commit();
         self.useful += log.work(self.shared_model.entity_states.active.len());
         self.show(header, &log);
-        let gap = header.sequence.0 - self.newest.0;
-        self.applied = self.applied.checked_shl(gap).unwrap_or(0) | 1;
-        self.newest = header.sequence;
+        let listed = (!header.full).then_some(&log.covered[..]);
+        self.coverage.add(header.tick, listed);
+        self.coverage.drop_before(self.shown.horizon(header.tick));
+        match header.sequence.0.checked_sub(self.newest.0) {
+            Some(gap) => {
+                self.applied.advance(gap);
+                self.newest = header.sequence;
+            }
+            None => self.applied.insert(self.newest.0 - header.sequence.0),
+        }
         self.cursor = header.cursor;
         self.covered =
             (!header.full).then(|| log.covered.iter().map(|&id| NetEntityId(id)).collect());
-        self.logs.push_back(log);
+        match self.log_at(header.sequence) {
+            Ok(at) | Err(at) => self.logs.insert(at, log),
+        }
         // The cursor's log stays, because short headers are relative to its tick, however long the
         // sender receives no acknowledgement. Others as old cannot be folded any more.
         let is_cursor = |log: &Log| log.sequence == header.cursor;
-        let horizon = Sequence(header.sequence.0.saturating_sub(WINDOW)).max(header.cursor);
+        let horizon = Sequence(self.newest.0.saturating_sub(WINDOW)).max(header.cursor);
         loop {
             let at = usize::from(self.logs.front().is_some_and(is_cursor));
             if self.logs.get(at).is_none_or(|log| log.sequence >= horizon) {
@@ -494,7 +558,13 @@ impl Decoder {
         }
         self.unconfirmed
             .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
-        let Ok(mut capture) = self.shown.begin(header.tick) else {
+        let is_more = self.shown.newest() == Some(header.tick);
+        self.packets_of_tick = if is_more { self.packets_of_tick + 1 } else { 1 };
+        let capture = match is_more {
+            true => self.shown.reopen(),
+            false => self.shown.begin(header.tick).ok(),
+        };
+        let Some(mut capture) = capture else {
             return;
         };
         // What was read and checked is not refused below. If it were, the entity would stay as it
@@ -535,10 +605,7 @@ impl Decoder {
     }
 
     fn tick_of(&self, sequence: Sequence) -> Option<Tick> {
-        let at = self
-            .logs
-            .binary_search_by_key(&sequence, |log| log.sequence)
-            .ok()?;
+        let at = self.log_at(sequence).ok()?;
         self.logs.get(at).map(|log| log.tick)
     }
 }
@@ -553,7 +620,12 @@ struct Room {
 impl Room {
     fn fits(&self, log: &Log, readout: &Readout) -> bool {
         let kept = log.held_bytes();
-        kept <= self.logs && kept + readout.bytes() <= self.all
+        let listed = if log.full {
+            0
+        } else {
+            size_of_val(&log.covered[..])
+        };
+        kept <= self.logs && kept + listed + readout.bytes() <= self.all
     }
 }
 
@@ -628,6 +700,9 @@ impl Rows for Shown<'_> {
 }
 
 const MAX_BYTES: usize = 1 << 30;
+
+/// Packets that may tell of one tick.
+const MAX_PACKETS_OF_TICK: u32 = WINDOW;
 
 /// Consecutive refused packets after which a new epoch is requested.
 const MAX_REFUSALS: u32 = 3;

@@ -16,6 +16,7 @@ use crate::{
     layout::Layout,
     log::Log,
     predict::{ROWS, Samples},
+    quality::{Grade, Quality},
     queue::Queue,
     shared_model::{EntityKey, Rows, Views},
     slot_map::SlotMap,
@@ -30,7 +31,12 @@ pub(crate) struct KnownEntities {
     ids: SlotMap<NonZeroU32>,
     /// For each id, its entity, or [`NO_SLOT`].
     slots: Vec<Slot>,
+    /// For each id, the level that its visibility says; see [`level`](Self::level).
     pub levels: Vec<u8>,
+    pub grades: Vec<Grade>,
+    pub quality: Quality,
+    /// The number of ticks for which entities were made due, and the last of them.
+    pub round: (u32, Option<Tick>),
     pub weights: Vec<Weight>,
     /// Ids whose level may differ from the one in the shared model.
     pub releveled: BTreeSet<u32>,
@@ -78,6 +84,25 @@ impl KnownEntities {
         slot.filter(|slot| *slot != NO_SLOT)
     }
 
+    /// The level at which an entity is to be sent.
+    #[inline]
+    pub(crate) fn level(&self, id: u32) -> u8 {
+        let at = id as usize;
+        let own = self.levels.get(at).copied().unwrap_or(0);
+        let grade = self.grades.get(at).copied().unwrap_or_default();
+        grade.level(own, &self.quality)
+    }
+
+    /// Ids of visible entities whose level is another one with another quality.
+    pub(crate) fn releveled_by(&self, quality: &Quality) -> Vec<u32> {
+        let entities = (0..).zip(self.levels.iter().zip(&self.grades));
+        let differs = |(id, (&own, grade)): (u32, (&u8, &Grade))| {
+            let differs = grade.level(own, quality) != grade.level(own, &self.quality);
+            (differs && self.slot(id).is_some()).then_some(id)
+        };
+        entities.filter_map(differs).collect()
+    }
+
     /// Removes an entity that is no longer visible and returns its id.
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<u32> {
         let id = self.ids.remove(slot)?.get() - 1;
@@ -93,6 +118,7 @@ impl KnownEntities {
         if self.slots.len() <= id as usize {
             self.slots.resize(id as usize + 1, NO_SLOT);
             self.levels.resize(id as usize + 1, 0);
+            self.grades.resize(id as usize + 1, Grade::default());
             self.weights.resize(id as usize + 1, Weight::default());
             self.sent.resize(id as usize + 1, Sequence(0));
         }
@@ -104,6 +130,7 @@ impl KnownEntities {
         self.ids.insert(slot, NonZeroU32::MIN.saturating_add(id));
         self.slots[id as usize] = slot;
         self.levels[id as usize] = 0;
+        self.grades[id as usize] = Grade::default();
         self.weights[id as usize] = Weight::default();
         self.sent[id as usize] = Sequence(0);
         self.waiting.push(id, since, Weight::default());
@@ -119,6 +146,7 @@ impl KnownEntities {
     pub(crate) fn note_sent(&mut self, log: &Log) {
         for &id in &log.covered {
             self.sent[id as usize] = log.sequence;
+            self.grades[id as usize].set_due(false);
             if let Some(last_sent) = self.dirty.get_mut(&id) {
                 *last_sent = log.sequence;
             }
@@ -188,7 +216,7 @@ impl KnownEntities {
         for (id, slot) in self.slots.iter().enumerate() {
             if *slot != NO_SLOT {
                 self.waiting.push(id as u32, now, self.weights[id]);
-                if self.levels[id] != 0 {
+                if self.level(id as u32) != 0 {
                     self.releveled.insert(id as u32);
                 }
             }
@@ -310,11 +338,7 @@ impl Rows for ReceiverView<'_> {
 impl SenderRows for ReceiverView<'_> {
     #[inline]
     fn level(&self, id: u32) -> u8 {
-        self.known_entities
-            .levels
-            .get(id as usize)
-            .copied()
-            .unwrap_or(0)
+        self.known_entities.level(id)
     }
 
     #[inline]

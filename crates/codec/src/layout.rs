@@ -10,20 +10,22 @@ use crate::{
     prior::{BoundPrior, Prior, PriorMismatch},
 };
 
-/// The constants of a connection.
+/// A schema as the coder needs it: computed once, and shared by the encoders of a world, and by the
+/// decoders of its readers in the same program ([`Encoder::with_layout`](crate::Encoder::with_layout),
+/// [`Decoder::with_layout`](crate::Decoder::with_layout)).
 #[derive(Debug)]
-pub(crate) struct Layout {
-    pub schema: Arc<Schema>,
-    pub classes: Vec<ClassLayout>,
+pub struct Layout {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) classes: Vec<ClassLayout>,
     /// Pages of the context model: one per field and class, one per column of a container's items,
     /// and page 0 for everything else.
-    pub pages: u32,
+    pub(crate) pages: u32,
     /// Whether any field refers to an entity.
-    pub has_references: bool,
-    /// Whether any class has a group field.
-    pub has_groups: bool,
+    pub(crate) has_references: bool,
+    /// Whether any class has a group field, or is one of several tables.
+    pub(crate) has_groups: bool,
     /// The prior with which the model starts.
-    pub prior: Option<BoundPrior>,
+    pub(crate) prior: Option<BoundPrior>,
 }
 
 /// One class of the schema.
@@ -54,6 +56,10 @@ pub(crate) struct ClassLayout {
     pub references: Vec<u16>,
     /// For each field, the columns of its items.
     pub items: Vec<Items>,
+    /// The field of a further table that refers to its entity.
+    pub entity: Option<u16>,
+    /// Whether it is the first of several tables.
+    pub has_tables: bool,
 }
 
 /// The columns of a container's items.
@@ -73,7 +79,8 @@ pub(crate) struct Rate {
 }
 
 impl Layout {
-    pub(crate) fn new(schema: Arc<Schema>) -> Self {
+    /// The layout of a schema, for connections that start without a prior.
+    pub fn new(schema: Arc<Schema>) -> Self {
         // Page 0 belongs to no field.
         let mut pages = 1;
         let mut classes: Vec<ClassLayout> = schema
@@ -89,14 +96,26 @@ impl Layout {
             items.first_page = pages;
             pages += items.shapes.len() as u32;
         }
+        for (first, _) in schema.classes.iter().filter_map(first_table) {
+            let mut names = schema.classes.iter().map(|class| &class.name);
+            if let Some(at) = names.position(|name| name == first) {
+                classes[at].has_tables = true;
+            }
+        }
+        let has_group = |class: &Class| class.group.is_some() || first_table(class).is_some();
         Self {
-            has_groups: schema.classes.iter().any(|class| class.group.is_some()),
+            has_groups: schema.classes.iter().any(has_group),
             has_references: classes.iter().any(|class| !class.references.is_empty()),
             schema,
             classes,
             pages,
             prior: None,
         }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
     }
 
     /// A layout for a connection that starts from a prior.
@@ -175,6 +194,8 @@ impl ClassLayout {
                 .iter()
                 .map(|f| f.derivative_of.is_some())
                 .collect(),
+            entity: first_table(class).map(|(_, field)| field),
+            has_tables: false,
         }
     }
 
@@ -182,6 +203,16 @@ impl ClassLayout {
     pub(crate) fn own_page(&self) -> u32 {
         self.first_page + self.shapes.len() as u32
     }
+}
+
+/// The name of the first table, and the field that refers to its entity, if the class is a further
+/// table of several: the replication names it like the first with a dot and more, and adds the
+/// column.
+fn first_table(class: &Class) -> Option<(&str, u16)> {
+    let (first, _) = class.name.split_once('.')?;
+    let last = class.fields.last()?;
+    let refers = matches!(&last.kind, FieldKind::Reference { class: Some(to) } if to == first);
+    (refers && last.name == "entity").then(|| (first, class.fields.len() as u16 - 1))
 }
 
 /// Whether a field can change after the spawn. A reference can even if it is sent only on spawn,

@@ -5,7 +5,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::layout::ClassLayout;
+use crate::{layout::ClassLayout, units::Sequence};
 
 /// The fields of a class, rare ones last.
 #[derive(Clone, Debug)]
@@ -18,8 +18,8 @@ pub(crate) struct Ranking {
     order: Box<[u16]>,
     /// The number of fields in `order` that are not rare.
     common: usize,
-    /// The last fold that changed it.
-    changed_by: u32,
+    /// The last packet whose fold changed it.
+    changed_by: Sequence,
 }
 
 impl Ranking {
@@ -29,7 +29,7 @@ impl Ranking {
             hits: alloc::vec![0; class.shapes.len()].into(),
             order: class.updates.clone().into(),
             common: class.updates.len(),
-            changed_by: 0,
+            changed_by: Sequence(0),
         }
     }
 
@@ -59,15 +59,15 @@ impl Ranking {
         self.order.split_at(self.common)
     }
 
-    /// Marks it as changed by a fold. Returns whether this is the fold's first change, before which
-    /// it has to be saved.
+    /// Marks it as changed by the fold of a packet. Returns whether this is the packet's first
+    /// change, before which it has to be saved.
     #[inline]
-    pub(crate) fn mark_changed(&mut self, fold: u32) -> bool {
-        core::mem::replace(&mut self.changed_by, fold) != fold
+    pub(crate) fn mark_changed(&mut self, packet: Sequence) -> bool {
+        core::mem::replace(&mut self.changed_by, packet) != packet
     }
 
-    pub(crate) fn is_changed_by(&self, fold: u32) -> bool {
-        self.changed_by == fold
+    pub(crate) fn is_changed_by(&self, packet: Sequence) -> bool {
+        self.changed_by == packet
     }
 
     /// Counts a surprise in which these fields had a part.
@@ -133,7 +133,7 @@ impl Ranking {
             self.hits.copy_from_slice(hits);
         }
         saved.truncate(start);
-        self.changed_by = 0;
+        self.changed_by = Sequence(0);
         self.arrange(class);
     }
 

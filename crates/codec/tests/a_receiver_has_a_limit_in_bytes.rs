@@ -1,6 +1,6 @@
 //! Packets can make a decoder hold only a limited number of bytes, measured by the allocator: in
-//! logs of packets that the sender has not confirmed, and in contents that rows of recent ticks
-//! name. A packet that needs more is refused, and both ends continue as after a lost packet. There
+//! logs of packets that the sender has not confirmed, in contents that rows of recent ticks name,
+//! and in a long history. A packet that needs more is refused, and both ends continue as after a lost packet. There
 //! is one test only, because memory is counted for the whole process.
 
 mod common;
@@ -9,7 +9,8 @@ use std::{alloc::System, sync::Arc};
 
 use common::Random;
 use prescient_codec::{
-    Config, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Slot, Tick, history::Archive,
+    Config, DecodeError, Decoder, Encoder, HISTORY, HistoryDepth, NetEntityId, Slot, Tick,
+    history::Archive,
 };
 use prescient_schema::{Class, Content, Field, FieldKind, Library, Schema};
 use prescient_tests::seeds::over_seeds;
@@ -21,11 +22,13 @@ static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The first fails with more bytes than allowed if `Decoder::room_for` does not count logs, the
 /// second if `Archive::bytes_at` does not count contents; both if `Decoder::decode_with` does not
 /// call `room_for`. The second hardly makes progress if `bytes_at` counts what the packet makes
-/// obsolete.
+/// obsolete. The third fails if `Decoder::shown_bytes` does not count the coverage, and is refused
+/// nothing if `Decoder::set_history` does nothing.
 #[test]
 fn a_decoder_holds_no_more_than_it_is_allowed() {
     over_seeds(20, logs);
     over_seeds(20, contents);
+    over_seeds(3, history);
 }
 
 /// A crowd in random motion whose packets are not confirmed for a while.
@@ -84,6 +87,37 @@ fn contents(seed: u64) {
     pair.recovers(seed, |_| {});
 }
 
+/// Packets that are too small for all of a crowd and cover most of it, for longer than there is
+/// room.
+fn history(seed: u64) {
+    let max_bytes = 1 << 20;
+    let mut pair = Pair::new(vec![int("x")], max_bytes);
+    pair.decoder
+        .set_history(HistoryDepth::new(1 << 20).unwrap());
+    pair.budget = Some(100);
+    let mut random = Random::new(seed);
+    for _ in 0..1000 {
+        pair.rows.push((vec![0], None));
+    }
+    // Each changes often enough to stay active.
+    let mut stray = |pair: &mut Pair| {
+        let turn = pair.tick as usize % 30;
+        for (row, _) in pair.rows.iter_mut().skip(turn).step_by(30) {
+            row[0] += random.below(1 << 16) as i64 - (1 << 15);
+        }
+    };
+    let mut applied = 0;
+    while pair.tick(true) != Err(DecodeError::Full) {
+        stray(&mut pair);
+        applied += 1;
+        assert!(applied < 2000, "seed {seed}: nothing is refused");
+    }
+    assert!(applied > HISTORY, "seed {seed}: {applied} were applied");
+    pair.decoder.set_history(HistoryDepth::MIN);
+    pair.budget = None;
+    pair.recovers(seed, stray);
+}
+
 struct Pair {
     archive: Archive,
     encoder: Encoder,
@@ -92,6 +126,7 @@ struct Pair {
     rows: Vec<(Vec<i64>, Option<Vec<i64>>)>,
     tick: u32,
     max_bytes: usize,
+    budget: Option<usize>,
     /// Bytes that the decoder holds.
     held: isize,
 }
@@ -109,6 +144,7 @@ impl Pair {
             rows: Vec::new(),
             tick: 0,
             max_bytes,
+            budget: None,
             held: 0,
         }
     }
@@ -132,7 +168,7 @@ impl Pair {
                 self.encoder.show(slot, &self.archive);
             }
         }
-        let packet = self.encoder.encode(&self.archive, None).unwrap();
+        let packet = self.encoder.encode(&self.archive, self.budget).unwrap();
         let region = Region::new(GLOBAL);
         let taken = self.decoder.decode(&packet.bytes).map(drop);
         let change = region.change();

@@ -69,6 +69,7 @@ pub(crate) struct FieldAttributes {
     pub keys: Option<At<()>>,
     pub position: Option<At<()>>,
     pub tables: Option<At<Vec<Ident>>>,
+    pub table: Option<At<()>>,
 }
 
 /// Mantissa, exponent and bias.
@@ -98,11 +99,12 @@ impl FieldAttributes {
             "keys" => set(&mut found.keys, &meta, ()),
             "position" => set(&mut found.position, &meta, ()),
             "tables" => set(&mut found.tables, &meta, names(&meta)?),
+            "table" => set(&mut found.table, &meta, ()),
             _ => Err(meta.error(
                 "unknown attribute of a field; there are `step`, `exact`, `float`, `bits`, \
                      `levels`, `max_len`, `bytes`, `priority`, `only_on_spawn`, `optional`, \
                      `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, `keys`, \
-                     `position`, `tables`, `rename`, `skip`",
+                     `position`, `tables`, `table`, `rename`, `skip`",
             )),
         })?;
         found.check()?;
@@ -151,6 +153,18 @@ impl FieldAttributes {
         if let (Some(keys), Some(_)) = (&self.keys, &self.only_on_spawn) {
             return refuse(keys.span, "keys change, so they cannot be `only_on_spawn`");
         }
+        if let Some(table) = &self.table {
+            let roles = [&self.owner, &self.group, &self.keys, &self.position];
+            if roles.into_iter().any(Option::is_some)
+                || self.tables.is_some()
+                || self.velocity_of.is_some()
+            {
+                return refuse(
+                    table.span,
+                    "a field in a table of its own has no role and is in no other table",
+                );
+            }
+        }
         if let Some(unit) = self.per_tick.as_ref().or(self.per_second.as_ref())
             && self.velocity_of.is_none()
         {
@@ -177,6 +191,7 @@ impl FieldAttributes {
             &self.group,
             &self.keys,
             &self.position,
+            &self.table,
         ];
         marks.into_iter().any(Option::is_some)
             || self.rename.is_some()

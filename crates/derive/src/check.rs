@@ -4,6 +4,7 @@ use proc_macro2::Span;
 use syn::{Error, Result};
 
 use crate::attributes::{At, FieldAttributes, StructAttributes};
+use crate::class::DEFAULT_TABLE;
 use crate::column::Column;
 
 pub(crate) fn check(of_struct: &StructAttributes, columns: &[Column<'_>]) -> Result<()> {
@@ -31,6 +32,16 @@ pub(crate) fn check(of_struct: &StructAttributes, columns: &[Column<'_>]) -> Res
             if !tables.contains(table) {
                 let text = format!("the struct declares no table `{table}`");
                 return Err(Error::new(table.span(), text));
+            }
+        }
+        if let Some(own) = &attributes.table {
+            let taken = match tables.is_empty() {
+                true => column.name == DEFAULT_TABLE,
+                false => tables.iter().any(|table| *table == column.name),
+            };
+            if taken {
+                let text = format!("there is another table `{}`", column.name);
+                return Err(Error::new(own.span, text));
             }
         }
         if let Some(velocity) = &attributes.velocity_of {

@@ -55,10 +55,9 @@ pub(crate) fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>
 }
 
 impl Column<'_> {
-    /// The declaration's constant, and a check that the type supports it.
+    /// The declaration's constant.
     pub(crate) fn declaration(&self, schema: &TokenStream) -> TokenStream {
         let Self {
-            kind,
             attributes,
             constant,
             ..
@@ -96,6 +95,25 @@ impl Column<'_> {
         let bytes = attributes.bytes.is_some();
         let only_on_spawn = attributes.only_on_spawn.is_some();
         let optional = attributes.optional.is_some();
+        quote! {
+            const #constant: #schema::Declaration = #schema::Declaration {
+                form: #form,
+                bits: #bits,
+                priority: #priority,
+                levels: #levels,
+                max_len: #max_len,
+                bytes: #bytes,
+                only_on_spawn: #only_on_spawn,
+                optional: #optional,
+            };
+        }
+    }
+
+    /// Checks that the type supports the declaration.
+    pub(crate) fn checks(&self, schema: &TokenStream) -> TokenStream {
+        let Self {
+            kind, attributes, ..
+        } = self;
         let real = [
             attributes.step.as_ref().map(|at| at.span),
             attributes.exact.as_ref().map(|at| at.span),
@@ -108,6 +126,7 @@ impl Column<'_> {
         ];
         let buffer = [attributes.bytes.as_ref().map(|at| at.span)];
         let keys = [attributes.keys.as_ref().map(|at| at.span)];
+        let part = [attributes.table.as_ref().map(|at| at.span)];
         let needs = |spans: &[Option<Span>], bound: &str| {
             let bound = Ident::new(bound, Span::call_site());
             let checks = spans.iter().flatten().map(|&span| {
@@ -128,20 +147,22 @@ impl Column<'_> {
             needs(&gradual, "Gradual"),
             needs(&buffer, "Buffer"),
             needs(&keys, "Bits"),
+            needs(&part, "Part"),
         ];
-        quote! {
-            #(#checks)*
-            const #constant: #schema::Declaration = #schema::Declaration {
-                form: #form,
-                bits: #bits,
-                priority: #priority,
-                levels: #levels,
-                max_len: #max_len,
-                bytes: #bytes,
-                only_on_spawn: #only_on_spawn,
-                optional: #optional,
-            };
+        quote!(#(#checks)*)
+    }
+
+    /// The type of its columns: of a field with a table of its own, the type inside the `Option`.
+    pub(crate) fn stored(&self, schema: &TokenStream) -> TokenStream {
+        let kind = self.kind;
+        match self.attributes.table {
+            Some(_) => quote!(<#kind as #schema::Part>::Value),
+            None => quote!(#kind),
         }
+    }
+
+    pub(crate) fn has_own_table(&self) -> bool {
+        self.attributes.table.is_some()
     }
 
     /// The condition under which a table has this field; `None` if all tables have it.
@@ -151,10 +172,16 @@ impl Column<'_> {
         Some((quote!(::core::matches!(table, #(#names)|*)), *span))
     }
 
-    pub(crate) fn where_shown(&self, code: &TokenStream) -> TokenStream {
+    /// Code for the tables that have this field; `own` are the tables of single fields.
+    pub(crate) fn where_shown(&self, code: &TokenStream, own: &[String]) -> TokenStream {
+        if self.has_own_table() {
+            let name = &self.name;
+            return quote!(if table == #name { #code });
+        }
         match self.shown() {
-            None => code.clone(),
             Some((shown, _)) => quote!(if #shown { #code }),
+            None if own.is_empty() => code.clone(),
+            None => quote!(if !::core::matches!(table, #(#own)|*) { #code }),
         }
     }
 }

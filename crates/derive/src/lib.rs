@@ -33,6 +33,7 @@
 //! | `owner`, `group`, `position` | the owner, the group (sent in one packet), the position |
 //! | `keys` | the owner's input state; filled in by the server |
 //! | `tables(private)` | only in these tables; at its default when read from others |
+//! | `table` | an `Option` in an optional table of its own, named like the field: an entity gains the table when the field becomes `Some`, and loses it with `None` |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
 //!
 //! # Types of fields

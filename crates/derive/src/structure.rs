@@ -39,26 +39,32 @@ pub(crate) struct Structure<'a> {
 impl Structure<'_> {
     fn value(&self) -> TokenStream {
         let (ident, schema) = (self.ident, self.schema);
+        let own = self.own_tables();
+        let checks = self.columns.iter().map(|column| column.checks(schema));
         let constants = self.columns.iter().map(|column| column.declaration(schema));
         let describe = self.columns.iter().map(|column| {
-            let Column {
-                name,
-                kind,
-                constant,
-                ..
-            } = column;
-            column.where_shown(&quote! {
-                <#kind as #schema::Value>::describe(
-                    &#schema::join(name, #name), &#constant.within(how), table, class,
-                );
-            })
+            let Column { name, constant, .. } = column;
+            let stored = column.stored(schema);
+            let describe = column.where_shown(
+                &quote! {
+                    <#stored as #schema::Value>::describe(
+                        &#schema::join(name, #name), &#constant.within(how), table, class,
+                    );
+                },
+                &own,
+            );
+            let check = column
+                .has_own_table()
+                .then(|| quote!(class.check_own_table(#schema::join(name, #name));));
+            quote!(#check #describe)
         });
         let rates = self.columns.iter().map(|column| self.rate(column));
         let width = self.columns.iter().map(|column| {
-            let Column { kind, constant, .. } = column;
-            column.where_shown(&quote! {
-                width += <#kind as #schema::Value>::width(&#constant, table);
-            })
+            let (stored, constant) = (column.stored(schema), &column.constant);
+            let code = quote! {
+                width += <#stored as #schema::Value>::width(&#constant, table);
+            };
+            column.where_shown(&code, &own)
         });
         let write = self.columns.iter().map(|column| {
             let Column {
@@ -67,9 +73,26 @@ impl Structure<'_> {
                 constant,
                 ..
             } = column;
-            column.where_shown(&quote! {
-                <#kind as #schema::Value>::write(&self.#member, &#constant, table, row);
-            })
+            let code = match column.has_own_table() {
+                false => quote! {
+                    <#kind as #schema::Value>::write(&self.#member, &#constant, table, row);
+                },
+                true => {
+                    let stored = column.stored(schema);
+                    quote! {
+                        match <#kind as #schema::Part>::value(&self.#member) {
+                            ::core::option::Option::Some(part) => {
+                                <#stored as #schema::Value>::write(part, &#constant, table, row);
+                            }
+                            ::core::option::Option::None => {
+                                let width = <#stored as #schema::Value>::width(&#constant, table);
+                                (0..width).for_each(|_| #schema::Sink::put(row, 0));
+                            }
+                        }
+                    }
+                }
+            };
+            column.where_shown(&code, &own)
         });
         let read = self.columns.iter().map(|column| {
             let Column {
@@ -78,6 +101,9 @@ impl Structure<'_> {
                 constant,
                 ..
             } = column;
+            if column.has_own_table() {
+                return quote!(#member: <#kind as #schema::Part>::absent(),);
+            }
             let take = quote!(<#kind as #schema::Value>::read(&#constant, table, row)?);
             match column.shown() {
                 None => quote!(#member: #take,),
@@ -89,8 +115,16 @@ impl Structure<'_> {
             }
         });
         let skipped = &self.skipped;
+        let only_a_part = (!own.is_empty()).then(|| {
+            quote! {
+                if ::core::matches!(table, #(#own)|*) {
+                    return ::core::result::Result::Err(row.only_a_part());
+                }
+            }
+        });
         quote! {
             const _: () = {
+                #(#checks)*
                 #(#constants)*
 
                 #[automatically_derived]
@@ -126,6 +160,7 @@ impl Structure<'_> {
                         table: &str,
                         row: &mut #schema::Source<'_>,
                     ) -> ::core::result::Result<Self, #schema::ReadError> {
+                        #only_a_part
                         ::core::result::Result::Ok(Self {
                             #(#read)*
                             #(#skipped: ::core::default::Default::default(),)*
@@ -134,6 +169,12 @@ impl Structure<'_> {
                 }
             };
         }
+    }
+
+    /// The names of the fields that have a table of their own, which is also named like that.
+    pub(crate) fn own_tables(&self) -> Vec<String> {
+        let own = self.columns.iter().filter(|column| column.has_own_table());
+        own.map(|column| column.name.clone()).collect()
     }
 
     /// Declares a velocity as the rate of its position, in tables that have both.

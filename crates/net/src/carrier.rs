@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use prescient_channels::{
-    Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConnectError, ConnectionId, Input,
-    InputError, InputTick, SendError, Statistics, Time, Traffic,
+    Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConnectError, ConnectionId,
+    Input, InputError, InputTick, SendError, Statistics, Time, Traffic,
 };
 use prescient_transport::{ClientEvent, ServerEvent};
 
@@ -51,8 +51,8 @@ impl Carrier for BlockingServer {
         self.finish();
     }
 
-    fn is_waiting(&self, connection: ConnectionId, channel: ChannelId) -> bool {
-        self.machine().is_waiting(connection, channel)
+    fn capacity(&mut self, connection: ConnectionId) -> Capacity {
+        self.with(|server, now| server.capacity(connection, now))
     }
 
     fn pause(&mut self, connection: ConnectionId, is_paused: bool) {
@@ -136,12 +136,12 @@ impl Carrier for BlockingClient {
 
 impl SocketStatistics {
     fn traffic(&self) -> Traffic {
-        Traffic {
-            packets_sent: self.datagrams_sent,
-            bytes_sent: self.bytes_sent,
-            packets_received: self.datagrams_received,
-            bytes_received: self.bytes_received,
-        }
+        let mut traffic = Traffic::default();
+        traffic.packets_sent = self.datagrams_sent;
+        traffic.bytes_sent = self.bytes_sent;
+        traffic.packets_received = self.datagrams_received;
+        traffic.bytes_received = self.bytes_received;
+        traffic
     }
 }
 
@@ -168,9 +168,7 @@ fn of_server(event: ServerEvent) -> Option<CarrierEvent> {
         ServerEvent::Silent { connection } => CarrierEvent::Silent(connection),
         ServerEvent::Resumed { connection } => CarrierEvent::Resumed(connection),
         ServerEvent::Closed { connection, reason } => CarrierEvent::Closed { connection, reason },
-        ServerEvent::Info { .. } | ServerEvent::Plays { .. } | ServerEvent::Moved { .. } => {
-            return None;
-        }
+        _ => return None,
     })
 }
 

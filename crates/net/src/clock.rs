@@ -41,7 +41,8 @@ impl Clock {
         u64::try_from(Self::since_1970().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn since_1970() -> Duration {
+    /// The wall clock.
+    pub(crate) fn since_1970() -> Duration {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.unwrap_or(Duration::ZERO)
     }

@@ -28,8 +28,10 @@ pub struct Driver<M, W> {
     pub(crate) machine: M,
     pub(crate) port: Port<W>,
     clock: Clock,
-    /// The wall clock when datagrams were last received.
-    unix: UnixTime,
+    /// When datagrams were last received.
+    reading: Reading,
+    /// When the socket last had none.
+    idle: Time,
     entropy: SystemEntropy,
     incoming: Incoming,
     outgoing: Outgoing,
@@ -41,6 +43,35 @@ pub struct Driver<M, W> {
     is_behind: bool,
     /// The work since `poll` last returned `None`.
     turn: Turn,
+}
+
+/// When a batch of datagrams was read from the socket.
+#[derive(Clone, Copy)]
+struct Reading {
+    now: Time,
+    /// The wall clock, since 1970.
+    wall: Duration,
+}
+
+impl Reading {
+    fn take(clock: &Clock) -> Self {
+        Self {
+            now: clock.now(),
+            wall: Clock::since_1970(),
+        }
+    }
+
+    fn unix(&self) -> UnixTime {
+        UnixTime(self.wall.as_secs())
+    }
+
+    /// How long a datagram has waited until `now` that arrived at `arrived` on the wall clock, but
+    /// not before the socket was `idle`. The wall clock may have been set meanwhile.
+    fn waited(&self, arrived: Option<Duration>, idle: Time, now: Time) -> Duration {
+        let in_socket = arrived.map(|arrived| self.wall.saturating_sub(arrived));
+        let in_socket = in_socket.unwrap_or_default().min(self.now.since(idle));
+        in_socket + now.since(self.now)
+    }
 }
 
 /// The work of `poll` before it returns to the caller. It is bounded in datagrams, of which one
@@ -60,7 +91,7 @@ impl Turn {
 }
 
 impl<W: Waitable> Driver<Server, W> {
-    /// A server on a socket. Its public address belongs into [`ServerConfig::addresses`].
+    /// A server on a socket. Its public address belongs into [`ServerConfig::new`].
     pub fn new(socket: Socket, config: ServerConfig) -> Result<Self, OpenError> {
         let make = |entropy: &mut SystemEntropy, now| Ok(Server::new(config, entropy, now)?);
         Self::with_machine(socket, false, make)
@@ -78,7 +109,8 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         Ok(Self {
             machine: make(&mut entropy, clock.now())?,
             port: Port::new(socket, curious)?,
-            unix: Clock::unix(),
+            reading: Reading::take(&clock),
+            idle: clock.now(),
             clock,
             entropy,
             incoming: Incoming::new(),
@@ -107,7 +139,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
                 return self.end_turn(true);
             }
             self.turn.steps += 1;
-            if let Some((from, bytes)) = self.incoming.next() {
+            if let Some((from, bytes, arrived)) = self.incoming.next() {
                 self.statistics.received(bytes.len());
                 if from == self.destination.address {
                     self.destination.failure = None;
@@ -115,7 +147,8 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
                 now = self.clock.now();
                 let clocks = ClockReading {
                     now,
-                    unix: self.unix,
+                    unix: self.reading.unix(),
+                    waited: self.reading.waited(arrived, self.idle, now),
                 };
                 self.machine
                     .handle_datagram(from, bytes, clocks, &mut self.entropy);
@@ -183,10 +216,13 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
         self.statistics.receive_calls += 1;
         match self.port.receive(&mut self.incoming) {
             Receipt::Some => {
-                self.unix = Clock::unix();
+                self.reading = Reading::take(&self.clock);
                 true
             }
-            Receipt::Nothing => false,
+            Receipt::Nothing => {
+                self.idle = self.clock.now();
+                false
+            }
             Receipt::Failed => {
                 self.statistics.receive_errors += 1;
                 false
@@ -307,6 +343,24 @@ mod tests {
             let never = Time::from_micros(u64::MAX);
             assert_eq!(server.pause(never), Some(Duration::ZERO));
         }
+    }
+
+    /// Fails if the wait in the socket is left out, if it is believed although the wall clock was set
+    /// (`min` left out), or if a system that does not say when datagrams arrived means since 1970.
+    #[test]
+    fn what_waited_is_known_to_have_waited() {
+        let [second, millis] = [Duration::from_secs(1), Duration::from_millis(1)];
+        let reading = Reading {
+            now: Time::from_micros(5_000_000),
+            wall: 1000 * second,
+        };
+        let idle = reading.now.before(30 * millis);
+        let now = reading.now.after(2 * millis);
+        let waited = |arrived| reading.waited(arrived, idle, now);
+        assert_eq!(waited(Some(1000 * second - 14 * millis)), 16 * millis);
+        assert_eq!(waited(Some(900 * second)), 32 * millis, "set forward");
+        assert_eq!(waited(Some(1100 * second)), 2 * millis, "set back");
+        assert_eq!(waited(None), 2 * millis);
     }
 
     /// Fails if time is ignored (`MAX_TURN` left out of `is_over`), or if it counts only when

@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
@@ -43,8 +44,9 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next datagram and its sender.
-    pub(crate) fn next(&mut self) -> Option<(SocketAddr, &[u8])> {
+    /// The next datagram, its sender, and when it arrived on the wall clock, where the system says
+    /// so.
+    pub(crate) fn next(&mut self) -> Option<(SocketAddr, &[u8], Option<Duration>)> {
         while self.next < self.filled {
             let meta = &self.metas[self.next];
             let from = unmapped(meta.addr);
@@ -54,7 +56,8 @@ impl Incoming {
             if start < end && from.port() != 0 {
                 self.offset = end;
                 let first = self.next * BUFFER;
-                return Some((from, &self.bytes[first + start..first + end]));
+                let arrived = meta.timestamp;
+                return Some((from, &self.bytes[first + start..first + end], arrived));
             }
             self.next += 1;
             self.offset = 0;
@@ -70,7 +73,8 @@ const BUFFER: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    /// Fails if the last datagram of a buffer is assumed to be as long as the others.
+    /// Fails if the last datagram of a buffer is assumed to be as long as the others, or if all have
+    /// the time of the first buffer.
     #[test]
     fn buffers_come_apart_at_their_strides() {
         let mut incoming = Incoming::new();
@@ -80,6 +84,7 @@ mod tests {
                 metas[number].addr = SocketAddr::from(([127, 0, 0, 1], 7));
                 metas[number].len = length;
                 metas[number].stride = stride;
+                metas[number].timestamp = Some(Duration::from_secs(number as u64));
             }
             metas[3].len = 9;
             metas[3].stride = 9;
@@ -88,8 +93,9 @@ mod tests {
         });
         filled.expect("nothing failed");
         let mut lengths = Vec::new();
-        while let Some((from, bytes)) = incoming.next() {
+        while let Some((from, bytes, arrived)) = incoming.next() {
             assert_eq!(from.port(), 7);
+            assert_eq!(arrived, Some(Duration::from_secs(bytes[0].into())));
             lengths.push((bytes[0], bytes.len()));
         }
         assert_eq!(lengths, [(0, 10), (0, 10), (0, 5), (2, 3)]);

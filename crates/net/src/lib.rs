@@ -81,13 +81,12 @@ mod error;
 mod incoming;
 mod machine;
 mod memory;
-mod name;
 mod outgoing;
 mod port;
 mod socket;
 mod statistics;
 mod tcp;
-mod text;
+mod token;
 #[cfg(feature = "tokio")]
 mod tokio;
 
@@ -99,8 +98,7 @@ pub use driver::Driver;
 pub use error::{AddressError, JoinError, OpenError, TextError};
 pub use machine::{ClockReading, Machine};
 pub use memory::{Direct, Link, MemoryClientId, MemoryNetwork};
-pub use name::{insecure_token, resolve};
 pub use socket::Socket;
 pub use statistics::{NotSent, SocketStatistics};
 pub use tcp::{TcpClient, TcpError, TcpServer};
-pub use text::{key_from_text, new_key, token_from_text, token_to_text};
+pub use token::{insecure_token, key_from_text, new_key, resolve, token_from_text, token_to_text};

@@ -4,6 +4,7 @@
 //! all other methods of it directly.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use prescient_channels::Time;
 use prescient_transport::{Client, ClientEvent, Entropy, Server, ServerEvent, Transmit, UnixTime};
@@ -43,6 +44,8 @@ pub struct ClockReading {
     pub now: Time,
     /// The wall clock.
     pub unix: UnixTime,
+    /// How long the datagram has waited since it arrived, as far as that is known.
+    pub waited: Duration,
 }
 
 impl Machine for Client {
@@ -55,7 +58,7 @@ impl Machine for Client {
         clocks: ClockReading,
         _: &mut dyn Entropy,
     ) {
-        self.handle_datagram(from, bytes, clocks.now);
+        self.handle_waiting_datagram(from, bytes, clocks.waited, clocks.now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -85,7 +88,8 @@ impl Machine for Server {
         clocks: ClockReading,
         entropy: &mut dyn Entropy,
     ) {
-        self.handle_datagram(from, bytes, clocks.now, clocks.unix, entropy);
+        let ClockReading { now, unix, waited } = clocks;
+        self.handle_waiting_datagram(from, bytes, waited, now, unix, entropy);
     }
 
     fn handle_timeout(&mut self, now: Time) {

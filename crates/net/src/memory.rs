@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use prescient_channels::{ConfigError, ConnectError, Time};
 use prescient_transport::{
@@ -93,9 +94,10 @@ impl MemoryNetwork {
         mut entropy: impl Entropy + 'static,
         now: Time,
     ) -> Result<Self, ConfigError> {
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        config.check()?;
         Ok(Self {
-            address: config.addresses.first().copied().unwrap_or(nowhere),
+            // `check` refuses a server without addresses.
+            address: config.addresses()[0],
             server: Server::new(config, &mut entropy, now)?,
             clients: Vec::new(),
             entropy: Box::new(entropy),
@@ -162,7 +164,8 @@ impl MemoryNetwork {
                 wake(&mut end.client, now);
             }
             self.depart(now);
-            if !self.arrive(ClockReading { now, unix }) {
+            let waited = Duration::ZERO;
+            if !self.arrive(ClockReading { now, unix, waited }) {
                 return;
             }
         }

@@ -6,6 +6,7 @@ use crate::error::SendFailure;
 
 /// What a socket sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SocketStatistics {
     /// Datagrams that were passed to the system.
     pub datagrams_sent: u64,
@@ -30,6 +31,7 @@ pub struct SocketStatistics {
 /// Datagrams that the system did not send, by reason. Each is treated as lost; none ends a
 /// connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NotSent {
     /// There was no route: the network is down, or has changed.
     pub no_route: u64,

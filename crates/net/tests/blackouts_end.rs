@@ -18,7 +18,7 @@ fn connections_outlive_blackouts() {
     let link = LinkConfig::default()
         .with_quiet(Duration::from_millis(300))
         .with_keep_alive(Duration::from_millis(100));
-    let mut arena = Arena::with(bind("127.0.0.1:0"), |config| config.link = link.clone());
+    let mut arena = Arena::with(bind("127.0.0.1:0"), |config| config.with_link(link.clone()));
     let server = arena.server.address();
     let perfect = Conditions::default;
     let relay = UdpConditioner::start(server, 1, perfect(), perfect()).expect("a relay");

@@ -173,8 +173,8 @@ fn servers_that_cannot_be_reached() {
 fn servers_that_say_no() {
     let socket = bind("127.0.0.1:0");
     let address = socket.address();
-    let mut config = config(vec![address]);
-    config.limits.connections = 1;
+    let limits = Limits::default().with_connections(1);
+    let config = config(vec![address]).with_limits(limits);
     let mut server = BlockingServer::new(socket, config).expect("a server");
     let (stop, stopped) = std::sync::mpsc::channel();
     let serving = thread::spawn(move || {

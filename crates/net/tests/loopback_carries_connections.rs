@@ -85,7 +85,7 @@ fn one_socket_serves_both_kinds() {
     let port = socket.address().port();
     let four = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let six = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
-    let mut arena = Arena::with(socket, |config| config.addresses = vec![four, six]);
+    let mut arena = Arena::with(socket, |config| config.with_addresses(vec![four, six]));
     for server in [four, six, four] {
         arena.join(server);
     }

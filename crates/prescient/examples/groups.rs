@@ -1,7 +1,7 @@
 //! A tank and its turret are two entities, and a turret that lags behind its tank looks wrong. If a
-//! packet is too small for all entities, those of one group are sent together.
+//! tick has no room for all entities, those of one group are sent together.
 //!
-//! This server's packets have room for a few of sixteen tanks. It runs the same battle with and
+//! This server's ticks have room for a few of sixteen tanks. It runs the same battle with and
 //! without groups: `cargo run --release -p prescient --example groups`.
 
 use std::error::Error;
@@ -50,11 +50,10 @@ fn battle(grouped: bool) -> Result<(u32, u32), Box<dyn Error>> {
         .state::<Hull>()
         .state::<Turret>()
         .build()?;
-    let options = ServerOptions {
-        // Bytes; the default uses what an internet path carries.
-        packet: 60,
-        ..ServerOptions::default()
-    };
+    // Bytes; the default uses what the connection carries.
+    let options = ServerOptions::default()
+        .with_packet(60)
+        .with_state_per_tick(60);
     let key = TokenKey::insecure_for_loopback_tests();
     let server = Server::bind("127.0.0.1:0", key, schema.clone(), Everything, options)?;
     let address = server.address().expect("it has a socket").to_string();

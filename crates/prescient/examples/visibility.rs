@@ -34,9 +34,9 @@ impl Relevance for NearOrFriend {
         candidate: &Candidate,
         seen: Option<Visibility>,
     ) -> Option<Visibility> {
-        let is_friend = observer.team != 0 && observer.team == candidate.team;
         let near = self.0.visibility(observer, candidate, seen);
-        near.or(is_friend.then_some(Visibility::PUBLIC))
+        let is_friend = observer.shares_team(candidate);
+        near.or(is_friend.then(|| Visibility::default_for(observer, candidate)))
     }
 
     fn reach(&self, observer: &Observer) -> Option<f64> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use prescient_channels::{
-    Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, SendError, Statistics, Time,
-    Traffic,
+    Capacity, Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, SendError, Statistics,
+    Time, Traffic,
 };
 use prescient_replication::PeerId;
 
@@ -132,16 +132,12 @@ impl Carriers {
         carrier.send(connection, channel, message)
     }
 
-    /// Whether a message for a peer on this channel still waits to be sent.
-    pub(crate) fn is_waiting(&self, peer: PeerId, channel: ChannelId) -> bool {
-        let place = self.look_up(peer);
-        place.is_some_and(|(carrier, connection)| carrier.is_waiting(connection, channel))
-    }
-
-    /// Whether messages to a peer travel in packets.
-    pub(crate) fn has_packets(&self, peer: PeerId) -> bool {
-        let place = self.look_up(peer);
-        place.is_some_and(|(carrier, _)| carrier.has_packets())
+    /// How much a peer can be sent now.
+    pub(crate) fn capacity(&mut self, peer: PeerId) -> Capacity {
+        let place = self.of(peer);
+        place.map_or(Capacity::NONE, |(carrier, connection)| {
+            carrier.capacity(connection)
+        })
     }
 
     /// Stops or resumes receiving messages and inputs of a peer.

@@ -9,48 +9,17 @@ use prescient_channels::{
 };
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    Change, ClientConfig, ClientError, EntityHandle, Position, SetError, SettingsMismatch, Tick,
+    Change, ClientError, EntityHandle, Position, SetError, SettingsMismatch, Tick,
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
 
 use crate::clock::Clock;
 use crate::error::JoinError;
 use crate::local::LocalClient;
+use crate::options::ClientOptions;
 use crate::protocol::{EVENTS, STATE};
-use crate::reconnect::{Cancel, Due, Lost, Reconnect, Reconnection, may_pass};
-use crate::statistics::ViewStatistics;
+use crate::reconnect::{Cancel, Due, Lost, may_pass};
 use crate::watch;
-
-/// The options of a client.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// Settings of the replication: schema tolerance and limits.
-    pub replication: ClientConfig,
-    /// The client's side of a UDP connection.
-    #[cfg(feature = "udp")]
-    pub link: prescient_transport::LinkConfig,
-    /// How long [`join`](Client::join) may take, over all of the token's servers, until one accepts
-    /// the connection *and* sends its world; ten seconds by default.
-    pub join_timeout: Duration,
-    /// Ends [`join`](Client::join) early, for example from a Ctrl-C handler or another thread.
-    pub cancel: Cancel,
-    /// How to reconnect after the connection is lost; by default the client does not and reports
-    /// [`Left`](ClientEvent::Left).
-    pub reconnect: Option<Reconnect>,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            replication: ClientConfig::default(),
-            #[cfg(feature = "udp")]
-            link: prescient_transport::LinkConfig::default(),
-            join_timeout: Duration::from_secs(10),
-            cancel: Cancel::default(),
-            reconnect: None,
-        }
-    }
-}
 
 /// An event that [`Client::poll`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +41,7 @@ pub enum ClientEvent {
     Silent,
     /// The silent server is responsive again.
     Resumed,
-    /// The connection was lost and the client tries to reconnect ([`ClientOptions::reconnect`]).
+    /// The connection was lost and the client tries to reconnect ([`ClientOptions::with_reconnect`]).
     /// The shown world stays as it was.
     Disconnected(CloseReason),
     /// The client reconnected. All shown entities are removed and the world is sent again.
@@ -81,13 +50,29 @@ pub enum ClientEvent {
     Left(CloseReason),
 }
 
+/// What happened to the messages that a client received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ViewStatistics {
+    /// Packets of state that were applied.
+    pub applied: u64,
+    /// Packets of state that arrived after a newer one, or before the server's welcome, and were
+    /// skipped. That is normal.
+    pub late: u64,
+    /// Messages that could not be decoded or applied, which heals by itself. If the number keeps
+    /// growing, the server runs another version of the game, or requests more than the client can
+    /// answer.
+    pub refused: u64,
+    /// Replies that were not sent because they exceed the maximum message length.
+    pub too_long: u64,
+}
+
 /// A connection to a server, and the world that it shows.
 pub struct Client {
     carrier: Box<dyn Carrier>,
     view: prescient_replication::Client,
     clock: Clock,
-    join_timeout: Duration,
-    reconnect: Option<Reconnection>,
+    options: ClientOptions,
     /// Whether the carrier is connected to a server.
     connected: bool,
     joined: bool,
@@ -106,7 +91,7 @@ pub struct Client {
 
 impl Client {
     /// Joins a server over a carrier of the program's choice. Blocks until that is done, ten
-    /// seconds at most ([`ClientOptions::join_timeout`]).
+    /// seconds at most ([`ClientOptions::with_join_timeout`]).
     pub fn join_with_carrier(
         carrier: impl Carrier + 'static,
         schema: Schema,
@@ -123,13 +108,14 @@ impl Client {
         schema: Schema,
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
+        options.check()?;
         let view = prescient_replication::Client::new(schema, options.replication)?;
-        Ok(Self::new(view, Box::new(carrier), &options))
+        Ok(Self::new(view, Box::new(carrier), options))
     }
 
     /// A local client, which has joined already.
     pub(crate) fn from_local(view: prescient_replication::Client, carrier: LocalClient) -> Self {
-        let mut client = Self::new(view, Box::new(carrier), &ClientOptions::default());
+        let mut client = Self::new(view, Box::new(carrier), ClientOptions::default());
         (client.connected, client.joined) = (true, true);
         client
     }
@@ -137,15 +123,13 @@ impl Client {
     fn new(
         view: prescient_replication::Client,
         carrier: Box<dyn Carrier>,
-        options: &ClientOptions,
+        options: ClientOptions,
     ) -> Self {
-        let reconnect = options.reconnect.as_ref();
         Self {
             carrier,
             view,
             clock: Clock::start(),
-            join_timeout: options.join_timeout,
-            reconnect: reconnect.map(|reconnect| reconnect.prepare(options)),
+            options,
             connected: false,
             joined: false,
             lost: None,
@@ -160,7 +144,7 @@ impl Client {
 
     /// Blocks until the client has joined.
     pub(crate) fn finish_joining(mut self, cancel: &Cancel) -> Result<Self, JoinError> {
-        let deadline = self.clock.now().after(self.join_timeout);
+        let deadline = self.clock.now().after(self.options.join_timeout);
         while !self.joined {
             self.answer();
             let now = self.clock.now();
@@ -275,14 +259,63 @@ impl Client {
         self.view.entities()
     }
 
-    /// An entity's value in its first table; `None` if it has another type or is gone.
+    /// An entity's value in its first table, with its visible optional tables; `None` if it has
+    /// another type or is gone.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.view.get(entity)
     }
 
-    /// An entity's value in a table; `None` if that table is not visible.
+    /// An entity's value in a table that is not optional; `None` if that table is not visible.
     pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
         self.view.get_table(entity, table)
+    }
+
+    /// An entity's values in its first table at the recent ticks that were confirmed, oldest
+    /// first; read from the back for the newest. Nothing is copied before it is asked for. Empty if
+    /// the entity has another type or is gone.
+    ///
+    /// A tick is confirmed if a packet of it covered the entity, also if it stated no change. If
+    /// packets are too small for all entities, ticks in which it was not this entity's turn are
+    /// missing, and so are those whose packets were lost: what the server had then is not known
+    /// here. These are the server's values also of entities that this client has authority over.
+    ///
+    /// [`ClientConfig::history`](crate::ClientConfig::history) says how far this reaches back. It
+    /// never reaches before the entity appeared here, or the client last entered a world.
+    pub fn samples<T: State>(
+        &self,
+        entity: EntityHandle,
+    ) -> impl DoubleEndedIterator<Item = (Tick, T)> {
+        self.view.samples(entity)
+    }
+
+    /// Like [`samples`](Self::samples), in another table; empty if that table is not visible. The
+    /// tables of an entity may be confirmed at different ticks.
+    pub fn table_samples<T: State>(
+        &self,
+        entity: EntityHandle,
+        table: &str,
+    ) -> impl DoubleEndedIterator<Item = (Tick, T)> {
+        self.view.table_samples(entity, table)
+    }
+
+    /// Like [`samples`](Self::samples), as rows of the table with this index, with the columns of
+    /// the server's schema.
+    pub fn sample_rows(
+        &self,
+        entity: EntityHandle,
+        table: usize,
+    ) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
+        self.view.sample_rows(entity, table)
+    }
+
+    /// The indices of an entity's visible tables, ascending.
+    pub fn tables(&self, entity: EntityHandle) -> impl Iterator<Item = usize> {
+        self.view.tables(entity)
+    }
+
+    /// Whether the table with this index is visible: the entity has it, and the server shows it.
+    pub fn has_table(&self, entity: EntityHandle, table: usize) -> bool {
+        self.view.has_table(entity, table)
     }
 
     /// The entity that a reference in a value refers to; `None` if it is not visible, or not yet.
@@ -480,7 +513,7 @@ impl Client {
         if let Some(lost) = &mut self.lost {
             return lost.failed(now);
         }
-        if self.joined && self.reconnect.is_some() {
+        if self.joined && self.options.reconnect.is_some() {
             self.lost = Lost::new(reason, now);
         }
         self.events.push_back(match self.lost {
@@ -503,11 +536,11 @@ impl Client {
 
     /// Advances the reconnecting of a lost connection.
     fn tend_connection(&mut self) {
-        let (Some(lost), Some(how)) = (&mut self.lost, &self.reconnect) else {
+        let Some(lost) = &mut self.lost else {
             return;
         };
         let now = self.clock.now();
-        match lost.tend(how, self.join_timeout, now) {
+        match lost.tend(&self.options, now) {
             Due::Nothing => {}
             Due::Attempt(carrier) => self.restart_with(carrier),
             Due::GiveUp => {

@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use prescient_channels::CloseReason;
+use prescient_channels::{CloseReason, ConfigError};
 #[cfg(feature = "udp")]
 use prescient_net::{AddressError, OpenError};
 use prescient_replication::{SettingsMismatch, WorldError};
@@ -21,6 +21,9 @@ pub enum ServeError {
     #[cfg(feature = "udp")]
     #[error(transparent)]
     Socket(#[from] OpenError),
+    /// An option cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The schema cannot be used.
     #[error(transparent)]
     World(#[from] WorldError),
@@ -34,6 +37,9 @@ pub enum JoinError {
     #[cfg(feature = "udp")]
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// An option cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The server could not be reached, or refused the connection.
     #[error(transparent)]
     Connection(Box<dyn StdError + Send + Sync>),

@@ -66,12 +66,15 @@
 //! player in the server's own process uses a [`Server::local_client`], and a single-player game is
 //! a [`Server::offline`] with a local client: the same two loops, on one thread or two.
 //!
+//! [`Client::samples`] and [`World::samples`] have the values of an entity at recent ticks, to draw
+//! between two of them or to look up what a player saw.
+//!
 //! Sockets are one kind of [`Carrier`]. Others are TCP streams ([`TcpServer`], [`TcpClient`]) for
 //! networks that block UDP, or a program's own; a server can have several at once
 //! ([`Server::with_carrier`], [`Server::add_carrier`], [`Client::join_with_carrier`]). Without the
 //! default feature `udp` this crate has no sockets and builds for browsers.
 //!
-//! The server decides how state is coded ([`ServerOptions::replication`]) and sends these settings
+//! The server decides how state is coded ([`ServerOptions::with_replication`]) and sends these settings
 //! to each client. A client whose schema differs is refused, and both ends name the fields that
 //! differ. If both ends allow it ([`Tolerance::Additive`] in [`ServerConfig`] and
 //! [`ClientConfig`]), fields marked `#[state(optional)]` may be missing on either side.
@@ -105,17 +108,16 @@
 //! | `prescient_entities` | entities in all worlds |
 //! | `prescient_entities_visible` | visible entities, summed over all clients |
 
-mod backlog;
 mod carriers;
 mod client;
 mod clock;
 mod error;
 mod local;
 mod names;
+mod options;
 mod protocol;
 mod reconnect;
 mod server;
-mod statistics;
 #[cfg(feature = "udp")]
 mod udp;
 mod watch;
@@ -127,14 +129,14 @@ pub use prescient_named as named;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
-pub use client::{Client, ClientEvent, ClientOptions};
+pub use client::{Client, ClientEvent, ViewStatistics};
 pub use error::{JoinError, ServeError};
 pub use names::*;
+pub use options::{ClientOptions, ServerOptions};
 #[cfg(feature = "udp")]
 pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
-pub use server::{Server, ServerEvent, ServerOptions};
-pub use statistics::{Expense, PeerReport, ViewStatistics};
+pub use server::{Expense, PeerReport, Server, ServerEvent};
 #[cfg(feature = "udp")]
 pub use udp::loopback_token;
 pub use worlds::{MoveError, WorldId};

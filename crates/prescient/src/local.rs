@@ -112,10 +112,6 @@ impl Carrier for LocalServer {
             peer.close(reason);
         }
     }
-
-    fn has_packets(&self) -> bool {
-        false
-    }
 }
 
 impl Carrier for LocalClient {
@@ -184,10 +180,6 @@ impl Carrier for LocalClient {
 
     fn shut_down(&mut self, reason: CloseReason) {
         self.end.close(reason);
-    }
-
-    fn has_packets(&self) -> bool {
-        false
     }
 
     /// Both ends have the same clock.

@@ -13,9 +13,11 @@ pub use prescient_codec::{Policy, Profile};
 pub use prescient_net::{TcpClient, TcpError, TcpServer, key_from_text, token_from_text};
 pub use prescient_replication::{
     About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, Everything,
-    Factory, Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Relevance, ServerConfig,
-    SetError, SettingsMismatch, Tick, Tolerance, Views, Visibility, Weight, World, WorldError,
-    WorldStep,
+    Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR, MAX_SNAPSHOT_INTERVAL,
+    Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority, PublishError,
+    PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality, QualityError,
+    Relevance, ServerConfig, SetError, SettingsMismatch, SubscribeError, Subscriber, Tick,
+    Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
 };
 pub use prescient_schema::{Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State};
 #[cfg(feature = "udp")]

@@ -11,11 +11,10 @@ pub fn protocol() -> prescient_transport::ProtocolId {
 
 /// Version of the messages of `prescient-replication`.
 #[cfg(feature = "udp")]
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
-/// State in both directions, and its acknowledgements; only the newest message counts.
-pub(crate) const STATE: ChannelId = ChannelId::SEQUENCED;
+/// State in both directions, and its acknowledgements. Messages of one tick may arrive in any order;
+/// those that are late are recognised by the codec.
+pub(crate) const STATE: ChannelId = ChannelId::UNRELIABLE;
 /// Events, in both directions.
 pub(crate) const EVENTS: ChannelId = ChannelId::ORDERED;
-/// The server's acknowledgements of client reports, on another channel than state.
-pub(crate) const ANSWERS: ChannelId = ChannelId::UNRELIABLE;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prescient_channels::{Carrier, CloseReason, ConnectError, Denial, Time};
 
-use crate::client::ClientOptions;
+use crate::options::ClientOptions;
 
 /// Makes a client reconnect by itself when its server was restarted or fell silent.
 ///
@@ -17,20 +17,12 @@ use crate::client::ClientOptions;
 /// knows where its tokens come from.
 #[derive(Clone)]
 pub struct Reconnect {
-    source: Source,
-    patience: Duration,
+    connect: Connector,
+    pub(crate) patience: Duration,
 }
 
-/// Where a new connection comes from.
-#[derive(Clone)]
-enum Source {
-    #[cfg(feature = "udp")]
-    Tokens(Arc<dyn Fn() -> Option<prescient_transport::ConnectToken> + Send + Sync>),
-    Carriers(Connector),
-}
-
-/// Makes a carrier that begins to connect, if that is possible now.
-type Connector = Arc<dyn Fn() -> Option<Box<dyn Carrier>> + Send + Sync>;
+/// Makes a carrier that begins to connect by a client's options, if that is possible now.
+type Connector = Arc<dyn Fn(&ClientOptions) -> Option<Box<dyn Carrier>> + Send + Sync>;
 
 impl Reconnect {
     /// Calls `tokens` for a token before every attempt, on the thread that polls the client; it
@@ -43,7 +35,7 @@ impl Reconnect {
         tokens: impl Fn() -> Option<prescient_transport::ConnectToken> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            source: Source::Tokens(Arc::new(tokens)),
+            connect: Arc::new(move |options| crate::udp::reconnect(tokens()?, options)),
             patience: PATIENCE,
         }
     }
@@ -54,7 +46,7 @@ impl Reconnect {
         connect: impl Fn() -> Option<Box<dyn Carrier>> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            source: Source::Carriers(Arc::new(connect)),
+            connect: Arc::new(move |_| connect()),
             patience: PATIENCE,
         }
     }
@@ -74,29 +66,6 @@ impl Reconnect {
         self.patience = patience;
         self
     }
-
-    /// What a client with these options needs of it.
-    pub(crate) fn prepare(&self, options: &ClientOptions) -> Reconnection {
-        let _ = options;
-        let connect = match &self.source {
-            #[cfg(feature = "udp")]
-            Source::Tokens(tokens) => {
-                let (tokens, options) = (tokens.clone(), options.clone());
-                Arc::new(move || crate::udp::reconnect(tokens()?, &options))
-            }
-            Source::Carriers(connect) => connect.clone(),
-        };
-        Reconnection {
-            connect,
-            patience: self.patience,
-        }
-    }
-}
-
-/// How a client replaces its connection, and for how long it tries.
-pub(crate) struct Reconnection {
-    connect: Connector,
-    patience: Duration,
 }
 
 impl fmt::Debug for Reconnect {
@@ -114,10 +83,9 @@ impl fmt::Debug for Reconnect {
 /// use prescient::{Cancel, ClientOptions};
 ///
 /// let cancel = Cancel::default();
-/// let options = ClientOptions { cancel: cancel.clone(), ..ClientOptions::default() };
+/// let options = ClientOptions::default().with_cancel(cancel.clone());
 /// // In the handler: a join with these options returns within a twentieth of a second.
 /// cancel.cancel();
-/// assert!(options.cancel.is_cancelled());
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -172,20 +140,23 @@ impl Lost {
         })
     }
 
-    /// What is due at `now`. An attempt may take `attempt_timeout`.
-    pub(crate) fn tend(&mut self, how: &Reconnection, attempt_timeout: Duration, now: Time) -> Due {
+    /// What is due at `now` for a client with these options.
+    pub(crate) fn tend(&mut self, options: &ClientOptions, now: Time) -> Due {
         let (Attempt::Waits(due) | Attempt::Runs(due)) = self.attempt;
         if now < due {
             return Due::Nothing;
         }
-        if now.since(self.since) >= how.patience {
+        let Some(reconnect) = &options.reconnect else {
+            return Due::GiveUp;
+        };
+        if now.since(self.since) >= reconnect.patience {
             return Due::GiveUp;
         }
-        let Some(carrier) = (how.connect)() else {
+        let Some(carrier) = (reconnect.connect)(options) else {
             self.attempt = Attempt::Waits(now.after(PAUSE));
             return Due::Nothing;
         };
-        self.attempt = Attempt::Runs(now.after(attempt_timeout));
+        self.attempt = Attempt::Runs(now.after(options.join_timeout));
         Due::Attempt(carrier)
     }
 

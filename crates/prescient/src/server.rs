@@ -1,34 +1,34 @@
 //! The server: its worlds, its socket and its peers.
 
-mod account;
 mod apply_monitor;
 mod event;
-mod options;
 mod peers;
-mod queue;
+mod queues;
 mod receive;
+mod statistics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use prescient_channels::{Carrier, ClientId, CloseReason, Time};
+use prescient_channels::{Capacity, Carrier, ClientId, CloseReason, Time};
 use prescient_replication::{
-    ClientConfig, PeerError, PeerId, Relevance, Tick, TickClock, World, WorldError, WorldStep,
+    ClientConfig, PeerError, PeerId, Publisher, PublisherConfig, PublisherConfigError, Relevance,
+    Room, Tick, TickClock, World, WorldError, WorldStep,
 };
 use prescient_schema::{EntityRef, Schema};
 
-use crate::backlog::Backlog;
 use crate::carriers::Carriers;
 use crate::client::Client;
 use crate::error::ServeError;
+use crate::options::ServerOptions;
 use crate::protocol::{EVENTS, STATE};
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
 use apply_monitor::ApplyMonitor;
 pub use event::ServerEvent;
-pub use options::ServerOptions;
-use queue::EventQueue;
+use queues::{Backlog, EventQueue};
+pub use statistics::{Expense, PeerReport};
 
 /// A server with one or more worlds that clients join.
 ///
@@ -80,14 +80,15 @@ impl Server {
         schema: Schema,
         relevance: impl Relevance + 'static,
     ) -> Result<Self, ServeError> {
-        Ok(Self::new(schema, relevance, ServerOptions::default())?)
+        Self::new(schema, relevance, ServerOptions::default())
     }
 
     fn new(
         schema: Schema,
         relevance: impl Relevance + 'static,
         options: ServerOptions,
-    ) -> Result<Self, WorldError> {
+    ) -> Result<Self, ServeError> {
+        options.check()?;
         let config = options.replication;
         Ok(Self {
             carriers: Carriers::new(options.max_message()),
@@ -109,8 +110,8 @@ impl Server {
     }
 
     /// Adds a client in this process. It has joined already and is used like any other client, on
-    /// this thread or another, but without a socket and without loss. Dropping it leaves the
-    /// server.
+    /// this thread or another, but without a socket and without loss. Its
+    /// [history](ClientConfig::history) is as long as the server's. Dropping it leaves the server.
     ///
     /// Its [`Joined`](ServerEvent::Joined) event has client id 0; use [`local_client_as`](Self::local_client_as) for another id.
     pub fn local_client(&mut self) -> Client {
@@ -122,6 +123,7 @@ impl Server {
     pub fn local_client_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
         let config = ClientConfig {
             max_entities: self.options.replication.codec.max_entities,
+            history: self.options.replication.history,
             ..ClientConfig::default()
         };
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
@@ -150,6 +152,16 @@ impl Server {
     /// A world that was [opened](Self::open_world); `None` if there is no such world.
     pub fn world_in(&self, world: WorldId) -> Option<&World> {
         Some(self.worlds.get(world)?.world())
+    }
+
+    /// A publisher of the first world, for spectators and recordings: [`Publisher::publish`] makes
+    /// one packet for all of them. For another world, use [`Publisher::new`].
+    pub fn publisher(
+        &self,
+        config: PublisherConfig,
+        relevance: impl Relevance + 'static,
+    ) -> Result<Publisher, PublisherConfigError> {
+        Publisher::new(self.world(), config, relevance)
     }
 
     /// Opens another world of the same schema: another map, match or room. It counts its own ticks
@@ -194,24 +206,18 @@ impl Server {
             .iter()
             .flat_map(|world_server| world_server.peers());
         let peers: Vec<PeerId> = peers.collect();
+        self.update_links(&peers);
         self.send_clocks();
-        let waits = |peer: &PeerId| self.carriers.is_waiting(*peer, STATE);
-        let waiting: BTreeSet<PeerId> = peers.iter().copied().filter(waits).collect();
-        let (carriers, packet) = (&self.carriers, self.options.packet);
-        let packets: BTreeSet<PeerId> = (peers.iter().copied())
-            .filter(|peer| carriers.has_packets(*peer))
+        let (carriers, options) = (&mut self.carriers, &self.options);
+        let rooms: BTreeMap<PeerId, Room> = (peers.iter())
+            .map(|&peer| (peer, room(carriers.capacity(peer), options)))
             .collect();
-        let budget = |peer| match packets.contains(&peer) {
-            false => None,
-            // New state would only queue behind older state.
-            true if waiting.contains(&peer) => Some(0),
-            true => Some(packet),
-        };
+        let room_of = |peer: PeerId| rooms.get(&peer).copied().unwrap_or(Room::NONE);
         let state: Vec<_> = {
             watch::span!("encode");
             let world_servers = self.worlds.iter_mut();
             world_servers
-                .flat_map(|world_server| world_server.encode(&budget))
+                .flat_map(|world_server| world_server.encode(&room_of))
                 .collect()
         };
         // Messages first: a client that changed worlds can apply the new world's state only after
@@ -307,7 +313,7 @@ impl Server {
     /// Waits until the next tick is due, and receives meanwhile like [`wait`](Self::wait). Call it
     /// once before every [`step`](Self::step).
     ///
-    /// Ticks are due at fixed intervals ([`ServerOptions::tick_interval`]) from the first call on,
+    /// Ticks are due at fixed intervals ([`ServerOptions::with_tick_interval`]) from the first call on,
     /// however long a step takes: after a late tick the next ones follow faster, until the program
     /// has caught up. A program that is a quarter of a second behind does not catch up; from then
     /// on, ticks are due that much later.
@@ -332,7 +338,8 @@ impl Server {
         let Some(due) = self.due else {
             return;
         };
-        let interval = self.options.tick_interval.as_micros();
+        // The options were checked: an interval has at most 32 bits.
+        let interval_micros = self.options.tick_interval.as_micros() as u32;
         for peer in std::mem::take(&mut self.without_clock) {
             let world_server = self.worlds.world_of_mut(peer);
             let tick = world_server.world().tick();
@@ -341,7 +348,7 @@ impl Server {
                 let clock = TickClock {
                     tick,
                     due_micros: due.as_micros(),
-                    interval_micros: u32::try_from(interval).unwrap_or(u32::MAX).max(1),
+                    interval_micros,
                 };
                 // A peer that has left needs no clock.
                 let _ = world_server.send_clock(peer, clock);
@@ -386,6 +393,18 @@ impl Server {
     /// Closes all connections, and returns when the peers were notified.
     pub fn shut_down(self) {
         self.carriers.shut_down();
+    }
+}
+
+/// The room for state in a connection of this capacity.
+fn room(capacity: Capacity, options: &ServerOptions) -> Room {
+    if capacity == Capacity::UNLIMITED {
+        return Room::UNLIMITED;
+    }
+    let message = capacity.message.min(options.packet);
+    Room {
+        message,
+        total: capacity.total.min(options.state_per_tick.max(message)),
     }
 }
 

@@ -11,10 +11,11 @@ use prescient_replication::Relevance;
 use prescient_schema::Schema;
 use prescient_transport::{ConnectToken, LinkConfig, ProtocolId, TokenKey};
 
-use crate::client::{Client, ClientOptions};
+use crate::client::Client;
 use crate::error::{JoinError, ServeError};
+use crate::options::{ClientOptions, ServerOptions};
 use crate::protocol::protocol;
-use crate::server::{Server, ServerOptions};
+use crate::server::Server;
 
 impl Server {
     /// A server for clients on this machine, without a backend. Its key is publicly known, so it
@@ -29,7 +30,7 @@ impl Server {
     }
 
     /// A server for clients whose token is sealed with `key` and names the bound address, or one of
-    /// [`ServerOptions::public`].
+    /// the [public addresses](ServerOptions::with_public_addresses).
     pub fn bind(
         address: &str,
         key: TokenKey,
@@ -37,16 +38,18 @@ impl Server {
         relevance: impl Relevance + 'static,
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
+        options.check()?;
         // `resolve` fails if the name has no address, so the first exists.
         let addresses = resolve(address)?;
         let socket = Socket::bind(addresses[0])?;
         let bound = socket.address();
-        let public = match &options.public[..] {
+        let public = match &options.public_addresses[..] {
             [] => vec![bound],
             public => public.to_vec(),
         };
-        let mut config = prescient_transport::ServerConfig::new(key, protocol(), public);
-        (config.limits, config.link) = (options.limits, options.link.clone());
+        let config = prescient_transport::ServerConfig::new(key, protocol(), public)
+            .with_limits(options.limits.clone())
+            .with_link(options.link.clone());
         let carrier = BlockingServer::new(socket, config)?;
         let mut server = Self::with_carrier(carrier, schema, relevance, options)?;
         server.address = Some(bound);
@@ -71,7 +74,7 @@ impl Client {
     }
 
     /// Joins one of the token's servers. Blocks until that is done, ten seconds at most
-    /// ([`ClientOptions::join_timeout`]).
+    /// ([`ClientOptions::with_join_timeout`]).
     pub fn join(token: ConnectToken, schema: Schema) -> Result<Self, JoinError> {
         Self::join_with(token, schema, ClientOptions::default())
     }
@@ -82,6 +85,7 @@ impl Client {
         schema: Schema,
         mut options: ClientOptions,
     ) -> Result<Self, JoinError> {
+        options.check()?;
         options.link = share(options.link, &token, options.join_timeout);
         let cancel = options.cancel.clone();
         Self::start_with(token, schema, options)?.finish_joining(&cancel)
@@ -100,6 +104,7 @@ impl Client {
         schema: Schema,
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
+        options.check()?;
         let carrier = BlockingClient::start(token, protocol(), options.link.clone())?;
         Self::start_with_carrier(carrier, schema, options)
     }

@@ -46,10 +46,10 @@ struct Player {
 
 impl Player {
     fn start(address: &str, reconnect: Option<Reconnect>) -> Self {
-        let options = ClientOptions {
-            reconnect,
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        if let Some(reconnect) = reconnect {
+            options = options.with_reconnect(reconnect);
+        }
         let token = loopback_token(address).expect("it is on this machine");
         let client = Client::start_with(token, schema(), options);
         Self {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use prescient::{
     Change, Client, ClientEvent, ClientId, ClientOptions, CloseReason, Everything, ExchangeConfig,
     JoinError, PeerId, ProtocolId, Reconnect, Schema, Server, ServerEvent, ServerOptions, State,
-    TcpClient, TcpServer, protocol,
+    TcpClient, TcpError, TcpServer, protocol,
 };
 
 use common::{join, run, token};
@@ -147,6 +147,21 @@ fn three_carriers_show_the_same() {
     assert_eq!(left, expected);
 }
 
+/// Fails if the data is cut to the length that a token has room for.
+#[test]
+fn data_over_tcp_is_as_long_as_in_a_token() {
+    let (_server, tcp) = server();
+    let connect = |length| {
+        let (config, data) = (ExchangeConfig::default(), vec![7; length]);
+        TcpClient::connect(tcp, protocol(), ClientId(7), &data, &config)
+    };
+    assert!(connect(256).is_ok());
+    let Err(TcpError::Data(length)) = connect(257) else {
+        panic!("it must be refused");
+    };
+    assert_eq!(length, 257);
+}
+
 /// Fails if a TCP server takes clients of another protocol, or if the refusal does not arrive.
 #[test]
 fn another_protocol_is_refused() {
@@ -209,10 +224,7 @@ fn a_client_reconnects_over_tcp() {
         let again = move || -> Option<Box<dyn prescient::Carrier>> {
             Some(Box::new(tcp_client(tcp, protocol())))
         };
-        let options = ClientOptions {
-            reconnect: Some(Reconnect::with_carriers(again)),
-            ..ClientOptions::default()
-        };
+        let options = ClientOptions::default().with_reconnect(Reconnect::with_carriers(again));
         Client::join_with_carrier(tcp_client(tcp, protocol()), schema(), options)
     });
     let mut clients = [joined.expect("joined")];

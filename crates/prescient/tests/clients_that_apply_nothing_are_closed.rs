@@ -33,11 +33,9 @@ fn quick() -> LinkConfig {
 
 /// A server with this `apply_timeout`, and three clients that play.
 fn game(apply_timeout: Duration) -> (Server, Vec<Client>) {
-    let options = ServerOptions {
-        apply_timeout,
-        link: quick(),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::default()
+        .with_apply_timeout(apply_timeout)
+        .with_link(quick());
     let mut server = bind(schema(), options);
     let mut step = server.step().expect("in order");
     step.spawn(&Ball::default()).expect("sound");
@@ -48,10 +46,7 @@ fn game(apply_timeout: Duration) -> (Server, Vec<Client>) {
 
 fn player(server: &mut Server) -> Client {
     let token = token(server);
-    let options = ClientOptions {
-        link: quick(),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_link(quick());
     let (client, _) = join(server, move || Client::join_with(token, schema(), options));
     client.expect("it may come in")
 }

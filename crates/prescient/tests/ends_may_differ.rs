@@ -45,10 +45,7 @@ fn new_schema() -> Schema {
 }
 
 fn options(replication: ServerConfig) -> ServerOptions {
-    ServerOptions {
-        replication,
-        ..ServerOptions::default()
-    }
+    ServerOptions::default().with_replication(replication)
 }
 
 fn tolerant(tolerance: Tolerance) -> (ServerOptions, ClientOptions) {
@@ -56,13 +53,10 @@ fn tolerant(tolerance: Tolerance) -> (ServerOptions, ClientOptions) {
         tolerance,
         ..ServerConfig::default()
     });
-    let client = ClientOptions {
-        replication: ClientConfig {
-            tolerance,
-            ..ClientConfig::default()
-        },
-        ..ClientOptions::default()
-    };
+    let client = ClientOptions::default().with_replication(ClientConfig {
+        tolerance,
+        ..ClientConfig::default()
+    });
     (server, client)
 }
 
@@ -186,13 +180,10 @@ fn what_a_client_cannot_take_over_has_a_name() {
         codec,
         ..ServerConfig::default()
     };
-    let options = ClientOptions {
-        replication: ClientConfig {
-            max_entities: 600,
-            ..ClientConfig::default()
-        },
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_replication(ClientConfig {
+        max_entities: 600,
+        ..ClientConfig::default()
+    });
     let mismatch = SettingsMismatch::MaxEntities {
         server: 7000,
         client: 600,
@@ -233,9 +224,9 @@ fn a_client_that_shows_much_can_say_so() {
     }
     step.finish();
     let token = token(&server);
-    let mut options = ClientOptions::default();
     let exchange = prescient::ExchangeConfig::default().with_backlog(40 << 10);
-    options.link = options.link.with_exchange(exchange);
+    let link = prescient::LinkConfig::default().with_exchange(exchange);
+    let options = ClientOptions::default().with_link(link);
     let joining = move || Client::join_with(token, old_schema(), options);
     let (client, events) = join(&mut server, joining);
     let mut clients = [client.expect("a server")];

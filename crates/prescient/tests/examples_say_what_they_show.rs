@@ -63,6 +63,38 @@ fn visibility_shows_friends_neighbours_and_own_arrows() {
     assert_eq!(lines, said);
 }
 
+/// Fails if `Server::set_quality` sets nothing, or if `Grade::level` ignores the bias.
+#[test]
+fn quality_degrades_what_matters_least() {
+    let said = [
+        "full: 12 of 12 birds are of this tick, off by 0.00 at most, the ship by 0.00",
+        "coarser: 12 of 12 birds are of this tick, off by 0.32 at most, the ship by 0.00",
+        "rarer: 3 of 12 birds are of this tick, off by 0.00 at most, the ship by 0.00",
+        "full: 12 of 12 birds are of this tick, off by 0.00 at most, the ship by 0.00",
+    ];
+    assert_eq!(run("quality"), said);
+}
+
+/// Fails if `Publisher::wrap` makes every packet a snapshot (then nobody waits), or none but the
+/// first.
+#[test]
+fn spectators_watch_one_stream() {
+    let said = [
+        "early sees ann at 1.5",
+        "lossy waits: it lacks packet 1",
+        "early sees ann at 6.5",
+        "late waits: it lacks packet 11",
+        "early sees ann at 11.5",
+        "late sees ann at 11.5",
+        "lossy sees ann at 11.5",
+        "early sees ann at 16.5",
+        "late sees ann at 16.5",
+        "lossy waits: it lacks packet 31",
+        "the recording shows ann at 12.5",
+    ];
+    assert_eq!(run("publish"), said);
+}
+
 /// Fails if `Client::resolve` of the replication resolves to another id (`Some(id + 1)`).
 #[test]
 fn references_resolve_when_their_entity_is_shown() {
@@ -76,7 +108,7 @@ fn references_resolve_when_their_entity_is_shown() {
     assert_eq!(run("references"), said);
 }
 
-/// Fails if `ServerOptions::packet` is ignored (then nothing is ever apart), or if groups are
+/// Fails if `ServerOptions::with_state_per_tick` is ignored (then nothing is ever apart), or if groups are
 /// (`Encoder::group` always `None`).
 #[test]
 fn groups_are_seen_together() {
@@ -89,6 +121,21 @@ fn groups_are_seen_together() {
         "{grouped}"
     );
     assert!(!alone.ends_with(" 0 saw its turret elsewhere"), "{alone}");
+}
+
+/// Fails if `Visibility::without_table` hides nothing (then the stranger sees the poison), or if
+/// `WorldStep::set` leaves out absent tables.
+#[test]
+fn optional_tables_come_and_go() {
+    let said = [
+        "player: the knight has a shield Some(50)",
+        "stranger: the knight has a shield Some(50)",
+        "player: the knight has poison Some(3)",
+        "player: the knight lost a shield None",
+        "stranger: the knight lost a shield None",
+        "player: the knight lost poison None",
+    ];
+    assert_eq!(run("optional_tables"), said);
 }
 
 /// Fails if a local client or a connection gets no events (`Server::send` leaves them out): then it
@@ -126,4 +173,22 @@ fn tcp_carries_state_and_events() {
         last.starts_with("after 100 updates the planet is at "),
         "{last}"
     );
+}
+
+/// Both ends draw between the same two values. Fails if `Archive::samples` starts one tick late
+/// (the first line is missing), or if a client has no samples.
+#[test]
+fn samples_are_the_same_at_both_ends() {
+    let said = [
+        "tick 2.5: drawn at 10, hit if aimed at 10",
+        "tick 3.5: drawn at 15.5, hit if aimed at 15.5",
+        "tick 4.5: drawn at 20, hit if aimed at 20",
+        "tick 5.5: drawn at 23.5, hit if aimed at 23.5",
+        "tick 6.5: drawn at 26, hit if aimed at 26",
+        "tick 7.5: drawn at 27.5, hit if aimed at 27.5",
+        "tick 8.5: drawn at 28, hit if aimed at 28",
+        "tick 9.5: drawn at 27.5, hit if aimed at 27.5",
+        "tick 10.5: drawn at 26, hit if aimed at 26",
+    ];
+    assert_eq!(run("samples"), said);
 }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use prescient::{
-    Client, ClientId, Everything, ExchangeConfig, Grant, InputTick, Schema, Server, ServerEvent,
-    ServerOptions, State, TokenKey, UnixTime, protocol,
+    Client, ClientId, Everything, ExchangeConfig, Grant, InputTick, LinkConfig, Schema, Server,
+    ServerEvent, ServerOptions, State, TokenKey, UnixTime, protocol,
 };
 use prescient_net::{Clock, SystemEntropy};
 use prescient_sim::link::{Conditions, UdpConditioner};
@@ -79,8 +79,8 @@ impl Prediction {
 #[test]
 fn nothing_is_corrected_when_both_ends_agree() {
     let exchange = ExchangeConfig::default().with_inputs_per_second(u32::MAX);
-    let mut options = ServerOptions::default();
-    options.link = options.link.with_exchange(exchange);
+    let link = LinkConfig::default().with_exchange(exchange);
+    let options = ServerOptions::default().with_link(link);
     let mut server = bind(Schema::of::<Runner>().expect("sound"), options);
     let address = server.address().expect("it has a socket");
     let bad = Conditions {

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use prescient::{
-    Cancel, Client, ClientId, ClientOptions, ConnectToken, Everything, Grant, JoinError, Schema,
-    Server, State, TokenKey, UnixTime, loopback_token,
+    Cancel, Client, ClientId, ClientOptions, ConnectToken, Everything, Grant, JoinError,
+    LinkConfig, Schema, Server, State, TokenKey, UnixTime, loopback_token,
 };
 use prescient_net::{BlockingServer, Clock, Socket, SystemEntropy};
 use prescient_transport::ServerConfig;
@@ -60,10 +60,11 @@ fn outcome(
 const PATIENCE: u32 = 10_000;
 
 fn hasty() -> ClientOptions {
-    ClientOptions {
-        join_timeout: Duration::from_millis(300),
-        ..ClientOptions::default()
-    }
+    ClientOptions::default().with_join_timeout(Duration::from_millis(300))
+}
+
+fn patient_link() -> LinkConfig {
+    LinkConfig::default().with_connect_timeout(Duration::from_secs(3600))
 }
 
 /// Fails if `join_with` checks no deadline once it is connected.
@@ -86,8 +87,7 @@ fn a_server_that_does_not_answer_the_hello_is_given_up() {
 fn a_server_that_hangs_is_given_up() {
     let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = hangs.local_addr().expect("bound").to_string();
-    let mut options = hasty();
-    options.link = options.link.with_connect_timeout(Duration::from_secs(3600));
+    let options = hasty().with_link(patient_link());
     let error = outcome(token(&address), options, || ()).expect_err("no server answered");
     let text = error.to_string();
     assert!(text.starts_with("no answer from 127.0.0.1"), "{text}");
@@ -97,13 +97,10 @@ fn a_server_that_hangs_is_given_up() {
 #[test]
 fn a_program_can_change_its_mind_at_any_time() {
     let patient = |cancel: &Cancel| {
-        let mut options = ClientOptions {
-            join_timeout: Duration::from_secs(3600),
-            cancel: cancel.clone(),
-            ..ClientOptions::default()
-        };
-        options.link = options.link.with_connect_timeout(Duration::from_secs(3600));
-        options
+        ClientOptions::default()
+            .with_join_timeout(Duration::from_secs(3600))
+            .with_cancel(cancel.clone())
+            .with_link(patient_link())
     };
     // While it connects.
     let hangs = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -152,10 +149,7 @@ fn one_server_that_hangs_leaves_time_for_the_next() {
     };
     let mut entropy = SystemEntropy::new().expect("randomness");
     let token = grant.issue(&TokenKey::insecure_for_loopback_tests(), &mut entropy);
-    let options = ClientOptions {
-        join_timeout: Duration::from_secs(4),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_join_timeout(Duration::from_secs(4));
     let joined = outcome(token.expect("sound"), options, || {
         server.wait(Duration::ZERO);
         while server.poll().is_some() {}

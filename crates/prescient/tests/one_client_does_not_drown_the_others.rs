@@ -75,12 +75,11 @@ fn flood(token: ConnectToken, protocol: ProtocolId, inputs: bool, stop: &AtomicB
 #[test]
 fn other_clients_are_served_as_before() {
     for inputs in [false, true] {
-        let mut options = ServerOptions::default();
         let exchange = prescient::ExchangeConfig::default()
             .with_messages_per_second(u32::MAX)
             .with_inputs_per_second(u32::MAX);
-        options.link = options.link.with_exchange(exchange);
-        let mut server = bind(schema(), options);
+        let link = prescient::LinkConfig::default().with_exchange(exchange);
+        let mut server = bind(schema(), ServerOptions::default().with_link(link));
         let known = token(&server);
         let (honest, _) = join(&mut server, move || Client::join(known, schema()));
         let mut honest = honest.expect("it is let in");

@@ -112,7 +112,10 @@ fn a_client_that_receives_nothing_is_closed() {
     });
     let reason = CloseReason::Stalled;
     assert_eq!(left, Some(ServerEvent::Left { peer, reason }));
-    assert!(max <= ServerOptions::default().backlog, "{max} bytes");
+    assert!(
+        max <= 1 << 20,
+        "{max} bytes, and the default allows a mebibyte"
+    );
     let happened = std::iter::from_fn(|| client.poll());
     assert_eq!(happened.last(), Some(ClientEvent::Left(reason)));
 }
@@ -179,14 +182,11 @@ fn what_is_not_understood_is_counted() {
 
 /// A server that is bound to all addresses cannot know at which of them clients reach it.
 ///
-/// Fails if `Server::bind` ignores `ServerOptions::public`.
+/// Fails if `Server::bind` ignores the public addresses.
 #[test]
 fn tokens_may_name_a_public_address() {
     let public = "192.0.2.1:4000".parse().expect("an address");
-    let options = ServerOptions {
-        public: vec![public],
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::default().with_public_addresses(vec![public]);
     let mut server = bind("0.0.0.0:0", options);
     let port = server.address().expect("it has a socket").port();
     let here = ([127, 0, 0, 1], port).into();

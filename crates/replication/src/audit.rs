@@ -9,6 +9,7 @@ use prescient_schema::{EntityRef, Field, FieldKind, Level};
 
 /// A value at a client that differs from the server's value at the same tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Divergence {
     /// The tick of the client's value.
     pub tick: Tick,
@@ -68,11 +69,13 @@ pub(crate) fn write(
 }
 
 /// Reads what [`write`] wrote and compares it with the server's archive; `find` resolves an entity
-/// id as of a tick that the client showed. `None` if the bytes are malformed.
+/// id as of a tick that the client showed, and `is_hidden` says whether it was hidden after that
+/// tick. `None` if the bytes are malformed.
 pub(crate) fn examine(
     mut bytes: &[u8],
     truth: &Archive,
     find: &dyn Fn(NetEntityId, Tick) -> Option<Slot>,
+    is_hidden: &dyn Fn(NetEntityId, Tick) -> bool,
 ) -> Option<Vec<Divergence>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -101,7 +104,10 @@ pub(crate) fn examine(
         };
         let slot = find(id, tick).filter(|&slot| truth.class(slot) == Some(number));
         let Some(slot) = slot else {
-            found.push(stranger(i64::from(id.0)));
+            // A row of something that is hidden by now cannot be compared.
+            if !is_hidden(id, tick) {
+                found.push(stranger(i64::from(id.0)));
+            }
             continue;
         };
         // A tick that is no longer in the archive cannot be compared.

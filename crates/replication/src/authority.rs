@@ -4,11 +4,10 @@
 //! The server decides who has authority. References in reported values can only be to entities that
 //! are visible to the client.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prescient_codec::history::Archive;
-use prescient_codec::{DecodeError, Decoder, NetEntityId, Slot, Tick};
+use prescient_codec::{Ack, DecodeError, Decoder, NetEntityId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, FieldKind, Library, Parcel, Schema};
 
 use crate::entity_types::EntityTypes;
@@ -84,8 +83,11 @@ type Find<'a> = dyn Fn(NetEntityId, Tick) -> Option<Slot> + 'a;
 /// The reports of one client.
 pub(crate) struct AuthorityReports {
     decoder: Decoder,
-    /// Reported rows to write at the next tick, by entity and table.
-    pending: BTreeMap<(Serial, u8), Parcel>,
+    /// Reported rows to write at the next tick, by entity and table; `None` for an optional table
+    /// that the client removed.
+    pending: BTreeMap<(Serial, u8), Option<Parcel>>,
+    /// The entity and table that each reported table entity stands for.
+    targets: BTreeMap<Slot, (Serial, u8)>,
     /// A report arrived that was not acknowledged yet.
     pub unanswered: bool,
     /// The largest number of table entities that the client was ever allowed to report: it releases
@@ -95,19 +97,20 @@ pub(crate) struct AuthorityReports {
 
 impl AuthorityReports {
     pub(crate) fn new(world: &World, config: &ServerConfig) -> Self {
-        let schema = report_schema(world.archive().schema(), world.entity_types());
-        let mut decoder = Decoder::new(Arc::new(schema), config.codec);
+        let layout = world.report_layout().clone();
+        let mut decoder = Decoder::with_layout(layout, config.codec);
         decoder.set_max_bytes(config.report_memory);
         Self {
             decoder,
             pending: BTreeMap::new(),
+            targets: BTreeMap::new(),
             unanswered: false,
             max_entities: 0,
         }
     }
 
-    pub(crate) fn decoder(&self) -> &Decoder {
-        &self.decoder
+    pub(crate) fn acknowledgement(&mut self) -> Option<Ack> {
+        self.decoder.acknowledgement()
     }
 
     /// Decodes a report of a client that may report `max_entities` table entities; `find` resolves
@@ -128,15 +131,40 @@ impl AuthorityReports {
         let Some(changes) = shown.changes(applied.tick) else {
             return Ok(());
         };
+        let removed = changes.despawned.iter();
+        let removed: Vec<_> = removed
+            .filter_map(|slot| self.targets.remove(slot))
+            .collect();
         // Any number of entities may stand for the same table. Contents are copied for the last one.
-        let slots = changes.spawned.iter().chain(&changes.changed);
-        let targets =
-            slots.filter_map(|&slot| Some((target(shown, slot, world, peer, find)?, slot)));
-        let last: BTreeMap<(Serial, u8), Slot> = targets.collect();
-        let parcels = last.into_iter();
-        self.pending.extend(
-            parcels.filter_map(|(target, slot)| Some((target, parcel(shown, slot, world, find)?))),
-        );
+        let mut last: BTreeMap<(Serial, u8), Slot> = BTreeMap::new();
+        for &slot in changes.spawned.iter().chain(&changes.changed) {
+            match target(shown, slot, world, peer, find) {
+                Some(target) => {
+                    self.targets.insert(slot, target);
+                    last.insert(target, slot);
+                }
+                None => {
+                    self.targets.remove(&slot);
+                }
+            }
+        }
+        if !removed.is_empty() {
+            // Where the first table is no longer reported either, the client's authority ended.
+            let first = self.targets.values().filter(|(_, table)| *table == 0);
+            let reported: BTreeSet<Serial> = first.map(|&(serial, _)| serial).collect();
+            let has_authority = |serial| {
+                let record = world.record_of(serial);
+                record.is_some_and(|record| record.authority == Some(peer))
+            };
+            let lost = removed
+                .into_iter()
+                .filter(|&(serial, _)| reported.contains(&serial) && has_authority(serial));
+            self.pending.extend(lost.map(|target| (target, None)));
+        }
+        let rows = last
+            .into_iter()
+            .filter_map(|(target, slot)| Some((target, Some(parcel(shown, slot, world, find)?))));
+        self.pending.extend(rows);
         Ok(())
     }
 
@@ -149,7 +177,7 @@ impl AuthorityReports {
     pub(crate) fn apply(&mut self, step: &mut WorldStep<'_>) {
         for ((serial, table), parcel) in std::mem::take(&mut self.pending) {
             // A row that does not fit its type is ignored.
-            let _ = step.set_table(serial, usize::from(table), &parcel);
+            let _ = step.report_table(serial, usize::from(table), parcel.as_ref());
         }
     }
 }

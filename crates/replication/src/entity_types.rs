@@ -2,7 +2,8 @@
 //!
 //! A type with several tables (`car` and `car.private`) is one entity to users and one table entity
 //! per table to the codec, so that a client may see some of the tables. A column added here, at
-//! both ends alike, tells to which entity a table entity of a further table belongs.
+//! both ends alike, tells to which entity a table entity of a further table belongs. An entity has
+//! no table entity for an optional table that it lacks.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub(crate) struct EntityType(pub u16);
 pub(crate) struct EntityTypes {
     /// The classes of each type, one per table, the first table first.
     tables: Vec<Vec<u16>>,
+    /// For each type, a bit per table, set if the table is optional.
+    optional: Vec<u64>,
     /// The type of each class, and the index of its table.
     classes: Vec<(EntityType, u8)>,
     names: BTreeMap<String, EntityType>,
@@ -25,9 +28,10 @@ pub(crate) struct EntityTypes {
 
 impl EntityTypes {
     /// The types of a schema, and the schema with the added column in every further table.
-    pub(crate) fn of(mut schema: Schema) -> (Self, Schema) {
+    pub(crate) fn of(mut schema: Schema) -> Result<(Self, Schema), TooManyTables> {
         let mut entity_types = Self {
             tables: Vec::new(),
+            optional: Vec::new(),
             classes: Vec::new(),
             names: BTreeMap::new(),
             class_names: schema
@@ -42,6 +46,11 @@ impl EntityTypes {
             match first.and_then(|name| entity_types.names.get(name)).copied() {
                 Some(entity_type) => {
                     let tables = &mut entity_types.tables[usize::from(entity_type.0)];
+                    if tables.len() == MAX_TABLES {
+                        return Err(TooManyTables(first.unwrap_or_default().into()));
+                    }
+                    entity_types.optional[usize::from(entity_type.0)] |=
+                        u64::from(class.optional) << tables.len();
                     entity_types.classes.push((entity_type, tables.len() as u8));
                     tables.push(number);
                     class.fields.push(belonging(first.unwrap_or_default()));
@@ -51,10 +60,11 @@ impl EntityTypes {
                     entity_types.names.insert(class.name.clone(), entity_type);
                     entity_types.classes.push((entity_type, 0));
                     entity_types.tables.push(vec![number]);
+                    entity_types.optional.push(0);
                 }
             }
         }
-        (entity_types, schema)
+        Ok((entity_types, schema))
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<EntityType> {
@@ -77,11 +87,38 @@ impl EntityTypes {
         &self.tables[usize::from(entity_type.0)]
     }
 
+    /// Whether entities of a type can lack a table.
+    pub(crate) fn is_optional(&self, entity_type: EntityType, table: usize) -> bool {
+        let optional = self.optional[usize::from(entity_type.0)];
+        table < MAX_TABLES && optional >> table & 1 == 1
+    }
+
+    /// The number of tables that all entities of a type have.
+    pub(crate) fn required(&self, entity_type: EntityType) -> usize {
+        let optional = self.optional[usize::from(entity_type.0)].count_ones();
+        self.tables(entity_type).len() - optional as usize
+    }
+
+    /// The index of a table among those that all entities of a type have.
+    pub(crate) fn required_index(&self, entity_type: EntityType, table: usize) -> Option<usize> {
+        let optional = self.optional[usize::from(entity_type.0)];
+        let before = optional & ((1u64 << table) - 1);
+        let is_required = !self.is_optional(entity_type, table);
+        is_required.then(|| table - before.count_ones() as usize)
+    }
+
     /// The type of a class, and the index of its table.
     pub(crate) fn of_class(&self, class: u16) -> (EntityType, u8) {
         self.classes[usize::from(class)]
     }
 }
+
+/// A type has more than [`MAX_TABLES`] tables; this is its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TooManyTables(pub String);
+
+/// Maximum tables of a type: a bit of a [`Visibility`](crate::Visibility) stands for each.
+pub(crate) const MAX_TABLES: usize = 64;
 
 /// The added last column of a further table: a reference to the entity that the row belongs to.
 fn belonging(name: &str) -> Field {

@@ -32,7 +32,7 @@
 //!
 //! for tick in 2..10 {
 //!     // A program would send these messages.
-//!     for (_, message) in server.encode(&|_| Some(1200)) {
+//!     for (_, message) in server.encode(&|_| Room::one(1200)) {
 //!         client.handle(&message)?;
 //!     }
 //!     while let Some(message) = server.poll_message(peer) {
@@ -68,6 +68,8 @@ mod message;
 mod outbox;
 mod parallel;
 mod peer;
+mod publication;
+mod publisher;
 mod records;
 mod relevance;
 mod server;
@@ -77,16 +79,26 @@ mod world;
 mod world_generation;
 
 pub use audit::Divergence;
-pub use client::{Change, Client, ClientConfig, ClientError, EntityHandle, SetError};
+pub use client::{
+    Change, Client, ClientConfig, ClientError, EntityHandle, SetError, SubscribeError, Subscriber,
+};
 pub use event::About;
 pub use grid::Position;
 pub use message::TickClock;
 pub use peer::{PeerStatistics, PeerTransfer};
-pub use prescient_codec::{Config, Tick, Weight};
-pub use prescient_schema::Tolerance;
-pub use relevance::{Candidate, Distance, Everything, Observer, Owned, Relevance, Visibility};
+pub use prescient_codec::{
+    Config, HistoryDepth, HistoryTooShort, MAX_RATE_DIVISOR, Quality, QualityError, Tick, Weight,
+};
+pub use prescient_schema::{Priority, Tolerance};
+pub use publisher::{
+    MAX_SNAPSHOT_INTERVAL, PublishError, PublishedPacket, Publisher, PublisherConfig,
+    PublisherConfigError,
+};
+pub use relevance::{
+    Candidate, Distance, Everything, Link, Observer, Owned, Relevance, Visibility,
+};
 pub use server::{
-    Budget, FromClient, MAX_REPORT_BYTES, Messages, PeerError, PeerId, Server, ServerConfig,
+    FromClient, MAX_REPORT_BYTES, Messages, PeerError, PeerId, Room, Rooms, Server, ServerConfig,
 };
 pub use settings::SettingsMismatch;
 pub use views::{Factory, Views};

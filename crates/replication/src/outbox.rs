@@ -12,6 +12,8 @@ use crate::world::Serial;
 pub(crate) struct Outbox {
     /// Messages that can be sent.
     ready: VecDeque<Vec<u8>>,
+    /// How many of them precede and include the one after which the client can decode state.
+    settings: Option<usize>,
     /// Notices about entities that the client is not known to know yet.
     waiting: BTreeMap<Serial, Vec<(Tick, Notice)>>,
     /// Bytes of both, and their maximum.
@@ -40,6 +42,7 @@ impl Outbox {
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             ready: VecDeque::new(),
+            settings: None,
             waiting: BTreeMap::new(),
             bytes: 0,
             max_bytes,
@@ -66,10 +69,21 @@ impl Outbox {
         has_room
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
+    /// Queues the message after which the client can decode state; it replaces an earlier one in
+    /// that role.
+    pub(crate) fn push_settings(&mut self, message: Vec<u8>) {
+        if self.push(message) {
+            self.settings = Some(self.ready.len());
+        }
+    }
+
+    /// The next message, and whether the client can decode state after it.
+    pub(crate) fn pop(&mut self) -> Option<(Vec<u8>, bool)> {
         let message = self.ready.pop_front()?;
         self.bytes -= message.len() + MESSAGE_OVERHEAD;
-        Some(message)
+        self.settings = self.settings.map(|left| left - 1);
+        let is_settings = self.settings.take_if(|left| *left == 0).is_some();
+        Some((message, is_settings))
     }
 
     /// Keeps a notice until the client knows the entity.

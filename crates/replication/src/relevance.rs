@@ -1,50 +1,71 @@
 //! Relevance policies: which peer sees which entity, and how precisely.
 
 use prescient_codec::Weight;
-use prescient_schema::{EntityRef, Level};
+use prescient_schema::{EntityRef, Level, Priority};
 
 use crate::grid::Position;
 use crate::server::PeerId;
 
-/// What a peer sees of an entity: always its first table.
+/// What a peer sees of an entity: always its first table, and those of its optional tables that are
+/// not left out ([`without_table`](Self::without_table)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visibility {
     /// Bit `k` is set if table `k` is visible.
-    tables: u32,
+    tables: u64,
+    /// Bit `k` is set if table `k` is not visible although it is optional.
+    hidden: u64,
     /// The precision; has no effect on types whose fields have no coarser levels.
     pub level: Level,
     /// Its priority: how much its waiting time counts if packets are too small for all entities.
     pub weight: Weight,
+    /// How it is degraded by the peer's [`Quality`](crate::Quality): 0 never. `None` for the priority
+    /// that its type declares (`#[state(priority = 1)]`), which is 0 if it declares none.
+    pub priority: Option<Priority>,
 }
 
 impl Visibility {
-    /// The first table at full precision.
+    /// The first table and the optional ones, at full precision.
     pub const PUBLIC: Self = Self {
         tables: 1,
+        hidden: 0,
         level: Level::EXACT,
         weight: DEFAULT_WEIGHT,
+        priority: None,
     };
 
     /// Every table at full precision.
     pub const FULL: Self = Self {
-        tables: u32::MAX,
+        tables: u64::MAX,
+        hidden: 0,
         level: Level::EXACT,
         weight: DEFAULT_WEIGHT,
+        priority: None,
     };
 
-    /// All tables for the owner, the first for other peers.
+    /// All tables for the owner, the first and the optional ones for other peers.
     pub fn default_for(observer: &Observer, candidate: &Candidate) -> Self {
-        match candidate.owner {
-            Some(owner) if owner == observer.peer => Self::FULL,
-            _ => Self::PUBLIC,
+        match observer.owns(candidate) {
+            true => Self::FULL,
+            false => Self::PUBLIC,
         }
     }
 
     /// Adds a table.
     pub fn and_table(self, table: usize) -> Self {
-        let bit = 1u32.checked_shl(table as u32).unwrap_or(0);
+        let bit = bit(table);
         Self {
             tables: self.tables | bit,
+            hidden: self.hidden & !bit,
+            ..self
+        }
+    }
+
+    /// Leaves out a table. The first is always visible.
+    pub fn without_table(self, table: usize) -> Self {
+        let bit = bit(table) & !1;
+        Self {
+            tables: self.tables & !bit,
+            hidden: self.hidden | bit,
             ..self
         }
     }
@@ -59,9 +80,24 @@ impl Visibility {
         Self { weight, ..self }
     }
 
-    pub(crate) fn shows(self, table: usize) -> bool {
-        table == 0 || self.tables.checked_shr(table as u32).unwrap_or(0) & 1 == 1
+    /// Sets the priority.
+    pub fn with_priority(self, priority: Priority) -> Self {
+        Self {
+            priority: Some(priority),
+            ..self
+        }
     }
+
+    pub(crate) fn shows(self, table: usize, optional: bool) -> bool {
+        let bit = bit(table);
+        self.tables & bit != 0 || optional && self.hidden & bit == 0
+    }
+}
+
+/// The bit of a table; 0 beyond the maximum number of tables.
+fn bit(table: usize) -> u64 {
+    let table = u32::try_from(table).unwrap_or(u32::MAX);
+    1u64.checked_shl(table).unwrap_or(0)
 }
 
 /// The peer whose visible set is decided.
@@ -76,6 +112,43 @@ pub struct Observer {
     /// The class of the entity that it [follows](crate::Server::follow), if any; an index like
     /// [`Candidate::class`].
     pub class: Option<u16>,
+    /// Its connection, if that is known ([`Server::set_link`](crate::Server::set_link)). A change of
+    /// it is no reason to query the policy again.
+    pub link: Option<Link>,
+}
+
+impl Observer {
+    /// Whether the policy has to be queried again because another observer was evaluated last.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        let without_link = |observer: &Self| Self {
+            link: None,
+            ..*observer
+        };
+        without_link(self) == without_link(other)
+    }
+}
+
+/// The connection of a peer, as its carrier measures it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// The smoothed round trip time in microseconds; `None` before the first measurement.
+    pub round_trip_micros: Option<u64>,
+    /// The share of packets to the peer that are lost, in parts per million.
+    pub loss: u32,
+    /// Bytes per second that congestion control allows at the moment.
+    pub bytes_per_second: u64,
+}
+
+impl Observer {
+    /// Whether the peer owns the candidate.
+    pub fn owns(&self, candidate: &Candidate) -> bool {
+        candidate.owner == Some(self.peer)
+    }
+
+    /// Whether the peer has a team, and the candidate's owner is in it.
+    pub fn shares_team(&self, candidate: &Candidate) -> bool {
+        self.team != 0 && self.team == candidate.team
+    }
 }
 
 /// The entity whose visibility is decided.
@@ -86,6 +159,8 @@ pub struct Candidate {
     /// Its class (of its first table, if it has several): an index into the classes of
     /// [`World::schema`](crate::World::schema).
     pub class: u16,
+    /// The priority that its class declares.
+    pub priority: Priority,
     /// The peer that owns it.
     pub owner: Option<PeerId>,
     /// The team of its owner; 0 without one.
@@ -156,9 +231,9 @@ impl Relevance for Owned {
         candidate: &Candidate,
         _: Option<Visibility>,
     ) -> Option<Visibility> {
-        let own = candidate.owner.is_none_or(|owner| owner == observer.peer);
-        let team = observer.team != 0 && observer.team == candidate.team;
-        (own || team).then(|| Visibility::default_for(observer, candidate))
+        let own = candidate.owner.is_none() || observer.owns(candidate);
+        (own || observer.shares_team(candidate))
+            .then(|| Visibility::default_for(observer, candidate))
     }
 }
 
@@ -201,7 +276,7 @@ impl Relevance for Distance {
             (None, Some(_)) => f64::INFINITY,
             (Some(view_position), Some(position)) => view_position.distance(position),
         };
-        let own = candidate.owner == Some(observer.peer);
+        let own = observer.owns(candidate);
         let weight = match distance / self.enter {
             _ if own => WEIGHTS[0],
             near if near <= 0.125 => WEIGHTS[0],

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use prescient_codec::history::Archive;
-use prescient_codec::{AckError, Config, Tick, ledger::Ledger};
+use prescient_codec::{
+    AckError, Config, HistoryDepth, Quality, QualityError, Tick, ledger::Ledger,
+};
 use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
 use thiserror::Error;
 
@@ -14,7 +16,7 @@ use crate::grid::Position;
 use crate::message::{Message, TickClock, WorldMessage};
 use crate::parallel;
 use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
-use crate::relevance::{Observer, Relevance};
+use crate::relevance::{Link, Observer, Relevance};
 use crate::world::{Serial, World, WorldError, WorldStep};
 
 /// The id of a client, chosen by the program.
@@ -50,6 +52,8 @@ pub struct ServerConfig {
     /// The first packets of a peer are the most expensive; with this limit, a crowd that joins at once
     /// delays itself and not the others.
     pub max_newcomers: usize,
+    /// How many ticks before the newest one the world keeps for [`World::samples`].
+    pub history: HistoryDepth,
 }
 
 impl Default for ServerConfig {
@@ -64,6 +68,7 @@ impl Default for ServerConfig {
             max_event_bytes: 1 << 20,
             report_memory: 16 << 20,
             max_newcomers: 16,
+            history: HistoryDepth::default(),
         }
     }
 }
@@ -90,6 +95,9 @@ pub enum PeerError {
     /// The peer acknowledged a packet that was never sent; it is broken or hostile.
     #[error("the peer acknowledges a packet that it was not sent: {0}")]
     BadAcknowledgement(AckError),
+    /// The quality is not possible.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
 }
 
 /// The meaning of a message from a client.
@@ -131,8 +139,37 @@ pub struct Server {
     last_newcomer: PeerId,
 }
 
-/// The maximum bytes of state per peer; `None` for no limit.
-pub type Budget<'a> = dyn Fn(PeerId) -> Option<usize> + Sync + 'a;
+/// How much state a peer can be sent in a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Maximum bytes of a message of state, so that it fits into a packet of the connection.
+    pub message: usize,
+    /// Maximum bytes of all messages of state. If it is less than one message, nothing is sent.
+    pub total: usize,
+}
+
+impl Room {
+    /// No state at all.
+    pub const NONE: Self = Self {
+        message: 0,
+        total: 0,
+    };
+
+    /// A single message of any length.
+    pub const UNLIMITED: Self = Self {
+        message: usize::MAX,
+        total: usize::MAX,
+    };
+
+    /// A single message of at most this many bytes.
+    pub const fn one(message: usize) -> Self {
+        let total = message;
+        Self { message, total }
+    }
+}
+
+/// The room of each peer.
+pub type Rooms<'a> = dyn Fn(PeerId) -> Room + Sync + 'a;
 
 /// Messages and their receivers.
 pub type Messages = Vec<(PeerId, Vec<u8>)>;
@@ -154,7 +191,7 @@ impl Server {
         relevance: impl Relevance + 'static,
     ) -> Result<Self, WorldError> {
         Ok(Self {
-            world: World::new(schema, config.grid_cell)?,
+            world: World::new(schema, config.grid_cell, config.history)?,
             config,
             relevance: Box::new(relevance),
             peers: BTreeMap::new(),
@@ -177,15 +214,13 @@ impl Server {
     /// Registers a peer. State flows once it has sent a matching schema fingerprint. Registering
     /// again resets it.
     pub fn connect(&mut self, peer: PeerId) {
-        let schema = self.world.archive().schema().clone();
-        let new = Peer::new(schema, &self.config);
+        let new = Peer::new(self.world.layout().clone(), &self.config);
         self.insert_peer(peer, new);
     }
 
     /// Registers a peer that came from another world of the same schema.
     pub fn transfer_in(&mut self, peer: PeerId, transfer: PeerTransfer) {
-        let schema = self.world.archive().schema().clone();
-        let new = Peer::transferred(transfer, schema, &self.config);
+        let new = Peer::transferred(transfer, self.world.layout().clone(), &self.config);
         self.insert_peer(peer, new);
     }
 
@@ -222,6 +257,25 @@ impl Server {
         if old != team {
             self.reevaluate_relevance();
         }
+        Ok(())
+    }
+
+    /// Sets how precisely and how often a peer gets entities, by their
+    /// [priority](crate::Visibility::priority), from the next [`encode`](Self::encode) on; at first
+    /// nothing is degraded. The relevance policy is not queried for it, so it may change with every
+    /// tick. The peer keeps it when it changes worlds.
+    ///
+    /// An entity that is sent more rarely keeps its last values at the client, with
+    /// [their tick](crate::Client::tick_of), until its turn comes.
+    pub fn set_quality(&mut self, peer: PeerId, quality: Quality) -> Result<(), PeerError> {
+        quality.check()?;
+        self.peer(peer)?.quality = quality;
+        Ok(())
+    }
+
+    /// Sets what relevance policies get as [`Observer::link`]; `None` if nothing is known.
+    pub fn set_link(&mut self, peer: PeerId, link: Option<Link>) -> Result<(), PeerError> {
+        self.peer(peer)?.link = link;
         Ok(())
     }
 
@@ -269,22 +323,22 @@ impl Server {
             .is_some_and(|(peer, record)| peer.sees(record.serial))
     }
 
-    /// Encodes the state of the newest tick for each peer, in at most `budget` bytes. A peer gets
-    /// nothing until the message with its settings was [polled](Self::poll_message). Peers that do
-    /// not acknowledge are skipped in more and more ticks ([`ServerConfig::probe_every`]). May be
-    /// skipped in any tick, for all peers or (with a budget of 0) for some: the send rate is
-    /// independent of the tick rate.
-    pub fn encode(&mut self, budget: &Budget<'_>) -> Messages {
+    /// Encodes the state of the newest tick for each peer, in as many messages as its [`Room`]
+    /// allows; each can be applied without the others. A peer gets nothing until the message with
+    /// its settings was [polled](Self::poll_message). Peers that do not acknowledge are skipped in
+    /// more and more ticks ([`ServerConfig::probe_every`]). May be skipped in any tick, for all
+    /// peers or (with [`Room::NONE`]) for some: the send rate is independent of the tick rate.
+    pub fn encode(&mut self, rooms: &Rooms<'_>) -> Messages {
         self.update_visibility();
         let delayed = self.delayed_newcomers();
-        encode(&mut self.peers, self.world.archive(), &delayed, budget)
+        encode(&mut self.peers, self.world.archive(), &delayed, rooms)
     }
 
     /// Like [`encode`](Self::encode), while `happen` changes the next tick on another core; peers
     /// are sent the state before that tick.
     pub fn encode_during<R: Send>(
         &mut self,
-        budget: &Budget<'_>,
+        rooms: &Rooms<'_>,
         next: Tick,
         happen: impl FnOnce(&mut WorldStep<'_>) -> R + Send,
     ) -> Result<(Messages, R), WorldError> {
@@ -294,7 +348,7 @@ impl Server {
         let mut step = begin(&mut self.world, &mut self.peers, next)?;
         let peers = &mut self.peers;
         Ok(parallel::join(
-            || encode(peers, &before, &delayed, budget),
+            || encode(peers, &before, &delayed, rooms),
             move || happen(&mut step),
         ))
     }
@@ -342,6 +396,7 @@ impl Server {
                     ViewPosition::Follow(entity) => world.class(entity),
                     ViewPosition::Unset | ViewPosition::Fixed(_) => None,
                 },
+                link: peer.link,
             };
             // A throttled peer is sent little, so its visible set may lag.
             let every = match peer.is_throttled(tick) {
@@ -500,7 +555,8 @@ impl Server {
             WorldMessage::AuditReport { last, rows } if here => {
                 from.open_audits -= u32::from(last);
                 let find = |id, shown| from.slot(id, shown);
-                let found = audit::examine(rows, world.archive(), &find);
+                let is_hidden = |id, shown| from.was_released_after(id, shown);
+                let found = audit::examine(rows, world.archive(), &find, &is_hidden);
                 let differences = found.ok_or(PeerError::Malformed)?;
                 Ok(FromClient::AuditReport { differences, last })
             }
@@ -525,9 +581,7 @@ impl Server {
         }
         if same {
             from.greeted = true;
-            from.push_message(Message::Welcome {
-                config: self.config.codec,
-            });
+            from.push_welcome(self.config.codec);
             return Ok(FromClient::Greeted);
         }
         from.schema_sent = true;
@@ -634,17 +688,17 @@ fn encode(
     peers: &mut BTreeMap<PeerId, Peer>,
     archive: &Archive,
     delayed: &BTreeSet<PeerId>,
-    budget: &Budget<'_>,
+    rooms: &Rooms<'_>,
 ) -> Messages {
     let serve = |(&id, peer): (&PeerId, &mut Peer)| {
-        let bytes = match budget(id) {
-            _ if delayed.contains(&id) => None,
-            Some(0) => None,
-            budget => peer.encode(archive, budget),
-        };
-        bytes.map(|bytes| (id, bytes))
+        let room = rooms(id);
+        let is_sent = !delayed.contains(&id) && room.message > 0 && room.total >= room.message;
+        let messages = is_sent.then(|| peer.encode(archive, room))?;
+        Some((id, messages))
     };
-    parallel::filter_map(greeted(peers), serve)
+    let messages = parallel::filter_map(greeted(peers), serve).into_iter();
+    let each = messages.map(|(id, messages)| messages.into_iter().map(move |bytes| (id, bytes)));
+    each.flatten().collect()
 }
 
 /// Maximum bytes of a report that a server accepts. A report is compressed: a byte of it can take a

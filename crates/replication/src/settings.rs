@@ -4,6 +4,9 @@
 use prescient_codec::{Config, Policy, Profile};
 use thiserror::Error;
 
+/// Bytes of the settings in a message.
+pub(crate) const LEN: usize = 7;
+
 /// Encodes the settings for a message.
 pub(crate) fn write(config: &Config, bytes: &mut Vec<u8>) {
     let policy = match config.policy {

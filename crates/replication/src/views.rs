@@ -89,7 +89,11 @@ impl<F: Factory> Views<F> {
                     self.factory.remove(view);
                 }
             }
-            Change::Entered | Change::AuthorityChanged { .. } | Change::Event { .. } => {}
+            Change::TableAdded { .. }
+            | Change::TableRemoved { .. }
+            | Change::Entered
+            | Change::AuthorityChanged { .. }
+            | Change::Event { .. } => {}
         }
     }
 

@@ -6,7 +6,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Dice, Unit, greet, schema};
-use prescient_replication::{Client, ClientConfig, Everything, PeerId, Server, ServerConfig, Tick};
+use prescient_replication::{
+    Client, ClientConfig, Everything, PeerId, Room, Server, ServerConfig, Tick,
+};
 use prescient_tests::seeds::over_seeds;
 
 const PLAYER: PeerId = PeerId(0);
@@ -44,7 +46,7 @@ fn newcomers_take_turns() {
                     newcomers.insert(peer, join(&mut server, peer));
                 }
             }
-            let messages = server.encode(&|_| None);
+            let messages = server.encode(&|_| Room::UNLIMITED);
             let first = messages.iter().filter(|(peer, _)| *peer != PLAYER);
             assert!(first.count() as u64 <= limit, "seed {seed}, tick {tick}");
             assert!(messages.iter().any(|(peer, _)| *peer == PLAYER));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::battle::Battle;
 use common::{TICK, TestWorld, Unit, bad, good};
-use prescient_replication::{About, Distance, Everything, FromClient, Position, Tick};
+use prescient_replication::{About, Distance, Everything, FromClient, Position, Room, Tick};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -213,7 +213,7 @@ fn an_event_waits_for_its_tick() {
             .step(Tick(tick))
             .expect("in order")
             .finish();
-        let state = test_world.server.encode(&|_| None).remove(0).1;
+        let state = test_world.server.encode(&|_| Room::UNLIMITED).remove(0).1;
         test_world
             .server
             .send_event(peer, &[tick as u8])

@@ -3,7 +3,7 @@
 
 use std::alloc::System;
 
-use prescient_replication::{Client, Everything, PeerId, Server, ServerConfig, Tick};
+use prescient_replication::{Client, Everything, PeerId, Room, Server, ServerConfig, Tick};
 use prescient_schema::{Schema, State};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -53,7 +53,7 @@ fn held(stones: u32) -> i64 {
     count(&mut held, || drop(welcome));
     for tick in 2..300 {
         server.step(Tick(tick)).expect("in order").finish();
-        let messages = count(&mut held, || server.encode(&|_| Some(1100)));
+        let messages = count(&mut held, || server.encode(&|_| Room::one(1100)));
         for (_, message) in &messages {
             client.handle(message).expect("an honest message");
             while client.poll_change().is_some() {}

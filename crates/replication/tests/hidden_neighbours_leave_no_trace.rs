@@ -3,7 +3,7 @@
 mod common;
 
 use common::{TestWorld, Unit, good};
-use prescient_replication::{Candidate, Observer, PeerId, Tick, Visibility};
+use prescient_replication::{Candidate, Observer, PeerId, Room, Tick, Visibility};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
 
@@ -75,7 +75,7 @@ fn bytes_of_the_first(seed: u64, neighbour: bool) -> Vec<Vec<u8>> {
             test_world.clients[0] = common::TestClient::new(PeerId(1), seed, &good());
             test_world.listen();
         }
-        for (peer, message) in test_world.server.encode(&|_| None) {
+        for (peer, message) in test_world.server.encode(&|_| Room::UNLIMITED) {
             let test_client = &mut test_world.clients[peer.0 as usize - 1];
             test_client.client.handle(&message).expect("in order");
             let ack = test_client

@@ -3,7 +3,7 @@
 
 mod common;
 
-use prescient_replication::{Client, Everything, PeerId, Server, ServerConfig, Tick};
+use prescient_replication::{Client, Everything, PeerId, Room, Server, ServerConfig, Tick};
 use prescient_schema::{Ref, Schema, State};
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
@@ -47,7 +47,7 @@ impl Game {
 
     /// The keys of all walkers that Bob sees, in the order in which they appeared.
     fn seen(&mut self) -> Vec<u8> {
-        for (peer, message) in self.server.encode(&|_| None) {
+        for (peer, message) in self.server.encode(&|_| Room::UNLIMITED) {
             if peer == BOB {
                 self.client.handle(&message).expect("an honest packet");
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prescient_replication::{
-    Candidate, Change, Client, Distance, EntityHandle, Observer, PeerId, Position, Relevance,
+    Candidate, Change, Client, Distance, EntityHandle, Observer, PeerId, Position, Relevance, Room,
     Server, ServerConfig, Tick, Visibility,
 };
 use prescient_schema::{Ref, Schema, State};
@@ -119,7 +119,7 @@ impl Country {
         let tick = self.tick;
         let budget = PER_TICK - OVERHEAD;
         let mut sent = 0;
-        for (_, message) in self.server.encode(&|_| Some(budget)) {
+        for (_, message) in self.server.encode(&|_| Room::one(budget)) {
             sent += message.len() + OVERHEAD;
             if !self.random.chance(self.loss) {
                 self.down.push_back((tick + LATENCY, message));

@@ -7,7 +7,7 @@ use std::alloc::System;
 
 use common::battle::Battle;
 use common::{TestWorld, good};
-use prescient_replication::{Client, Everything, PeerId, Server, ServerConfig, Tick};
+use prescient_replication::{Client, Everything, PeerId, Room, Server, ServerConfig, Tick};
 use prescient_tests::seeds::over_seeds;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -41,7 +41,7 @@ fn silent(seed: u64) {
                 test_world.server.resume(peer).expect("connected");
             }
         }
-        for (peer, message) in test_world.server.encode(&|_| None) {
+        for (peer, message) in test_world.server.encode(&|_| Room::UNLIMITED) {
             let test_client = &mut test_world.clients[peer.0 as usize - 1];
             test_client.client.handle(&message).expect("in order");
             let ack = test_client
@@ -90,7 +90,7 @@ fn slow(seed: u64) {
         let about = server.send_entity_event_to(PeerId(2), unit.entity_ref(), &payload);
         about.expect("it is there");
         // No client acknowledges, so the unit is never known.
-        server.encode(&|_| None);
+        server.encode(&|_| Room::UNLIMITED);
         while server.poll_message(PeerId(3)).is_some() {
             polled += 1;
         }

@@ -7,7 +7,7 @@ use std::alloc::System;
 
 use common::{Dice, Unit, greet, schema};
 use prescient_replication::{
-    Client, Everything, PeerId, PeerStatistics, Server, ServerConfig, Tick,
+    Client, Everything, PeerId, PeerStatistics, Room, Server, ServerConfig, Tick,
 };
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
@@ -111,7 +111,7 @@ impl Field {
     /// A tick of the world, and the peers' responses.
     fn pass(&mut self) {
         self.walk();
-        for (peer, mut message) in self.server.encode(&|_| Some(PACKET)) {
+        for (peer, mut message) in self.server.encode(&|_| Room::one(PACKET)) {
             let (habit, joined, client) = &mut self.peers[peer.0 as usize];
             match habit {
                 Habit::Honest => client.handle(&message).expect("in order"),

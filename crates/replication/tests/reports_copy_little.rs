@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{Dice, greet};
 use prescient_codec::{Ack, Encoder, HISTORY, Slot, history::Archive};
 use prescient_replication::{
-    Client, Config, Everything, MAX_REPORT_BYTES, PeerId, Server, ServerConfig, Tick,
+    Client, Config, Everything, MAX_REPORT_BYTES, PeerId, Room, Server, ServerConfig, Tick,
 };
 use prescient_schema::{Content, Field, FieldKind, SchemaBuilder, State};
 use prescient_tests::seeds::over_seeds;
@@ -45,7 +45,7 @@ fn a_report_copies_one_list_per_entity() {
         step.grant_authority(porter.entity_ref(), peer)
             .expect("there");
         step.finish();
-        for (_, message) in server.encode(&|_| None) {
+        for (_, message) in server.encode(&|_| Room::UNLIMITED) {
             client.handle(&message).expect("in order");
         }
         let entity = client.entities().next().expect("it is shown");

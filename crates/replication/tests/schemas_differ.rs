@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, reason = "a module of a program of its own")]
 
 use prescient_replication::{
-    Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Server,
+    Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Room, Server,
     ServerConfig, Tick,
 };
 use prescient_schema::{Difference, Schema, Side, State, Tolerance};
@@ -111,7 +111,11 @@ fn both_ends_name_the_field() -> Result<(), Box<dyn std::error::Error>> {
             panic!("the client does not know: {at_client:?}");
         };
         assert!(is_named(differences));
-        assert_eq!(server.encode(&|_| None), [], "it was shown something");
+        assert_eq!(
+            server.encode(&|_| Room::UNLIMITED),
+            [],
+            "it was shown something"
+        );
     }
     Ok(())
 }
@@ -140,7 +144,7 @@ fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
     let (doors, fuel, speed) = (4, 9, 2.5);
     step.spawn(&new::Longer { doors, fuel, speed })?;
     step.finish();
-    for (_, message) in server.encode(&|_| None) {
+    for (_, message) in server.encode(&|_| Room::UNLIMITED) {
         client.handle(&message)?;
     }
     let entity = client.entities().next().expect("it is shown");

@@ -6,8 +6,8 @@ mod common;
 use common::{Unit, greet, schema};
 use prescient_codec::{Policy, Profile};
 use prescient_replication::{
-    Change, Client, ClientConfig, ClientError, Config, Everything, PeerId, Server, ServerConfig,
-    SettingsMismatch, Tick,
+    Change, Client, ClientConfig, ClientError, Config, Everything, PeerId, Room, Server,
+    ServerConfig, SettingsMismatch, Tick,
 };
 use prescient_schema::Ref;
 
@@ -55,7 +55,7 @@ fn unit(tick: u32) -> Unit {
 /// Exchanges a tick without loss.
 fn exchange(server: &mut Server, client: &mut Client) {
     greet(server, PEER, client);
-    for (_, message) in server.encode(&|_| None) {
+    for (_, message) in server.encode(&|_| Room::UNLIMITED) {
         client.handle(&message).expect("it can be read");
     }
     let said = [client.report(None), client.acknowledgement()];
@@ -148,7 +148,7 @@ fn state_before_the_welcome_is_skipped() {
     server.handle(PEER, &hello).expect("honest");
     let spawned = spawn(&mut server);
     let welcome = server.poll_message(PEER).expect("a welcome");
-    for (_, message) in server.encode(&|_| None) {
+    for (_, message) in server.encode(&|_| Room::UNLIMITED) {
         assert_eq!(client.handle(&message), Err(ClientError::Early));
     }
     assert_eq!(client.acknowledgement(), None);
@@ -174,7 +174,7 @@ fn no_state_is_sent_before_the_welcome_or_the_entrance() {
     let pass = |server: &mut Server, client: &mut Client, spawned| {
         for tick in 2..10 {
             step(server, tick, spawned);
-            let state = server.encode(&|_| None);
+            let state = server.encode(&|_| Room::UNLIMITED);
             let told = std::iter::from_fn(|| server.poll_message(PEER)).collect::<Vec<_>>();
             let state = state.into_iter().map(|(_, message)| message);
             for message in state.chain(told) {
@@ -195,7 +195,11 @@ fn no_state_is_sent_before_the_welcome_or_the_entrance() {
     let transfer = between.transfer_out(PEER).expect("it was here");
     second.transfer_in(PEER, transfer);
     let passage = second.poll_message(PEER).expect("both entrances wait");
-    assert_eq!(second.encode(&|_| None), [], "nothing before the second");
+    assert_eq!(
+        second.encode(&|_| Room::UNLIMITED),
+        [],
+        "nothing before the second"
+    );
     client.handle(&passage).expect("it can be read");
     pass(&mut second, &mut client, there);
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Unit, schema};
 use prescient_replication::{
-    Client, Everything, Messages, PeerId, Server, ServerConfig, Tick, WorldError, WorldStep,
+    Client, Everything, Messages, PeerId, Room, Server, ServerConfig, Tick, WorldError, WorldStep,
 };
 use prescient_schema::Ref;
 
@@ -71,14 +71,14 @@ fn packets_are_the_same_as_without() -> Result<(), WorldError> {
         let mut step = apart.server.step(Tick(tick))?;
         happen(tick, &mut apart.units, &mut step);
         step.finish();
-        let messages = apart.server.encode(&|_| Some(300));
+        let messages = apart.server.encode(&|_| Room::one(300));
         apart.deliver(messages);
 
         let units = &mut overlapped.units;
         let next = tick + 1;
         let during = overlapped
             .server
-            .encode_during(&|_| Some(300), Tick(next), |step| {
+            .encode_during(&|_| Room::one(300), Tick(next), |step| {
                 happen(next, units, step);
             });
         overlapped.deliver(during?.0);

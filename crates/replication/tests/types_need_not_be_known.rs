@@ -6,7 +6,7 @@ mod common;
 use common::{Unit, schema};
 use prescient_codec::history::CaptureError;
 use prescient_replication::{
-    Change, Client, Everything, PeerId, Server, ServerConfig, Tick, WorldError,
+    Change, Client, Everything, PeerId, Room, Server, ServerConfig, Tick, WorldError,
 };
 use prescient_schema::{
     Class, Content, EntityRef, Field, FieldKind, Parcel, Ref, Schema, SchemaBuilder, State,
@@ -18,7 +18,7 @@ fn rows(unit: &Unit) -> [Parcel; 2] {
 
 /// Encodes, delivers one packet and returns the visible entities.
 fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::EntityHandle> {
-    for (peer, message) in server.encode(&|_| None) {
+    for (peer, message) in server.encode(&|_| Room::UNLIMITED) {
         client.handle(&message).expect("honest");
         let ack = client.acknowledgement().expect("something arrived");
         server.handle(peer, &ack).expect("honest");

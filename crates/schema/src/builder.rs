@@ -90,6 +90,9 @@ pub struct ClassBuilder {
     keys: Vec<String>,
     position: Vec<String>,
     rates: Vec<(String, String, Rate)>,
+    /// The fields that have a table of their own, and those that cannot have one.
+    own_tables: &'static [&'static str],
+    nested_tables: Vec<String>,
 }
 
 impl ClassBuilder {
@@ -102,6 +105,8 @@ impl ClassBuilder {
             keys: Vec::new(),
             position: Vec::new(),
             rates: Vec::new(),
+            own_tables: &[],
+            nested_tables: Vec::new(),
         }
     }
 
@@ -158,8 +163,32 @@ impl ClassBuilder {
         self
     }
 
-    /// The fields, without roles.
+    /// Declares the class an optional table: see [`Class::optional`].
+    pub fn optional(&mut self) -> &mut Self {
+        self.class.optional = true;
+        self
+    }
+
+    /// Names the fields of the type that have a table of their own.
+    #[doc(hidden)]
+    pub fn own_tables(&mut self, names: &'static [&'static str]) {
+        self.own_tables = names;
+    }
+
+    /// Refuses the class unless [`own_tables`](Self::own_tables) named the field: the field is
+    /// inside another one, where it cannot have a table.
+    #[doc(hidden)]
+    pub fn check_own_table(&mut self, name: String) {
+        if !self.own_tables.contains(&name.as_str()) {
+            self.nested_tables.push(name);
+        }
+    }
+
+    /// The fields, without roles; none if one of them cannot be inside a container.
     pub(crate) fn into_fields(self) -> Vec<Field> {
+        if !self.nested_tables.is_empty() {
+            return Vec::new();
+        }
         self.class.fields
     }
 
@@ -172,6 +201,10 @@ impl ClassBuilder {
     pub fn build(&self) -> Result<Class, SchemaError> {
         if self.class.fields.len() > Class::MAX_FIELDS {
             return Err(SchemaError::class(&self.class.name, Fault::TooManyFields));
+        }
+        if let Some(name) = self.nested_tables.first() {
+            let fault = Fault::NestedTable;
+            return Err(SchemaError::field(&self.class.name, name, fault));
         }
         let mut class = self.class.clone();
         class.owner = self.single(&self.owner)?;

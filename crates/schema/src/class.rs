@@ -30,6 +30,9 @@ pub struct Class {
     pub priority: crate::Priority,
     /// A user's deterministic prediction of a row from a past one.
     pub contract: Option<Contract>,
+    /// Whether entities can lack this table, and gain and lose it while they live. Only a further
+    /// table of a type (`car.shield` after `car`) can be optional.
+    pub optional: bool,
 }
 
 impl Class {
@@ -44,6 +47,7 @@ impl Class {
             keys: None,
             priority: crate::Priority::default(),
             contract: None,
+            optional: false,
         }
     }
 }

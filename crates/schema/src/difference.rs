@@ -14,6 +14,7 @@ use crate::{Class, CustomFloat, Field, FieldKind, Level, Schema};
 
 /// One difference between two schemas; *here* is `self` of [`Schema::differences`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Difference {
     /// A class that only one schema has.
     Class {
@@ -176,6 +177,7 @@ impl Class {
         );
         note.compare("priority", &self.priority.get(), &there.priority.get());
         note.compare("predict_with", &self.prediction(), &there.prediction());
+        note.compare("optional table", &self.optional, &there.optional);
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<usize> {

@@ -16,6 +16,9 @@ use crate::{
 /// First byte of every encoded schema; it changes with the meaning of any later byte.
 const VERSION: u8 = 1;
 
+/// Marks an optional table in the byte of a class's priority.
+const OPTIONAL: u8 = 4;
+
 impl Schema {
     /// The canonical bytes: equal exactly when the schemas are.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -56,6 +59,7 @@ impl Schema {
 
 /// Why bytes are not a valid schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// Written by another version of this format.
     Version,
@@ -106,7 +110,8 @@ impl Writer {
         self.index(class.owner);
         self.list(&class.position, |out, index| out.number(u64::from(*index)));
         self.index(class.group);
-        self.0.push(class.priority.get());
+        self.0
+            .push(class.priority.get() | if class.optional { OPTIONAL } else { 0 });
         match &class.contract {
             Some(contract) => self.name(&contract.name),
             None => self.name(""),
@@ -126,14 +131,20 @@ impl Reader<'_> {
             index += 1;
             Ok(field)
         })?;
+        let owner = self.index()?;
+        let position = self.list(Class::MAX_FIELDS, Reader::small)?;
+        let group = self.index()?;
+        let flags = self.byte()?;
+        let priority = Priority::new(flags & !OPTIONAL).ok_or(DecodeError::Malformed)?;
         Ok(Class {
             name,
             fields,
-            owner: self.index()?,
-            position: self.list(Class::MAX_FIELDS, Reader::small)?,
-            group: self.index()?,
+            owner,
+            position,
+            group,
             keys,
-            priority: self.priority()?,
+            priority,
+            optional: flags & OPTIONAL != 0,
             contract: match self.name()? {
                 name if name.is_empty() => None,
                 name => match self.contracts.iter().find(|known| known.name == name) {

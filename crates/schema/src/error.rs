@@ -118,6 +118,10 @@ pub enum Fault {
     NoSuchTable(String),
     /// Keys in a field that is not an unsigned integer, or that is sent only on spawn.
     KeysWithoutBits,
+    /// An optional table that is not a further table of an earlier class.
+    OptionalFirstTable,
+    /// A field in a table of its own, inside another field.
+    NestedTable,
 }
 
 impl fmt::Display for Fault {
@@ -167,6 +171,8 @@ impl fmt::Display for Fault {
             Self::NoSuchTable(table) => {
                 return write!(f, "there is no table `{}`", table.escape_debug());
             }
+            Self::OptionalFirstTable => "only a further table of an earlier class can be optional",
+            Self::NestedTable => "only a field of the entity's own type can have its own table",
         };
         f.write_str(text)
     }

@@ -70,8 +70,8 @@ pub use float::{
 pub use prescient_derive::State;
 pub use projection::{ClassProjection, Projection, Tolerance};
 pub use reference::{EntityRef, Ref};
-pub use state::{State, fast_forward};
+pub use state::{State, fast_forward, has_field};
 pub use step::{Step, StepError};
 pub use value::{
-    Bits, Buffer, Gradual, Numeric, ReadError, ReadFault, Real, Sink, Source, Value, join,
+    Bits, Buffer, Gradual, Numeric, Part, ReadError, ReadFault, Real, Sink, Source, Value, join,
 };

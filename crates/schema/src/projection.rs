@@ -15,8 +15,8 @@ pub enum Tolerance {
     /// The fingerprints must be equal.
     #[default]
     Exact,
-    /// Optional fields, and classes of only optional fields, may be missing on either side; fields
-    /// and classes may be in another order; priorities and other sending rules are the server's.
+    /// Optional fields, optional tables, and classes of only optional fields, may be missing on
+    /// either side; fields and classes may be in another order; priorities and other sending rules are the server's.
     Additive,
 }
 
@@ -148,5 +148,5 @@ fn project(
 }
 
 fn is_optional(class: &Class) -> bool {
-    class.fields.iter().all(|field| field.optional)
+    class.optional || class.fields.iter().all(|field| field.optional)
 }

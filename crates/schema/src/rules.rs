@@ -23,6 +23,13 @@ impl Schema {
                 return Err(SchemaError::class(&class.name, Fault::DuplicateName));
             }
             class.validate()?;
+            let is_further = || {
+                let first = class.name.split_once('.').map(|(first, _)| first);
+                first.is_some_and(|first| names.contains(first))
+            };
+            if class.optional && !is_further() {
+                return Err(SchemaError::class(&class.name, Fault::OptionalFirstTable));
+            }
         }
         for class in &self.classes {
             for field in &class.fields {

@@ -124,6 +124,7 @@ impl fmt::Display for Step {
 
 /// Why a number cannot be a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StepError {
     /// Not a decimal or a ratio; also NaN.
     NotANumber,

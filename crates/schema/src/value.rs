@@ -70,6 +70,25 @@ pub trait Buffer: Value {}
 )]
 pub trait Bits: Numeric {}
 
+/// Types on which `table` may be declared: an entity lacks the table while the field is `None`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be absent",
+    label = "`table` is for `Option<T>`: an entity lacks the table while the field is `None`"
+)]
+pub trait Part {
+    /// What a row of the table holds.
+    type Value: Value;
+
+    /// The value, if the entity has the table.
+    fn value(&self) -> Option<&Self::Value>;
+
+    /// The field of an entity that has the table.
+    fn present(value: Self::Value) -> Self;
+
+    /// The field of an entity that lacks the table.
+    fn absent() -> Self;
+}
+
 /// The destination of a row.
 pub trait Sink {
     /// Appends one integer.
@@ -206,6 +225,15 @@ impl<'a> Source<'a> {
         Ok(accepted)
     }
 
+    /// The error of reading a whole value from a row of an optional table.
+    #[doc(hidden)]
+    pub fn only_a_part(&self) -> ReadError {
+        ReadError {
+            column: self.column,
+            fault: ReadFault::OptionalTable,
+        }
+    }
+
     /// Skips columns without validating them.
     pub fn skip(&mut self, columns: usize) -> Result<(), ReadError> {
         (0..columns).try_for_each(|_| self.take(Some).map(drop))
@@ -234,6 +262,7 @@ pub struct ReadError {
 
 /// The errors a row can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReadFault {
     /// The row ends before this column.
     TooShort,
@@ -245,6 +274,8 @@ pub enum ReadFault {
     UnknownContent,
     /// The container's content is not valid for the type.
     WrongContent,
+    /// The row is of an optional table, which holds a part of the type only.
+    OptionalTable,
 }
 
 impl fmt::Display for ReadError {
@@ -267,6 +298,9 @@ impl fmt::Display for ReadError {
                     f,
                     "the content of the container at column {column} is invalid"
                 )
+            }
+            ReadFault::OptionalTable => {
+                f.write_str("an optional table has only a part of the type")
             }
         }
     }

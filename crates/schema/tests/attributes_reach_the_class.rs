@@ -137,6 +137,42 @@ fn roles_are_indices() {
     assert_eq!(class.fields[1].coarser, [0, 1, 2, 3]);
 }
 
+/// The macro cannot see the fields of a nested type, so a schema finds a role that names none.
+///
+/// Fails if the derive macro declares a role only where `class.has(name)`: the entity would have no
+/// position, and be visible at any distance.
+#[test]
+fn a_role_of_no_field_is_an_error() {
+    #[derive(State)]
+    #[state(position = "body.typo")]
+    struct Typo {
+        _body: u8,
+        body: Body,
+    }
+    let error = Typo::class("default").unwrap_err();
+    assert_eq!(error.fault, Fault::NoSuchField("body.typo".into()));
+    assert!(SchemaBuilder::new().state::<Typo>().build().is_err());
+}
+
+/// Fails if a role is declared in every table: this table lacks its field.
+#[test]
+fn a_role_belongs_to_the_tables_that_have_its_field() {
+    #[derive(State, Default)]
+    #[state(tables(open, closed))]
+    struct Crate {
+        #[state(tables(closed))]
+        lid: u8,
+        weight: u16,
+    }
+    #[derive(State)]
+    #[state(tables(open, closed), owner = "inside.lid")]
+    struct Shelf {
+        inside: Crate,
+    }
+    assert_eq!(Shelf::class("open").unwrap().owner, None);
+    assert_eq!(Shelf::class("closed").unwrap().owner, Some(0));
+}
+
 #[test]
 fn a_contract_moves_rows_forward() {
     for table in Tank::TABLES {

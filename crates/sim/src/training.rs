@@ -10,6 +10,7 @@ use crate::{
 
 /// Why training failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TrainingError {
     /// The replay ended early.
     #[error(transparent)]

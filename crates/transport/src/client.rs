@@ -4,25 +4,26 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use prescient_channels::{
-    AttendedClock, BlobError, BlobId, ChannelId, CloseReason, ConnectError, Denial, Exchange,
-    Input, InputError, InputTick, Now, Received, RequestId, SendError, Statistics, Time,
+    Arrival, AttendedClock, BlobError, BlobId, ChannelId, CloseReason, ConnectError, Denial,
+    Exchange, Input, InputError, InputTick, Received, RequestId, SendError, Statistics, Time,
 };
 
 use crate::config::LinkConfig;
-use crate::connection::{Connection, Outbox, TimerOutcome, Transmit, close_reason};
+use crate::connection::{Connection, TimerOutcome, Transmit, close_reason};
 use crate::entropy::{Entropy, random};
-use crate::inbox::Inbox;
 use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
 use crate::lobby::{
     ClientInfo, ClientLobbyEvent, ClientMessage, LobbyClient, PlayerId, Roster, ServerInfo,
 };
 use crate::packet::{self, Accept, Cookie, DatagramType, PREFIX_LEN, PacketKind};
 use crate::packet_protection::PacketProtection;
+use crate::queues::{Inbox, Outbox};
 use crate::reset::ResetToken;
 use crate::token::{ConnectToken, ProtocolId, canonical};
 
 /// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClientEvent {
     /// The connection is established. The server has proven that it can open the token.
     Connected {
@@ -122,8 +123,20 @@ impl Client {
 
     /// Handles a received datagram. Datagrams that are malformed or not authentic are dropped.
     pub fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Time) {
-        let at = self.clock.advance_both(now);
-        let now = at.now;
+        self.handle_waiting_datagram(from, bytes, Duration::ZERO, now);
+    }
+
+    /// Like [`handle_datagram`](Self::handle_datagram), for a datagram that has waited since it
+    /// arrived. What is measured of the network does not include the wait.
+    pub fn handle_waiting_datagram(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        waited: Duration,
+        now: Time,
+    ) {
+        let at = self.clock.advance_waited(now, waited);
+        let now = at.handled.now;
         if self.events.is_full() || canonical(from) != self.address() {
             return;
         }
@@ -426,8 +439,8 @@ impl Client {
         }
     }
 
-    fn handle_sealed(&mut self, bytes: &[u8], at: Now) {
-        let now = at.now;
+    fn handle_sealed(&mut self, bytes: &[u8], at: Arrival) {
+        let now = at.handled.now;
         let State::Open(connection) = &mut self.state else {
             return;
         };

@@ -191,20 +191,13 @@ impl LinkConfig {
 }
 
 /// Limits of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections in all.
-    pub connections: usize,
-    /// Connections from one address; an IPv6 /64 network counts as one address.
-    pub connections_per_address: usize,
-    /// Handshakes per second from one validated address.
-    pub handshakes_per_address: u32,
-    /// Stateless resets per second in all. They answer packets of unknown connections, so that
-    /// clients learn that the server was restarted. Packets beyond this limit are not answered.
-    pub resets_per_second: u32,
-    /// The capacity of each of three tables: used tokens, addresses with handshake allowances, and
-    /// banned clients.
-    pub memory: usize,
+    pub(crate) connections: usize,
+    pub(crate) connections_per_address: usize,
+    pub(crate) handshakes_per_address: u32,
+    pub(crate) resets_per_second: u32,
+    pub(crate) memory: usize,
 }
 
 impl Default for Limits {
@@ -219,25 +212,78 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Connections in all; 1024 by default.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Connections from one address, 8 by default; an IPv6 /64 network counts as one address.
+    #[must_use]
+    pub fn with_connections_per_address(mut self, connections: usize) -> Self {
+        self.connections_per_address = connections;
+        self
+    }
+
+    /// Handshakes per second from one validated address; 10 by default.
+    #[must_use]
+    pub fn with_handshakes_per_address(mut self, handshakes: u32) -> Self {
+        self.handshakes_per_address = handshakes;
+        self
+    }
+
+    /// Stateless resets per second in all, 4096 by default. They answer packets of unknown
+    /// connections, so that clients learn that the server was restarted. Packets beyond this limit
+    /// are not answered; with 0, none is.
+    #[must_use]
+    pub fn with_resets_per_second(mut self, resets: u32) -> Self {
+        self.resets_per_second = resets;
+        self
+    }
+
+    /// The capacity of each of three tables, 65,536 by default: used tokens, addresses with
+    /// handshake allowances, and banned clients.
+    #[must_use]
+    pub fn with_memory(mut self, entries: usize) -> Self {
+        self.memory = entries;
+        self
+    }
+
+    /// Refuses limits by which no client could ever connect.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        ConfigError::first(&[
+            (self.connections > 0, "connections", "at least 1"),
+            (
+                self.connections_per_address > 0,
+                "connections_per_address",
+                "at least 1",
+            ),
+            (
+                self.handshakes_per_address > 0,
+                "handshakes_per_address",
+                "at least 1",
+            ),
+            (self.memory > 0, "memory", "at least 1"),
+        ])
+    }
+}
+
 /// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The key that the backend seals tokens with.
-    pub key: TokenKey,
-    /// The protocol that clients must have.
-    pub protocol: ProtocolId,
-    /// This server's public addresses, as tokens name them.
-    pub addresses: Vec<SocketAddr>,
-    /// Limits of this server.
-    pub limits: Limits,
-    /// Settings of every connection.
-    pub link: LinkConfig,
-    /// What clients that sent a [`ClientInfo`](crate::ClientInfo) receive in return.
-    pub info: ServerInfo,
+    pub(crate) key: TokenKey,
+    pub(crate) protocol: ProtocolId,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) limits: Limits,
+    pub(crate) link: LinkConfig,
+    pub(crate) info: ServerInfo,
 }
 
 impl ServerConfig {
-    /// Default limits.
+    /// Default settings for the key that the backend seals tokens with, the protocol that clients
+    /// must have, and this server's public addresses, as tokens name them.
     pub fn new(key: TokenKey, protocol: ProtocolId, addresses: Vec<SocketAddr>) -> Self {
         Self {
             key,
@@ -247,6 +293,59 @@ impl ServerConfig {
             link: LinkConfig::default(),
             info: ServerInfo::default(),
         }
+    }
+
+    /// Other public addresses, as tokens name them.
+    #[must_use]
+    pub fn with_addresses(mut self, addresses: Vec<SocketAddr>) -> Self {
+        self.addresses = addresses;
+        self
+    }
+
+    /// Limits of this server.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Settings of every connection.
+    #[must_use]
+    pub fn with_link(mut self, link: LinkConfig) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// What clients that sent a [`ClientInfo`](crate::ClientInfo) receive in return.
+    #[must_use]
+    pub fn with_info(mut self, info: ServerInfo) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// This server's public addresses.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Settings of every connection.
+    pub fn link(&self) -> &LinkConfig {
+        &self.link
+    }
+
+    /// Refuses settings that cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let update_period = u64::try_from(self.info.update_period.as_micros());
+        ConfigError::first(&[
+            (!self.addresses.is_empty(), "addresses", "at least 1"),
+            (
+                update_period.is_ok(),
+                "update_period",
+                "less than 2^64 microseconds",
+            ),
+        ])?;
+        self.limits.check()?;
+        self.link.check()
     }
 }
 

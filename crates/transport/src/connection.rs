@@ -1,12 +1,11 @@
 //! A connection once it has keys, the same for both ends: packet protection, exchange of messages,
 //! keep-alives, timeouts and closing.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use prescient_channels::{
-    ChannelId, CloseReason, Exchange, Fault, Now, Received, Statistics, Time,
+    Arrival, Capacity, CloseReason, Exchange, Fault, Now, Received, Statistics, Time,
 };
 
 use crate::config::LinkConfig;
@@ -14,6 +13,7 @@ use crate::meter::Meter;
 use crate::mtu::PathMtu;
 use crate::packet::{Header, PacketKind};
 use crate::packet_protection::{Exhausted, Opened, PacketProtection, Rejected, TAG_LEN};
+use crate::queues::Outbox;
 
 /// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,40 +22,6 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// The whole UDP payload.
     pub bytes: Vec<u8>,
-}
-
-/// Datagrams that wait to be polled, up to a limit.
-pub(crate) struct Outbox {
-    waiting: VecDeque<Transmit>,
-    limit: usize,
-}
-
-impl Outbox {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            limit,
-        }
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= self.limit
-    }
-
-    /// Queues a datagram, or drops it if the queue is full.
-    pub(crate) fn offer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        if !self.is_full() {
-            self.waiting.push_back(Transmit { to, bytes });
-        }
-    }
-
-    pub(crate) fn poll(&mut self) -> Option<Transmit> {
-        self.waiting.pop_front()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
-    }
 }
 
 pub(crate) struct Connection {
@@ -191,9 +157,10 @@ impl Connection {
         self.is_open().then_some(&mut self.exchange)
     }
 
-    /// Whether a message on a channel waits to be sent.
-    pub(crate) fn is_waiting(&self, channel: ChannelId) -> bool {
-        self.exchange.is_waiting(channel)
+    /// How much can be sent now.
+    pub(crate) fn capacity(&mut self, now: Time) -> Capacity {
+        let overhead = self.overhead();
+        self.exchange.capacity(overhead, now, &self.mtu)
     }
 
     /// The next lobby message of the other end.
@@ -233,11 +200,15 @@ impl Connection {
     }
 
     /// Handles the frames of an opened packet.
-    pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Now) -> Result<(), Fault> {
+    pub(crate) fn handle_frames(&mut self, opened: &Opened, at: Arrival) -> Result<(), Fault> {
         let next = self.protection.next_sequence();
         let (sequence, body) = (opened.sequence, &opened.payload);
         let path = &mut self.mtu;
-        self.exchange.handle_body(sequence, body, next, at, path)
+        let handled = self.exchange.handle_body(sequence, body, next, at, path);
+        if let Some(end) = self.exchange.acknowledged() {
+            self.protection.on_acknowledged(end);
+        }
+        handled
     }
 
     /// Continues on a validated path.
@@ -246,9 +217,9 @@ impl Connection {
         self.mtu.on_path_changed(peer, now);
     }
 
-    /// How many bytes a datagram adds to its payload.
-    fn overhead(&self) -> usize {
-        Header::len(self.name.is_some()) + TAG_LEN
+    /// How many bytes the next datagram adds to its payload.
+    pub(crate) fn overhead(&self) -> usize {
+        Header::len(self.name.is_some(), self.protection.number_bytes()) + TAG_LEN
     }
 
     /// Seals a packet and queues it for `to`.
@@ -305,7 +276,7 @@ impl Connection {
                     self.state = ConnectionState::Open;
                 }
                 if opened.kind != PacketKind::Frames {
-                    self.exchange.note(opened.sequence, false, now);
+                    self.exchange.note(opened.sequence, now);
                 }
             }
             Err(Rejected::Replayed) => self.counts.duplicate += 1,
@@ -319,24 +290,21 @@ impl Connection {
         let buffered = self.exchange.buffered();
         let sizes = self.exchange.sizes();
         let received = self.counts.packets_received;
-        let (refused, joined_inputs) = self.exchange.excess();
-        Statistics {
-            refused,
-            joined_inputs,
-            missing: self.protection.numbers_seen().saturating_sub(received),
-            acknowledged: sizes.acknowledged.iter().sum(),
-            lost: sizes.lost.iter().sum(),
-            sizes,
-            round_trip: self.exchange.round_trip(),
-            rate_allowed: self.exchange.rate(),
-            datagram: self.mtu.size(),
-            rate_sent: self.meter_sent.rate(),
-            rate_received: self.meter_received.rate(),
-            waiting: buffered.waiting,
-            incomplete: buffered.incomplete,
-            blobs: buffered.blobs,
-            ..self.counts
-        }
+        let mut statistics = self.counts;
+        (statistics.refused, statistics.joined_inputs) = self.exchange.excess();
+        statistics.missing = self.protection.numbers_seen().saturating_sub(received);
+        statistics.acknowledged = sizes.acknowledged.iter().sum();
+        statistics.lost = sizes.lost.iter().sum();
+        statistics.sizes = sizes;
+        statistics.round_trip = self.exchange.round_trip();
+        statistics.rate_allowed = self.exchange.rate();
+        statistics.datagram = self.mtu.size();
+        statistics.rate_sent = self.meter_sent.rate();
+        statistics.rate_received = self.meter_received.rate();
+        statistics.waiting = buffered.waiting;
+        statistics.incomplete = buffered.incomplete;
+        statistics.blobs = buffered.blobs;
+        statistics
     }
 
     pub(crate) fn is_worn_out(&self) -> bool {

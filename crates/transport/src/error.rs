@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BanError {
-    /// [`Limits::memory`](crate::Limits::memory) is reached.
+    /// [`Limits::with_memory`](crate::Limits::with_memory) is reached.
     #[error(
         "{0} clients are banned, which is all that may be: unban some, or let the backend do it"
     )]

@@ -214,10 +214,7 @@ mod tests {
     #[test]
     fn origins_are_forgotten_and_never_too_many() {
         let start = Time::from_micros(1 << 32);
-        let limits = Limits {
-            memory: 100,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with_memory(100);
         let mut origins = Origins::new(limits, start);
         let accepted = (0..=255).filter(|&last| origins.try_handshake(origin(last), start));
         assert_eq!(accepted.count(), 100);
@@ -241,14 +238,11 @@ mod tests {
         }
     }
 
-    /// Fails if `has_room` ignores `Limits::memory`.
+    /// Fails if `has_room` ignores the limit `memory`.
     #[test]
     fn nobody_moves_in_when_the_memory_is_full() {
         let now = Time::from_micros(1 << 32);
-        let limits = Limits {
-            memory: 3,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with_memory(3);
         let mut origins = Origins::new(limits, now);
         (0..3).for_each(|last| origins.enter(origin(last), now));
         assert!(origins.has_room(origin(2)) && !origins.has_room(origin(3)));

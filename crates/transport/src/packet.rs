@@ -10,7 +10,7 @@ use prescient_channels::{BASE_DATAGRAM, Denial, Time};
 
 /// The version of the packet format. All versions have it at the same position: the second byte of
 /// a request.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// The type of a datagram, from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,32 +263,43 @@ pub(crate) enum PacketKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: PacketKind,
-    /// The epoch of the sender's key, modulo 4.
-    pub(crate) phase: u8,
-    /// The epoch of the newest key that the sender has received, modulo 4.
-    pub(crate) other_phase: u8,
+    /// The lowest bit of the epoch of the sender's key.
+    pub(crate) phase: bool,
+    /// The lowest bit of the epoch of the newest key that the sender has received.
+    pub(crate) other_phase: bool,
     /// The connection id, in packets to a server.
     pub(crate) connection: Option<u64>,
-    pub(crate) sequence_low: u32,
+    pub(crate) number: ShortNumber,
+}
+
+/// The low bytes of a packet number, as many as the receiver needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShortNumber {
+    /// 1 to 4.
+    pub(crate) bytes: usize,
+    pub(crate) low: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderError;
 
 impl Header {
-    /// The length, with or without a connection id.
-    pub(crate) fn len(named: bool) -> usize {
-        if named { 1 + 8 + 4 } else { 1 + 4 }
+    /// The length, with or without a connection id, and with so many bytes of the packet number.
+    pub(crate) fn len(named: bool, number_bytes: usize) -> usize {
+        let name = if named { 8 } else { 0 };
+        1 + name + number_bytes
     }
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let kind = PACKET_KINDS.iter().position(|&kind| kind == self.kind);
         let kind = kind.expect("all kinds are listed") as u8;
-        let mut bytes = vec![SEALED | kind << 4 | self.other_phase << 2 | self.phase];
+        let number_bytes = self.number.bytes as u8 - 1;
+        let phases = u8::from(self.other_phase) << 1 | u8::from(self.phase);
+        let mut bytes = vec![SEALED | kind << 4 | number_bytes << 2 | phases];
         if let Some(connection) = self.connection {
             bytes.extend_from_slice(&connection.to_le_bytes());
         }
-        bytes.extend_from_slice(&self.sequence_low.to_le_bytes());
+        bytes.extend_from_slice(&self.number.low.to_le_bytes()[..self.number.bytes]);
         bytes
     }
 
@@ -302,17 +313,63 @@ impl Header {
 
     fn parse(reader: &mut Reader<'_>, to_server: bool) -> Option<Self> {
         let first = reader.u8().filter(|first| first & SEALED != 0)?;
+        let connection = match to_server {
+            true => Some(reader.u64()?),
+            false => None,
+        };
+        let number_bytes = usize::from(first >> 2 & 3) + 1;
+        let mut low = [0; 4];
+        low[..number_bytes].copy_from_slice(reader.slice(number_bytes)?);
         Some(Self {
             kind: *PACKET_KINDS.get(usize::from(first >> 4 & 7))?,
-            phase: first & 3,
-            other_phase: first >> 2 & 3,
-            connection: match to_server {
-                true => Some(reader.u64()?),
-                false => None,
+            phase: first & 1 != 0,
+            other_phase: first & 2 != 0,
+            connection,
+            number: ShortNumber {
+                bytes: number_bytes,
+                low: u32::from_le_bytes(low),
             },
-            sequence_low: reader.u32()?,
         })
     }
+}
+
+impl ShortNumber {
+    /// The low bytes of a packet number, of which as many travel as the distance from the newest
+    /// acknowledged packet requires; `acknowledged` is one more than its number. The receiver has
+    /// that packet, so it finds the number. It also does if this packet is overtaken by four times
+    /// as many as are in flight now; if by more, it cannot open the packet, which is then lost.
+    pub(crate) fn of(sequence: u64, acknowledged: Option<u64>) -> Self {
+        let since = acknowledged.map(|end| sequence.saturating_sub(end) + 1);
+        let bytes = match since {
+            Some(0..=0x1f) => 1,
+            Some(0x20..=0x1fff) => 2,
+            Some(0x2000..=0x1f_ffff) => 3,
+            _ => 4,
+        };
+        Self {
+            bytes,
+            low: (sequence & mask(bytes)) as u32,
+        }
+    }
+
+    /// The packet number that has these low bytes and is nearest to the expected one.
+    pub(crate) fn nearest(self, expected: u64) -> u64 {
+        let mask = mask(self.bytes);
+        let ahead = u64::from(self.low).wrapping_sub(expected) & mask;
+        if ahead <= mask / 2 {
+            return expected.saturating_add(ahead);
+        }
+        let behind = mask + 1 - ahead;
+        // Near zero, there may be no such number below the expected one.
+        expected
+            .checked_sub(behind)
+            .unwrap_or_else(|| expected + ahead)
+    }
+}
+
+/// The bits of so many bytes.
+fn mask(bytes: usize) -> u64 {
+    (1 << (8 * bytes)) - 1
 }
 
 const REQUEST: u8 = 1;

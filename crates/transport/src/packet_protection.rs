@@ -12,7 +12,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use prescient_channels::Time;
 
 use crate::key_schedule::{Secret, follow};
-use crate::packet::{Header, HeaderError, PacketKind};
+use crate::packet::{Header, HeaderError, PacketKind, ShortNumber};
 use crate::replay::Replay;
 
 /// One key of a direction's chain.
@@ -59,6 +59,8 @@ pub(crate) struct PacketProtection {
     sealed_with_key: u64,
     key_since: Time,
     next_sequence: u64,
+    /// One more than the highest packet number that the other end is known to have received.
+    acknowledged: Option<u64>,
     rekeying: Rekeying,
 
     open: Key,
@@ -66,6 +68,9 @@ pub(crate) struct PacketProtection {
     /// Derived in advance, so that a forged packet costs no more than one failed decryption.
     open_next: Key,
     open_epoch: u64,
+    /// The lowest packet number received with the present key. Packets below it that have the other
+    /// phase were sealed with the previous key, those above with the next.
+    open_since: u64,
     forged_with_key: u64,
     replay: Replay,
 }
@@ -104,11 +109,13 @@ impl PacketProtection {
             sealed_with_key: 0,
             key_since: now,
             next_sequence: 0,
+            acknowledged: None,
             rekeying,
             open_next: open.next(),
             open_before: None,
             open,
             open_epoch: 0,
+            open_since: 0,
             forged_with_key: 0,
             replay: Replay::new(),
         }
@@ -126,7 +133,7 @@ impl PacketProtection {
             return Err(Exhausted);
         }
         self.rekey_if_due(now);
-        let sequence = self.next_sequence;
+        let (sequence, number) = (self.next_sequence, self.next_number());
         self.next_sequence += 1;
         self.sealed_with_key += 1;
         let header = Header {
@@ -134,7 +141,7 @@ impl PacketProtection {
             phase: phase(self.seal_epoch),
             other_phase: phase(self.open_epoch),
             connection,
-            sequence_low: sequence as u32,
+            number,
         };
         let mut bytes = header.to_bytes();
         let start = bytes.len();
@@ -158,19 +165,19 @@ impl PacketProtection {
         if sealed.len() < TAG_LEN {
             return Err(Rejected::Malformed);
         }
-        let sequence = nearest(self.replay.end(), header.sequence_low);
+        let sequence = header.number.nearest(self.replay.end());
         if self.replay.is_behind(sequence) {
             return Err(Rejected::Late);
         }
         if !self.replay.is_new(sequence) {
             return Err(Rejected::Replayed);
         }
-        let ahead = header.phase.wrapping_sub(phase(self.open_epoch)) % PHASES;
-        let key = match ahead {
-            0 => &self.open,
-            1 => &self.open_next,
-            3 => self.open_before.as_ref().ok_or(Rejected::Forged)?,
-            _ => return Err(Rejected::Forged),
+        let same_phase = header.phase == phase(self.open_epoch);
+        let is_next = !same_phase && sequence >= self.open_since;
+        let key = match (same_phase, is_next) {
+            (true, _) => &self.open,
+            (false, true) => &self.open_next,
+            (false, false) => self.open_before.as_ref().ok_or(Rejected::Forged)?,
         };
         let mut payload = sealed.to_vec();
         let head = &bytes[..bytes.len() - sealed.len()];
@@ -186,14 +193,18 @@ impl PacketProtection {
 
         let newest = sequence >= self.replay.end();
         self.replay.accept(sequence);
-        if ahead == 1 {
+        if is_next {
             let next = self.open_next.next();
             let now = std::mem::replace(&mut self.open_next, next);
             self.open_before = Some(std::mem::replace(&mut self.open, now));
             self.open_epoch += 1;
+            self.open_since = sequence;
             self.forged_with_key = 0;
+        } else if same_phase {
+            self.open_since = self.open_since.min(sequence);
         }
-        // In a late packet, the phase may mean the key from four updates ago.
+        // In a late packet, the phase may mean the key from two updates ago. In the newest it is
+        // that of the present key or of the one before, which the other end had to have first.
         if newest && header.other_phase == phase(self.seal_epoch) {
             self.seal_settled = true;
         }
@@ -208,6 +219,20 @@ impl PacketProtection {
     /// The packet number of the next packet.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
+    }
+
+    /// How many bytes of the next packet's number travel.
+    pub(crate) fn number_bytes(&self) -> usize {
+        self.next_number().bytes
+    }
+
+    fn next_number(&self) -> ShortNumber {
+        ShortNumber::of(self.next_sequence, self.acknowledged)
+    }
+
+    /// The other end has received the packet before number `end`, which a packet of its own says.
+    pub(crate) fn on_acknowledged(&mut self, end: u64) {
+        self.acknowledged = self.acknowledged.max(Some(end));
     }
 
     /// How many packet numbers the other end has used, as far as its packets arrived.
@@ -236,25 +261,11 @@ impl PacketProtection {
     }
 }
 
-fn phase(epoch: u64) -> u8 {
-    (epoch % u64::from(PHASES)) as u8
-}
-
-/// Decodes a packet number: the number with these low bits that is nearest to the expected one.
-fn nearest(expected: u64, low: u32) -> u64 {
-    let ahead = low.wrapping_sub(expected as u32);
-    if ahead < 1 << 31 {
-        return expected.saturating_add(ahead.into());
-    }
-    let behind = u64::from(ahead.wrapping_neg());
-    // Near zero, there may be no such number below the expected one.
-    expected
-        .checked_sub(behind)
-        .unwrap_or_else(|| expected + u64::from(ahead))
+fn phase(epoch: u64) -> bool {
+    epoch % 2 == 1
 }
 
 pub(crate) const TAG_LEN: usize = 16;
-const PHASES: u8 = 4;
 const FORGERIES_PER_KEY: u64 = 1 << 36;
 
 #[cfg(test)]
@@ -286,11 +297,16 @@ mod tests {
         sealed.expect("numbers are left")
     }
 
-    /// Fails if `nearest` does not carry: `expected & !0xffff_ffff | low`.
+    /// Fails if `nearest` does not carry (`expected & !mask | low`), or if a number travels whole
+    /// although the packets before it are acknowledged.
     #[test]
     fn numbers_pass_the_wrap_of_what_travels_of_them() {
         let (mut client, mut server) = pair(u64::MAX);
-        for start in [u64::from(u32::MAX) - 5, (1 << 40) - 5, u64::MAX - 40] {
+        let starts = [251, 65_531, u64::from(u32::MAX) - 5, (1 << 40) - 5];
+        for start in starts.into_iter().chain([u64::MAX - 40]) {
+            client.next_sequence = start;
+            client.on_acknowledged(start);
+            assert_eq!(up(&mut client).len(), 1 + 8 + 1 + 2 + 16);
             client.next_sequence = start;
             server.replay.accept(start - 1);
             let mut packets: Vec<_> = (0..20).map(|_| up(&mut client)).collect();
@@ -313,6 +329,7 @@ mod tests {
     fn when_numbers_run_out_nothing_more_is_sealed() {
         let (mut client, mut server) = pair(u64::MAX);
         client.next_sequence = u64::MAX - 1;
+        client.on_acknowledged(u64::MAX - 1);
         server.replay.accept(u64::MAX - 2);
         let last = up(&mut client);
         assert_eq!(
@@ -378,8 +395,9 @@ mod tests {
     proptest! {
         /// Fails if the header is not authenticated (`Aad::from(&[])`).
         #[test]
-        fn no_changed_bit_is_accepted(bit in 0usize..(13 + 2 + 16) * 8) {
+        fn no_changed_bit_is_accepted(bit in 0usize..(10 + 2 + 16) * 8) {
             let (mut client, mut server) = pair(u64::MAX);
+            client.on_acknowledged(0);
             let honest = up(&mut client);
             let mut packet = honest.clone();
             packet[bit / 8] ^= 1 << (bit % 8);
@@ -388,14 +406,31 @@ mod tests {
             prop_assert!(server.open(&honest, true).is_ok());
         }
 
+        /// Fails if fewer bytes travel than the packets in flight require (`0..=0xff` in
+        /// `ShortNumber::of`), or if nothing is left for packets that are overtaken (`0..=0x7f`).
         #[test]
-        fn a_number_is_found_again_from_anywhere_near(
-            expected in 0u64..1 << 48,
-            offset in -(1i64 << 31) + 1..1i64 << 31,
+        fn a_number_is_found_again_from_what_the_other_end_has(
+            acknowledged in prop_oneof![0u64..1000, 0u64..1 << 48],
+            in_flight in prop_oneof![0u64..200, 0u64..70_000, 0u64..1 << 28],
+            received in any::<prop::sample::Index>(),
+            overtaken in any::<prop::sample::Index>(),
         ) {
-            if let Some(sequence) = expected.checked_add_signed(offset) {
-                prop_assert_eq!(nearest(expected, sequence as u32), sequence);
-            }
+            let sequence = acknowledged + in_flight;
+            let number = ShortNumber::of(sequence, Some(acknowledged));
+            // Anything from the newest acknowledged on may be the newest that has arrived.
+            let expected = acknowledged + received.index(in_flight as usize + 1) as u64;
+            prop_assert_eq!(number.nearest(expected), sequence);
+            let overtaken = overtaken.index(3 * in_flight as usize + 3) as u64;
+            prop_assert_eq!(number.nearest(sequence + 1 + overtaken), sequence);
+        }
+
+        /// Fails if the first packets, of which nothing is known to have arrived, have fewer bytes
+        /// of their number.
+        #[test]
+        fn before_anything_is_acknowledged_four_bytes_travel(sequence in 0u64..1 << 31) {
+            let number = ShortNumber::of(sequence, None);
+            prop_assert_eq!(number.bytes, 4);
+            prop_assert_eq!(number.nearest(0), sequence);
         }
     }
 }

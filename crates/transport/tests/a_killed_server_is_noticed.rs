@@ -5,9 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{
-    GOOD, KEY, Link, PROTOCOL, Random, SECOND, World, address, config, grant, over_seeds,
-};
+use common::{GOOD, Link, PROTOCOL, Random, SECOND, World, address, config, grant, over_seeds};
 use prescient_channels::*;
 use prescient_transport::*;
 
@@ -97,15 +95,12 @@ fn a_forger_resets_nobody() {
         let (ours, theirs) = (heard(0), heard(1));
         let mut forged: Vec<Vec<u8>> = Vec::new();
         // Another server of the same backend.
-        let mut other = config();
-        other.addresses = vec![address("192.0.2.2:4000")];
+        let other = config().with_addresses(vec![address("192.0.2.2:4000")]);
         forged.push(reset_of(other, &ours, seed));
         // This server after a restart, about another connection.
         forged.push(reset_of(config(), &theirs, seed));
         // This server with another key.
-        let mut other = config();
-        other.key = TokenKey::new([43; 32]).expect("not the public one");
-        forged.push(reset_of(other, &ours, seed));
+        forged.push(reset_of(with_another_key(), &ours, seed));
         let real = reset_of(config(), &ours, seed);
         let mut random = Random(seed);
         for _ in 0..200 {
@@ -131,6 +126,12 @@ fn a_forger_resets_nobody() {
     });
 }
 
+/// The usual configuration with another key than [`common::KEY`].
+fn with_another_key() -> ServerConfig {
+    let key = TokenKey::new([43; 32]).expect("not the public one");
+    ServerConfig::new(key, PROTOCOL, config().addresses().to_vec())
+}
+
 /// The reset by which a server without connections answers a packet.
 fn reset_of(config: ServerConfig, packet: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random(seed ^ 99);
@@ -154,18 +155,20 @@ fn resets_are_few_and_never_answered() {
     over_seeds(20, |seed| {
         let mut random = Random(seed);
         let mut now = Time::from_micros(0);
-        let mut limited = config();
-        limited.limits.resets_per_second = 100;
+        let limited = config().with_limits(Limits::default().with_resets_per_second(100));
         let mut server = Server::new(limited, &mut random, now).expect("it can work");
         let from = address("198.51.100.1:9");
         let mut answers = |bytes: &[u8], now: Time, random: &mut Random| {
             server.handle_datagram(from, bytes, now, common::UNIX, random);
             std::iter::from_fn(|| server.poll_transmit(now)).count()
         };
-        let mut packet = vec![0x90; 29];
+        let mut packet = vec![0x90; 26];
         random.fill(&mut packet[1..]);
         assert_eq!(answers(&packet, now, &mut random), 1);
-        assert_eq!(answers(&packet[..28], now, &mut random), 0, "too short");
+        assert_eq!(answers(&packet[..25], now, &mut random), 0, "too short");
+        let mut longer_number = packet.clone();
+        longer_number[0] |= 1 << 2;
+        assert_eq!(answers(&longer_number, now, &mut random), 0, "too short");
         let kind = |kind: u8| [&[0x80 | kind << 4], &packet[1..]].concat();
         assert_eq!(answers(&kind(4), now, &mut random), 0, "a goodbye");
         assert_eq!(answers(&kind(5), now, &mut random), 0, "no kind");
@@ -193,10 +196,7 @@ fn a_server_with_another_key_resets_nobody() {
     let mut world = World::new(1, GOOD);
     world.join();
     world.connect_all();
-    let mut other = config();
-    assert_eq!(other.key, TokenKey::new(KEY).expect("not the public one"));
-    other.key = TokenKey::new([43; 32]).expect("not the public one");
-    world.restart_server_with(other);
+    world.restart_server_with(with_another_key());
     let over = |world: &World| world.peers[0].closed().is_some();
     assert!(world.run_until(120 * SECOND, over));
     assert_eq!(world.peers[0].closed(), Some(CloseReason::TimedOut));

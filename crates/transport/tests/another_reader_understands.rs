@@ -57,7 +57,7 @@ fn the_golden_connection() {
     if !reader_runs() {
         return;
     }
-    let golden = include_str!("../../../vectors/transport/v3/connection.txt");
+    let golden = include_str!("../../../vectors/transport/v4/connection.txt");
     let mut capture = secrets(2026, "198.51.100.7:50000");
     // The denial and the reset are of other connections, whose tokens are not in the file.
     let others = |line: &&str| line.starts_with("denied") || line.starts_with("reset");
@@ -207,10 +207,8 @@ struct Talk {
 
 impl Talk {
     fn hold(seed: u64) -> Self {
-        let mut server = config();
-        server.link = server.link.with_packets_per_key(8);
-        let link = server.link.clone();
-        let mut world = World::with(seed, BAD, server);
+        let link = LinkConfig::default().with_packets_per_key(8);
+        let mut world = World::with(seed, BAD, config().with_link(link.clone()));
         let token = world.issue(&grant(0));
         let mut capture = secrets(seed, HOME);
         line(&mut capture, "token", &token.to_bytes());
@@ -405,6 +403,11 @@ impl Talk {
         ] {
             assert!(frames.contains(kind), "no {kind}");
         }
+        let mut all = datagrams
+            .iter()
+            .filter_map(|line| line["frames"].as_array())
+            .flatten();
+        assert!(all.any(|frame| frame["recent"] == true), "none is short");
         let reasons = datagrams.iter().filter(|line| line["kind"] == "close");
         assert!(reasons.clone().all(|line| line["reason"] == 9));
         assert_ne!(reasons.count(), 0);
@@ -600,6 +603,7 @@ fn as_told(to: &str, received: &Received) -> Option<Value> {
         }
         Received::BlobCancelled { .. } => json!({"to": to, "about": "withdrawn", "blob": 2}),
         Received::BlobProgress { .. } | Received::BlobDelivered { .. } => return None,
+        other => panic!("the reader has no line for {other:?}"),
     };
     Some(told)
 }

@@ -128,7 +128,7 @@ fn a_spoofed_sender_moves_nothing() {
         for datagram in &world.sent {
             if datagram.to == victim {
                 toward += datagram.bytes.len();
-                assert_eq!(datagram.bytes.len(), 29, "questions only");
+                assert!((26..=29).contains(&datagram.bytes.len()), "questions only");
             }
         }
         assert!(toward > 0 && toward <= from, "{toward} bytes for {from}");

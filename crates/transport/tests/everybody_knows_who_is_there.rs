@@ -34,9 +34,7 @@ fn server_info(name: &str) -> ServerInfo {
 }
 
 fn world(seed: u64) -> World {
-    let mut config = config();
-    config.info = server_info("first");
-    World::with(seed, LOSSY, config)
+    World::with(seed, LOSSY, config().with_info(server_info("first")))
 }
 
 /// Adds a client that sends its info.

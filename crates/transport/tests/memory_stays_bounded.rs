@@ -16,8 +16,7 @@ fn patient(backlog: usize) -> LinkConfig {
 }
 
 fn three(seed: u64, backlog: usize) -> World {
-    let mut config = config();
-    config.link = patient(backlog).with_inbox(4096);
+    let config = config().with_link(patient(backlog).with_inbox(4096));
     let mut world = World::with(seed, GOOD, config);
     for number in 0..3 {
         let token = world.issue(&grant(number));
@@ -132,8 +131,7 @@ fn a_reader_that_stalls_is_refused_and_then_closed() {
 /// Fails if events are counted but not their bytes (`limit_bytes` left out of `Inbox::is_full`).
 #[test]
 fn large_events_count_for_more() {
-    let mut config = config();
-    config.link = config.link.with_inbox_bytes(200_000);
+    let config = config().with_link(LinkConfig::default().with_inbox_bytes(200_000));
     let mut world = World::with(1, GOOD, config);
     world.join();
     world.connect_all();

@@ -180,7 +180,7 @@ fn loses(percent: u64) {
     });
 }
 
-/// Fails if no packet is ack-eliciting (`asks` always false in `Exchange::handle_body`).
+/// Fails if no packet is ack-eliciting (`Frame::patience` always `None`).
 #[test]
 fn without_loss() {
     loses(0);
@@ -342,11 +342,9 @@ fn unreliable_messages_in_parts_wait_for_each_other() {
     let channels = (4..8).fold(Channels::default(), |channels, id| {
         channels.with(ChannelId(id), Delivery::Unreliable)
     });
-    let mut config = common::config();
     let exchange = ExchangeConfig::default().with_channels(channels);
-    config.link = config.link.with_exchange(exchange);
-    let link = config.link.clone();
-    let mut world = World::with(1, GOOD, config);
+    let link = LinkConfig::default().with_exchange(exchange);
+    let mut world = World::with(1, GOOD, common::config().with_link(link.clone()));
     let token = world.issue(&common::grant(0));
     let peer = world.join_with(token, link, "10.0.0.1:1");
     world.connect_all();
@@ -478,18 +476,19 @@ fn ends_with_other_channels_part() {
 }
 
 /// Fails if a server does not report messages that it may not send yet (`Channel::is_idle` always
-/// true), if it reports them after they are sent (always false), or if messages on one channel
-/// count for others (`is_waiting` without `one.id == channel.0`).
+/// true), if it reports them after they are sent (always false), or if messages that are kept until
+/// they are acknowledged count (`is_reliable` left out of `capacity`).
 #[test]
 fn a_server_knows_whether_something_has_to_wait() {
     let mut world = World::new(1, GOOD);
     world.join();
     world.connect_all();
     let connection = world.connections()[0];
-    let waits = |world: &World, channel| world.server.is_waiting(connection, channel);
-    assert!(!waits(&world, ChannelId::UNRELIABLE));
-    // More than may be sent at once.
     let now = world.server_time();
+    let before = world.server.capacity(connection, now);
+    assert!((1100..1472).contains(&before.message), "{before:?}");
+    assert!(before.total >= 4 * before.message, "{before:?}");
+    // More than may be sent at once.
     for _ in 0..200 {
         let sent = world
             .server
@@ -498,10 +497,12 @@ fn a_server_knows_whether_something_has_to_wait() {
     }
     let packets = std::iter::from_fn(|| world.server.poll_transmit(now)).count();
     assert!(packets < 200, "{packets}");
-    assert!(waits(&world, ChannelId::UNRELIABLE));
-    assert!(!waits(&world, ChannelId::SEQUENCED));
-    world.run_for(Duration::from_millis(100));
-    assert!(!waits(&world, ChannelId::UNRELIABLE));
+    assert_eq!(world.server.capacity(connection, now).total, 0);
+    world.run_for(Duration::from_secs(1));
+    let now = world.server_time();
+    let message = world.server.send(connection, ChannelId::ORDERED, &[7], now);
+    message.expect("there is room");
+    assert!(world.server.capacity(connection, now).total > 0);
     assert_eq!(world.closed(), []);
 }
 

@@ -223,12 +223,9 @@ fn configurations_that_cannot_work() {
         ("floor", of(exchange().with_floor(none))),
     ];
     for (setting, link) in bad {
-        let mut config = config();
-        config.link = link.clone();
+        assert_eq!(refused(config().with_link(link.clone())), Some(setting));
         let now = Time::from_micros(0);
         let mut entropy = |bytes: &mut [u8]| bytes.fill(7);
-        let refused = Server::new(config, &mut entropy, now).map(|_| ());
-        assert_eq!(refused.expect_err(setting).setting(), setting);
         let token = World::new(1, GOOD).issue(&grant(1));
         let refused = Client::connect(token, PROTOCOL, link, &mut entropy, now).map(|_| ());
         match refused.expect_err(setting) {
@@ -236,7 +233,31 @@ fn configurations_that_cannot_work() {
             other => panic!("{setting}: {other}"),
         }
     }
+    let limits = Limits::default;
+    let of = |limits| config().with_limits(limits);
+    let endless = ServerInfo {
+        update_period: Duration::MAX,
+        ..ServerInfo::default()
+    };
+    let bad = [
+        ("addresses", config().with_addresses(Vec::new())),
+        ("update_period", config().with_info(endless)),
+        ("connections", of(limits().with_connections(0))),
+        (
+            "connections_per_address",
+            of(limits().with_connections_per_address(0)),
+        ),
+        (
+            "handshakes_per_address",
+            of(limits().with_handshakes_per_address(0)),
+        ),
+        ("memory", of(limits().with_memory(0))),
+    ];
+    for (setting, config) in bad {
+        assert_eq!(refused(config), Some(setting));
+    }
 
+    let of = |exchange| link().with_exchange(exchange);
     let (tiny, huge) = (Duration::from_millis(1), Duration::MAX);
     let least = of(exchange()
         .with_channels(Channels::none())
@@ -277,22 +298,27 @@ fn configurations_that_cannot_work() {
     .with_outbox(usize::MAX)
     .with_inbox(usize::MAX)
     .with_inbox_bytes(usize::MAX);
-    for (link, limit) in [(least.clone(), 0), (most, usize::MAX), (least, 1)] {
-        let mut config = config();
-        config.link = link.clone();
-        config.limits = Limits {
-            connections: limit,
-            connections_per_address: limit,
-            handshakes_per_address: limit as u32,
-            resets_per_second: limit as u32,
-            memory: limit,
-        };
+    for (link, limit, resets) in [(least, 1, 0), (most, usize::MAX, u32::MAX)] {
+        let limits = Limits::default()
+            .with_connections(limit)
+            .with_connections_per_address(limit)
+            .with_handshakes_per_address(limit as u32)
+            .with_resets_per_second(resets)
+            .with_memory(limit);
+        let config = config().with_link(link.clone()).with_limits(limits);
         let mut world = World::with(1, GOOD, config);
         let token = world.issue(&grant(1));
         world.join_with(token, link, "10.0.0.1:1");
         world.run_for(SECOND);
-        assert_eq!(world.connections().len(), usize::from(limit > 0));
+        assert_eq!(world.connections().len(), 1);
     }
+}
+
+/// The setting for which a server refuses its configuration.
+fn refused(config: ServerConfig) -> Option<&'static str> {
+    let mut entropy = |bytes: &mut [u8]| bytes.fill(7);
+    let server = Server::new(config, &mut entropy, Time::from_micros(0));
+    server.err().map(|error| error.setting())
 }
 
 /// Fails if the server tries until it finds an unused id (a loop in `Server::accept`).
@@ -352,9 +378,8 @@ fn grants_that_fit_no_token() {
 /// Fails if datagrams are handled while events are not polled (`self.events.is_full()` left out).
 #[test]
 fn who_does_not_poll_does_not_fill_memory() {
-    let mut small = config();
-    small.link = small.link.with_inbox(10).with_outbox(10);
-    let mut world = World::with(1, GOOD, small);
+    let small = LinkConfig::default().with_inbox(10).with_outbox(10);
+    let mut world = World::with(1, GOOD, config().with_link(small));
     let peer = world.join();
     world.connect_all();
     let mut random = Random(2);

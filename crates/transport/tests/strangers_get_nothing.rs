@@ -148,9 +148,8 @@ fn nothing_is_amplified() {
 /// Fails if `Origins::has_room` or the total is not checked.
 #[test]
 fn an_address_has_eight_places_and_the_server_so_many_in_all() {
-    let mut limits = config();
-    limits.limits.connections = 12;
-    let mut world = World::with(1, GOOD, limits);
+    let limits = Limits::default().with_connections(12);
+    let mut world = World::with(1, GOOD, config().with_limits(limits));
     let join = |world: &mut World, from: &str| {
         let number = world.peers.len() as u64;
         let token = world.issue(&grant(number));
@@ -191,9 +190,8 @@ fn an_address_has_eight_places_and_the_server_so_many_in_all() {
 /// Fails if `try_handshake` is not called: one address could cause any number of key exchanges.
 #[test]
 fn an_address_gets_ten_handshakes_a_second() {
-    let mut generous = config();
-    generous.limits.connections_per_address = 1000;
-    let mut world = World::with(1, GOOD, generous);
+    let generous = Limits::default().with_connections_per_address(1000);
+    let mut world = World::with(1, GOOD, config().with_limits(generous));
     for port in 0..100 {
         let token = world.issue(&grant(port));
         let link = LinkConfig::default();

@@ -108,8 +108,8 @@ fn other_protocols_are_refused_on_both_sides() {
     let refused = Client::connect(token, other, LinkConfig::default(), &mut world.random, now);
     assert_eq!(refused.err(), Some(ConnectError::Denied(Denial::Protocol)));
 
-    let mut config = config();
-    config.protocol = other;
+    let key = TokenKey::new(common::KEY).expect("not the public one");
+    let config = ServerConfig::new(key, other, vec![common::address("192.0.2.1:4000")]);
     let mut world = World::with(1, GOOD, config);
     let token = world.issue(&grant(1));
     assert_eq!(
@@ -162,9 +162,8 @@ fn the_game_has_the_last_word() {
 #[test]
 fn who_is_banned_stays_out_whatever_the_token() {
     over_seeds(20, |seed| {
-        let mut few = config();
-        few.limits.memory = 6;
-        let mut world = World::with(seed, GOOD, few);
+        let few = Limits::default().with_memory(6);
+        let mut world = World::with(seed, GOOD, config().with_limits(few));
         for _ in 0..3 {
             world.join();
         }

@@ -129,7 +129,7 @@ impl Attacker {
             ClientEvent::Received(Received::Message { channel, message }) => {
                 let _ = self.view.handle(&message);
                 while self.view.poll_change().is_some() {}
-                if channel == ChannelId::SEQUENCED
+                if channel == ChannelId::UNRELIABLE
                     && let Some(ack) = self.view.acknowledgement()
                 {
                     let _ = self.net.with(|client, now| client.send(channel, &ack, now));

@@ -35,7 +35,7 @@ impl Bodies {
             }
             AttackKind::Acks => {
                 let ack = view.acknowledgement().unwrap_or_else(|| told(view));
-                (0..64).for_each(|_| message(SEQUENCED, None, &ack, &mut body));
+                (0..64).for_each(|_| message(UNRELIABLE, None, &ack, &mut body));
             }
             AttackKind::States => {
                 let state = [told(view)[0] & 0xf0, 1, 8, 0, 0x84, 0xf4];
@@ -156,7 +156,6 @@ const RELIABLE: u8 = 0x40;
 const FRAGMENT: u8 = 0x20;
 const UNORDERED: u8 = 1;
 const UNRELIABLE: u8 = 2;
-const SEQUENCED: u8 = 3;
 const REQUESTS: u8 = 14;
 const BLOBS: u8 = 15;
 /// The server's request for an audit.

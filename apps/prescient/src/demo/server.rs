@@ -24,15 +24,11 @@ pub(super) struct DemoServer {
 impl DemoServer {
     /// A server on a free port of this machine.
     pub(super) fn open(key: TokenKey) -> Result<Self, prescient::ServeError> {
-        let options = ServerOptions {
-            // All clients have the same address.
-            limits: Limits {
-                connections_per_address: usize::MAX,
-                handshakes_per_address: u32::MAX,
-                ..Limits::default()
-            },
-            ..ServerOptions::default()
-        };
+        // All clients have the same address.
+        let limits = Limits::default()
+            .with_connections_per_address(usize::MAX)
+            .with_handshakes_per_address(u32::MAX);
+        let options = ServerOptions::default().with_limits(limits);
         Ok(Self {
             server: Server::bind("127.0.0.1:0", key, schema(), Everything, options)?,
             pond: Pond::new(SEED),

@@ -152,10 +152,7 @@ impl Crowd {
         let token = token(number, &key, &servers)?;
         self.count += 1;
         let again = move || self::token(number, &key, &servers).ok();
-        let options = ClientOptions {
-            reconnect: Some(Reconnect::new(again)),
-            ..ClientOptions::default()
-        };
+        let options = ClientOptions::default().with_reconnect(Reconnect::new(again));
         let client = Client::start_with(token, schema(), options)?;
         let watched = self.ready.watch(member, &client);
         watched.map_err(SwarmError::Sockets)?;

@@ -174,7 +174,7 @@ impl Ghost {
             if let Some(answer) = self.view.acknowledgement() {
                 let _ = self
                     .net
-                    .with(|client, now| client.send(ChannelId::SEQUENCED, &answer, now));
+                    .with(|client, now| client.send(ChannelId::UNRELIABLE, &answer, now));
             }
         }
     }

@@ -211,6 +211,8 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "bytes_per_client_tick": server["bytes_per_client_tick"],
         "tick_p99_ms": server["tick_p99_ms"],
         "packets_per_second": server["packets_per_second"],
+        "packets_sent_per_client_tick": server["packets_sent_per_client_tick"],
+        "packets_received_per_client_tick": server["packets_received_per_client_tick"],
         "desyncs": seen.desyncs,
         "disconnects": seen.disconnects,
         "events_sent": server["events_sent"],
@@ -219,6 +221,8 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "heap_mb": server["heap_mb"],
         "rss_growth_percent": server["rss_growth_percent"],
         "heap_growth_percent": server["heap_growth_percent"],
+        "visible_growth_percent": server["visible_growth_percent"],
+        "model_growth_percent": server["model_growth_percent"],
     });
     if options.ghosts > 0 {
         all["ghosts"] = json!(options.ghosts);

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::Args;
 use prescient::{
-    CloseReason, Distance, Limits, PeerId, Position, Ref, Server, ServerEvent, ServerOptions,
-    WorldError, key_from_text,
+    CloseReason, Distance, Limits, PeerId, Position, Ref, Server, ServerConfig, ServerEvent,
+    ServerOptions, WorldError, key_from_text,
 };
 use prescient_channels::Time;
 use prescient_net::Clock;
@@ -62,16 +62,17 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     read.map_err(|error| ServeError::Key(error.to_string()))?;
     let key = key_from_text(key.trim()).map_err(|error| ServeError::Key(error.to_string()))?;
     let distance = reach(options.visible);
-    let mut settings = ServerOptions {
-        limits: Limits {
-            connections: 2 * (options.clients + options.ghosts) as usize + 8,
-            connections_per_address: usize::MAX,
-            handshakes_per_address: u32::MAX,
-            ..Limits::default()
-        },
-        ..ServerOptions::default()
+    let limits = Limits::default()
+        .with_connections(2 * (options.clients + options.ghosts) as usize + 8)
+        .with_connections_per_address(usize::MAX)
+        .with_handshakes_per_address(u32::MAX);
+    let replication = ServerConfig {
+        grid_cell: distance / 2.0,
+        ..ServerConfig::default()
     };
-    settings.replication.grid_cell = distance / 2.0;
+    let settings = ServerOptions::default()
+        .with_limits(limits)
+        .with_replication(replication);
     let policy = Distance::new(distance, distance * 1.1);
     let server = Server::bind("127.0.0.1:0", key, schema(), policy, settings)?;
     if let Some(address) = server.address() {
@@ -158,13 +159,17 @@ impl SwarmServer {
             }
             Phase::Measured(mut mark) => {
                 let spent = now.since(mark.since);
-                mark.sample(spent, span, self.tick);
+                mark.sample(spent, span, self.tick, &self.server);
                 if spent < span {
                     return Phase::Measured(mark);
                 }
                 let mut measured = self.report(&mark, now);
                 measured["rss_growth_percent"] = json!(growth(&mark.early.rss, &mark.late.rss));
                 measured["heap_growth_percent"] = json!(growth(&mark.early.heap, &mark.late.heap));
+                let visible = growth(&mark.early.visible, &mark.late.visible);
+                measured["visible_growth_percent"] = json!(visible);
+                let models = growth(&mark.early.models, &mark.late.models);
+                measured["model_growth_percent"] = json!(models);
                 measured["before"] = report["before"].take();
                 *report = measured;
                 if !haunted {
@@ -263,7 +268,9 @@ impl SwarmServer {
             "server_cpu_us_per_client_tick": cpu,
             "bytes_per_client_tick": (spent.bytes - before.bytes) as f64 / turns,
             "tick_p99_ms": p99.as_secs_f64() * 1e3,
-            "packets_per_second": (spent.packets - before.packets) as f64 / over.as_secs_f64(),
+            "packets_per_second": (spent.packets() - before.packets()) as f64 / over.as_secs_f64(),
+            "packets_sent_per_client_tick": (spent.sent - before.sent) as f64 / turns,
+            "packets_received_per_client_tick": (spent.received - before.received) as f64 / turns,
             "rss_mb": rss_mb(),
             "heap_mb": heap_mb(),
         })
@@ -297,30 +304,40 @@ struct Mark {
 
 impl Mark {
     /// Samples the memory once a second or so.
-    fn sample(&mut self, spent: Duration, span: Duration, tick: u32) {
+    fn sample(&mut self, spent: Duration, span: Duration, tick: u32, server: &Server) {
         if !tick.is_multiple_of(SAMPLE_EVERY) {
             return;
         }
         let tenth = span / 10;
         if spent >= tenth && spent < 2 * tenth {
-            self.early.sample();
+            self.early.sample(server);
         } else if spent >= 9 * tenth {
-            self.late.sample();
+            self.late.sample(server);
         }
     }
 }
 
-/// Samples of resident memory and of allocated bytes, in megabytes.
+/// Samples of resident memory and of allocated bytes, in megabytes, and what they depend on: how
+/// many entities all peers see together, and the bytes of their models.
 #[derive(Default)]
 struct Memory {
     rss: Vec<f64>,
     heap: Vec<f64>,
+    visible: Vec<f64>,
+    models: Vec<f64>,
 }
 
 impl Memory {
-    fn sample(&mut self) {
+    fn sample(&mut self, server: &Server) {
         self.rss.extend(rss_mb());
         self.heap.extend(heap_mb());
+        let reports: Vec<_> = (server.peers())
+            .filter_map(|peer| server.statistics(peer))
+            .collect();
+        let visible: usize = reports.iter().map(|report| report.state.visible).sum();
+        let models: usize = reports.iter().map(|report| report.state.model_bytes).sum();
+        self.visible.push(visible as f64);
+        self.models.push(models as f64);
     }
 }
 
@@ -339,7 +356,9 @@ struct Cost {
     /// `None` where the system does not provide it.
     cpu_nanos: Option<u64>,
     bytes: u64,
-    packets: u64,
+    /// Packets sent and received.
+    sent: u64,
+    received: u64,
 }
 
 impl Cost {
@@ -348,8 +367,13 @@ impl Cost {
         Self {
             cpu_nanos: cpu_nanos(),
             bytes: socket.bytes_sent,
-            packets: socket.packets_sent + socket.packets_received,
+            sent: socket.packets_sent,
+            received: socket.packets_received,
         }
+    }
+
+    fn packets(&self) -> u64 {
+        self.sent + self.received
     }
 }
 

@@ -2,13 +2,15 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
+use prescient_schema::EntityRef;
+
 use crate::{
     body::{self, Contents, Partial, SenderRows, Spawn},
     budget,
     history::Archive,
     known_entities::ReceiverView,
     shared_model::{EntityKey, Rows},
-    units::Sequence,
+    units::{Sequence, Slot},
 };
 
 use super::Encoder;
@@ -138,12 +140,27 @@ impl Encoder {
         selected
     }
 
-    /// The group with which an entity has to be sent.
+    /// The group with which an entity has to be sent: that of its group field, or that of the entity
+    /// whose table it is, or else all tables of that entity.
     pub(super) fn group(&self, id: u32, archive: &Archive) -> Option<i64> {
         let slot = self.known_entities.slot(id)?;
-        let class = usize::from(archive.class(slot)?);
-        let field = self.layout.schema.classes[class].group?;
-        let group = *archive.latest(slot)?.get(usize::from(field))?;
-        (group != 0).then_some(group)
+        let layout = &self.layout.classes[usize::from(archive.class(slot)?)];
+        let declared = |slot: Slot| {
+            let class = usize::from(archive.class(slot)?);
+            let field = self.layout.schema.classes[class].group?;
+            let group = *archive.latest(slot)?.get(usize::from(field))?;
+            (group != 0).then_some(group)
+        };
+        let first = || match layout.entity {
+            Some(field) => {
+                let cell = *archive.latest(slot)?.get(usize::from(field))?;
+                archive.entity(EntityRef::from_cell(cell)?)
+            }
+            None => layout.has_tables.then_some(slot),
+        };
+        declared(slot).or_else(|| {
+            let first = first()?;
+            declared(first).or(Some(i64::MIN | i64::from(first.0)))
+        })
     }
 }

@@ -14,6 +14,8 @@ pub enum EncodeError {
     NothingNew(Tick),
     /// The archive's schema is not the encoder's.
     WrongSchema,
+    /// A row that the packet would refer to is not in the archive, also in a new epoch.
+    MissingRow,
     /// 2³² − 1 packets were sent, and sequence numbers are used up. A new connection is needed.
     Exhausted,
 }
@@ -24,6 +26,7 @@ impl fmt::Display for EncodeError {
             Self::EmptyArchive => write!(f, "capture a tick before encoding"),
             Self::NothingNew(tick) => write!(f, "tick {} was encoded already", tick.0),
             Self::WrongSchema => write!(f, "the archive's schema is not the connection's"),
+            Self::MissingRow => write!(f, "the archive lacks a row of an entity that it has"),
             Self::Exhausted => write!(f, "all packet numbers are used; reconnect"),
         }
     }
@@ -37,15 +40,12 @@ impl core::error::Error for EncodeError {}
 pub enum AckError {
     /// It names a packet that was never sent: the peer is broken or hostile.
     NeverSent(Sequence),
-    /// It does not mark its own newest packet as applied.
-    Contradiction,
 }
 
 impl fmt::Display for AckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverSent(sequence) => write!(f, "packet {} was never sent", sequence.0),
-            Self::Contradiction => write!(f, "the acknowledgement contradicts itself"),
         }
     }
 }

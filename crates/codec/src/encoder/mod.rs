@@ -3,7 +3,9 @@
 
 mod contents;
 mod errors;
+mod further;
 mod packet;
+mod rate;
 mod settlement;
 mod view;
 
@@ -12,7 +14,7 @@ use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use prescient_schema::Schema;
 
 use crate::{
-    ack::Ack,
+    ack::{Ack, AppliedSet},
     body::{Contents, Partial, Scratch, Spawn},
     budget::{PacketCosts, SpawnCapacity, Surcharge},
     config::{Config, Policy},
@@ -28,6 +30,7 @@ use crate::{
 };
 
 pub use errors::{AckError, EncodeError};
+use further::Remainder;
 pub(crate) use packet::{finish_check, start_check};
 
 /// Encodes the ticks of an [`Archive`] for one receiver.
@@ -51,6 +54,8 @@ pub struct Encoder {
     /// The newest tick whose changes were read from the archive, and the newest that was encoded.
     read_until: Option<Tick>,
     encoded: Option<Tick>,
+    /// What the packets of the newest tick left out.
+    remainder: Option<Remainder>,
     scratch: Scratch,
     packet_costs: PacketCosts,
     /// Whether costs have to be counted.
@@ -96,7 +101,7 @@ pub struct Packet {
 impl Encoder {
     /// An encoder for a receiver that starts from the schema alone.
     pub fn new(schema: Arc<Schema>, config: Config) -> Self {
-        Self::with_layout(Layout::new(schema), config)
+        Self::with_layout(Arc::new(Layout::new(schema)), config)
     }
 
     /// An encoder for a receiver that starts from the same prior.
@@ -106,11 +111,11 @@ impl Encoder {
         prior: &Prior,
     ) -> Result<Self, PriorMismatch> {
         let layout = Layout::with_prior(schema, prior, config.profile)?;
-        Ok(Self::with_layout(layout, config))
+        Ok(Self::with_layout(Arc::new(layout), config))
     }
 
-    fn with_layout(layout: Layout, config: Config) -> Self {
-        let layout = Arc::new(layout);
+    /// An encoder whose layout others share; its receivers start from the schema alone.
+    pub fn with_layout(layout: Arc<Layout>, config: Config) -> Self {
         Self {
             shared_model: SharedModel::new(layout.clone(), &config, false),
             config,
@@ -127,6 +132,7 @@ impl Encoder {
             known_entities: KnownEntities::default(),
             read_until: None,
             encoded: None,
+            remainder: None,
             scratch: Scratch::default(),
             packet_costs: PacketCosts::default(),
             counting: false,
@@ -157,7 +163,8 @@ impl Encoder {
 
     /// Encodes the archive's newest tick. With a `budget`, the packet has at most that many bytes
     /// (unless a single entity or group needs more) and covers the entities that have waited
-    /// longest, by [`weight`](Self::set_weight).
+    /// longest, by [`weight`](Self::set_weight); [`encode_more`](Self::encode_more) encodes the
+    /// others.
     pub fn encode(
         &mut self,
         archive: &Archive,
@@ -165,23 +172,31 @@ impl Encoder {
     ) -> Result<Packet, EncodeError> {
         let now = self.begin(archive)?;
         self.counting = budget.is_some() || self.ledger.is_some();
-        let mut contents = self.contents(archive, budget);
+        let mut contents = self.due_contents(archive, budget);
         let mut packet = self.write(archive, &contents, now);
         if packet.is_none() {
             // A row that the model refers to is no longer in the archive; start a new epoch.
             self.resync();
-            contents = self.contents(archive, budget);
+            contents = self.due_contents(archive, budget);
             packet = self.write(archive, &contents, now);
         }
-        if let Some(limit) = budget
-            && packet
-                .as_ref()
-                .is_some_and(|(bytes, _)| contents.is_draft || bytes.len() > limit)
-        {
-            contents.despawns.truncate(limit / 4);
-            packet = self.write_partial(archive, &contents, now, limit);
-        }
-        self.finish(packet, budget, archive)
+        let Some(limit) = budget.filter(|&limit| {
+            let is_long = |(bytes, _): &(Vec<u8>, Log)| contents.is_draft || bytes.len() > limit;
+            packet.as_ref().is_some_and(is_long)
+        }) else {
+            return self.finish(packet, budget, archive);
+        };
+        let mut remainder = Remainder {
+            first: Sequence(self.newest.0 + 1),
+            epoch: self.epoch,
+            cursor: self.cursor,
+            packet_costs: core::mem::take(&mut self.packet_costs),
+            contents,
+        };
+        let packet = self.write_remainder(archive, &mut remainder, now, limit);
+        let packet = self.finish(packet, budget, archive)?;
+        self.remainder = Some(remainder);
+        Ok(packet)
     }
 
     /// Encodes a packet that covers no entity and costs next to nothing. Its acknowledgement shows
@@ -211,6 +226,7 @@ impl Encoder {
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
         }
+        self.remainder = None;
         self.read_changes(archive);
         Ok(now)
     }
@@ -223,7 +239,7 @@ impl Encoder {
         archive: &Archive,
     ) -> Result<Packet, EncodeError> {
         let Some((bytes, log)) = packet else {
-            return Err(EncodeError::EmptyArchive);
+            return Err(EncodeError::MissingRow);
         };
         let (sequence, full) = (log.sequence, log.full);
         let oversize = budget.is_some_and(|limit| bytes.len() > limit);
@@ -243,7 +259,7 @@ impl Encoder {
             self.recycle(log);
         }
         if self.config.policy == Policy::Immediate {
-            self.settle(sequence, 1, archive);
+            self.settle(sequence, &AppliedSet::ALL, archive);
         }
         Ok(Packet {
             bytes,
@@ -258,9 +274,6 @@ impl Encoder {
         if ack.newest > self.newest {
             return Err(AckError::NeverSent(ack.newest));
         }
-        if ack.newest.0 > 0 && ack.applied & 1 == 0 {
-            return Err(AckError::Contradiction);
-        }
         if self.config.policy != Policy::Confirmed || ack.epoch != self.epoch {
             return Ok(());
         }
@@ -268,7 +281,7 @@ impl Encoder {
             self.resync();
             return Ok(());
         }
-        self.settle(ack.newest, ack.applied, archive);
+        self.settle(ack.newest, &ack.applied, archive);
         Ok(())
     }
 
@@ -426,4 +439,4 @@ impl Encoder {
 const SPARE: usize = 2;
 
 /// Packets that may be unsettled; older ones are never folded.
-pub(crate) const WINDOW: u32 = 64;
+pub(crate) const WINDOW: u32 = 256;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     body::{self, Contents, write_body},
-    budget,
+    budget::{self, PacketCosts},
     check::Checksum,
     config::{BEST_CONTEXTS, DEFAULT_CONTEXTS, Profile},
     header::{self, Header},
@@ -27,15 +27,15 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         contents: &Contents,
+        packet_costs: &PacketCosts,
         now: Tick,
         limit: usize,
     ) -> Option<(Vec<u8>, Log)> {
-        let packet_costs = core::mem::take(&mut self.packet_costs);
         let mut attempts = 0;
         loop {
             let group_of = |id: u32| self.group(id, archive);
             let mut chosen = budget::choose(
-                &packet_costs,
+                packet_costs,
                 &self.known_entities,
                 (self.newest, self.cursor),
                 limit,

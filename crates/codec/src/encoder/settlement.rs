@@ -2,7 +2,8 @@
 //! entities due again.
 
 use crate::{
-    config::{BEST_CONTEXTS, DEFAULT_CONTEXTS, Profile},
+    ack::AppliedSet,
+    config::{BEST_CONTEXTS, DEFAULT_CONTEXTS, Policy, Profile},
     header::MAX_EXCLUDED,
     history::Archive,
     known_entities::{ReceiverView, Tombstone},
@@ -22,17 +23,17 @@ impl Encoder {
         if log.full {
             for &id in &self.shared_model.entity_states.active {
                 self.known_entities.sent[id as usize] = log.sequence;
+                self.known_entities.grades[id as usize].set_due(false);
             }
         }
     }
 
-    /// Settles all packets up to `newest`. Bit `k` of `applied` states that `newest - k` was
-    /// applied.
-    pub(super) fn settle(&mut self, newest: Sequence, applied: u64, archive: &Archive) {
+    /// Settles all packets up to `newest`.
+    pub(super) fn settle(&mut self, newest: Sequence, applied: &AppliedSet, archive: &Archive) {
         let next = self.newest.0.saturating_add(1);
         let oldest = self.logs.front().map_or(next, |log| log.sequence.0);
         let floor = oldest.max(next.saturating_sub(WINDOW));
-        let floor = floor.max(newest.0.saturating_sub(63));
+        let floor = floor.max(newest.0.saturating_sub(WINDOW - 1));
         if newest <= self.cursor || newest.0 < floor {
             return;
         }
@@ -50,7 +51,7 @@ impl Encoder {
                 break;
             };
             let back = newest.0 - log.sequence.0;
-            if back < 64 && applied >> back & 1 == 1 {
+            if applied.contains(back) {
                 self.statistics.applied += 1;
                 self.known_entities.note_applied(&log);
                 for id in &log.despawns {
@@ -81,6 +82,26 @@ impl Encoder {
             self.update_level(id, archive);
         }
         self.settle_entities();
+    }
+
+    /// Makes the packet that was encoded last the base of those to come, without an
+    /// acknowledgement: a receiver that has not applied it cannot decode them. Packets between the
+    /// previous base and this one are needed by none. For [`Policy::Stateless`] only, where
+    /// otherwise every packet is whole; after a [`resync`](Self::resync) the base is whole, too, and
+    /// any receiver can begin with it.
+    pub fn make_base(&mut self, archive: &Archive) {
+        if self.config.policy != Policy::Stateless {
+            return;
+        }
+        // Receivers may have applied any of those before it. Without their logs, the headers to come
+        // exclude them from being folded.
+        while self.logs.len() > 1
+            && let Some(log) = self.logs.pop_front()
+        {
+            self.known_entities.requeue_spawns(&log);
+            self.recycle(log);
+        }
+        self.settle(self.newest, &AppliedSet::ALL, archive);
     }
 
     fn fold(&mut self, log: &Log, archive: &Archive) {
@@ -115,6 +136,7 @@ impl Encoder {
             let sent = &mut self.known_entities.sent[id as usize];
             if *sent == log.sequence {
                 *sent = Sequence(1);
+                self.known_entities.grades[id as usize].set_due(true);
             }
         }
     }

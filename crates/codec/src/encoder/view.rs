@@ -3,12 +3,13 @@
 
 use alloc::vec::Vec;
 
-use prescient_schema::Level;
+use prescient_schema::{Level, Priority};
 
 use crate::{
     history::Archive,
     known_entities::{ReceiverView, Tombstone},
     population::Phase,
+    quality::{Grade, Quality},
     units::{NetEntityId, Sequence, Slot, Tick, Weight},
 };
 
@@ -85,13 +86,45 @@ impl Encoder {
         }
     }
 
+    /// Sets which part of the receiver's [quality](Self::set_quality) applies to an entity; 0, which
+    /// is never degraded, unless this is called.
+    pub fn set_priority(&mut self, slot: Slot, priority: Priority, archive: &Archive) {
+        let (Some(id), Some(class)) = (self.id(slot), archive.class(slot)) else {
+            return;
+        };
+        let has_levels = self.layout.classes[usize::from(class)].has_levels;
+        let before = self.known_entities.level(id);
+        let grade = &mut self.known_entities.grades[id as usize];
+        let is_due = grade.is_due();
+        *grade = Grade::new(priority, has_levels);
+        grade.set_due(is_due);
+        if self.known_entities.level(id) != before {
+            self.read_changes(archive);
+            self.update_level(id, archive);
+        }
+    }
+
+    /// Sets how precisely and how often the receiver gets entities by their
+    /// [priority](Self::set_priority). Costs what the entities cost whose level changes; may be
+    /// called before every packet.
+    pub fn set_quality(&mut self, quality: Quality, archive: &Archive) {
+        let before = core::mem::replace(&mut self.known_entities.quality, quality);
+        if !quality.has_other_levels(&before) {
+            return;
+        }
+        self.read_changes(archive);
+        for id in self.known_entities.releveled_by(&before) {
+            self.update_level(id, archive);
+        }
+    }
+
     /// Marks an entity dirty that rests at another precision than the wanted one; an active one is
     /// kept in `releveled`, because it may come to rest like that.
     pub(super) fn update_level(&mut self, id: u32, archive: &Archive) {
         let entity_states = &self.shared_model.entity_states;
         let phase = entity_states.phase(id);
-        let known = phase != Phase::Absent
-            && entity_states.level(id) == self.known_entities.levels[id as usize];
+        let known =
+            phase != Phase::Absent && entity_states.level(id) == self.known_entities.level(id);
         if known || self.known_entities.slot(id).is_none() {
             return;
         }

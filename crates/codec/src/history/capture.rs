@@ -217,12 +217,8 @@ impl Capture<'_> {
     pub fn finish(self) {
         let Self { archive, mut frame } = self;
         archive.make_cold(&frame);
-        let horizon = frame.tick.0.saturating_sub(archive.depth);
-        while archive
-            .frames
-            .front()
-            .is_some_and(|old| old.tick.0 < horizon)
-        {
+        let horizon = archive.horizon(frame.tick);
+        while archive.frames.front().is_some_and(|old| old.tick < horizon) {
             let Some(old) = archive.frames.pop_front() else {
                 break;
             };
@@ -290,6 +286,18 @@ impl Capture<'_> {
         }
         let old = self.present(record).to_vec();
         self.check_links(class, &parcel.row, Some(&old))
+    }
+
+    /// Checks whether [`spawn_parcel`](Self::spawn_parcel) would accept this.
+    pub fn check_spawn(&mut self, class: u16, parcel: &Parcel) -> Result<(), CaptureError> {
+        self.intern_all(parcel)?;
+        let rules = self.archive.rules.get(usize::from(class));
+        let rules = rules.ok_or(CaptureError::UnknownClass(class))?;
+        rules.admit(&parcel.row)?;
+        if rules.links.is_empty() {
+            return Ok(());
+        }
+        self.check_links(class, &parcel.row, None)
     }
 
     fn intern_all(&mut self, parcel: &Parcel) -> Result<(), CaptureError> {

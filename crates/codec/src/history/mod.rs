@@ -12,9 +12,11 @@ use core::ops::Range;
 use prescient_schema::{Content, EntityRef, Library, Schema};
 
 mod capture;
+mod depth;
 mod rules;
 
 pub use capture::{Capture, CaptureError};
+pub use depth::{HistoryDepth, HistoryTooShort};
 use rules::Rules;
 
 use crate::{
@@ -125,6 +127,11 @@ impl Archive {
         }
     }
 
+    /// Sets how many ticks before the newest one are kept from the next tick on.
+    pub(crate) fn set_depth(&mut self, depth: HistoryDepth) {
+        self.depth = depth.ticks();
+    }
+
     /// Begins the next tick, which must be after the newest one.
     pub fn begin(&mut self, tick: Tick) -> Result<Capture<'_>, CaptureError> {
         self.hot.iter_mut().for_each(HotSet::discard);
@@ -147,6 +154,22 @@ impl Archive {
             written: 0,
         };
         Ok(Capture {
+            archive: self,
+            frame,
+        })
+    }
+
+    /// Opens the newest tick again, for what a further packet of it states. The changes of the tick
+    /// are then those since this call.
+    pub(crate) fn reopen(&mut self) -> Option<Capture<'_>> {
+        self.hot.iter_mut().for_each(HotSet::discard);
+        let newest = self.frames.pop_back()?;
+        self.written -= newest.written;
+        let frame = Frame {
+            changes: Changes::default(),
+            ..Arc::unwrap_or_clone(newest)
+        };
+        Some(Capture {
             archive: self,
             frame,
         })
@@ -218,6 +241,16 @@ impl Archive {
                 .row(record.class, row_index, record.fields),
             None => record.cold.as_deref(),
         }
+    }
+
+    /// The rows of a living entity at all kept ticks since it was spawned, oldest first.
+    pub fn samples(&self, slot: Slot) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
+        self.living(slot).into_iter().flat_map(move |record| {
+            let is_older = |frame: &Arc<Frame>| frame.tick < record.born;
+            let first = self.frames.partition_point(is_older);
+            let frames = self.frames.range(first..);
+            frames.filter_map(move |frame| Some((frame.tick, frame.row_of(record)?)))
+        })
     }
 
     /// The rows of a living entity of a class at the ticks from which it is predicted, and its
@@ -379,16 +412,21 @@ impl Archive {
     /// An upper bound, but for a constant factor, of the bytes that rows and contents hold once
     /// `tick` is captured and older frames are dropped.
     pub(crate) fn bytes_at(&self, tick: Tick) -> usize {
-        let horizon = tick.0.saturating_sub(self.depth);
-        let old = self.frames.iter().take_while(|old| old.tick.0 < horizon);
+        let horizon = self.horizon(tick);
+        let old = self.frames.iter().take_while(|old| old.tick < horizon);
         let written = self.written - old.map(|old| old.written).sum::<usize>();
-        let contents = self.content_store.bytes_from(Tick(horizon));
+        let contents = self.content_store.bytes_from(horizon);
         let hot = self.hot.iter().zip(&*self.rules);
         let hot_rows: usize = hot
             .map(|(hot, rules)| hot.hot_rows.len() * rules.ranges.len())
             .sum();
         let cells = written + hot_rows + self.living_cells;
         self.records.len * size_of::<Record>() + cells * size_of::<i64>() + contents
+    }
+
+    /// The oldest tick that may be kept once `tick` is captured.
+    pub(crate) fn horizon(&self, tick: Tick) -> Tick {
+        Tick(tick.0.saturating_sub(self.depth))
     }
 
     fn frame(&self, tick: Tick) -> Option<&Frame> {
@@ -453,6 +491,14 @@ impl Library for Archive {
 }
 
 impl Frame {
+    /// The row of an entity that lived at this tick.
+    fn row_of<'a>(&'a self, record: &'a Record) -> Option<&'a [i64]> {
+        match record.row_index_at(self.tick) {
+            Some(row_index) => self.row(record.class, row_index, record.fields),
+            None => record.cold.as_deref(),
+        }
+    }
+
     #[inline]
     fn row(&self, class: u16, row_index: u32, fields: u16) -> Option<&[i64]> {
         let fields = usize::from(fields);
@@ -515,6 +561,8 @@ mod tests {
         })
     }
 
+    /// Fails if `Capture::spawn_at` does not set `born` and `hot_since` (there are then rows of
+    /// other entities), or `Frame::row_of` ignores the index of older rows.
     #[test]
     fn every_row_of_the_window_can_be_read_back() {
         let mut seed = 3u64;
@@ -565,6 +613,16 @@ mod tests {
                         );
                     }
                 }
+            }
+            for &slot in truth.keys() {
+                let rows = past
+                    .iter()
+                    .filter_map(|(at, rows)| Some((*at, rows.get(&slot)?)));
+                let samples = archive.samples(slot).map(|(at, row)| (at, row.to_vec()));
+                assert!(
+                    samples.eq(rows.map(|(at, row)| (at, row.clone()))),
+                    "{slot:?}"
+                );
             }
             assert!(archive.living_slots().eq(truth.keys().copied()));
         }

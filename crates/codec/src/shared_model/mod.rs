@@ -27,6 +27,7 @@ use crate::{
     model::context_model::{ContextModel, Learning},
     population::{Entity, Population},
     ranking::Ranking,
+    units::Tick,
 };
 
 use entity_states::MAX_FOLDS;
@@ -94,16 +95,11 @@ impl SharedModel {
         } else if self.journal.start.is_none() {
             self.journal.start = Some(self.context_model.mark());
         }
-        self.journal.record(|| Undo::Fold {
-            oldest: (self.entity_states.folds.len() == MAX_FOLDS)
-                .then(|| self.entity_states.folds[0]),
-            last_partial: self.entity_states.last_partial,
-        });
-        if self.entity_states.folds.len() == MAX_FOLDS {
-            self.entity_states.folds.remove(0);
+        // The packets of a tick make one fold: each adds what it covers.
+        let continues = self.entity_states.folds.last() == Some(&log.tick);
+        if !continues {
+            self.begin_fold(log.tick);
         }
-        self.entity_states.folds.push(log.tick);
-        self.entity_states.fold_count += 1;
         if self.learning {
             self.context_model.replay::<N>(&log.decisions);
         }
@@ -122,7 +118,10 @@ impl SharedModel {
         }
         if !log.full {
             self.entity_states.last_partial = self.entity_states.fold_count;
-            self.note_coverage(&log.covered);
+            match continues {
+                true => self.add_coverage(&log.covered),
+                false => self.note_coverage(&log.covered),
+            }
         }
         self.note_levels(log);
         if self.learning {
@@ -137,6 +136,19 @@ impl SharedModel {
         if self.entity_states.fold_count.is_multiple_of(SWEEP) {
             self.sweep(rows);
         }
+    }
+
+    /// Begins the fold of another tick.
+    fn begin_fold(&mut self, tick: Tick) {
+        let states = &mut self.entity_states;
+        let oldest = (states.folds.len() == MAX_FOLDS).then(|| states.folds.remove(0));
+        let last_partial = states.last_partial;
+        self.journal.record(|| Undo::Fold {
+            oldest,
+            last_partial,
+        });
+        states.folds.push(tick);
+        states.fold_count += 1;
     }
 
     /// Makes all changes final.

@@ -31,6 +31,16 @@ impl SharedModel {
         }
     }
 
+    /// Adds the entities that a further packet of the newest fold's tick covered.
+    pub(super) fn add_coverage(&mut self, covered: &[u32]) {
+        let fold = self.entity_states.fold_count;
+        for &id in covered {
+            if let Some(entity) = self.entity_mut(id) {
+                entity.head.cover(fold, true);
+            }
+        }
+    }
+
     /// Applies changes of precision. Samples from before the change are dropped, and so are those
     /// of later packets that were coded before the change was folded and do not state it
     /// themselves.
@@ -49,7 +59,9 @@ impl SharedModel {
         stated.sort_unstable();
         for at in 0..self.entity_states.releveled.len() {
             let (id, _) = self.entity_states.releveled[at];
-            if stated.binary_search(&id).is_ok() {
+            // What another packet of the tick covered stays covered.
+            let is_covered = log.full || log.covered.binary_search(&id).is_ok();
+            if !is_covered || stated.binary_search(&id).is_ok() {
                 continue;
             }
             if let Some(entity) = self.entity_mut(id) {
@@ -92,7 +104,7 @@ impl SharedModel {
             head.surprised_at = fold;
             let class = usize::from(head.class);
             let ranking = &mut self.entity_states.classes[class].ranking;
-            if ranking.mark_changed(fold) && self.journal.enabled {
+            if ranking.mark_changed(log.sequence) && self.journal.enabled {
                 ranking.save(&mut self.journal.rankings);
                 self.journal.record(|| Undo::Ranking {
                     class: class as u16,
@@ -147,7 +159,7 @@ impl SharedModel {
             .iter_mut()
             .zip(&self.entity_states.layout.classes)
         {
-            if state.ranking.is_changed_by(fold) {
+            if state.ranking.is_changed_by(log.sequence) {
                 state.ranking.sort(class);
             }
         }

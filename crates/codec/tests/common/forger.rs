@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use prescient_codec::{Ack, Config, Encoder, HISTORY, Sequence, Slot, Tick, history::Archive};
+use prescient_codec::{
+    Ack, AppliedSet, Config, Encoder, HISTORY, Sequence, Slot, Tick, history::Archive,
+};
 use prescient_schema::Schema;
 
 /// Two worlds that differ in the entity in slot 0, and an encoder that takes them for one.
@@ -83,7 +85,7 @@ impl Forger {
         let ack = Ack {
             epoch: 0,
             newest: Sequence(packets as u32),
-            applied: !0,
+            applied: AppliedSet::ALL,
             resync: false,
         };
         let archive = &self.worlds[Which::Second as usize].archive;

@@ -359,6 +359,8 @@ pub struct Trouble {
     pub blackout_every: u64,
     pub blackout: u64,
     pub budget: Option<usize>,
+    /// How many packets may follow the first one of a tick.
+    pub more: u64,
     pub levels: bool,
     pub visibility: bool,
 }
@@ -378,6 +380,7 @@ impl Trouble {
             blackout_every: pick(random, &[0, 0, 150, 300]),
             blackout: pick(random, &[10, 80, 200]),
             budget: [None, None, Some(40), Some(120)][random.below(4) as usize],
+            more: pick(random, &[0, 0, 1, 5]),
             levels: random.chance(30),
             visibility: random.chance(50),
         }
@@ -483,20 +486,16 @@ pub fn run_from(
             }
         }
         let digest = encoder.digest();
-        let packet = encoder.encode(&world.archive, trouble.budget).unwrap();
+        let mut of_tick = vec![encoder.encode(&world.archive, trouble.budget).unwrap()];
+        for _ in 0..trouble.more {
+            let budget = trouble.budget.unwrap_or(0);
+            of_tick.extend(encoder.encode_more(&world.archive, budget).unwrap());
+        }
         let digest = if config.policy == Policy::Immediate {
             digest
         } else {
             encoder.digest()
         };
-        if let Some(budget) = trouble.budget {
-            assert!(
-                packet.bytes.len() <= budget.max(110) || packet.oversize,
-                "{} bytes",
-                packet.bytes.len()
-            );
-        }
-        digests.insert(packet.sequence.0, digest);
         let mut truth = BTreeMap::new();
         for slot in world.archive.living_slots() {
             if let Some(id) = encoder.net_entity_id(slot) {
@@ -504,28 +503,38 @@ pub fn run_from(
                 truth.insert(id, (world.archive.class(slot).unwrap(), row));
             }
         }
-        truths.insert(packet.sequence.0, truth);
-        bytes += packet.bytes.len();
-        packets += 1;
-        for copy in 0..1 + u64::from(random.chance(trouble.duplicates)) {
-            if dark || random.chance(trouble.loss) {
-                continue;
+        for packet in of_tick {
+            if let Some(budget) = trouble.budget {
+                assert!(
+                    packet.bytes.len() <= budget.max(110) || packet.oversize,
+                    "{} bytes",
+                    packet.bytes.len()
+                );
             }
-            let mut wire = packet.bytes.clone();
-            let mut intact = None;
-            if random.chance(trouble.corruption) {
-                let at = random.below(wire.len() as u64) as usize;
-                intact = Some(wire.clone());
-                wire[at] ^= 1 << random.below(8);
+            digests.insert(packet.sequence.0, digest);
+            truths.insert(packet.sequence.0, truth.clone());
+            bytes += packet.bytes.len();
+            packets += 1;
+            for copy in 0..1 + u64::from(random.chance(trouble.duplicates)) {
+                if dark || random.chance(trouble.loss) {
+                    continue;
+                }
+                let mut wire = packet.bytes.clone();
+                let mut intact = None;
+                if random.chance(trouble.corruption) {
+                    let at = random.below(wire.len() as u64) as usize;
+                    intact = Some(wire.clone());
+                    wire[at] ^= 1 << random.below(8);
+                }
+                let late = random.below(trouble.jitter + 1) + copy * random.below(100);
+                order += 1;
+                down.push(Flight {
+                    arrives: now + trouble.delay + late,
+                    order: order + random.below(4 * trouble.more + 1),
+                    wire,
+                    intact,
+                });
             }
-            let late = random.below(trouble.jitter + 1) + copy * random.below(100);
-            order += 1;
-            down.push(Flight {
-                arrives: now + trouble.delay + late,
-                order,
-                wire,
-                intact,
-            });
         }
         down.sort_by_key(|flight| (flight.arrives, flight.order));
         while down.first().is_some_and(|flight| flight.arrives <= now) {
@@ -572,8 +581,7 @@ pub fn run_from(
                         assert_eq!(
                             error,
                             DecodeError::Late,
-                            "seed {seed}, packet {}, {trouble:?}",
-                            packet.sequence.0
+                            "seed {seed}, tick {now}, {trouble:?}"
                         );
                     }
                     assert_eq!(
@@ -583,7 +591,10 @@ pub fn run_from(
                     );
                 }
             }
-            if let Some(ack) = decoder.acknowledgement()
+            // Packets that arrive together are mostly acknowledged together.
+            let is_last = down.first().is_none_or(|flight| flight.arrives > now);
+            if (trouble.more == 0 || is_last || random.chance(30))
+                && let Some(ack) = decoder.acknowledgement()
                 && !dark
                 && !random.chance(trouble.ack_loss)
             {
@@ -639,7 +650,7 @@ pub fn state(decoder: &Decoder) -> State {
         tick: world.newest(),
         rows: world.living_slots().map(row).collect(),
         covered: decoder.covered().collect(),
-        newest: decoder.acknowledgement().map_or(0, |ack| ack.newest.0),
+        newest: (decoder.clone().acknowledgement()).map_or(0, |ack| ack.newest.0),
     }
 }
 
@@ -745,6 +756,7 @@ pub fn quiet() -> Trouble {
         blackout_every: 0,
         blackout: 0,
         budget: None,
+        more: 0,
         levels: false,
         visibility: false,
     }

@@ -11,7 +11,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use prescient_channels::bytes::Reader;
 use prescient_channels::{
-    AttendedClock, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConfigError,
+    AttendedClock, Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConfigError,
     ConnectError, ConnectionId, Denial, Exchange, ExchangeConfig, Input, InputError, InputTick,
     Now, SendError, Statistics, Time, Traffic,
 };
@@ -36,6 +36,9 @@ pub enum TcpError {
     /// The configuration cannot work.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The data of a client is too long.
+    #[error("{0} bytes are too long for the data of a client, which may have 256")]
+    Data(usize),
 }
 
 /// A server's carrier over TCP.
@@ -71,6 +74,38 @@ struct Core {
     traffic: Traffic,
 }
 
+/// How both ends wait for their sockets.
+trait Endpoint {
+    fn core(&mut self) -> &mut Core;
+
+    /// Waits until a socket is ready, for `span` at most, then receives and sends what it can.
+    fn drive(&mut self, span: Duration);
+
+    /// When a stream has something to do.
+    fn next_timeout(&self) -> Option<Time>;
+
+    fn poll_event(&mut self) -> Option<CarrierEvent> {
+        if self.core().events.is_empty() {
+            self.drive(Duration::ZERO);
+        }
+        self.core().events.pop_front()
+    }
+
+    fn poll_event_until(&mut self, deadline: Time) -> Option<CarrierEvent> {
+        loop {
+            if let Some(event) = self.poll_event() {
+                return Some(event);
+            }
+            if self.core().clock.now() >= deadline {
+                return None;
+            }
+            let due = self.next_timeout();
+            let pause = self.core().pause(deadline, due);
+            self.drive(pause);
+        }
+    }
+}
+
 impl TcpServer {
     /// Listens at an address. At most `max_connections` clients are accepted, and only those with
     /// this protocol.
@@ -103,31 +138,6 @@ impl TcpServer {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Receives and sends everything that can be without waiting.
-    fn drive(&mut self, span: Duration) {
-        let at = self.core.sleep(span);
-        let mut may_accept = false;
-        for event in &self.core.ready {
-            match event.token() {
-                LISTENER => may_accept = true,
-                Token(token) => {
-                    if let Some(stream) = self.streams.get_mut(&ConnectionId(token as u64)) {
-                        stream.is_readable |= event.is_readable() || event.is_read_closed();
-                    }
-                }
-            }
-        }
-        if may_accept {
-            self.accept(at.now);
-        }
-        let ids: Vec<ConnectionId> = self.streams.keys().copied().collect();
-        for id in ids {
-            if let Err(broken) = self.tend(id, at) {
-                self.end(id, broken.into());
-            }
-        }
     }
 
     fn accept(&mut self, now: Time) {
@@ -198,7 +208,8 @@ impl TcpServer {
 }
 
 impl TcpClient {
-    /// Begins to connect. The server trusts what `client` and `data` say.
+    /// Begins to connect. The server trusts what `client` and `data` say; `data` has at most 256
+    /// bytes, as in a token.
     pub fn connect(
         server: SocketAddr,
         protocol: ProtocolId,
@@ -207,6 +218,9 @@ impl TcpClient {
         config: &ExchangeConfig,
     ) -> Result<Self, TcpError> {
         config.check()?;
+        if data.len() > MAX_DATA {
+            return Err(TcpError::Data(data.len()));
+        }
         let address = server;
         let failed = |error| TcpError::Socket { address, error };
         let mut socket = TcpStream::connect(server).map_err(failed)?;
@@ -223,21 +237,6 @@ impl TcpClient {
             server,
             core,
         })
-    }
-
-    fn drive(&mut self, span: Duration) {
-        let at = self.core.sleep(span);
-        let Some(stream) = &mut self.stream else {
-            return;
-        };
-        for event in &self.core.ready {
-            stream.is_readable |= event.is_readable() || event.is_read_closed();
-        }
-        match self.tend(at) {
-            Ok(None) => {}
-            Ok(Some(reason)) => self.end(reason, None),
-            Err((broken, denial)) => self.end(broken.into(), denial),
-        }
     }
 
     /// Receives and sends. Returns the reason if the server closed the connection, and a denial
@@ -336,11 +335,70 @@ impl Core {
     }
 
     /// How long to sleep: until the deadline, or until a stream has something to do.
-    fn pause(&self, deadline: Time, streams: impl Iterator<Item = Time>) -> Duration {
-        let due = streams.map(|due| self.attended.on_callers_clock(due)).min();
+    fn pause(&self, deadline: Time, due: Option<Time>) -> Duration {
+        let due = due.map(|due| self.attended.on_callers_clock(due));
         let until = due.map_or(deadline, |due| due.min(deadline));
         // The system's timers have a resolution of a millisecond.
         until.since(self.clock.now()).max(RESOLUTION)
+    }
+}
+
+impl Endpoint for TcpServer {
+    fn core(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    fn drive(&mut self, span: Duration) {
+        let at = self.core.sleep(span);
+        let mut may_accept = false;
+        for event in &self.core.ready {
+            match event.token() {
+                LISTENER => may_accept = true,
+                Token(token) => {
+                    if let Some(stream) = self.streams.get_mut(&ConnectionId(token as u64)) {
+                        stream.is_readable |= event.is_readable() || event.is_read_closed();
+                    }
+                }
+            }
+        }
+        if may_accept {
+            self.accept(at.now);
+        }
+        let ids: Vec<ConnectionId> = self.streams.keys().copied().collect();
+        for id in ids {
+            if let Err(broken) = self.tend(id, at) {
+                self.end(id, broken.into());
+            }
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.streams.values().map(Stream::deadline).min()
+    }
+}
+
+impl Endpoint for TcpClient {
+    fn core(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    fn drive(&mut self, span: Duration) {
+        let at = self.core.sleep(span);
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        for event in &self.core.ready {
+            stream.is_readable |= event.is_readable() || event.is_read_closed();
+        }
+        match self.tend(at) {
+            Ok(None) => {}
+            Ok(Some(reason)) => self.end(reason, None),
+            Err((broken, denial)) => self.end(broken.into(), denial),
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.stream.as_ref().map(Stream::deadline)
     }
 }
 
@@ -350,24 +408,11 @@ impl Carrier for TcpServer {
     }
 
     fn poll(&mut self) -> Option<CarrierEvent> {
-        if self.core.events.is_empty() {
-            self.drive(Duration::ZERO);
-        }
-        self.core.events.pop_front()
+        self.poll_event()
     }
 
     fn wait_until(&mut self, deadline: Time) -> Option<CarrierEvent> {
-        loop {
-            if let Some(event) = Carrier::poll(self) {
-                return Some(event);
-            }
-            if self.core.clock.now() >= deadline {
-                return None;
-            }
-            let due = self.streams.values().map(Stream::deadline);
-            let pause = self.core.pause(deadline, due);
-            self.drive(pause);
-        }
+        self.poll_event_until(deadline)
     }
 
     fn send(
@@ -415,9 +460,10 @@ impl Carrier for TcpServer {
         }
     }
 
-    fn is_waiting(&self, connection: ConnectionId, channel: ChannelId) -> bool {
-        let stream = self.streams.get(&connection);
-        stream.is_some_and(|stream| stream.has_unsent() || stream.exchange.is_waiting(channel))
+    fn capacity(&mut self, connection: ConnectionId) -> Capacity {
+        let now = self.core.clock.now();
+        let stream = self.streams.get_mut(&connection);
+        stream.map_or(Capacity::NONE, |stream| stream.capacity(now))
     }
 
     fn pause(&mut self, connection: ConnectionId, is_paused: bool) {
@@ -441,24 +487,11 @@ impl Carrier for TcpClient {
     }
 
     fn poll(&mut self) -> Option<CarrierEvent> {
-        if self.core.events.is_empty() {
-            self.drive(Duration::ZERO);
-        }
-        self.core.events.pop_front()
+        self.poll_event()
     }
 
     fn wait_until(&mut self, deadline: Time) -> Option<CarrierEvent> {
-        loop {
-            if let Some(event) = Carrier::poll(self) {
-                return Some(event);
-            }
-            if self.core.clock.now() >= deadline {
-                return None;
-            }
-            let due = self.stream.iter().map(Stream::deadline);
-            let pause = self.core.pause(deadline, due);
-            self.drive(pause);
-        }
+        self.poll_event_until(deadline)
     }
 
     fn send(
@@ -535,7 +568,7 @@ struct NobodyAnswers {
 fn write_hello(protocol: ProtocolId, client: ClientId, data: &[u8]) -> Vec<u8> {
     let mut hello = protocol.0.to_vec();
     hello.extend(client.0.to_le_bytes());
-    hello.extend(&data[..data.len().min(MAX_DATA)]);
+    hello.extend(data);
     hello
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use mio::net::TcpStream;
 use prescient_channels::{
-    CloseReason, Exchange, Fault, MAX_DATAGRAM, Now, Path, Received, Statistics, Time, Traffic,
+    Capacity, CloseReason, Exchange, Fault, MAX_DATAGRAM, Now, Path, Received, Statistics, Time,
+    Traffic,
 };
 
 /// A frame that is not a packet of the exchange.
@@ -204,8 +205,12 @@ impl Stream {
         self.unsent.extend(payload);
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+    /// How much can be sent now: nothing while the socket does not take what it is given.
+    pub(super) fn capacity(&mut self, now: Time) -> Capacity {
+        match self.unsent.is_empty() {
+            true => self.exchange.capacity(0, now, &Wire),
+            false => Capacity::NONE,
+        }
     }
 
     /// Does what is due; the result says whether the other end fell silent or is back.
@@ -248,15 +253,14 @@ impl Stream {
 
     pub(super) fn statistics(&self) -> Statistics {
         let buffered = self.exchange.buffered();
-        Statistics {
-            round_trip: self.exchange.round_trip(),
-            rate_allowed: self.exchange.rate(),
-            datagram: Wire.max_packet(),
-            waiting: buffered.waiting,
-            incomplete: buffered.incomplete,
-            blobs: buffered.blobs,
-            ..self.counts
-        }
+        let mut statistics = self.counts;
+        statistics.round_trip = self.exchange.round_trip();
+        statistics.rate_allowed = self.exchange.rate();
+        statistics.datagram = Wire.max_packet();
+        statistics.waiting = buffered.waiting;
+        statistics.incomplete = buffered.incomplete;
+        statistics.blobs = buffered.blobs;
+        statistics
     }
 }
 

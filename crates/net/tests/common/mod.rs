@@ -25,12 +25,11 @@ pub struct Arena {
 impl Arena {
     /// A server at a free port of this address.
     pub fn new(address: &str) -> Self {
-        Self::with(bind(address), |_| {})
+        Self::with(bind(address), |config| config)
     }
 
-    pub fn with(socket: Socket, change: impl FnOnce(&mut ServerConfig)) -> Self {
-        let mut config = config(vec![socket.address()]);
-        change(&mut config);
+    pub fn with(socket: Socket, change: impl FnOnce(ServerConfig) -> ServerConfig) -> Self {
+        let config = change(config(vec![socket.address()]));
         Self {
             server: BlockingServer::new(socket, config).expect("a server"),
             clients: Vec::new(),

@@ -1,6 +1,6 @@
 //! Methods per peer, whatever world the peer is in.
 
-use prescient_replication::{PeerError, PeerId, Position, WorldError};
+use prescient_replication::{Link, PeerError, PeerId, Position, Quality, WorldError};
 use prescient_schema::EntityRef;
 
 use crate::server::Server;
@@ -33,6 +33,32 @@ impl Server {
     /// entity of the peer's world, for all peers there.
     pub fn set_team(&mut self, peer: PeerId, team: u32) -> Result<(), PeerError> {
         self.worlds.world_of_mut(peer).set_team(peer, team)
+    }
+
+    /// Sets how precisely and how often a peer gets entities, by their
+    /// [priority](crate::Visibility::priority), from the next [`send`](Self::send) on; at first
+    /// nothing is degraded. The relevance policy is not queried for it, so it may change with every
+    /// tick. The peer keeps it when it changes worlds.
+    ///
+    /// An entity that is sent more rarely keeps its last values at the client until its turn comes;
+    /// it appears and disappears without delay.
+    pub fn set_quality(&mut self, peer: PeerId, quality: Quality) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).set_quality(peer, quality)
+    }
+
+    /// Lets relevance policies know the connections of peers.
+    pub(super) fn update_links(&mut self, peers: &[PeerId]) {
+        for &peer in peers {
+            let link = self.carriers.statistics(peer).map(|statistics| Link {
+                round_trip_micros: statistics
+                    .round_trip
+                    .map(|round_trip| round_trip.smoothed.as_micros() as u64),
+                loss: statistics.loss_sent(),
+                bytes_per_second: statistics.rate_allowed.0,
+            });
+            // A peer that has left needs none.
+            let _ = self.worlds.world_of_mut(peer).set_link(peer, link);
+        }
     }
 
     /// Whether an entity of the peer's world is visible to the peer, as of the last

@@ -3,7 +3,7 @@
 use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, InputTick, Received};
 use prescient_replication::{FromClient, PeerError, PeerId};
 
-use crate::protocol::ANSWERS;
+use crate::protocol::STATE;
 use crate::server::{Server, ServerEvent};
 use crate::watch;
 
@@ -48,7 +48,7 @@ impl Server {
         }
         if let Some(message) = self.worlds.world_of_mut(peer).acknowledgement(peer) {
             // If this is lost, the next acknowledgement covers it.
-            let _ = self.carriers.send(peer, ANSWERS, &message);
+            let _ = self.carriers.send(peer, STATE, &message);
         }
         match handled {
             Ok(FromClient::Event { about, payload }) => {

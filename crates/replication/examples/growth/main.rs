@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use plot::{Line, Plot};
-use prescient_replication::{Client, Distance, PeerId, Position, Server, ServerConfig, Tick};
+use prescient_replication::{Client, Distance, PeerId, Position, Room, Server, ServerConfig, Tick};
 use prescient_schema::{Ref, Schema, State};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -94,7 +94,7 @@ impl TestServer {
         // The world's own memory is not counted: it fills its history first.
         for _ in 0..HISTORY {
             test_server.step();
-            test_server.server.encode(&|_| None);
+            test_server.server.encode(&|_| Room::UNLIMITED);
         }
         for number in 0..test_server.clients.len() {
             let peer = PeerId(number as u64);
@@ -172,7 +172,7 @@ impl TestServer {
     fn exchange(&mut self) -> (f64, usize) {
         let region = Region::new(GLOBAL);
         let start = Instant::now();
-        let messages = self.server.encode(&|_| Some(PACKET));
+        let messages = self.server.encode(&|_| Room::one(PACKET));
         let mut spent = start.elapsed().as_secs_f64();
         self.memory += held(&region);
         let sent = messages.iter().map(|(_, message)| message.len()).sum();

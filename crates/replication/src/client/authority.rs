@@ -4,7 +4,6 @@
 //! table entity per table of each such entity, and columns that identify the entity.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{Ack, AckError, Config, Encoder, HISTORY, Slot, Tick};
@@ -13,7 +12,6 @@ use thiserror::Error;
 
 use super::EntityHandle;
 use super::shown_world::ShownWorld;
-use crate::authority;
 
 /// Why a value could not be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -43,25 +41,21 @@ pub(super) struct AuthorityReporter {
 /// An entity over which we have authority.
 #[derive(Default)]
 struct AuthoredEntity {
-    /// The value last set, by table; empty before that.
-    latest: Vec<Parcel>,
+    /// The value last set, by table, `None` for an optional table that it lacks; empty before that.
+    latest: Vec<Option<Parcel>>,
     is_new: bool,
-    /// Its table entities, once it was reported.
-    slots: Vec<Slot>,
+    /// Its table entities by table, once it was reported.
+    slots: Vec<Option<Slot>>,
     /// The tick that was shown when we got authority.
     since: Tick,
 }
 
 impl AuthorityReporter {
     pub(super) fn new(shown_world: &ShownWorld, config: Config) -> Self {
-        let schema = authority::report_schema(
-            shown_world.decoder.world().schema(),
-            shown_world.entity_types(),
-        );
-        let schema = Arc::new(schema);
+        let layout = shown_world.report_layout.clone();
         Self {
-            archive: Archive::new(schema.clone(), HISTORY),
-            encoder: Encoder::new(schema, config),
+            archive: Archive::new(layout.schema().clone(), HISTORY),
+            encoder: Encoder::with_layout(layout, config),
             authored: BTreeMap::new(),
             sweep_at: SWEEP,
             ended: Vec::new(),
@@ -91,9 +85,10 @@ impl AuthorityReporter {
         self.authored.contains_key(&entity)
     }
 
-    /// The value last set for an entity.
-    pub(super) fn latest(&self, entity: EntityHandle, table: u8) -> Option<&Parcel> {
-        self.authored.get(&entity)?.latest.get(usize::from(table))
+    /// A table of the value last set for an entity: `Some(None)` if that value lacks it.
+    pub(super) fn latest(&self, entity: EntityHandle, table: u8) -> Option<Option<&Parcel>> {
+        let latest = self.authored.get(&entity)?.latest.get(usize::from(table))?;
+        Some(latest.as_ref())
     }
 
     pub(super) fn set<T: State>(
@@ -109,10 +104,13 @@ impl AuthorityReporter {
         if !is_of || shown_world.entity_types().tables(shown.entity_type).len() != T::TABLES.len() {
             return Err(SetError::WrongType(T::NAME));
         }
-        reported_entity
-            .latest
-            .resize_with(T::TABLES.len(), Parcel::default);
-        for (parcel, table) in reported_entity.latest.iter_mut().zip(T::TABLES) {
+        reported_entity.latest.resize_with(T::TABLES.len(), || None);
+        for (latest, table) in reported_entity.latest.iter_mut().zip(T::TABLES) {
+            if !value.has_table(table) {
+                *latest = None;
+                continue;
+            }
+            let parcel = latest.get_or_insert_default();
             parcel.row.clear();
             parcel.contents.clear();
             value.write(&Declaration::PLAIN, table, parcel);
@@ -151,16 +149,25 @@ impl AuthorityReporter {
             };
             reported_entity.is_new = false;
             let classes = shown_world.entity_types().tables(shown.entity_type);
-            for (table, (&class, parcel)) in classes.iter().zip(&reported_entity.latest).enumerate()
-            {
+            reported_entity.slots.resize(classes.len(), None);
+            let slots = reported_entity.slots.iter_mut();
+            let tables = classes.iter().zip(&reported_entity.latest).zip(slots);
+            for ((&class, latest), slot) in tables {
+                let Some(parcel) = latest else {
+                    if let Some(slot) = slot.take() {
+                        let ended = capture.despawn(slot);
+                        debug_assert!(ended.is_ok(), "it was spawned here");
+                    }
+                    continue;
+                };
                 let parcel = report_row(*entity, reported_entity.since, class, parcel, shown_world);
-                match reported_entity.slots.get(table) {
-                    // A row that does not fit its type is not reported.
-                    Some(&slot) => drop(capture.write_parcel(slot, &parcel)),
+                // A row that does not fit its type is not reported.
+                match *slot {
+                    Some(slot) => drop(capture.write_parcel(slot, &parcel)),
                     None => match capture.spawn_parcel(class, &parcel) {
-                        Ok(slot) => {
-                            reported_entity.slots.push(slot);
-                            new.push(slot);
+                        Ok(spawned) => {
+                            *slot = Some(spawned);
+                            new.push(spawned);
                         }
                         Err(_) => break,
                     },
@@ -189,7 +196,8 @@ impl AuthorityReporter {
 
     fn end(&mut self, entity: EntityHandle) {
         if let Some(reported_entity) = self.authored.remove(&entity) {
-            self.ended.extend(reported_entity.slots);
+            self.ended
+                .extend(reported_entity.slots.into_iter().flatten());
         }
     }
 }

@@ -6,10 +6,11 @@ mod inbox;
 mod query;
 mod schema_adapter;
 mod shown_world;
+mod subscriber;
 
 use std::collections::VecDeque;
 
-use prescient_codec::{Config, DecodeError, NetEntityId, Slot, Tick};
+use prescient_codec::{Config, DecodeError, HistoryDepth, NetEntityId, Slot, Tick};
 use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::audit;
@@ -25,7 +26,8 @@ pub use authority::SetError;
 pub use error::ClientError;
 use inbox::{Inbox, Notice};
 use schema_adapter::SchemaAdapter;
-use shown_world::ShownWorld;
+use shown_world::{ShownWorld, StateLimits};
+pub use subscriber::{SubscribeError, Subscriber};
 
 /// A client's handle of an entity. Never reused for another entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +39,7 @@ pub struct EntityHandle {
 
 /// A change since the last poll; an entity is reported once, however often it changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Change {
     /// The client is in another world. The entities of the previous one are removed.
     Entered,
@@ -46,6 +49,23 @@ pub enum Change {
     Updated(EntityHandle),
     /// An entity was despawned, or is no longer visible.
     Removed(EntityHandle),
+    /// A further table of an entity appeared: the entity gained it, or it became visible. Tables
+    /// that an entity has when it is [`Created`](Self::Created) are not reported, nor is one that
+    /// disappeared and appeared again since the last poll.
+    TableAdded {
+        /// The entity.
+        entity: EntityHandle,
+        /// Index of the table, as in [`Client::row`].
+        table: usize,
+    },
+    /// A further table of an entity disappeared: the entity lost it, or it is no longer visible.
+    /// The tables of an entity that was [`Removed`](Self::Removed) are not reported.
+    TableRemoved {
+        /// The entity.
+        entity: EntityHandle,
+        /// Index of the table, as in [`Client::row`].
+        table: usize,
+    },
     /// The client got or lost authority over an entity: with authority, the values that it
     /// [`set`](Client::set)s are the ones that all peers see.
     AuthorityChanged {
@@ -72,6 +92,11 @@ pub struct ClientConfig {
     pub tolerance: Tolerance,
     /// Maximum entities that it accepts. A server that may show more is refused.
     pub max_entities: usize,
+    /// How many ticks before the newest one it keeps for [`Client::samples`].
+    pub history: HistoryDepth,
+    /// Maximum bytes that it holds of received state, at all ticks that it keeps. A packet that
+    /// needs more is refused, as if it were lost.
+    pub max_state_bytes: usize,
 }
 
 impl Default for ClientConfig {
@@ -79,6 +104,8 @@ impl Default for ClientConfig {
         Self {
             tolerance: Tolerance::Exact,
             max_entities: Config::default().max_entities,
+            history: HistoryDepth::default(),
+            max_state_bytes: 1 << 30,
         }
     }
 }
@@ -118,10 +145,16 @@ impl Client {
         let ClientConfig {
             tolerance,
             max_entities,
+            history,
+            max_state_bytes,
         } = config;
+        let limits = StateLimits {
+            history,
+            max_state_bytes,
+        };
         let config = Config::default();
         let fingerprint = schema.fingerprint();
-        let shown_world = ShownWorld::new(schema.clone(), config);
+        let shown_world = ShownWorld::new(schema.clone(), config, limits)?;
         Ok(Self {
             adapter: SchemaAdapter::new(schema, tolerance),
             fingerprint,
@@ -275,8 +308,10 @@ impl Client {
         self.welcome
     }
 
-    /// The acknowledgement of received state, to be sent at least once per round trip.
-    pub fn acknowledgement(&self) -> Option<Vec<u8>> {
+    /// The acknowledgement of received state, to be sent at least once per round trip. Messages of
+    /// state that arrive together should be handled before it is asked for: after that, one that
+    /// was overtaken by them is not applied any more.
+    pub fn acknowledgement(&mut self) -> Option<Vec<u8>> {
         if !self.welcome {
             return None;
         }
@@ -407,7 +442,8 @@ impl Client {
             return Err(ClientError::Malformed);
         }
         let server = self.adapter.own.read_other(schema);
-        let server = server.map_err(|_| ClientError::Malformed)?;
+        let server = server.ok().filter(ShownWorld::can_show);
+        let server = server.ok_or(ClientError::Malformed)?;
         if let Err(differences) = self.adapter.adapt(&server, allows) {
             let schema = &self.adapter.own.to_bytes();
             self.outbox
@@ -416,7 +452,8 @@ impl Client {
         }
         let fingerprint = server.fingerprint();
         self.fingerprint = fingerprint;
-        self.shown_world.read_by(server, self.config);
+        let read = self.shown_world.read_by(server, self.config);
+        read.map_err(|_| ClientError::Malformed)?;
         self.authority = AuthorityReporter::new(&self.shown_world, self.config);
         self.outbox
             .push_back(Message::Hello { fingerprint }.to_bytes());

@@ -1,7 +1,7 @@
 //! Queries about the shown world.
 
 use prescient_codec::Tick;
-use prescient_schema::{Content, EntityRef, Library, State};
+use prescient_schema::{Content, EntityRef, Library, Source, State};
 
 use super::schema_adapter::table_of;
 use super::{Client, EntityHandle};
@@ -23,25 +23,68 @@ impl Client {
         self.shown_world.entities()
     }
 
-    /// An entity's value in its first table; `None` if it has another type or is gone.
+    /// An entity's value in its first table, with its visible optional tables; `None` if it has
+    /// another type or is gone.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.get_table(entity, T::TABLES.first()?)
     }
 
-    /// An entity's value in a table; `None` if that table is not visible. With authority, this is
-    /// the value last [`set`](Self::set).
+    /// An entity's value in a table that is not optional, with its visible optional tables; `None`
+    /// if that table is not visible. With authority, this is the value last [`set`](Self::set).
     pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
         let (entity_type, number) = table_of::<T>(self.shown_world.entity_types(), table)?;
         if self.shown_world.entry(entity)?.entity_type != entity_type {
             return None;
         }
-        if let Some(parcel) = self.authority.latest(entity, number) {
-            return T::from_row_in(table, &parcel.row, parcel).ok();
-        }
-        let row = self.shown_world.row(entity, usize::from(number))?;
-        let class = self.shown_world.entity_types().tables(entity_type)[usize::from(number)];
         let library = self.shown_world.decoder.world();
-        self.adapter.value(table, class, row, library)
+        let class =
+            |table: u8| self.shown_world.entity_types().tables(entity_type)[usize::from(table)];
+        let mut value: T = match self.authority.latest(entity, number) {
+            Some(parcel) => T::from_row_in(table, &parcel?.row, parcel?).ok()?,
+            None => {
+                let row = self.shown_world.row(entity, usize::from(number))?;
+                self.adapter.value(table, class(number), row, library)?
+            }
+        };
+        for table in T::OPTIONAL_TABLES {
+            let Some((_, number)) = table_of::<T>(self.shown_world.entity_types(), table) else {
+                continue;
+            };
+            match self.authority.latest(entity, number) {
+                Some(None) => {}
+                Some(Some(parcel)) => {
+                    let mut source = Source::with(&parcel.row, parcel);
+                    value.read_table(table, &mut source).ok()?;
+                }
+                None => {
+                    if let Some(row) = self.shown_world.row(entity, usize::from(number)) {
+                        let class = class(number);
+                        self.adapter
+                            .read_table(&mut value, table, class, row, library)?;
+                    }
+                }
+            }
+        }
+        Some(value)
+    }
+
+    /// The indices of an entity's visible tables, ascending and as in [`row`](Self::row).
+    pub fn tables(&self, entity: EntityHandle) -> impl Iterator<Item = usize> {
+        self.shown_world.tables(entity)
+    }
+
+    /// Whether the table with this index is visible: the entity has it, and the server shows it.
+    pub fn has_table(&self, entity: EntityHandle, table: usize) -> bool {
+        self.shown_world.tables(entity).any(|other| other == table)
+    }
+
+    /// The index and the class of an entity's table, if the entity is a `T`.
+    fn table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<(u8, u16)> {
+        let entity_types = self.shown_world.entity_types();
+        let (entity_type, number) = table_of::<T>(entity_types, table)?;
+        let is_it = self.shown_world.entry(entity)?.entity_type == entity_type;
+        let class = entity_types.tables(entity_type)[usize::from(number)];
+        is_it.then_some((number, class))
     }
 
     /// The name of an entity's type; `None` if it is gone.
@@ -64,6 +107,51 @@ impl Client {
         self.shown_world.row(entity, table)
     }
 
+    /// An entity's values in its first table at the recent ticks that were confirmed, oldest
+    /// first; read from the back for the newest. Nothing is copied before it is asked for. Empty if
+    /// the entity has another type or is gone.
+    ///
+    /// A tick is confirmed if a packet of it covered the entity, also if it stated no change. If
+    /// packets are too small for all entities, ticks in which it was not this entity's turn are
+    /// missing, and so are those whose packets were lost: what the server had then is not known
+    /// here. These are the server's values also of entities that this client has authority over.
+    ///
+    /// [`ClientConfig::history`](super::ClientConfig::history) says how far this reaches back.
+    /// Never before the entity appeared here.
+    pub fn samples<T: State>(
+        &self,
+        entity: EntityHandle,
+    ) -> impl DoubleEndedIterator<Item = (Tick, T)> {
+        let table = T::TABLES.first().copied().unwrap_or_default();
+        self.table_samples(entity, table)
+    }
+
+    /// Like [`samples`](Self::samples), in another table; empty if that table is not visible. The
+    /// tables of an entity may be confirmed at different ticks.
+    pub fn table_samples<T: State>(
+        &self,
+        entity: EntityHandle,
+        table: &str,
+    ) -> impl DoubleEndedIterator<Item = (Tick, T)> {
+        let found = self.table::<T>(entity, table);
+        found.into_iter().flat_map(move |(number, class)| {
+            let rows = self.shown_world.sample_rows(entity, usize::from(number));
+            let library = self.shown_world.decoder.world();
+            let value = move |row| self.adapter.value(table, class, row, library);
+            rows.filter_map(move |(tick, row)| Some((tick, value(row)?)))
+        })
+    }
+
+    /// Like [`samples`](Self::samples), as rows of the table with this index, with the columns of
+    /// the server's schema.
+    pub fn sample_rows(
+        &self,
+        entity: EntityHandle,
+        table: usize,
+    ) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
+        self.shown_world.sample_rows(entity, table)
+    }
+
     /// Resolves a container's cell (a content hash) in a [`row`](Self::row) to its content.
     pub fn content(&self, cell: i64) -> Option<&Content> {
         self.shown_world.decoder.world().content(cell)
@@ -83,7 +171,7 @@ impl Client {
             let class = usize::from(self.shown_world.entity_types().tables(entity_type)[0]);
             let class = &self.shown_world.decoder.world().schema().classes[class];
             let row = match self.authority.latest(entity, 0) {
-                Some(parcel) => &parcel.row,
+                Some(parcel) => &parcel?.row,
                 None => self.shown_world.row(entity, 0)?,
             };
             let fields = class.position.iter().map(|&field| usize::from(field));

@@ -1,6 +1,8 @@
 //! Reads the rows of a server whose schema differs.
 
-use prescient_schema::{Difference, Projection, Schema, State, Tolerance};
+use std::borrow::Cow;
+
+use prescient_schema::{Difference, Library, Projection, Schema, Source, State, Tolerance};
 
 use crate::entity_types::EntityTypes;
 
@@ -43,15 +45,35 @@ impl SchemaAdapter {
         table: &str,
         class: u16,
         row: &[i64],
-        library: &dyn prescient_schema::Library,
+        library: &dyn Library,
     ) -> Option<T> {
+        T::from_row_in(table, &self.own_row(class, row)?, library).ok()
+    }
+
+    /// Reads a row of the server's optional table with this class into a value.
+    pub(super) fn read_table<T: State>(
+        &self,
+        value: &mut T,
+        table: &str,
+        class: u16,
+        row: &[i64],
+        library: &dyn Library,
+    ) -> Option<()> {
+        let row = self.own_row(class, row)?;
+        let mut source = Source::with(&row, library);
+        value.read_table(table, &mut source).ok()?;
+        source.finish().ok()
+    }
+
+    /// A row with the columns of the client's own schema.
+    fn own_row<'a>(&self, class: u16, row: &'a [i64]) -> Option<Cow<'a, [i64]>> {
         let Some(projection) = &self.projection else {
-            return T::from_row_in(table, row, library).ok();
+            return Some(Cow::Borrowed(row));
         };
         let class = projection.class(class)?;
         let mut own = vec![0; class.columns.len()];
         class.apply(row, &mut own);
-        T::from_row_in(table, &own, library).ok()
+        Some(Cow::Owned(own))
     }
 }
 

@@ -1,18 +1,26 @@
 //! The entities that a client shows, and their changes since the last poll.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
-use prescient_codec::{Applied, Config, DecodeError, Decoder, NetEntityId, Slot, Tick};
+use prescient_codec::{
+    Applied, Config, DecodeError, Decoder, HistoryDepth, Layout, NetEntityId, Slot, Tick,
+};
 use prescient_schema::{EntityRef, Schema};
 
 use super::{Change, EntityHandle};
-use crate::entity_types::{EntityType, EntityTypes};
+use crate::authority;
+use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
 
 /// The entities of the current world.
 pub(super) struct ShownWorld {
     entity_types: EntityTypes,
+    /// Of the state and of reports; they stay the same from world to world.
+    layout: Arc<Layout>,
+    pub report_layout: Arc<Layout>,
     pub decoder: Decoder,
+    limits: StateLimits,
     /// The shown entities, by the id of their first table.
     shown: BTreeMap<u32, Shown>,
     /// For each table entity of a further table: the id of its entity, as far as known.
@@ -26,6 +34,24 @@ pub(super) struct ShownWorld {
     /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
+    /// Further tables that appeared (`true`) or disappeared, of entities that were there before.
+    pending_tables: BTreeMap<(EntityHandle, u8), bool>,
+}
+
+/// What the client keeps, in whichever world.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StateLimits {
+    pub history: HistoryDepth,
+    pub max_state_bytes: usize,
+}
+
+impl StateLimits {
+    fn decoder(self, layout: Arc<Layout>, config: Config) -> Decoder {
+        let mut decoder = Decoder::with_layout(layout, config);
+        decoder.set_history(self.history);
+        decoder.set_max_bytes(self.max_state_bytes);
+        decoder
+    }
 }
 
 pub(super) struct Shown {
@@ -49,11 +75,19 @@ enum Pending {
 }
 
 impl ShownWorld {
-    pub(super) fn new(schema: Schema, config: Config) -> Self {
-        let (entity_types, schema) = EntityTypes::of(schema);
-        Self {
+    pub(super) fn new(
+        schema: Schema,
+        config: Config,
+        limits: StateLimits,
+    ) -> Result<Self, TooManyTables> {
+        let (entity_types, schema) = EntityTypes::of(schema)?;
+        let [layout, report_layout] = layouts(schema, &entity_types);
+        Ok(Self {
             entity_types,
-            decoder: Decoder::new(Arc::new(schema), config),
+            decoder: limits.decoder(layout.clone(), config),
+            layout,
+            report_layout,
+            limits,
             shown: BTreeMap::new(),
             table_owners: BTreeMap::new(),
             owned_tables: BTreeSet::new(),
@@ -61,7 +95,8 @@ impl ShownWorld {
             covered: Vec::new(),
             generations: Vec::new(),
             pending: BTreeMap::new(),
-        }
+            pending_tables: BTreeMap::new(),
+        })
     }
 
     /// Removes everything and starts another world with these settings.
@@ -77,16 +112,28 @@ impl ShownWorld {
         self.generations
             .iter_mut()
             .for_each(|generation| generation.ended = None);
-        let schema = self.decoder.world().schema().clone();
-        self.decoder = Decoder::new(schema, config);
+        self.decoder = self.limits.decoder(self.layout.clone(), config);
+    }
+
+    /// Whether a world of this schema can be shown.
+    pub(super) fn can_show(schema: &Schema) -> bool {
+        EntityTypes::of(schema.clone()).is_ok()
     }
 
     /// Removes everything and starts a world of another schema.
-    pub(super) fn read_by(&mut self, schema: Schema, config: Config) {
+    pub(super) fn read_by(&mut self, schema: Schema, config: Config) -> Result<(), TooManyTables> {
+        let (entity_types, schema) = EntityTypes::of(schema)?;
         self.restart(config);
-        let (entity_types, schema) = EntityTypes::of(schema);
+        [self.layout, self.report_layout] = layouts(schema, &entity_types);
         self.entity_types = entity_types;
-        self.decoder = Decoder::new(Arc::new(schema), config);
+        self.decoder = self.limits.decoder(self.layout.clone(), config);
+        Ok(())
+    }
+
+    /// Whether a new decoder with these settings can apply a packet.
+    pub(super) fn can_begin_with(&self, packet: &[u8], config: Config) -> Result<(), DecodeError> {
+        let mut decoder = self.limits.decoder(self.layout.clone(), config);
+        decoder.decode(packet).map(|_| ())
     }
 
     pub(super) fn apply(&mut self, packet: &[u8]) -> Result<Tick, DecodeError> {
@@ -139,6 +186,19 @@ impl ShownWorld {
         row.get(..row.len() - usize::from(table > 0))
     }
 
+    /// An entity's rows in a table at the confirmed ticks, without the added column.
+    pub(super) fn sample_rows(
+        &self,
+        entity: EntityHandle,
+        table: usize,
+    ) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
+        let samples = move |id| self.decoder.samples(id);
+        let samples = self.table_id(entity, table).into_iter().flat_map(samples);
+        samples.filter_map(move |(tick, row)| {
+            Some((tick, row.get(..row.len() - usize::from(table > 0))?))
+        })
+    }
+
     /// The tick of an entity's values in a table.
     pub(super) fn tick_of(&self, entity: EntityHandle, table: usize) -> Option<Tick> {
         self.tick_of_id(self.table_id(entity, table)?)
@@ -155,11 +215,26 @@ impl ShownWorld {
     }
 
     pub(super) fn poll(&mut self) -> Option<Change> {
-        Some(match self.pending.pop_first()? {
-            (entity, Pending::Created) => Change::Created(entity),
-            (entity, Pending::Updated) => Change::Updated(entity),
-            (entity, Pending::Removed) => Change::Removed(entity),
+        if let Some(pending) = self.pending.pop_first() {
+            return Some(match pending {
+                (entity, Pending::Created) => Change::Created(entity),
+                (entity, Pending::Updated) => Change::Updated(entity),
+                (entity, Pending::Removed) => Change::Removed(entity),
+            });
+        }
+        let ((entity, table), appeared) = self.pending_tables.pop_first()?;
+        let table = usize::from(table);
+        Some(match appeared {
+            true => Change::TableAdded { entity, table },
+            false => Change::TableRemoved { entity, table },
         })
+    }
+
+    /// The indices of an entity's visible tables, ascending.
+    pub(super) fn tables(&self, entity: EntityHandle) -> impl Iterator<Item = usize> {
+        let ids = self.entry(entity).map(|shown| &shown.table_ids[..]);
+        let ids = ids.unwrap_or_default().iter().enumerate();
+        ids.filter_map(|(table, id)| id.map(|_| table))
     }
 
     /// Notes what the packet of a tick changed.
@@ -233,6 +308,9 @@ impl ShownWorld {
         let owner_id = row
             .last()
             .and_then(|&cell| EntityRef::from_cell(cell)?.index());
+        if owner_id.is_some() && self.table_owners.get(&id).copied() == owner_id {
+            return;
+        }
         self.detach(id);
         let Some(owner_id) = owner_id else {
             return;
@@ -248,7 +326,11 @@ impl ShownWorld {
             && let Some(shown) = self.shown.get_mut(&owner_id)
             && shown.entity_type == entity_type
         {
-            shown.table_ids[usize::from(table)] = Some(NetEntityId(id));
+            let before = shown.table_ids[usize::from(table)].replace(NetEntityId(id));
+            let entity = shown.entity;
+            if before.is_none() {
+                self.note_table(entity, table, true);
+            }
         }
     }
 
@@ -257,12 +339,33 @@ impl ShownWorld {
             return;
         };
         self.owned_tables.remove(&(owner_id, id));
-        if let Some(shown) = self.shown.get_mut(&owner_id) {
-            let table_ids = shown.table_ids.iter_mut();
-            table_ids
-                .filter(|id_of_table| **id_of_table == Some(NetEntityId(id)))
-                .for_each(|id_of_table| *id_of_table = None);
-            self.pending.entry(shown.entity).or_insert(Pending::Updated);
+        let Some(shown) = self.shown.get_mut(&owner_id) else {
+            return;
+        };
+        let entity = shown.entity;
+        self.pending.entry(entity).or_insert(Pending::Updated);
+        let mut ids = shown.table_ids.iter();
+        if let Some(table) = ids.position(|of_table| *of_table == Some(NetEntityId(id))) {
+            shown.table_ids[table] = None;
+            self.note_table(entity, table as u8, false);
+        }
+    }
+
+    /// Notes that a further table appeared or disappeared. A new entity is reported with the tables
+    /// that it has by then; a table that appeared and disappeared between two polls is not.
+    fn note_table(&mut self, entity: EntityHandle, table: u8, appeared: bool) {
+        if self.pending.get(&entity) == Some(&Pending::Created) {
+            return;
+        }
+        match self.pending_tables.entry((entity, table)) {
+            Entry::Occupied(pending) => {
+                if *pending.get() != appeared {
+                    pending.remove();
+                }
+            }
+            Entry::Vacant(pending) => {
+                pending.insert(appeared);
+            }
         }
     }
 
@@ -273,6 +376,11 @@ impl ShownWorld {
         };
         if let Some(generation) = self.generations.get_mut(id as usize) {
             generation.ended = Some(tick);
+        }
+        let of_entity = (shown.entity, 0)..=(shown.entity, u8::MAX);
+        let tables = self.pending_tables.range(of_entity);
+        for table in tables.map(|(&table, _)| table).collect::<Vec<_>>() {
+            self.pending_tables.remove(&table);
         }
         // An entity that appeared and left between two polls is not reported.
         match self.pending.insert(shown.entity, Pending::Removed) {
@@ -287,4 +395,10 @@ impl ShownWorld {
         let class = self.decoder.world().class(Slot(id))?;
         Some(self.entity_types.of_class(class))
     }
+}
+
+/// The layouts of the state and of reports.
+fn layouts(schema: Schema, entity_types: &EntityTypes) -> [Arc<Layout>; 2] {
+    let reports = authority::report_schema(&schema, entity_types);
+    [schema, reports].map(|schema| Arc::new(Layout::new(Arc::new(schema))))
 }

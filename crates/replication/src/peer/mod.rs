@@ -2,6 +2,7 @@
 
 mod events;
 mod pace;
+mod released;
 mod sent;
 mod visibility;
 mod visible_set;
@@ -12,25 +13,28 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, DecodeError, EncodeError, Encoder, NetEntityId, Policy, Slot, Statistics, Tick,
-    ledger::Ledger,
+    Ack, AckError, Config, DecodeError, EncodeError, Encoder, Layout, NetEntityId, Packet, Policy,
+    Quality, Slot, Statistics, Tick, ledger::Ledger,
 };
-use prescient_schema::{EntityRef, Schema};
+use prescient_schema::EntityRef;
 
 use pace::{Pace, Turn};
+use released::ReleasedIds;
 use sent::Sent;
 use visible_set::VisibleSet;
 
 use crate::authority::AuthorityReports;
+use crate::entity_types::MAX_TABLES;
 use crate::message::{Message, WorldMessage};
 use crate::outbox::Outbox;
-use crate::relevance::{Observer, Visibility};
-use crate::server::{PeerId, ServerConfig};
+use crate::relevance::{Link, Observer, Visibility};
+use crate::server::{PeerId, Room, ServerConfig};
 use crate::world::{Serial, World, WorldStep};
 use crate::world_generation::WorldGeneration;
 
 /// Statistics of one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerStatistics {
     /// Counters of the codec.
     pub codec: Statistics,
@@ -81,6 +85,9 @@ pub(crate) struct Peer {
     settings_sent: bool,
     pub view_position: ViewPosition,
     pub team: u32,
+    pub link: Option<Link>,
+    /// Given to the encoder with the next packet.
+    pub quality: Quality,
     /// The newest input tick that the program was given, and the newest before the current tick.
     input: Option<u64>,
     consumed_input: Option<u64>,
@@ -92,6 +99,9 @@ pub(crate) struct Peer {
     evaluated_serials: u64,
     /// Per entity id: the tick at which it was last assigned.
     assigned_at: Vec<Tick>,
+    /// Whether an id was assigned that another entity had before.
+    reused_ids: bool,
+    released: ReleasedIds,
     /// Whether the policy must be queried about all entities.
     pub needs_evaluation: bool,
     /// The observer at the last evaluation of distances, and its tick: entities that have not moved
@@ -120,14 +130,16 @@ pub struct PeerTransfer {
     greeted: bool,
     open_audits: u32,
     input: Option<u64>,
+    link: Option<Link>,
+    quality: Quality,
     outbox: Outbox,
     events: u64,
 }
 
 impl Peer {
-    pub(crate) fn new(schema: Arc<Schema>, config: &ServerConfig) -> Self {
+    pub(crate) fn new(layout: Arc<Layout>, config: &ServerConfig) -> Self {
         Self {
-            encoder: Encoder::new(schema, config.codec),
+            encoder: Encoder::with_layout(layout, config.codec),
             policy: config.codec.policy,
             world_generation: WorldGeneration::default(),
             greeted: false,
@@ -136,6 +148,8 @@ impl Peer {
             settings_sent: false,
             view_position: ViewPosition::Unset,
             team: 0,
+            link: None,
+            quality: Quality::FULL,
             input: None,
             consumed_input: None,
             sent: Sent::default(),
@@ -143,6 +157,8 @@ impl Peer {
             visible_set: VisibleSet::default(),
             evaluated_serials: 0,
             assigned_at: Vec::new(),
+            reused_ids: false,
+            released: ReleasedIds::default(),
             needs_evaluation: true,
             evaluated: None,
             pending_visible: Vec::new(),
@@ -159,7 +175,7 @@ impl Peer {
     /// A client that comes from another world.
     pub(crate) fn transferred(
         transfer: PeerTransfer,
-        schema: Arc<Schema>,
+        layout: Arc<Layout>,
         config: &ServerConfig,
     ) -> Self {
         let mut peer = Self {
@@ -167,14 +183,16 @@ impl Peer {
             greeted: transfer.greeted,
             open_audits: transfer.open_audits,
             input: transfer.input,
+            link: transfer.link,
+            quality: transfer.quality,
             outbox: transfer.outbox,
             events: transfer.events,
-            ..Self::new(schema, config)
+            ..Self::new(layout, config)
         };
         let entered = peer.world_message(WorldMessage::Entered {
             config: config.codec,
         });
-        peer.outbox.push(entered);
+        peer.outbox.push_settings(entered);
         peer
     }
 
@@ -188,6 +206,8 @@ impl Peer {
             greeted: self.greeted,
             open_audits: self.open_audits,
             input: self.input,
+            link: self.link,
+            quality: self.quality,
             outbox: self.outbox,
             events: self.events,
         }
@@ -230,6 +250,8 @@ impl Peer {
     /// Notes that an id was assigned to an entity.
     fn note_assigned(&mut self, id: NetEntityId, now: Tick) {
         let at = id.0 as usize;
+        // New ids are assigned in ascending order.
+        self.reused_ids |= at < self.assigned_at.len();
         if self.assigned_at.len() <= at {
             self.assigned_at.resize(at + 1, Tick::default());
         }
@@ -245,51 +267,97 @@ impl Peer {
             && self.pace.turn(now, unsettled) == Turn::Full
     }
 
-    /// A packet of the newest tick; `None` if that was encoded already, the client cannot decode it
-    /// yet, or the tick is skipped because the client applies nothing.
-    pub(crate) fn encode(&mut self, archive: &Archive, budget: Option<usize>) -> Option<Vec<u8>> {
+    /// The messages of the newest tick; none if that was encoded already, the client cannot decode
+    /// it yet, or the tick is skipped because the client applies nothing.
+    pub(crate) fn encode(&mut self, archive: &Archive, room: Room) -> Vec<Vec<u8>> {
+        let mut messages = Vec::new();
         if !self.settings_sent {
-            return None;
+            return messages;
         }
         let now = archive.newest().unwrap_or_default();
         // A missing acknowledgement means something only if packets are acknowledged.
         let is_paced = self.policy == Policy::Confirmed;
+        let head = if self.consumed_input.is_some() { 3 } else { 1 };
+        let max_packet = room.message.saturating_sub(head);
         let unsettled = || self.encoder.unsettled_bytes();
-        let encoded = match self.pace.turn(now, unsettled) {
-            Turn::Skip if is_paced => return None,
-            Turn::Probe if is_paced => self.encoder.encode_probe(archive),
+        let turn = self.pace.turn(now, unsettled);
+        let mut encoded = match turn {
+            Turn::Skip if is_paced => return messages,
+            Turn::Probe if is_paced => self.encoder.encode_probe(archive).map(Some),
             _ => {
-                let head = if self.consumed_input.is_some() { 3 } else { 1 };
-                let budget = budget.map(|bytes| bytes.saturating_sub(head));
-                self.encoder.encode(archive, budget)
+                let budget = (room != Room::UNLIMITED).then_some(max_packet);
+                self.encoder.set_quality(self.quality, archive);
+                self.encoder.encode(archive, budget).map(Some)
             }
         };
-        match encoded {
-            Ok(packet) => {
-                let packet_bytes = &packet.bytes;
-                let message = self.world_message(match self.consumed_input {
-                    Some(input) => WorldMessage::StateAfter {
-                        input: input as u16,
-                        packet: packet_bytes,
-                    },
-                    None => WorldMessage::State(packet_bytes),
-                });
-                self.sent.note(packet.sequence, now, message.len());
-                if is_paced && let Some(limit) = self.pace.note_sent(now) {
-                    self.encoder.drop_unsettled(limit);
-                }
-                // Without acknowledgements, what was sent counts as known.
-                self.send_known();
-                Some(message)
-            }
-            Err(
-                EncodeError::NothingNew(_) | EncodeError::EmptyArchive | EncodeError::Exhausted,
-            ) => None,
-            Err(error) => {
-                debug_assert!(false, "a peer's schema is its world's: {error}");
-                None
-            }
+        let mut left = room.total;
+        while let Ok(Some(packet)) = encoded {
+            let message = self.state_message(&packet.bytes);
+            self.sent.note(packet.sequence, now, message.len());
+            left = left.saturating_sub(message.len());
+            messages.push(message);
+            let may_send_more = turn == Turn::Full
+                && left >= room.message
+                && (!is_paced || self.pace.has_room(now, self.encoder.unsettled_bytes()));
+            encoded = match may_send_more {
+                true => self.encoder.encode_more(archive, max_packet),
+                false => Ok(None),
+            };
         }
+        if let Err(error) = encoded {
+            let is_schema = matches!(error, EncodeError::WrongSchema);
+            debug_assert!(!is_schema, "a peer's schema is its world's");
+        }
+        if !messages.is_empty() {
+            if is_paced && let Some(limit) = self.pace.note_sent(now) {
+                self.encoder.drop_unsettled(limit);
+            }
+            // Without acknowledgements, what was sent counts as known.
+            self.send_known();
+        }
+        messages
+    }
+
+    fn state_message(&self, packet: &[u8]) -> Vec<u8> {
+        self.world_message(match self.consumed_input {
+            Some(input) => WorldMessage::StateAfter {
+                input: input as u16,
+                packet,
+            },
+            None => WorldMessage::State(packet),
+        })
+    }
+
+    /// A packet of the newest tick for readers that acknowledge nothing, and whether it is whole. It
+    /// is whole if that is requested, or if nothing is left from which it could be predicted.
+    pub(crate) fn publish(
+        &mut self,
+        archive: &Archive,
+        whole: bool,
+    ) -> Result<(Packet, bool), EncodeError> {
+        let before = self.encoder.statistics().resyncs;
+        if whole {
+            self.encoder.resync();
+        }
+        let packet = self.encoder.encode(archive, None)?;
+        // No acknowledgement will ask for the logs of older packets.
+        self.encoder.drop_unsettled(0);
+        Ok((packet, self.encoder.statistics().resyncs > before))
+    }
+
+    /// Lets the packets to come depend on the one [published](Self::publish) last.
+    pub(crate) fn make_base(&mut self, archive: &Archive) {
+        self.encoder.make_base(archive);
+    }
+
+    /// Whether entities wait to become visible with a later update.
+    pub(crate) fn has_pending_visible(&self) -> bool {
+        !self.pending_visible.is_empty()
+    }
+
+    /// Whether ids were assigned again since the last call.
+    pub(crate) fn take_reused_ids(&mut self) -> bool {
+        std::mem::take(&mut self.reused_ids)
     }
 
     pub(crate) fn acknowledge(&mut self, ack: &Ack, world: &World) -> Result<(), AckError> {
@@ -346,26 +414,20 @@ impl Peer {
         self.encoder.ledger()
     }
 
+    /// Queues the message with which the client is shown the world.
+    pub(crate) fn push_welcome(&mut self, config: Config) {
+        let welcome = Message::Welcome { config };
+        self.outbox.push_settings(welcome.to_bytes());
+    }
+
     /// Queues a message that must be delivered once.
     pub(crate) fn push_message(&mut self, message: Message<'_>) {
         self.outbox.push(message.to_bytes());
     }
 
     pub(crate) fn poll_message(&mut self) -> Option<Vec<u8>> {
-        let message = self.outbox.pop()?;
-        if !self.settings_sent {
-            self.settings_sent = match Message::read(&message) {
-                Some(Message::Welcome { .. }) => true,
-                Some(Message::World {
-                    world_generation,
-                    body,
-                }) => {
-                    self.is_current_world(world_generation)
-                        && matches!(body, WorldMessage::Entered { .. })
-                }
-                _ => false,
-            };
-        }
+        let (message, is_settings) = self.outbox.pop()?;
+        self.settings_sent |= is_settings;
         Some(message)
     }
 
@@ -378,6 +440,11 @@ impl Peer {
     /// assigned again since.
     pub(crate) fn slot(&self, id: NetEntityId, shown: Tick) -> Option<Slot> {
         slot(&self.encoder, &self.assigned_at, id, shown)
+    }
+
+    /// Whether an entity id meant something that was visible at a tick and was hidden after it.
+    pub(crate) fn was_released_after(&self, id: NetEntityId, shown: Tick) -> bool {
+        self.released.contains(id, shown)
     }
 
     /// Starts a new epoch: resets the model; visible entities keep their ids.
@@ -433,7 +500,7 @@ impl Peer {
         if !std::mem::take(&mut reports.unanswered) {
             return None;
         }
-        let ack = reports.decoder().acknowledgement()?;
+        let ack = reports.acknowledgement()?;
         Some(self.world_message(WorldMessage::Applied(ack)))
     }
 
@@ -458,9 +525,6 @@ fn slot(encoder: &Encoder, since: &[Tick], id: NetEntityId, shown: Tick) -> Opti
 fn max_reported(entities: usize) -> usize {
     2 * entities * MAX_TABLES + SLACK
 }
-
-/// Maximum tables of a type.
-const MAX_TABLES: usize = 32;
 
 /// Table entities that a client may still report although its authority over them ended.
 const SLACK: usize = 1024;

@@ -4,8 +4,8 @@
 //! nothing would cost many times what others do. It is sent less and less instead:
 //!
 //! - The logs of unacknowledged packets hold a bounded number of bytes. A new peer begins with
-//!   [`NEWCOMER_BYTES`], and the bound grows by as much as is acknowledged, up to
-//!   [`MAX_LOG_BYTES`]: the window grows as fast as a slow link can use it. A third of a second
+//!   [`NEWCOMER_BYTES`], and the bound grows by three times what is acknowledged, up to
+//!   [`MAX_LOG_BYTES`]: the window grows as fast as a link can use it. A third of a second
 //!   without an acknowledgement takes that growth back. A peer that exhausted its bound is sent the
 //!   next packet after half as long as it has not acknowledged.
 //! - From a second after the last acknowledgement on, the pause between two packets is a quarter of
@@ -89,6 +89,12 @@ impl Pace {
         }
     }
 
+    /// Whether another packet of this tick may be sent while logs hold this many bytes.
+    pub(super) fn has_room(&self, now: Tick, unsettled: usize) -> bool {
+        let first = self.waiting.map_or(now, |(first, _)| first);
+        unsettled < self.allowance(now.since(first))
+    }
+
     /// Notes a sent packet; `Some` if logs of older ones must be dropped down to this many bytes.
     pub(super) fn note_sent(&mut self, now: Tick) -> Option<usize> {
         let first = self.waiting.map_or(now, |(first, _)| first);
@@ -107,7 +113,8 @@ impl Pace {
     pub(super) fn note_applied(&mut self, settled: usize) {
         self.waiting = None;
         self.is_proven = true;
-        self.allowance = self.allowance.saturating_add(settled).min(MAX_LOG_BYTES);
+        let grown = self.allowance.saturating_add(3 * settled);
+        self.allowance = grown.min(MAX_LOG_BYTES);
     }
 
     /// The peer is responsive again: its next packet need not wait.
@@ -141,7 +148,7 @@ const PATIENCE: u32 = 20;
 /// Bytes of logs for a peer that has acknowledged nothing yet: about three packets full of new
 /// entities, which is what is sent in a tenth of a second.
 const NEWCOMER_BYTES: usize = 160 << 10;
-/// Bytes of logs for a peer that acknowledges: more than 64 packets usually take.
-const MAX_LOG_BYTES: usize = 4 << 20;
+/// Bytes of logs for a peer that acknowledges: about forty packets full of new entities.
+const MAX_LOG_BYTES: usize = 8 << 20;
 /// Bytes of logs for a peer that has acknowledged nothing for a second: several probes.
 const SILENT_BYTES: usize = 64 << 10;

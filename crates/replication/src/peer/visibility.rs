@@ -1,5 +1,7 @@
 //! Updates a client's visible set: queries the policy about what changed and informs the encoder.
 
+use prescient_codec::{Slot, Tick};
+
 use super::Peer;
 use crate::outbox::Notice;
 use crate::relevance::{Candidate, Observer, Relevance, Visibility};
@@ -19,29 +21,36 @@ impl Peer {
     ) {
         let own = observer.peer;
         let visibility = |record: &EntityRecord, seen: Option<Visibility>| {
+            let class = world.entity_types().tables(record.entity_type)[0];
             let candidate = Candidate {
-                entity: world.archive().reference(record.slots[0])?,
-                class: world.entity_types().tables(record.entity_type)[0],
+                entity: world.archive().reference(record.serial.first)?,
+                class,
+                priority: world.priority(class),
                 owner: record.owner,
                 team: team_of(record.owner),
                 position: record.position,
             };
             policy.visibility(observer, &candidate, seen)
         };
+        let tick = world.tick().unwrap_or_default();
+        self.released.forget(tick);
         for &touched in touched {
-            if let Touched::Gone(serial) = touched {
-                // The encoder removes despawned entities by itself, but only when it encodes.
-                if self.sees(serial)
-                    && let Some(id) = self.encoder.net_entity_id(serial.first)
-                {
-                    self.visible_set.set(id, None);
+            match touched {
+                Touched::Gone(serial) => {
+                    // The encoder removes despawned entities by itself, but only when it encodes.
+                    if self.sees(serial)
+                        && let Some(id) = self.encoder.net_entity_id(serial.first)
+                    {
+                        self.visible_set.set(id, None);
+                    }
+                    self.authorities.remove(&serial);
+                    self.give_up(serial);
                 }
-                self.authorities.remove(&serial);
-                self.give_up(serial);
+                Touched::Lost(slot) => self.hide_table(slot, tick),
+                Touched::Here(_) | Touched::Gained(..) => {}
             }
         }
         self.evaluated_serials = world.next_serial();
-        let tick = world.tick().unwrap_or_default();
         let mut asked = Vec::new();
         if std::mem::take(&mut self.needs_evaluation) {
             self.pending_visible.clear();
@@ -50,12 +59,12 @@ impl Peer {
         } else {
             let here = touched.iter().filter_map(|touched| match touched {
                 Touched::Here(serial) => Some(world.root(*serial)),
-                Touched::Gone(_) => None,
+                Touched::Gone(_) | Touched::Gained(..) | Touched::Lost(_) => None,
             });
             asked.extend(here);
             if now && let Some(reach) = policy.reach(observer) {
                 let before = self.evaluated.replace((*observer, tick));
-                let same = before.filter(|(evaluated, _)| evaluated == observer);
+                let same = before.filter(|(evaluated, _)| evaluated.looks_like(observer));
                 let moved = |serial: &Serial| match (same, world.record_of(*serial)) {
                     (Some((_, since)), Some(record)) => record.moved > since,
                     (None, record) => record.is_some(),
@@ -87,8 +96,22 @@ impl Peer {
                 (_, visibility) => self.show_hierarchy(own, record, visibility, world),
             }
         }
+        // A gained table is as visible as the policy decided about the entity.
+        for &touched in touched {
+            if let Touched::Gained(serial, table) = touched
+                && let Some(record) = world.record_of(serial)
+                && let Some(visibility) = self.visibility(serial)
+            {
+                let visibility = Some(visibility);
+                self.show_table(record, usize::from(table), visibility, visibility, world);
+            }
+        }
         self.queue_visible(fresh, observer, world);
-        let limit = self.visible_set.len().saturating_add(MAX_SHOWN_PER_TICK);
+        let shown = match self.pace.is_newcomer() {
+            true => MAX_SHOWN_TO_NEWCOMER,
+            false => MAX_SHOWN_PER_TICK,
+        };
+        let limit = self.visible_set.len().saturating_add(shown);
         while self.visible_set.len() < limit
             && let Some((_, serial)) = self.pending_visible.pop()
         {
@@ -160,20 +183,8 @@ impl Peer {
             return;
         }
         let known = self.encoder.net_entity_id(record.serial.first);
-        for (table, &slot) in record.slots.iter().enumerate() {
-            let before = seen.is_some_and(|seen| seen.shows(table));
-            match visibility.filter(|visibility| visibility.shows(table)) {
-                Some(visibility) => {
-                    if !before && let Some(id) = self.encoder.show(slot, world.archive()) {
-                        self.note_assigned(id, world.tick().unwrap_or_default());
-                    }
-                    self.encoder
-                        .set_level(slot, visibility.level, world.archive());
-                    self.encoder.set_weight(slot, visibility.weight);
-                }
-                None if before => self.encoder.hide(slot),
-                None => {}
-            }
+        for &(table, _) in &record.slots {
+            self.show_table(record, usize::from(table), seen, visibility, world);
         }
         if let Some(id) = known.or_else(|| self.encoder.net_entity_id(record.serial.first)) {
             self.visible_set.set(id, visibility);
@@ -182,8 +193,52 @@ impl Peer {
             self.give_up(record.serial);
         }
     }
+
+    /// Shows or hides a table of an entity; `seen` is the entity's visibility until now.
+    fn show_table(
+        &mut self,
+        record: &EntityRecord,
+        table: usize,
+        seen: Option<Visibility>,
+        visibility: Option<Visibility>,
+        world: &World,
+    ) {
+        let Some(slot) = record.slot(table) else {
+            return;
+        };
+        let tick = world.tick().unwrap_or_default();
+        let optional = world.entity_types().is_optional(record.entity_type, table);
+        let before = seen.is_some_and(|seen| seen.shows(table, optional))
+            && self.encoder.net_entity_id(slot).is_some();
+        match visibility.filter(|visibility| visibility.shows(table, optional)) {
+            Some(visibility) => {
+                if !before && let Some(id) = self.encoder.show(slot, world.archive()) {
+                    self.note_assigned(id, tick);
+                }
+                self.encoder
+                    .set_level(slot, visibility.level, world.archive());
+                self.encoder.set_weight(slot, visibility.weight);
+                let declared = world.entity_types().tables(record.entity_type)[0];
+                let priority = visibility.priority.unwrap_or(world.priority(declared));
+                self.encoder.set_priority(slot, priority, world.archive());
+            }
+            None if before => self.hide_table(slot, tick),
+            None => {}
+        }
+    }
+
+    /// Hides a table entity, if it is visible.
+    fn hide_table(&mut self, slot: Slot, now: Tick) {
+        let Some(id) = self.encoder.net_entity_id(slot) else {
+            return;
+        };
+        self.encoder.hide(slot);
+        self.released.note(id, now);
+    }
 }
 
-/// Maximum entities that become visible in a tick: showing an entity is costly, and no packet can
+/// Maximum entities that become visible in a tick: showing an entity is costly, and few connections
 /// carry more.
-const MAX_SHOWN_PER_TICK: usize = 2048;
+const MAX_SHOWN_PER_TICK: usize = 8192;
+/// The same for a peer that has not acknowledged anything yet, which is sent a packet or two.
+const MAX_SHOWN_TO_NEWCOMER: usize = 2048;

@@ -24,8 +24,8 @@ pub(crate) struct Serial {
 pub(crate) struct EntityRecord {
     pub serial: Serial,
     pub entity_type: EntityType,
-    /// The slot of each table.
-    pub slots: Vec<Slot>,
+    /// The tables that it has and their slots, ascending; the first table is always among them.
+    pub slots: Vec<(u8, Slot)>,
     pub owner: Option<PeerId>,
     /// The client that has authority over it.
     pub authority: Option<PeerId>,
@@ -35,6 +35,31 @@ pub(crate) struct EntityRecord {
     /// Its position, if its type has one, and the tick at which that last changed.
     pub position: Option<Position>,
     pub moved: Tick,
+}
+
+impl EntityRecord {
+    /// The slot of a table, if the entity has it.
+    pub(crate) fn slot(&self, table: usize) -> Option<Slot> {
+        let at = self.place(table).ok()?;
+        Some(self.slots[at].1)
+    }
+
+    /// Sets the slot of a table; `None` if the entity lost it.
+    pub(crate) fn set_slot(&mut self, table: usize, slot: Option<Slot>) {
+        match (self.place(table), slot) {
+            (Ok(at), Some(slot)) => self.slots[at].1 = slot,
+            (Ok(at), None) => {
+                self.slots.remove(at);
+            }
+            (Err(at), Some(slot)) => self.slots.insert(at, (table as u8, slot)),
+            (Err(_), None) => {}
+        }
+    }
+
+    fn place(&self, table: usize) -> Result<usize, usize> {
+        self.slots
+            .binary_search_by_key(&table, |&(table, _)| usize::from(table))
+    }
 }
 
 /// All entities of a world.
@@ -92,4 +117,8 @@ pub(crate) enum Touched {
     Here(Serial),
     /// It was despawned.
     Gone(Serial),
+    /// It gained the table with this index.
+    Gained(Serial, u8),
+    /// It lost the table that had this slot.
+    Lost(Slot),
 }

@@ -3,18 +3,19 @@
 mod entity_table;
 mod step;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, CaptureError};
-use prescient_codec::{HISTORY, Slot, Tick};
-use prescient_schema::{EntityRef, Schema, SchemaError};
+use prescient_codec::{HistoryDepth, Layout, Slot, Tick};
+use prescient_schema::{EntityRef, Priority, Ref, Schema, SchemaError, State};
 use thiserror::Error;
 
 pub(crate) use entity_table::{EntityRecord, EntityTable, Serial, Touched};
 pub use step::WorldStep;
 
-use crate::entity_types::EntityTypes;
+use crate::authority;
+use crate::entity_types::{EntityTypes, TooManyTables};
 use crate::grid::{Grid, Position};
 use crate::input_state::InputState;
 use crate::records::EntityRecords;
@@ -30,10 +31,13 @@ pub enum WorldError {
     /// The type is not part of the schema.
     #[error("`{0}` is not part of the schema; add it with `SchemaBuilder::state`")]
     UnknownType(String),
-    /// Values must be given for all tables of a type.
-    #[error("the type has {expected} tables, not {found}")]
+    /// A type has more tables than the 64 that are possible.
+    #[error("`{0}` has more than 64 tables")]
+    TooManyTables(String),
+    /// Values must be given for all tables of a type that are not optional.
+    #[error("the type has {expected} tables that are not optional, not {found}")]
     WrongTables {
-        /// Tables of the type.
+        /// Tables of the type that are not optional.
         expected: usize,
         /// Tables given.
         found: usize,
@@ -49,12 +53,26 @@ pub enum WorldError {
         /// The type that was expected.
         expected: &'static str,
     },
+    /// The entity's type has no table with this index, or it is not optional.
+    #[error("entity {entity:?} has no table {table}, or none that it can lack")]
+    WrongTable {
+        /// The entity.
+        entity: EntityRef,
+        /// Index of the table.
+        table: usize,
+    },
     /// An entity cannot be its own ancestor.
     #[error("entity {0:?} would be its own ancestor")]
     HierarchyCycle(EntityRef),
     /// The values cannot be captured.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+}
+
+impl From<TooManyTables> for WorldError {
+    fn from(TooManyTables(name): TooManyTables) -> Self {
+        Self::TooManyTables(name)
+    }
 }
 
 /// The entities of one world, now and at recent ticks.
@@ -64,19 +82,34 @@ pub struct World {
     declared: Schema,
     entity_types: EntityTypes,
     archive: Archive,
+    /// Shared by all encoders of this world, and by all decoders of reports.
+    layout: Arc<Layout>,
+    report_layout: Arc<Layout>,
     entities: EntityTable,
+    /// The last changes that [`take_touched`](Self::take_touched) returned, and the number of all
+    /// that it ever did.
+    recently_touched: VecDeque<Touched>,
+    taken: u64,
 }
 
 impl World {
     /// An empty world; `cell` is the cell size of its grid.
-    pub(crate) fn new(schema: Schema, cell: f64) -> Result<Self, WorldError> {
+    pub(crate) fn new(
+        schema: Schema,
+        cell: f64,
+        history: HistoryDepth,
+    ) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
         let declared = schema.clone();
-        let (entity_types, schema) = EntityTypes::of(schema);
+        let (entity_types, schema) = EntityTypes::of(schema)?;
+        let reports = authority::report_schema(&schema, &entity_types);
+        let schema = Arc::new(schema);
         Ok(Self {
             declared,
             entity_types,
-            archive: Archive::new(Arc::new(schema), HISTORY),
+            archive: Archive::new(schema.clone(), history.ticks()),
+            layout: Arc::new(Layout::new(schema)),
+            report_layout: Arc::new(Layout::new(Arc::new(reports))),
             entities: EntityTable {
                 records: EntityRecords::default(),
                 next_serial: 0,
@@ -87,6 +120,8 @@ impl World {
                 input_state: InputState::default(),
                 owned: BTreeMap::new(),
             },
+            recently_touched: VecDeque::new(),
+            taken: 0,
         })
     }
 
@@ -130,6 +165,52 @@ impl World {
         &self.archive
     }
 
+    /// An entity's values in its first table at recent ticks, oldest first; read from the back for
+    /// the newest. Nothing is copied before it is asked for. Empty if the entity has another type
+    /// or was despawned. [`ServerConfig::history`](crate::ServerConfig::history) says how far this
+    /// reaches back.
+    ///
+    /// A client that shows an entity at a tick ([`Client::samples`](crate::Client::samples)) shows
+    /// what this has at that tick, at the precision that the client gets.
+    pub fn samples<T: State>(&self, entity: Ref<T>) -> impl DoubleEndedIterator<Item = (Tick, T)> {
+        let table = T::TABLES.first().copied().unwrap_or_default();
+        self.table_samples(entity, table)
+    }
+
+    /// Like [`samples`](Self::samples), in another table.
+    pub fn table_samples<T: State>(
+        &self,
+        entity: Ref<T>,
+        table: &str,
+    ) -> impl DoubleEndedIterator<Item = (Tick, T)> {
+        let entity = entity.entity_ref();
+        let is_it =
+            self.record(entity).map(|record| record.entity_type) == self.entity_types.find(T::NAME);
+        let number = T::TABLES.iter().position(|&name| name == table);
+        let number = number.filter(|_| is_it).into_iter();
+        let rows = number.flat_map(move |number| self.sample_rows(entity, number));
+        rows.filter_map(move |(tick, row)| {
+            let value = T::from_row_in(table, row, &self.archive);
+            Some((tick, value.ok()?))
+        })
+    }
+
+    /// Like [`samples`](Self::samples), as rows of the table with this index.
+    pub fn sample_rows(
+        &self,
+        entity: EntityRef,
+        table: usize,
+    ) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
+        let slot = self.record(entity).and_then(|record| record.slot(table));
+        let rows = slot
+            .into_iter()
+            .flat_map(move |slot| self.archive.samples(slot));
+        // The last column of a further table is not the program's.
+        rows.filter_map(move |(tick, row)| {
+            Some((tick, row.get(..row.len() - usize::from(table > 0))?))
+        })
+    }
+
     /// An entity's position, if its type has one.
     pub fn position(&self, entity: EntityRef) -> Option<Position> {
         self.record(entity)?.position
@@ -140,6 +221,26 @@ impl World {
     pub fn class(&self, entity: EntityRef) -> Option<u16> {
         let entity_type = self.record(entity)?.entity_type;
         Some(self.entity_types.tables(entity_type)[0])
+    }
+
+    /// The priority that a class declares.
+    pub(crate) fn priority(&self, class: u16) -> Priority {
+        let class = self.declared.classes.get(usize::from(class));
+        class.map_or(Priority::default(), |class| class.priority)
+    }
+
+    pub(crate) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    pub(crate) fn report_layout(&self) -> &Arc<Layout> {
+        &self.report_layout
+    }
+
+    /// Whether an entity has the table with this index.
+    pub fn has_table(&self, entity: EntityRef, table: usize) -> bool {
+        self.record(entity)
+            .is_some_and(|record| record.slot(table).is_some())
     }
 
     pub(crate) fn record(&self, entity: EntityRef) -> Option<&EntityRecord> {
@@ -206,8 +307,33 @@ impl World {
         &self.entities.grid
     }
 
-    /// Takes the changes since the last call.
+    /// Takes the changes since the last call, for the server's peers.
     pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
-        std::mem::take(&mut self.entities.touched)
+        let touched = std::mem::take(&mut self.entities.touched);
+        self.taken += touched.len() as u64;
+        let newest = touched.len().saturating_sub(MAX_RECENTLY_TOUCHED);
+        for &touched in &touched[newest..] {
+            if self.recently_touched.len() == MAX_RECENTLY_TOUCHED {
+                self.recently_touched.pop_front();
+            }
+            self.recently_touched.push_back(touched);
+        }
+        touched
+    }
+
+    /// The number of changes ever, by which a publisher remembers which of them it has seen.
+    pub(crate) fn touched_count(&self) -> u64 {
+        self.taken + self.entities.touched.len() as u64
+    }
+
+    /// The changes after the first `count`; `None` if some of them are no longer known.
+    pub(crate) fn touched_after(&self, count: u64) -> Option<Vec<Touched>> {
+        let all = self.recently_touched.iter().chain(&self.entities.touched);
+        let known = self.recently_touched.len() + self.entities.touched.len();
+        let new = usize::try_from(self.touched_count().checked_sub(count)?).ok()?;
+        Some(all.skip(known.checked_sub(new)?).copied().collect())
     }
 }
+
+/// Changes that are kept for publishers. One that has missed more evaluates all entities.
+const MAX_RECENTLY_TOUCHED: usize = 512;

@@ -57,8 +57,9 @@ impl WorldStep<'_> {
         self.enter(value, Some(owner))
     }
 
-    /// Spawns an entity of the type with this name, from one row per table: for programs whose
-    /// schema is known only at run time.
+    /// Spawns an entity of the type with this name, from one row for each table that is not
+    /// optional: for programs whose schema is known only at run time.
+    /// [`set_table`](Self::set_table) adds optional tables.
     pub fn spawn_rows(
         &mut self,
         name: &str,
@@ -67,34 +68,48 @@ impl WorldStep<'_> {
     ) -> Result<EntityRef, WorldError> {
         let entity_type = self.entity_types.find(name);
         let entity_type = entity_type.ok_or_else(|| WorldError::UnknownType(name.into()))?;
-        self.check_widths(entity_type, rows)?;
-        let mut slots = Vec::with_capacity(rows.len());
+        let values = required_rows(self.entity_types, entity_type, rows)?;
+        self.spawn_tables(entity_type, owner, values)
+    }
+
+    /// Spawns an entity whose tables `values` returns, by index.
+    fn spawn_tables<'r>(
+        &mut self,
+        entity_type: EntityType,
+        owner: Option<PeerId>,
+        values: impl Fn(usize) -> TableValue<'r>,
+    ) -> Result<EntityRef, WorldError> {
+        self.check_widths(entity_type, &values)?;
+        let classes = self.entity_types.tables(entity_type);
+        let mut slots = Vec::with_capacity(classes.len());
         let mut entity = EntityRef::NONE;
-        for (table, row) in rows.iter().enumerate() {
-            let class = self.entity_types.tables(entity_type)[table];
-            let keys = self
-                .entities
-                .input_state
-                .of(&self.schema.classes[usize::from(class)], owner);
-            let row = stored_row(row, table, entity, keys, &mut self.buffer);
+        let mut position = None;
+        for (table, &class) in classes.iter().enumerate() {
+            let TableValue::Row(row) = values(table) else {
+                continue;
+            };
+            let class_of_table = &self.schema.classes[usize::from(class)];
+            let keys = self.entities.input_state.of(class_of_table, owner);
+            let stored = stored_row(row, table, entity, keys, &mut self.buffer);
             let Some(capture) = &mut self.capture else {
                 break;
             };
-            match capture.spawn_parcel(class, row) {
-                Ok(slot) => slots.push(slot),
+            match capture.spawn_parcel(class, stored) {
+                Ok(slot) => slots.push((table as u8, slot)),
                 Err(error) => {
-                    for slot in slots.into_iter().rev() {
+                    for (_, slot) in slots.into_iter().rev() {
                         capture.despawn(slot)?;
                     }
                     return Err(error.into());
                 }
             }
             if table == 0 {
-                entity = capture.reference(slots[0]).unwrap_or(EntityRef::NONE);
+                entity = capture.reference(slots[0].1).unwrap_or(EntityRef::NONE);
+                position = Position::of(class_of_table, &row.row);
             }
         }
-        let (Some(&first), Some(row)) = (slots.first(), rows.first()) else {
-            return Err(WorldError::UnknownType(name.into()));
+        let Some(&(_, first)) = slots.first() else {
+            return Err(WorldError::NoSuchEntity(entity));
         };
         let order = self.entities.next_serial;
         let serial = Serial { order, first };
@@ -113,11 +128,12 @@ impl WorldStep<'_> {
         };
         self.entities.records.insert(record);
         self.entities.change_owner(serial, None, owner);
-        self.set_position(serial, entity_type, &row.row);
+        self.entities.set_position(serial, position);
         Ok(entity)
     }
 
-    /// Sets the value of an entity.
+    /// Sets the value of an entity. It gains the optional tables whose fields are `Some`, and loses
+    /// those whose fields are `None`.
     pub fn set<T: State>(&mut self, entity: Ref<T>, value: &T) -> Result<(), WorldError> {
         let serial = self.find(entity.entity_ref())?;
         let entity_type = self.entity_type::<T>()?;
@@ -128,65 +144,138 @@ impl WorldStep<'_> {
                 expected: T::NAME,
             });
         }
-        self.with_rows(value, |step, rows| step.set_rows(entity.entity_ref(), rows))
+        self.with_rows(value, |step, rows| {
+            step.set_tables(entity.entity_ref(), |table| rows.value(table))
+        })
     }
 
-    /// Sets the value of an entity, from one row per table.
+    /// Sets the value of an entity, from one row for each table that is not optional. Optional
+    /// tables stay as they are.
     pub fn set_rows(&mut self, entity: EntityRef, rows: &[Parcel]) -> Result<(), WorldError> {
         let serial = self.find(entity)?;
         let record = self.entities.records.get(serial);
         let record = record.ok_or(WorldError::NoSuchEntity(entity))?;
-        let entity_type = record.entity_type;
-        self.check_widths(entity_type, rows)?;
+        let values = required_rows(self.entity_types, record.entity_type, rows)?;
+        self.set_tables(entity, values)
+    }
+
+    /// Sets the table with this index of an entity. The entity gains it if it is optional and the
+    /// entity lacks it.
+    pub fn set_table(
+        &mut self,
+        entity: EntityRef,
+        table: usize,
+        row: &Parcel,
+    ) -> Result<(), WorldError> {
+        self.find_table(entity, table)?;
+        self.set_tables(entity, |other| match other == table {
+            true => TableValue::Row(row),
+            false => TableValue::Unchanged,
+        })
+    }
+
+    /// Removes an optional table of an entity; returns whether the entity had it.
+    pub fn remove_table(&mut self, entity: EntityRef, table: usize) -> Result<bool, WorldError> {
+        let (serial, entity_type) = self.find_table(entity, table)?;
+        if !self.entity_types.is_optional(entity_type, table) {
+            return Err(WorldError::WrongTable { entity, table });
+        }
+        let record = self.entities.records.get(serial);
+        let had = record.is_some_and(|record| record.slot(table).is_some());
+        self.set_tables(entity, |other| match other == table {
+            true => TableValue::Absent,
+            false => TableValue::Unchanged,
+        })?;
+        Ok(had)
+    }
+
+    /// Whether an entity has the table with this index.
+    pub fn has_table(&self, entity: EntityRef, table: usize) -> bool {
+        let record = self.find(entity).ok();
+        let record = record.and_then(|serial| self.entities.records.get(serial));
+        record.is_some_and(|record| record.slot(table).is_some())
+    }
+
+    /// Sets the tables of an entity to what `values` returns, by index.
+    fn set_tables<'r>(
+        &mut self,
+        entity: EntityRef,
+        values: impl Fn(usize) -> TableValue<'r>,
+    ) -> Result<(), WorldError> {
+        let serial = self.find(entity)?;
+        let record = self.entities.records.get(serial);
+        let record = record.ok_or(WorldError::NoSuchEntity(entity))?;
+        let (entity_type, owner) = (record.entity_type, record.owner);
+        self.check_widths(entity_type, &values)?;
         let Some(capture) = &mut self.capture else {
             return Ok(());
         };
-        let (slots, owner) = (&record.slots, record.owner);
         let (classes, schema, input_state) = (
             self.entity_types.tables(entity_type),
             &self.schema,
             &self.entities.input_state,
         );
-        let keys =
-            |table: usize| input_state.of(&schema.classes[usize::from(classes[table])], owner);
-        let tables = || slots.iter().zip(rows).enumerate();
+        let keys = |class: u16| input_state.of(&schema.classes[usize::from(class)], owner);
         // Checked first, because a written row cannot be taken back.
-        for (table, (&slot, row)) in tables().skip(1) {
-            let row = stored_row(row, table, entity, keys(table), &mut self.buffer);
-            capture.check_parcel(slot, row)?;
+        for (table, &class) in classes.iter().enumerate().skip(1) {
+            if let TableValue::Row(row) = values(table) {
+                let row = stored_row(row, table, entity, keys(class), &mut self.buffer);
+                match record.slot(table) {
+                    Some(slot) => capture.check_parcel(slot, row)?,
+                    None => capture.check_spawn(class, row)?,
+                }
+            }
         }
-        for (table, (&slot, row)) in tables() {
-            let row = stored_row(row, table, entity, keys(table), &mut self.buffer);
-            capture.write_parcel(slot, row)?;
+        let mut changed = Vec::new();
+        for (table, &class) in classes.iter().enumerate() {
+            match (values(table), record.slot(table)) {
+                (TableValue::Row(row), slot) => {
+                    let row = stored_row(row, table, entity, keys(class), &mut self.buffer);
+                    match slot {
+                        Some(slot) => capture.write_parcel(slot, row)?,
+                        None => {
+                            let slot = capture.spawn_parcel(class, row)?;
+                            changed.push((table, Some(slot)));
+                            let gained = Touched::Gained(serial, table as u8);
+                            self.entities.touched.push(gained);
+                        }
+                    }
+                }
+                (TableValue::Absent, Some(slot)) => {
+                    capture.despawn(slot)?;
+                    changed.push((table, None));
+                    self.entities.touched.push(Touched::Lost(slot));
+                }
+                (TableValue::Absent, None) | (TableValue::Unchanged, _) => {}
+            }
         }
-        self.set_position(serial, entity_type, &rows[0].row);
+        if let Some(record) = self.entities.records.get_mut(serial) {
+            for (table, slot) in changed {
+                record.set_slot(table, slot);
+            }
+        }
+        if let TableValue::Row(row) = values(0) {
+            self.set_position(serial, entity_type, &row.row);
+        }
         Ok(())
     }
 
-    /// Sets one table of an entity.
-    pub(crate) fn set_table(
+    /// Sets a table of an entity to what a client reports.
+    pub(crate) fn report_table(
         &mut self,
         serial: Serial,
         table: usize,
-        row: &Parcel,
-    ) -> Result<(), CaptureError> {
-        let (Some(record), Some(capture)) = (self.entities.records.get(serial), &mut self.capture)
-        else {
+        row: Option<&Parcel>,
+    ) -> Result<(), WorldError> {
+        let reference = |serial: Serial| self.capture.as_ref()?.reference(serial.first);
+        let record = self.entities.records.get(serial);
+        let Some(entity) = record.and_then(|record| reference(record.serial)) else {
             return Ok(());
         };
-        let entity = capture.reference(record.slots[0]);
-        let entity = entity.unwrap_or(EntityRef::NONE);
-        let Some(&slot) = record.slots.get(table) else {
-            return Ok(());
-        };
-        let class = self.entity_types.tables(record.entity_type)[table];
-        let class = &self.schema.classes[usize::from(class)];
-        let keys = self.entities.input_state.of(class, record.owner);
-        capture.write_parcel(slot, stored_row(row, table, entity, keys, &mut self.buffer))?;
-        if table == 0 {
-            self.set_position(serial, record.entity_type, &row.row);
+        match row {
+            Some(row) => self.set_table(entity, table, row),
+            None => self.remove_table(entity, table).map(drop),
         }
-        Ok(())
     }
 
     /// Changes the owner of an entity.
@@ -220,7 +309,7 @@ impl WorldStep<'_> {
             return Ok(());
         };
         // Further tables refer to the first, so they are removed before it.
-        for slot in record.slots.into_iter().rev() {
+        for (_, slot) in record.slots.into_iter().rev() {
             capture.despawn(slot)?;
         }
         Ok(())
@@ -230,8 +319,10 @@ impl WorldStep<'_> {
     pub fn finish(self) {}
 
     fn enter<T: State>(&mut self, value: &T, owner: Option<PeerId>) -> Result<Ref<T>, WorldError> {
-        self.entity_type::<T>()?;
-        let entered = self.with_rows(value, |step, rows| step.spawn_rows(T::NAME, owner, rows));
+        let entity_type = self.entity_type::<T>()?;
+        let entered = self.with_rows(value, |step, rows| {
+            step.spawn_tables(entity_type, owner, |table| rows.value(table))
+        });
         entered.map(Ref::to)
     }
 
@@ -239,16 +330,27 @@ impl WorldStep<'_> {
     fn with_rows<T: State, R>(
         &mut self,
         value: &T,
-        act: impl FnOnce(&mut Self, &[Parcel]) -> R,
+        act: impl FnOnce(&mut Self, ValueRows<'_>) -> R,
     ) -> R {
         let mut rows = std::mem::take(&mut self.values);
         rows.resize_with(T::TABLES.len(), Parcel::default);
-        for (row, table) in rows.iter_mut().zip(T::TABLES) {
+        let mut absent = 0;
+        for (at, (row, table)) in rows.iter_mut().zip(T::TABLES).enumerate() {
             row.row.clear();
             row.contents.clear();
-            value.write(&Declaration::PLAIN, table, row);
+            if value.has_table(table) {
+                value.write(&Declaration::PLAIN, table, row);
+            } else {
+                absent |= 1u64.checked_shl(at as u32).unwrap_or(0);
+            }
         }
-        let done = act(self, &rows);
+        let done = act(
+            self,
+            ValueRows {
+                rows: &rows,
+                absent,
+            },
+        );
         self.values = rows;
         done
     }
@@ -267,16 +369,23 @@ impl WorldStep<'_> {
         entity_type.ok_or_else(|| WorldError::UnknownType(T::NAME.into()))
     }
 
-    /// Checks that there is a row for each table, with its declared number of columns.
-    fn check_widths(&self, entity_type: EntityType, rows: &[Parcel]) -> Result<(), WorldError> {
+    /// Checks that no row is missing and that each has its declared number of columns.
+    fn check_widths<'r>(
+        &self,
+        entity_type: EntityType,
+        values: &impl Fn(usize) -> TableValue<'r>,
+    ) -> Result<(), WorldError> {
         let classes = self.entity_types.tables(entity_type);
-        if classes.len() != rows.len() {
-            return Err(WorldError::WrongTables {
-                expected: classes.len(),
-                found: rows.len(),
-            });
-        }
-        for (table, (&class, row)) in classes.iter().zip(rows).enumerate() {
+        for (table, &class) in classes.iter().enumerate() {
+            let row = match values(table) {
+                TableValue::Row(row) => row,
+                TableValue::Absent if !self.entity_types.is_optional(entity_type, table) => {
+                    let expected = self.entity_types.required(entity_type);
+                    let found = expected - 1;
+                    return Err(WorldError::WrongTables { expected, found });
+                }
+                TableValue::Absent | TableValue::Unchanged => continue,
+            };
             let fields = self.schema.classes[usize::from(class)].fields.len();
             let (expected, found) = (fields - usize::from(table > 0), row.row.len());
             if expected != found {
@@ -284,6 +393,23 @@ impl WorldStep<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The type of an entity, if it has a table with this index.
+    fn find_table(
+        &self,
+        entity: EntityRef,
+        table: usize,
+    ) -> Result<(Serial, EntityType), WorldError> {
+        let serial = self.find(entity)?;
+        let record = self.entities.records.get(serial);
+        let entity_type = record.map(|record| record.entity_type);
+        let entity_type =
+            entity_type.filter(|&entity_type| table < self.entity_types.tables(entity_type).len());
+        let wrong = WorldError::WrongTable { entity, table };
+        entity_type
+            .map(|entity_type| (serial, entity_type))
+            .ok_or(wrong)
     }
 
     pub(crate) fn find(&self, entity: EntityRef) -> Result<Serial, WorldError> {
@@ -310,9 +436,9 @@ impl WorldStep<'_> {
             let Some(record) = self.entities.records.get(*serial) else {
                 continue;
             };
-            let classes = self.entity_types.tables(record.entity_type).iter();
-            for (&slot, &class) in record.slots.iter().zip(classes) {
-                let class = &self.schema.classes[usize::from(class)];
+            let classes = self.entity_types.tables(record.entity_type);
+            for &(table, slot) in &record.slots {
+                let class = &self.schema.classes[usize::from(classes[usize::from(table)])];
                 if let Some((field, cell)) = self.entities.input_state.of(class, Some(owner)) {
                     capture.set(slot, field, cell)?;
                 }
@@ -320,6 +446,50 @@ impl WorldStep<'_> {
         }
         self.entities.input_state.forget_absent();
         Ok(())
+    }
+}
+
+/// What a table of an entity is to be.
+enum TableValue<'a> {
+    /// It has this row; the entity gains it if it lacks it.
+    Row(&'a Parcel),
+    /// The entity is to lack it.
+    Absent,
+    /// It stays as it is.
+    Unchanged,
+}
+
+/// The rows of the tables that all entities of a type have; optional tables stay as they are.
+fn required_rows<'r>(
+    entity_types: &'r EntityTypes,
+    entity_type: EntityType,
+    rows: &'r [Parcel],
+) -> Result<impl Fn(usize) -> TableValue<'r>, WorldError> {
+    let (expected, found) = (entity_types.required(entity_type), rows.len());
+    if expected != found {
+        return Err(WorldError::WrongTables { expected, found });
+    }
+    Ok(move |table| {
+        let at = entity_types.required_index(entity_type, table);
+        let row = at.and_then(|at| rows.get(at));
+        row.map_or(TableValue::Unchanged, TableValue::Row)
+    })
+}
+
+/// The rows of a value, one per table.
+#[derive(Clone, Copy)]
+struct ValueRows<'a> {
+    rows: &'a [Parcel],
+    /// Bit `k` is set if the value lacks table `k`.
+    absent: u64,
+}
+
+impl<'a> ValueRows<'a> {
+    fn value(self, table: usize) -> TableValue<'a> {
+        match self.rows.get(table) {
+            Some(row) if self.absent >> table & 1 == 0 => TableValue::Row(row),
+            _ => TableValue::Absent,
+        }
     }
 }
 

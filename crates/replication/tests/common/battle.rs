@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use prescient_replication::{PeerId, Tick};
+use prescient_replication::{Client, EntityHandle, PeerId, Tick};
 use prescient_schema::Ref;
 
 use super::{TestClient, TestWorld, Unit};
@@ -86,23 +86,32 @@ impl Battle {
     }
 
     fn compare(&self, test_client: &TestClient) -> Option<(Vec<Pair>, Vec<Pair>)> {
-        let there = &self.past[&test_client.client.tick()?];
+        self.compare_shown(&test_client.client, &test_client.entities)
+    }
+
+    /// What a client shows, and what was true at its tick.
+    pub fn compare_shown(
+        &self,
+        client: &Client,
+        entities: &BTreeMap<EntityHandle, Unit>,
+    ) -> Option<(Vec<Pair>, Vec<Pair>)> {
+        let there = &self.past[&client.tick()?];
         let was = there.values().map(|unit| {
             let target = there.get(&unit.target.entity_ref().cell());
             (looks(unit), target.map(looks))
         });
-        let shown = test_client.entities.values().map(|unit| {
-            let target = test_client.client.resolve(unit.target.entity_ref());
-            let target = target.map(|entity| looks(&test_client.entities[&entity]));
+        let shown = entities.values().map(|unit| {
+            let target = client.resolve(unit.target.entity_ref());
+            let target = target.map(|entity| looks(&entities[&entity]));
             (looks(unit), target)
         });
         Some((sorted(shown), sorted(was)))
     }
 }
 
-type Looks = ([u32; 2], u8);
+pub type Looks = ([u32; 2], u8);
 /// A unit and its target.
-type Pair = (Looks, Option<Looks>);
+pub type Pair = (Looks, Option<Looks>);
 
 fn looks(unit: &Unit) -> Looks {
     (unit.position.map(f32::to_bits), unit.health)

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    About, Change, Client, ClientError, EntityHandle, PeerId, Relevance, Server, ServerConfig, Tick,
+    About, Change, Client, ClientError, EntityHandle, PeerId, Relevance, Room, Server,
+    ServerConfig, Tick,
 };
 use prescient_schema::{Ref, Schema, SchemaBuilder, State};
 use prescient_sim::link::{Conditions, LinkConditioner, Time};
@@ -134,7 +135,10 @@ impl TestClient {
                         "removed, not known"
                     );
                 }
-                Change::AuthorityChanged { .. } | Change::Entered => {}
+                Change::TableAdded { .. }
+                | Change::TableRemoved { .. }
+                | Change::AuthorityChanged { .. }
+                | Change::Entered => {}
                 Change::Event {
                     tick,
                     about,
@@ -154,6 +158,7 @@ impl TestClient {
                         payload,
                     });
                 }
+                other => panic!("a change that no program knows: {other:?}"),
             }
         }
     }
@@ -227,7 +232,10 @@ impl TestWorld {
     /// Sends the state of the newest tick, and delivers everything that is due.
     pub fn exchange(&mut self) {
         let (now, budget) = (self.now(), self.budget);
-        for (peer, message) in self.server.encode(&|_| budget) {
+        for (peer, message) in self
+            .server
+            .encode(&|_| budget.map_or(Room::UNLIMITED, Room::one))
+        {
             let test_client = self
                 .clients
                 .iter_mut()

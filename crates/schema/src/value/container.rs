@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use super::{Buffer, Gradual, Numeric, ReadError, Real, Sink, Source, Value, join};
+use super::{Buffer, Gradual, Numeric, Part, ReadError, Real, Sink, Source, Value, join};
 use crate::{ClassBuilder, Declaration, FieldKind};
 
 /// `wheels[0]`, `wheels[1]`, …
@@ -65,6 +65,22 @@ impl<T: Value> Value for Option<T> {
         }
         row.skip(T::width(how, table))?;
         Ok(None)
+    }
+}
+
+impl<T: Value> Part for Option<T> {
+    type Value = T;
+
+    fn value(&self) -> Option<&T> {
+        self.as_ref()
+    }
+
+    fn present(value: T) -> Self {
+        Some(value)
+    }
+
+    fn absent() -> Self {
+        None
     }
 }
 

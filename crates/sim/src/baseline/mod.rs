@@ -81,6 +81,7 @@ impl Default for MethodOptions {
 
 /// No method has this name, or not with these options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnknownMethod {
     /// The name is unknown.
     #[error("unknown method {0:?}; there are {list}", list = [METHODS, FURTHER_METHODS].concat().join(", "))]

@@ -97,6 +97,7 @@ pub struct Applied {
 
 /// Why a packet was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReceiveError {
     /// It refers to a packet that never arrived: wait for another one.
     #[error("the packet of tick {tick} refers to one that did not arrive")]

@@ -21,6 +21,7 @@ pub struct Reply {
 
 /// Why the exchange ended.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProcessError {
     /// A pipe broke or ended in the middle.
     #[error("the pipe broke: {0}")]

@@ -48,6 +48,7 @@ pub struct TickRange {
 
 /// Results of a run.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Measurement {
     /// Packet bytes of every counted tick.
     pub bytes: Series,
@@ -80,6 +81,7 @@ pub struct Measurement {
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The source failed.
     #[error(transparent)]

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     Conditions, Statistics, Time,
     bottleneck::{Bottleneck, Waiting},
-    bursts::BurstState,
-    chances::{Chances, flip_bits, up_to},
+    chances::{BurstState, Chances, flip_bits, up_to},
 };
 
 /// One direction of a link with given [`Conditions`].

@@ -23,7 +23,6 @@
 //! ```
 
 mod bottleneck;
-mod bursts;
 mod chances;
 mod clock;
 mod conditioner;

@@ -58,6 +58,7 @@ pub struct Datagram {
 
 /// Why a call was refused. It had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// Another endpoint has this address.
     #[error("the address {0} is taken")]

@@ -20,6 +20,7 @@ pub struct RecordedLink {
 
 /// Why a recording was refused.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordedLinkError {
     /// The file could not be read.
     #[error("cannot read: {0}")]

@@ -5,6 +5,7 @@ use super::Delays;
 /// Counters of one direction of a link. They are complete: `sent + duplicated` equals `delivered +
 /// lost.total()` plus the datagrams [in transit](super::LinkConditioner::in_transit).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Datagrams sent.
     pub sent: u64,
@@ -29,6 +30,7 @@ pub struct Statistics {
 
 /// Lost datagrams by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Losses {
     /// By independent random loss.
     pub uniform: u64,

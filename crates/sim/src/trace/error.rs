@@ -4,6 +4,7 @@ use super::{HeaderError, ID_REST_TICKS};
 
 /// A trace that cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// The file could not be read or decompressed.
     #[error("line {line}: cannot read: {error}")]
@@ -28,6 +29,7 @@ pub enum TraceError {
 
 /// Errors of a line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LineError {
     /// The line exceeds the maximum length.
     #[error("the line is too long")]

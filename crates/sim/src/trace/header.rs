@@ -101,6 +101,7 @@ pub enum FieldType {
 
 /// Why a header is not a valid schema.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// Not JSON, or a key is missing or of the wrong type.
     #[error("the header is not the expected JSON: {0}")]

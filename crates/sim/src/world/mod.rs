@@ -9,7 +9,6 @@ mod random;
 mod rts;
 mod script;
 mod source;
-mod source_rows;
 mod steady;
 mod view;
 mod walkers;

@@ -4,7 +4,7 @@
 //! sixty ticks a second. The simulation is finer than its output (1/65536 against 1/256), as a
 //! floating-point one would be; this rounding makes even a perfect predictor err by one.
 
-use super::{Random, Source, SourceError, Spawn, TickUpdate, WorldSpec, source_rows::Rows};
+use super::{Random, Source, SourceError, Spawn, TickUpdate, WorldSpec, source::Rows};
 use crate::trace::{ClassHeader, FieldHeader, Header};
 
 /// About a thousand short-lived bouncing particles.

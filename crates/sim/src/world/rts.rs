@@ -3,7 +3,7 @@
 //! Rows are like those of such games: a few numbers among many states and flags that rarely change,
 //! 35 bytes at natural width.
 
-use super::{Random, Source, SourceError, Spawn, TickUpdate, WorldSpec, source_rows::Rows};
+use super::{Random, Source, SourceError, Spawn, TickUpdate, WorldSpec, source::Rows};
 use crate::trace::{ClassHeader, FieldHeader, Header};
 
 /// Units that walk to targets, stand and fight.

@@ -1,10 +1,10 @@
 //! Sources of ticks: a recording or a synthetic world, named by one string.
 
-use std::{fs::File, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs::File, path::Path, sync::Arc};
 
 use prescient_schema::Schema;
 
-use super::{Idle, Particles, Rts, TickUpdate};
+use super::{Change, Idle, Particles, Rts, Spawn, TickUpdate};
 use crate::trace::{Header, Reader, TraceError};
 
 /// A deterministic stream of ticks.
@@ -32,6 +32,7 @@ pub trait Source {
 
 /// Why a source cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// The file cannot be opened.
     #[error("{name}: {error}")]
@@ -141,6 +142,36 @@ impl Source for Recording {
         SourceError::Trace {
             name: self.name.clone(),
             error,
+        }
+    }
+}
+
+/// The last reported row of every entity, so that a synthetic world reports only changes.
+#[derive(Default)]
+pub(super) struct Rows(BTreeMap<u64, Vec<i64>>);
+
+impl Rows {
+    pub(super) fn spawn(&mut self, spawn: Spawn, update: &mut TickUpdate) {
+        self.0.insert(spawn.id, spawn.row.clone());
+        update.spawns.push(spawn);
+    }
+
+    pub(super) fn remove(&mut self, id: u64) {
+        self.0.remove(&id);
+    }
+
+    pub(super) fn change(&mut self, id: u64, row: Vec<i64>, update: &mut TickUpdate) {
+        let Some(known) = self.0.get_mut(&id) else {
+            return;
+        };
+        let pairs = known.iter().zip(&row).enumerate();
+        let values: Vec<_> = pairs
+            .filter(|(_, (old, new))| old != new)
+            .map(|(field, (_, &new))| (field as u16, new))
+            .collect();
+        if !values.is_empty() {
+            *known = row;
+            update.changes.push(Change { id, values });
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::value::Value;
 
 /// How a curve is interpolated between a keyframe and the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Interpolation {
     /// Holds the value until the next keyframe.
     Step,

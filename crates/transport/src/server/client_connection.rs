@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_channels::{ClientId, CloseReason, ConnectionId, Exchange, Now, Time};
+use prescient_channels::{Arrival, ClientId, CloseReason, ConnectionId, Exchange, Time};
 
 use super::handshake::Arriving;
 use super::path::Path;
@@ -35,10 +35,10 @@ impl Server {
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        at: Now,
+        at: Arrival,
         entropy: &mut dyn Entropy,
     ) {
-        let now = at.now;
+        let now = at.handled.now;
         let Some(name) = bytes.get(1..).and_then(|rest| rest.first_chunk()) else {
             return;
         };
@@ -119,10 +119,10 @@ impl Server {
         from: SocketAddr,
         opened: Opened,
         length: usize,
-        at: Now,
+        at: Arrival,
         entropy: &mut dyn Entropy,
     ) {
-        let now = at.now;
+        let now = at.handled.now;
         let Some(client_connection) = self.connections.get_mut(&id) else {
             return;
         };

@@ -8,6 +8,7 @@ use crate::lobby::{ClientInfo, PlayerId};
 
 /// An event of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerEvent {
     /// A client connected: it holds a valid token, and its address is validated.
     Connected {

@@ -19,6 +19,7 @@ use crate::token::UnixTime;
 
 /// A client with a valid token that asks to be admitted.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Applicant<'a> {
     /// The client's account id from the token.
     pub client: ClientId,

@@ -9,6 +9,7 @@ mod send;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use client_connection::ClientConnection;
 pub use event::ServerEvent;
@@ -19,16 +20,16 @@ use prescient_channels::{
 };
 
 use crate::config::ServerConfig;
-use crate::connection::{Outbox, Transmit};
+use crate::connection::Transmit;
 use crate::cookie::CookieKey;
 use crate::entropy::Entropy;
 use crate::error::BanError;
-use crate::inbox::Inbox;
 use crate::limits::{Origins, UsedTokens};
 use crate::lobby::LobbyServer;
 use crate::packet::DatagramType;
 #[cfg(feature = "__test_hooks")]
 use crate::packet::PacketKind;
+use crate::queues::{Inbox, Outbox};
 use crate::reset::Resets;
 use crate::token::UnixTime;
 use crate::token::canonical;
@@ -57,6 +58,7 @@ pub struct Server {
 
 /// The sizes of a server's tables. Unauthenticated datagrams cannot make them grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Footprint {
     /// Connections, including those in the handshake and those that are closing.
     pub connections: usize,
@@ -77,7 +79,7 @@ impl Server {
         entropy: &mut dyn Entropy,
         now: Time,
     ) -> Result<Self, ConfigError> {
-        config.link.check()?;
+        config.check()?;
         for address in &mut config.addresses {
             *address = canonical(*address);
         }
@@ -95,7 +97,7 @@ impl Server {
             connections: BTreeMap::new(),
             timers: BTreeSet::new(),
             send_queue: VecDeque::new(),
-            origins: Origins::new(config.limits, clock.now()),
+            origins: Origins::new(config.limits.clone(), clock.now()),
             used: UsedTokens::default(),
             banned: BTreeSet::new(),
             lobby: LobbyServer::new(config.info.clone(), clock.now()),
@@ -124,8 +126,22 @@ impl Server {
         unix: UnixTime,
         entropy: &mut dyn Entropy,
     ) {
-        let at = self.clock.advance_both(now);
-        let now = at.now;
+        self.handle_waiting_datagram(from, bytes, Duration::ZERO, now, unix, entropy);
+    }
+
+    /// Like [`handle_datagram`](Self::handle_datagram), for a datagram that has waited since it
+    /// arrived. What is measured of the network does not include the wait.
+    pub fn handle_waiting_datagram(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        waited: Duration,
+        now: Time,
+        unix: UnixTime,
+        entropy: &mut dyn Entropy,
+    ) {
+        let at = self.clock.advance_waited(now, waited);
+        let now = at.handled.now;
         let stranger = self.config.key.is_public() && !from.ip().to_canonical().is_loopback();
         if stranger || self.events.is_full() {
             return;

@@ -12,7 +12,7 @@ use crate::packet::PacketKind;
 /// An unvalidated address of a client, and the challenge sent there.
 pub(super) struct Path {
     address: SocketAddr,
-    challenge: [u8; 8],
+    challenge: [u8; CHALLENGE_LEN],
 }
 
 impl Server {
@@ -34,7 +34,7 @@ impl Server {
             client_connection.path = None;
             return;
         }
-        if length < PATH_CHALLENGE_LEN {
+        if length < client_connection.connection.overhead() + CHALLENGE_LEN {
             return;
         }
         let known = client_connection
@@ -91,5 +91,6 @@ impl Server {
     }
 }
 
-/// Not longer than the shortest packet of a client, whose header has a connection id.
-const PATH_CHALLENGE_LEN: usize = 1 + 4 + 8 + 16;
+/// Not longer than a connection id, so a packet of a client with as many bytes of its number is not
+/// shorter than the challenge that answers it.
+const CHALLENGE_LEN: usize = 8;

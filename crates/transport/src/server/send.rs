@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use prescient_channels::{BlobError, BlobId, ChannelId, ConnectionId, RequestId, SendError, Time};
+use prescient_channels::{
+    BlobError, BlobId, Capacity, ChannelId, ConnectionId, RequestId, SendError, Time,
+};
 
 use super::Server;
 
@@ -21,13 +23,13 @@ impl Server {
         exchange.send(channel, message)
     }
 
-    /// Whether messages to a client on a channel still wait to be sent, because of congestion or
-    /// because the client is silent. A game that sends fresh state every tick can skip the tick
-    /// then.
-    pub fn is_waiting(&self, connection: ConnectionId, channel: ChannelId) -> bool {
-        let client_connection = self.connections.get(&connection);
-        client_connection
-            .is_some_and(|client_connection| client_connection.connection.is_waiting(channel))
+    /// How much a client can be sent now. It is nothing while unreliable messages wait, because of
+    /// congestion or because the client is silent: a game that sends fresh state every tick can
+    /// skip the tick then.
+    pub fn capacity(&mut self, connection: ConnectionId, now: Time) -> Capacity {
+        let now = self.clock.advance(now);
+        let client_connection = self.connections.get_mut(&connection);
+        client_connection.map_or(Capacity::NONE, |it| it.connection.capacity(now))
     }
 
     /// Stops or resumes accepting messages and inputs of a client, for games that have as many of

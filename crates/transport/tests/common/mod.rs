@@ -192,7 +192,7 @@ impl World {
 
     pub fn with(seed: u64, link: Link, config: ServerConfig) -> Self {
         let mut random = Random(seed);
-        let server_address = config.addresses[0];
+        let server_address = config.addresses()[0];
         let now = START;
         let server =
             Server::new(config.clone(), &mut random, Time::from_micros(now)).expect("it can work");

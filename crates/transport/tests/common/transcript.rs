@@ -7,7 +7,7 @@ use prescient_channels::*;
 
 use prescient_transport::*;
 
-use super::{GOOD, PROTOCOL, Random, UNIX, World, address, config, grant};
+use super::{GOOD, KEY, PROTOCOL, Random, UNIX, World, address, config, grant};
 
 /// Runs the connection. Every datagram and the token pass through `carry` with a name; its result
 /// is delivered.
@@ -15,12 +15,15 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
     let mut random = Random(2026);
     let mut now = Time::from_micros(1_000_000);
     let mut events = Vec::new();
-    let mut config = config();
-    config.link = config.link.with_packets_per_key(4);
-    config.info.name = Text::new("golden").expect("short");
-    config.info.update_period = Duration::from_micros(16_667);
-    let (link, here) = (config.link.clone(), config.addresses[0]);
-    let key = config.key.clone();
+    let link = LinkConfig::default().with_packets_per_key(4);
+    let info = ServerInfo {
+        name: Text::new("golden").expect("short"),
+        update_period: Duration::from_micros(16_667),
+        ..ServerInfo::default()
+    };
+    let config = config().with_link(link.clone()).with_info(info);
+    let here = config.addresses()[0];
+    let key = TokenKey::new(KEY).expect("not the public one");
     let mut server = Server::new(config, &mut random, now).expect("it can work");
     let token = grant(77).issue(&key, &mut random).expect("sound");
     let token = carry("token", token.to_bytes().to_vec());

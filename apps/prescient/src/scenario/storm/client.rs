@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prescient_channels::{ClientId, CloseReason, Received};
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    About, Change, Client, ClientConfig, ClientError, EntityHandle, PeerId, Tick,
+    About, Change, Client, ClientConfig, ClientError, EntityHandle, PeerId, Room, Tick,
 };
 use prescient_sim::link::{EndpointId, Network, Time};
 use prescient_transport::{self as transport, ClientEvent, Grant, UnixTime};
@@ -22,8 +22,8 @@ pub(super) struct StormClient {
     pub peer: PeerId,
     pub endpoint: EndpointId,
     pub dice: Dice,
-    /// The server's budget for a packet to it.
-    pub budget: Option<usize>,
+    /// How much state the server sends it in a tick.
+    pub room: Room,
     /// It does not read its socket until then.
     pub stalled_until: Time,
     /// It joins again at this time.
@@ -196,7 +196,6 @@ impl Visit {
                     (entity, self.picture.insert(entity, rows).is_some())
                 }
                 Change::Removed(entity) => (entity, self.picture.remove(&entity).is_some()),
-                Change::Entered | Change::AuthorityChanged { .. } => continue,
                 Change::Event {
                     tick,
                     about,
@@ -209,6 +208,7 @@ impl Visit {
                     });
                     continue;
                 }
+                _ => continue,
             };
             if !is_right {
                 verdict.note(Fault::Failure, || {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use prescient::schema::Schema;
 use prescient_channels as channels;
 use prescient_codec::Profile;
-use prescient_replication::{Config, PeerId, ServerConfig, Tick};
+use prescient_replication::{Config, PeerId, Room, ServerConfig, Tick};
 use prescient_sim::link::{EndpointId, Network, Time};
 
 use super::client::StormClient;
@@ -25,7 +25,7 @@ use super::verdict::{Fault, Verdict};
 use super::verify::Witness;
 use super::{links, schemas};
 use events::receive;
-use faults::budget;
+use faults::room;
 
 /// The server's address.
 pub(super) const SERVER: SocketAddr =
@@ -117,7 +117,7 @@ impl Game {
             StormClient {
                 peer,
                 endpoint,
-                budget: budget(&mut dice),
+                room: room(&mut dice),
                 stalled_until: Time::ZERO,
                 away_until: Time::from_millis(
                     1000 + dice.below(2) as u64 * dice.below(2000) as u64,
@@ -241,11 +241,11 @@ impl Game {
             let events: Vec<u32> = events.map(|&(number, ..)| number).collect();
             saw.insert(peer, events);
         }
-        let budgets: BTreeMap<PeerId, Option<usize>> = (self.clients.iter())
-            .map(|client| (client.peer, client.budget))
+        let rooms: BTreeMap<PeerId, Room> = (self.clients.iter())
+            .map(|client| (client.peer, client.room))
             .collect();
-        let budget = |peer: PeerId| budgets.get(&peer).copied().flatten();
-        let said = self.host.send_world(&budget, self.clock, &mut self.verdict);
+        let room = |peer: PeerId| rooms.get(&peer).copied().unwrap_or(Room::UNLIMITED);
+        let said = self.host.send_world(&room, self.clock, &mut self.verdict);
         for (peer, visit) in here {
             let views = self.views(peer);
             let (tick, saw) = (self.tick, &saw[&peer]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prescient_channels::{ChannelId, CloseReason, ConnectionId, Received, SendError};
 use prescient_replication::{
-    About, FromClient, PeerError, PeerId, Server, ServerConfig, WorldError,
+    About, FromClient, PeerError, PeerId, Rooms, Server, ServerConfig, WorldError,
 };
 use prescient_sim::link::{EndpointId, Network};
 use prescient_transport::{
@@ -20,7 +20,7 @@ use super::policy::Policy;
 use super::verdict::{Fault, Verdict};
 
 /// State and its acknowledgements.
-pub(super) const STATE: ChannelId = ChannelId::SEQUENCED;
+pub(super) const STATE: ChannelId = ChannelId::UNRELIABLE;
 /// Events, in both directions.
 pub(super) const EVENTS: ChannelId = ChannelId::ORDERED;
 /// The protocol id of a storm.
@@ -80,9 +80,10 @@ impl Host {
             }
             false => Server::new(schema, config, policy)?,
         };
-        let mut public = transport::ServerConfig::new(token_key(), PROTOCOL, vec![SERVER]);
-        public.link = link_config();
-        public.limits.handshakes_per_address = 1000;
+        let limits = transport::Limits::default().with_handshakes_per_address(1000);
+        let public = transport::ServerConfig::new(token_key(), PROTOCOL, vec![SERVER])
+            .with_link(link_config())
+            .with_limits(limits);
         let net = transport::Server::new(public, &mut entropy, clock.transport());
         Ok(Self {
             server,
@@ -147,12 +148,12 @@ impl Host {
     /// Sends the newest tick to all peers. Returns all messages.
     pub(super) fn send_world(
         &mut self,
-        budget: &(dyn Fn(PeerId) -> Option<usize> + Sync),
+        rooms: &Rooms<'_>,
         clock: Clock,
         verdict: &mut Verdict,
     ) -> Vec<(PeerId, bool, Vec<u8>)> {
         let mut said = Vec::new();
-        for (peer, message) in self.server.encode(budget) {
+        for (peer, message) in self.server.encode(rooms) {
             if let Some((connection, _)) = self.current.get(&peer) {
                 match self
                     .net

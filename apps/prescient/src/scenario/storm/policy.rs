@@ -105,7 +105,7 @@ impl Policy {
         if is_hidden(key) && observer.peer != NEIGHBOUR {
             return None;
         }
-        let own = candidate.owner == Some(observer.peer);
+        let own = observer.owns(candidate);
         let usual = View {
             tables: if own { u32::MAX } else { 1 },
             level: Level::EXACT,
@@ -115,8 +115,7 @@ impl Policy {
             Rule::Owned => Some((usual, Owned.visibility(observer, candidate, seen)?)),
             Rule::Near(distance) => Some((usual, distance.visibility(observer, candidate, seen)?)),
             Rule::Whim { salt } => {
-                let team = observer.team != 0 && observer.team == candidate.team;
-                let relation = u64::from(own) << 1 | u64::from(team);
+                let relation = u64::from(own) << 1 | u64::from(observer.shares_team(candidate));
                 whim(mix(*salt, relation), observer.peer, key)
             }
             Rule::Mood { salt, reach } => {

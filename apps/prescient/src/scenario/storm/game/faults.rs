@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_replication::Room;
+
 use super::super::dice::Dice;
 use super::super::links;
 use super::super::promise::Promise;
@@ -44,7 +46,7 @@ impl Game {
                 client.stalled_until = clock.0 + length;
             }
             if dice.of_thousand(60) {
-                client.budget = budget(dice);
+                client.room = room(dice);
             }
             let (speaks, picks) = (dice.of_thousand(300), dice.below(1 << 20));
             if let Some(visit) = &mut client.visit {
@@ -86,19 +88,25 @@ impl Game {
                     .expect("both endpoints are joined");
                 link.change(self.clock.0, links::good());
             }
-            client.budget = Some(1100);
+            client.room = Room::one(1100);
             client.stalled_until = self.clock.0;
             client.away_until = self.clock.0;
         }
     }
 }
 
-/// A random budget of a packet, from unlimited to nothing.
-pub(super) fn budget(dice: &mut Dice) -> Option<usize> {
-    match dice.below(6) {
-        0 | 1 => None,
-        2 | 3 => Some(1100),
-        4 => Some(30 + dice.below(300)),
-        _ => Some(dice.below(60)),
+/// A random room for state, from unlimited to nothing.
+pub(super) fn room(dice: &mut Dice) -> Room {
+    let several = |message: usize, packets: usize| Room {
+        message,
+        total: message * packets,
+    };
+    match dice.below(8) {
+        0 | 1 => Room::UNLIMITED,
+        2 | 3 => Room::one(1100),
+        4 => Room::one(30 + dice.below(300)),
+        5 => Room::one(dice.below(60)),
+        6 => several(30 + dice.below(60), 2 + dice.below(20)),
+        _ => several(100 + dice.below(1000), 2 + dice.below(8)),
     }
 }

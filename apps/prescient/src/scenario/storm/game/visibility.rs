@@ -111,8 +111,11 @@ impl Game {
                 }
                 Some(ViewPosition::Fixed(_)) | None => None,
             },
+            link: None,
         };
-        let is_due = self.policy.is_settled() || self.still > self.config.relevance_interval;
+        // A peer that was throttled until a moment ago is evaluated less often.
+        let interval = (self.config.relevance_interval).max(self.config.probe_every);
+        let is_due = self.policy.is_settled() || self.still > interval;
         let mut views = BTreeMap::new();
         for (&key, state) in &self.truth.now {
             let Some(&entity) = self.truth.entities.get(&key) else {
@@ -120,11 +123,13 @@ impl Game {
             };
             let answer = self.policy.notes().answers.get(&(peer, key)).copied();
             let sees = self.host.server.sees(peer, entity);
+            let class = world
+                .class(entity)
+                .expect("the truth is what the world has");
             let candidate = Candidate {
                 entity,
-                class: world
-                    .class(entity)
-                    .expect("the truth is what the world has"),
+                class,
+                priority: world.schema().classes[usize::from(class)].priority,
                 owner: state.owner,
                 team: state.owner.map_or(0, team_of),
                 position: world.position(entity),

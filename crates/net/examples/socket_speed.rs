@@ -1,6 +1,6 @@
 //! The throughput of a server through real sockets of this host, with all its clients on the same
-//! thread: `cargo run --release -p prescient-net --example speed`. Both ends share the thread, so
-//! the server's time is measured separately.
+//! thread: `cargo run --release -p prescient-net --example socket_speed`. Both ends share the
+//! thread, so the server's time is measured separately.
 
 use std::time::Duration;
 
@@ -58,12 +58,14 @@ impl Arena {
         let socket = Socket::bind(address).expect("a free port");
         let address = socket.address();
         let key = TokenKey::insecure_for_loopback_tests();
-        let mut config = ServerConfig::new(key, PROTOCOL, vec![address]);
-        config.limits.connections_per_address = usize::MAX;
-        config.limits.handshakes_per_address = u32::MAX;
+        let limits = Limits::default()
+            .with_connections_per_address(usize::MAX)
+            .with_handshakes_per_address(u32::MAX);
         // Each client stands for many.
         let exchange = ExchangeConfig::default().with_messages_per_second(u32::MAX);
-        config.link = config.link.with_exchange(exchange);
+        let config = ServerConfig::new(key, PROTOCOL, vec![address])
+            .with_limits(limits)
+            .with_link(LinkConfig::default().with_exchange(exchange));
         let mut server = BlockingServer::new(socket, config).expect("a server");
         let start = |number| {
             let token = insecure_token(&address.to_string(), PROTOCOL, ClientId(number));

@@ -1,10 +1,11 @@
-//! Events that wait to be polled, bounded per client.
+//! What waits at a server, bounded per client: events to be polled, and events to be sent.
 //!
 //! [`wait`](crate::Server::wait) never returns early, so clients could fill the memory meanwhile. A
 //! client that reaches its bound is paused and continues when all events were polled.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use prescient_channels::SendError;
 use prescient_replication::PeerId;
 
 use crate::server::ServerEvent;
@@ -54,6 +55,47 @@ impl EventQueue {
     pub(super) fn take_paused(&mut self) -> BTreeSet<PeerId> {
         self.shares.clear();
         std::mem::take(&mut self.paused)
+    }
+}
+
+/// Events that wait for room in a peer's connection, and counts of what was not sent.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    events: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Messages of state without room; they do not wait.
+    pub dropped: u64,
+    /// Events longer than a message may be.
+    pub too_long: u64,
+}
+
+impl Backlog {
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, event: Vec<u8>) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+    }
+
+    /// Sends as many events as there is room for.
+    pub(super) fn send(&mut self, mut send: impl FnMut(&[u8]) -> Result<(), SendError>) {
+        while let Some(event) = self.events.front() {
+            match send(event) {
+                Err(SendError::Backlogged) => return,
+                Err(SendError::TooLong { .. }) => self.too_long += 1,
+                // Without a connection there is no receiver.
+                Ok(()) | Err(_) => {}
+            }
+            self.bytes -= self.events.pop_front().map_or(0, |event| event.len());
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.events.clear();
+        self.bytes = 0;
     }
 }
 

@@ -20,11 +20,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() {
-    let mut config = config();
     // One client stands for many.
     let exchange = ExchangeConfig::default().with_messages_per_second(u32::MAX);
-    config.link = config.link.with_exchange(exchange);
-    let mut world = World::with(1, GOOD, config);
+    let link = LinkConfig::default().with_exchange(exchange);
+    let mut world = World::with(1, GOOD, config().with_link(link));
     let peer = world.join();
     world.connect_all();
     let connection = world.connections()[0];
@@ -82,10 +81,11 @@ fn main() {
 fn handshakes(count: u32) {
     let mut random = Random(1);
     let now = Time::from_micros(1 << 40);
-    let mut config = config();
-    config.limits.connections = usize::MAX;
-    config.limits.memory = usize::MAX;
-    let mut server = Server::new(config, &mut random, now).expect("it can work");
+    let limits = Limits::default()
+        .with_connections(usize::MAX)
+        .with_memory(usize::MAX);
+    let mut server =
+        Server::new(config().with_limits(limits), &mut random, now).expect("it can work");
     let key = TokenKey::new(common::KEY).expect("not the public one");
     let mut spent = Duration::ZERO;
     let region = Region::new(MEMORY);

@@ -1,12 +1,16 @@
-//! Resolution of server names.
+//! What programs pass around before they connect: names of servers, and tokens and keys as text.
+//!
+//! Text is URL-safe base64 without padding, to be pasted, sent and stored in files.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use base64ct::{Base64UrlUnpadded, Encoding};
 use prescient_channels::ClientId;
-use prescient_transport::{ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};
+use prescient_transport::{ConnectToken, Entropy, Grant, ProtocolId, TokenKey, UnixTime};
+use zeroize::Zeroizing;
 
 use crate::clock::{Clock, SystemEntropy};
-use crate::error::AddressError;
+use crate::error::{AddressError, TextError};
 
 /// The addresses of a `host:port`, IPv4 first, since more hosts can reach a server by that. For
 /// backends and settings, which have servers as text; tokens have addresses.
@@ -56,5 +60,37 @@ pub fn insecure_token(
     token.map_err(|_| AddressError::NeedsToken(server.to_owned()))
 }
 
+/// A token as text. It contains a secret: everyone who reads it can connect as this client.
+pub fn token_to_text(token: &ConnectToken) -> Zeroizing<String> {
+    Zeroizing::new(Base64UrlUnpadded::encode_string(&token.to_bytes()))
+}
+
+/// Reads the output of [`token_to_text`]; white space around it and line breaks in it are ignored.
+pub fn token_from_text(text: &str) -> Result<ConnectToken, TextError> {
+    let bytes = decode(text).ok_or(TextError::NoToken)?;
+    ConnectToken::from_bytes(&bytes).map_err(TextError::Token)
+}
+
+/// A new key as text, for the files of a backend and its servers.
+pub fn new_key(entropy: &mut dyn Entropy) -> Zeroizing<String> {
+    let mut bytes = Zeroizing::new([0; KEY_LEN]);
+    entropy.fill(&mut *bytes);
+    Zeroizing::new(Base64UrlUnpadded::encode_string(&*bytes))
+}
+
+/// Reads the output of [`new_key`].
+pub fn key_from_text(text: &str) -> Result<TokenKey, TextError> {
+    let bytes = decode(text).ok_or(TextError::NoKey)?;
+    let bytes: [u8; KEY_LEN] = bytes.as_slice().try_into().map_err(|_| TextError::NoKey)?;
+    TokenKey::new(bytes).map_err(TextError::Key)
+}
+
+fn decode(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let text: Zeroizing<String> = Zeroizing::new(text.split_whitespace().collect());
+    let bytes = Base64UrlUnpadded::decode_vec(&text).ok()?;
+    Some(Zeroizing::new(bytes))
+}
+
 /// The capacity of a token.
 const MAX_SERVERS: usize = 16;
+const KEY_LEN: usize = 32;

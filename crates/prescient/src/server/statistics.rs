@@ -1,16 +1,50 @@
-//! Statistics of connections and of the bytes spent on state.
+//! The statistics and the ledger that a server keeps per client.
 
 use std::time::Duration;
 
-use prescient_channels::Statistics;
+use prescient_channels::{Statistics, Traffic};
 use prescient_codec::ledger::{Account, Ledger};
-use prescient_replication::{PeerStatistics, Tick};
+use prescient_replication::{PeerError, PeerId, PeerStatistics, Tick};
 use prescient_schema::Schema;
 
-use crate::backlog::Backlog;
+use super::Server;
+use super::queues::Backlog;
+
+impl Server {
+    /// Packets and bytes that passed the sockets of all carriers.
+    pub fn traffic(&self) -> Traffic {
+        self.carriers.traffic()
+    }
+
+    /// A peer's round trip, loss and rates, and how much state it is sent.
+    pub fn statistics(&self, peer: PeerId) -> Option<PeerReport> {
+        let world_server = self.worlds.world_of(peer);
+        let state = world_server.statistics(peer)?;
+        let link = self.carriers.statistics(peer);
+        let backlog = self.backlogs.get(&peer);
+        let tick = world_server.world().tick().unwrap_or_default();
+        Some(PeerReport::new(link, state, tick, backlog))
+    }
+
+    /// Starts or stops recording what a peer's bytes are spent on. Recording makes
+    /// [`send`](Self::send) slower.
+    pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
+        self.worlds.world_of_mut(peer).keep_ledger(peer, keep)
+    }
+
+    /// What a peer's bytes were spent on since its [ledger](Self::keep_ledger) was started, the
+    /// most expensive first; empty without a ledger.
+    pub fn ledger(&self, peer: PeerId) -> Vec<Expense> {
+        let world_server = self.worlds.world_of(peer);
+        let schema = world_server.world().archive().schema();
+        let ledger = world_server.ledger(peer);
+        ledger.map_or_else(Vec::new, |ledger| Expense::list(ledger, schema))
+    }
+}
 
 /// Statistics of one peer at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerReport {
     /// Statistics of its connection; `None` for a [local client](crate::Server::local_client).
     pub link: Option<Statistics>,
@@ -25,12 +59,12 @@ pub struct PeerReport {
     /// [the longest message](crate::ExchangeConfig::with_max_message).
     pub too_long: u64,
     /// Bytes of events that wait for room in its connection. Above
-    /// [`ServerOptions::backlog`](crate::ServerOptions::backlog) the peer is closed.
+    /// [`ServerOptions::with_backlog`](crate::ServerOptions::with_backlog) the peer is closed.
     pub backlog: usize,
 }
 
 impl PeerReport {
-    pub(crate) fn new(
+    fn new(
         link: Option<Statistics>,
         state: PeerStatistics,
         now: Tick,
@@ -68,24 +102,9 @@ impl PeerReport {
     }
 }
 
-/// What happened to the messages that a client received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ViewStatistics {
-    /// Packets of state that were applied.
-    pub applied: u64,
-    /// Packets of state that arrived after a newer one, or before the server's welcome, and were
-    /// skipped. That is normal.
-    pub late: u64,
-    /// Messages that could not be decoded or applied, which heals by itself. If the number keeps
-    /// growing, the server runs another version of the game, or requests more than the client can
-    /// answer.
-    pub refused: u64,
-    /// Replies that were not sent because they exceed the maximum message length.
-    pub too_long: u64,
-}
-
 /// An entry of a peer's ledger: bytes spent on one field for one cause.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Expense {
     /// The entity type, followed by a dot and the table if that is not the first; empty for costs
     /// of the whole packet.
@@ -100,7 +119,7 @@ pub struct Expense {
 
 impl Expense {
     /// All entries of a ledger, the most expensive first.
-    pub(crate) fn list(ledger: &Ledger, schema: &Schema) -> Vec<Self> {
+    fn list(ledger: &Ledger, schema: &Schema) -> Vec<Self> {
         let expense = |(account, cost): (Account, u64)| {
             let class = account
                 .class

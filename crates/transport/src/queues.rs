@@ -1,10 +1,46 @@
-//! The bounded queue of events.
+//! Bounded queues of what waits to be polled: datagrams and events.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use prescient_channels::Received;
 
 use crate::config::LinkConfig;
+use crate::connection::Transmit;
+
+/// Datagrams that wait to be polled, up to a limit.
+pub(crate) struct Outbox {
+    waiting: VecDeque<Transmit>,
+    limit: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            limit,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.limit
+    }
+
+    /// Queues a datagram, or drops it if the queue is full.
+    pub(crate) fn offer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        if !self.is_full() {
+            self.waiting.push_back(Transmit { to, bytes });
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Transmit> {
+        self.waiting.pop_front()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
 
 /// Events that wait to be polled. An event is never rejected; instead, the owner drops incoming
 /// datagrams while the queue is full.

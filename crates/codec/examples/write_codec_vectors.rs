@@ -1,5 +1,5 @@
 //! Writes `vectors/codec/v3`, after an intended change of the wire format only: `cargo run -p
-//! prescient-codec --example write_vectors`. No test runs this.
+//! prescient-codec --example write_codec_vectors`. No test runs this.
 
 #[path = "../tests/common/scenarios.rs"]
 mod scenarios;

@@ -1,0 +1,9 @@
+use prescient_schema::State;
+
+#[derive(State)]
+struct Walker {
+    #[state(table)]
+    keys: u8,
+}
+
+fn main() {}

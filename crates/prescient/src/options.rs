@@ -1,0 +1,247 @@
+//! The options of servers and clients.
+
+use std::time::Duration;
+
+use prescient_channels::ConfigError;
+use prescient_replication::{ClientConfig, ServerConfig};
+#[cfg(feature = "udp")]
+use prescient_transport::{Limits, LinkConfig};
+
+use crate::reconnect::{Cancel, Reconnect};
+
+/// The options of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    pub(crate) packet: usize,
+    pub(crate) state_per_tick: usize,
+    #[cfg(feature = "udp")]
+    pub(crate) public_addresses: Vec<std::net::SocketAddr>,
+    pub(crate) tick_interval: Duration,
+    pub(crate) backlog: usize,
+    pub(crate) apply_timeout: Duration,
+    pub(crate) replication: ServerConfig,
+    #[cfg(feature = "udp")]
+    pub(crate) limits: Limits,
+    #[cfg(feature = "udp")]
+    pub(crate) link: LinkConfig,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            packet: 1100,
+            state_per_tick: usize::MAX,
+            #[cfg(feature = "udp")]
+            public_addresses: Vec::new(),
+            tick_interval: Duration::from_micros(33_333),
+            backlog: 1 << 20,
+            apply_timeout: Duration::from_secs(20),
+            replication: ServerConfig::default(),
+            #[cfg(feature = "udp")]
+            limits: Limits::default(),
+            #[cfg(feature = "udp")]
+            link: LinkConfig::default(),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Maximum bytes of state per packet, 1100 by default. A packet that must be fragmented is lost
+    /// if any fragment is.
+    #[must_use]
+    pub fn with_packet(mut self, bytes: usize) -> Self {
+        self.packet = bytes;
+        self
+    }
+
+    /// Maximum bytes of state per client and tick. Without it, the default, a tick takes as many
+    /// packets as it needs and the connection carries. One packet is always allowed.
+    #[must_use]
+    pub fn with_state_per_tick(mut self, bytes: usize) -> Self {
+        self.state_per_tick = bytes;
+        self
+    }
+
+    /// The addresses at which clients reach the server, as their tokens name them; a token that
+    /// names none of these is refused. Without any, the default, it is the
+    /// [bound](crate::Server::bind) address, which suits a concrete local address but not `0.0.0.0`
+    /// or a host behind a router.
+    #[cfg(feature = "udp")]
+    #[must_use]
+    pub fn with_public_addresses(mut self, addresses: Vec<std::net::SocketAddr>) -> Self {
+        self.public_addresses = addresses;
+        self
+    }
+
+    /// Time between two ticks, by which [`Server::next_tick`](crate::Server::next_tick) waits; a
+    /// thirtieth of a second by default.
+    #[must_use]
+    pub fn with_tick_interval(mut self, interval: Duration) -> Self {
+        self.tick_interval = interval;
+        self
+    }
+
+    /// Maximum bytes of events that may wait for one client, 1 MiB by default. A client with more is
+    /// closed as [`Stalled`](crate::CloseReason::Stalled).
+    #[must_use]
+    pub fn with_backlog(mut self, bytes: usize) -> Self {
+        self.backlog = bytes;
+        self
+    }
+
+    /// How long a responsive client may be sent state without applying any, 20 seconds by default;
+    /// then it is closed as [`NotApplying`](crate::CloseReason::NotApplying). Time in which the
+    /// client is silent does not count: that has a limit of its own
+    /// ([`LinkConfig::with_timeout`](crate::LinkConfig::with_timeout)).
+    #[must_use]
+    pub fn with_apply_timeout(mut self, span: Duration) -> Self {
+        self.apply_timeout = span;
+        self
+    }
+
+    /// Settings of the replication: coding, relevance, schema tolerance and limits.
+    #[must_use]
+    pub fn with_replication(mut self, replication: ServerConfig) -> Self {
+        self.replication = replication;
+        self
+    }
+
+    /// How many UDP connections and handshakes are accepted.
+    #[cfg(feature = "udp")]
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The server's side of every UDP connection.
+    #[cfg(feature = "udp")]
+    #[must_use]
+    pub fn with_link(mut self, link: LinkConfig) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// Refuses options that cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        ConfigError::first(&[
+            (self.packet > 0, "packet", "at least 1"),
+            (
+                (Duration::from_micros(1)..=MAX_TICK_INTERVAL).contains(&self.tick_interval),
+                "tick_interval",
+                "at least 1 microsecond, and at most 2^32 - 1",
+            ),
+            (
+                self.apply_timeout >= MIN_SPAN,
+                "apply_timeout",
+                "at least 1 ms",
+            ),
+        ])?;
+        #[cfg(feature = "udp")]
+        {
+            self.limits.check()?;
+            self.link.check()?;
+        }
+        Ok(())
+    }
+
+    /// The longest message to a local client; the same as to others, if that is known here.
+    #[cfg(feature = "udp")]
+    pub(crate) fn max_message(&self) -> usize {
+        self.link.exchange().max_message()
+    }
+
+    #[cfg(not(feature = "udp"))]
+    pub(crate) fn max_message(&self) -> usize {
+        prescient_channels::ExchangeConfig::default().max_message()
+    }
+}
+
+/// The options of a client.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    pub(crate) replication: ClientConfig,
+    #[cfg(feature = "udp")]
+    pub(crate) link: LinkConfig,
+    pub(crate) join_timeout: Duration,
+    pub(crate) cancel: Cancel,
+    pub(crate) reconnect: Option<Reconnect>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            replication: ClientConfig::default(),
+            #[cfg(feature = "udp")]
+            link: LinkConfig::default(),
+            join_timeout: Duration::from_secs(10),
+            cancel: Cancel::default(),
+            reconnect: None,
+        }
+    }
+}
+
+impl ClientOptions {
+    /// Settings of the replication: schema tolerance and limits.
+    #[must_use]
+    pub fn with_replication(mut self, replication: ClientConfig) -> Self {
+        self.replication = replication;
+        self
+    }
+
+    /// The client's side of a UDP connection.
+    #[cfg(feature = "udp")]
+    #[must_use]
+    pub fn with_link(mut self, link: LinkConfig) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// How long [`Client::join_with_carrier`](crate::Client::join_with_carrier) and its like may
+    /// take, over all of the token's servers, until one accepts the connection *and* sends its
+    /// world; ten seconds by default.
+    #[must_use]
+    pub fn with_join_timeout(mut self, span: Duration) -> Self {
+        self.join_timeout = span;
+        self
+    }
+
+    /// Ends joining early, for example from a Ctrl-C handler or another thread.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// How to reconnect after the connection is lost; by default the client does not and reports
+    /// [`Left`](crate::ClientEvent::Left).
+    #[must_use]
+    pub fn with_reconnect(mut self, reconnect: Reconnect) -> Self {
+        self.reconnect = Some(reconnect);
+        self
+    }
+
+    /// Refuses options that cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let patience = self.reconnect.as_ref().map(|reconnect| reconnect.patience);
+        ConfigError::first(&[
+            (
+                self.join_timeout >= MIN_SPAN,
+                "join_timeout",
+                "at least 1 ms",
+            ),
+            (
+                patience.is_none_or(|patience| patience >= MIN_SPAN),
+                "patience",
+                "at least 1 ms",
+            ),
+        ])?;
+        #[cfg(feature = "udp")]
+        self.link.check()?;
+        Ok(())
+    }
+}
+
+/// Clients are told the interval as 32 bits.
+const MAX_TICK_INTERVAL: Duration = Duration::from_micros(u32::MAX as u64);
+const MIN_SPAN: Duration = Duration::from_millis(1);
