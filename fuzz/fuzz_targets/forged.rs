@@ -106,7 +106,7 @@ fuzz_target!(|script: Script| {
                         .decoder
                         .world()
                         .newest()
-                        .map_or(0, |tick| tick.0),
+                        .map_or(0, |tick| tick.0 as u32),
                     honest: &scene.honest,
                 });
                 scene.watched.feed(&packet);
@@ -127,7 +127,7 @@ impl Scene {
             .world()
             .newest()
             .map_or(0, |tick| tick.0);
-        self.tick = self.tick.max(shown.min(1 << 30)) + 1;
+        self.tick = self.tick.max(shown.min(1 << 30) as u32) + 1;
         for (world, whim) in self.worlds.iter_mut().zip(whims) {
             world.step_to(self.tick, whim);
         }

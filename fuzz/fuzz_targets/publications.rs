@@ -65,7 +65,7 @@ fuzz_target!(|script: (Settings, Vec<Act>)| {
         match act {
             Act::Step(what, which, skip) => {
                 tick += 1 + u32::from(skip % 8);
-                let mut step = server.step(Tick(tick)).expect("in order");
+                let mut step = server.step(Tick(tick.into())).expect("in order");
                 let thing = things.get(usize::from(which)).copied();
                 let value = Thing {
                     position: [f32::from(what), f32::from(which)],

@@ -165,7 +165,7 @@ impl Scene {
 
     fn step(&mut self, what: u8, which: u8) {
         self.tick += 1;
-        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         let at = usize::from(which).checked_rem(self.entities.len());
         match (what % 6, at) {
             (0 | 1, _) if self.entities.len() < 12 => {

@@ -99,7 +99,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
 struct Serving<'a> {
     server: Server,
     walkers: Vec<Ref<Walker>>,
-    tick: u32,
+    tick: u64,
     clients: u32,
     /// Totals of the socket at the last report.
     bytes: u64,

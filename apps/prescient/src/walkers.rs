@@ -22,12 +22,12 @@ pub(crate) fn schema() -> Schema {
 }
 
 /// State of a walker at a tick, in a world of `all` walkers.
-pub(crate) fn walker(number: u32, tick: u32, all: u32) -> Walker {
+pub(crate) fn walker(number: u32, tick: u64, all: u32) -> Walker {
     let [x, y] = home(number, all);
     let stands = number.is_multiple_of(3);
     // Each walker has its own speed and beat, and turns around after a beat.
     let (speed, beat) = (3 + number % 29, 40 + number % 61);
-    let round = tick.wrapping_add(number * 7) % (2 * beat);
+    let round = (tick.wrapping_add(u64::from(number * 7)) % u64::from(2 * beat)) as u32;
     let walked = if stands {
         0
     } else {
@@ -38,7 +38,11 @@ pub(crate) fn walker(number: u32, tick: u32, all: u32) -> Walker {
     Walker {
         position: [cents(x, across), cents(y, !across)].map(|cents| cents as f32 / 100.0),
         number,
-        steps: if stands { 0 } else { (tick / beat) as u16 },
+        steps: if stands {
+            0
+        } else {
+            (tick / u64::from(beat)) as u16
+        },
     }
 }
 
@@ -46,7 +50,7 @@ pub(crate) fn walker(number: u32, tick: u32, all: u32) -> Walker {
 pub(crate) fn walk(
     walkers: &mut Vec<Ref<Walker>>,
     mut step: WorldStep<'_>,
-    tick: u32,
+    tick: u64,
     all: u32,
 ) -> Result<(), WorldError> {
     for number in 0..all {

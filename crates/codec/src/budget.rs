@@ -15,7 +15,7 @@ use core::cmp::Reverse;
 use crate::{
     buffer,
     known_entities::KnownEntities,
-    units::{Sequence, Tick, Weight},
+    units::{Sequence, ShortTick, Weight},
 };
 
 /// The cost of each entity in a packet, in 1/65536 bit; an id is in one list only.
@@ -129,7 +129,7 @@ pub(crate) fn choose(
             cost: surcharge.apply(cost),
             age: age(known_entities.sent[id as usize]),
             weight: known_entities.weights[id as usize],
-            waiting: Tick(0),
+            waiting: ShortTick(0),
         }));
     }
     let fresh = packet_costs
@@ -162,7 +162,7 @@ pub(crate) fn choose(
                 cost: 0,
                 age: 0,
                 weight: Weight::default(),
-                waiting: Tick(0),
+                waiting: ShortTick(0),
             }),
         }
     }
@@ -383,7 +383,7 @@ struct WaitingEntity {
     /// Packets since the last one that covered it, or [`NEVER_SENT`].
     age: u32,
     weight: Weight,
-    waiting: Tick,
+    waiting: ShortTick,
 }
 
 impl WaitingEntity {
@@ -398,7 +398,7 @@ impl WaitingEntity {
 }
 
 /// The smallest comes first.
-type Turn = (Reverse<u64>, Tick, u32);
+type Turn = (Reverse<u64>, ShortTick, u32);
 
 /// The age of an entity that no packet has covered.
 const NEVER_SENT: u32 = u32::MAX;

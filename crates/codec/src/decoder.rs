@@ -29,7 +29,7 @@ use crate::{
     prior::{Prior, PriorMismatch},
     range::RangeDecoder,
     shared_model::{EntityKey, HISTORY, Rows, SharedModel, Views},
-    units::{NetEntityId, Sequence, Slot, Tick},
+    units::{NetEntityId, Sequence, ShortTick, Slot, Tick},
 };
 
 /// Decodes the packets of one [`Encoder`](crate::Encoder).
@@ -195,8 +195,9 @@ impl Decoder {
     /// covered is none of them: the sender's row of that tick is not known here. Rows from before
     /// the entity appeared, which may be those of another one with this id, are left out.
     pub fn samples(&self, id: NetEntityId) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
-        let shown = self.shown.samples(Slot(id.0));
-        shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0))
+        let shown = self.shown.short_samples(Slot(id.0));
+        let confirmed = shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0));
+        confirmed.map(|(tick, row)| (tick.into(), row))
     }
 
     /// Sets how many ticks before the newest one are kept for [`samples`](Self::samples).
@@ -228,7 +229,7 @@ impl Decoder {
     /// Bytes that count towards [`set_max_bytes`](Self::set_max_bytes).
     pub fn held_bytes(&self) -> usize {
         let logs: usize = self.logs.iter().map(Log::held_bytes).sum();
-        let shown = self.shown_bytes(self.shown.newest().unwrap_or_default());
+        let shown = self.shown_bytes(self.shown.newest_short().unwrap_or_default());
         logs + self.shared_model.entity_states.rest_row_bytes() + shown
     }
 
@@ -306,7 +307,7 @@ impl Decoder {
                 self.commit(&header, log);
                 Ok(Applied {
                     sequence: header.sequence,
-                    tick: header.tick,
+                    tick: header.tick.into(),
                     full: header.full,
                 })
             }
@@ -323,7 +324,7 @@ impl Decoder {
     /// Checks that a packet comes after all others, or tells more of the newest tick. The packets of
     /// a tick are partial, and coded with one model; they may arrive in any order.
     fn check_order(&self, header: &Header) -> Result<(), DecodeError> {
-        let newest = self.shown.newest();
+        let newest = self.shown.newest_short();
         let continues = newest == Some(header.tick)
             && header.epoch == self.epoch
             && header.cursor == self.cursor;
@@ -371,7 +372,7 @@ impl Decoder {
     }
 
     /// Bytes of the shown world once a tick is captured and older ones are dropped.
-    fn shown_bytes(&self, tick: Tick) -> usize {
+    fn shown_bytes(&self, tick: ShortTick) -> usize {
         let coverage = self.coverage.bytes_from(self.shown.horizon(tick));
         self.shown.bytes_at(tick) + coverage
     }
@@ -558,11 +559,11 @@ impl Decoder {
         }
         self.unconfirmed
             .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
-        let is_more = self.shown.newest() == Some(header.tick);
+        let is_more = self.shown.newest_short() == Some(header.tick);
         self.packets_of_tick = if is_more { self.packets_of_tick + 1 } else { 1 };
         let capture = match is_more {
             true => self.shown.reopen(),
-            false => self.shown.begin(header.tick).ok(),
+            false => self.shown.begin_short(header.tick).ok(),
         };
         let Some(mut capture) = capture else {
             return;
@@ -604,7 +605,7 @@ impl Decoder {
         capture.finish();
     }
 
-    fn tick_of(&self, sequence: Sequence) -> Option<Tick> {
+    fn tick_of(&self, sequence: Sequence) -> Option<ShortTick> {
         let at = self.log_at(sequence).ok()?;
         self.logs.get(at).map(|log| log.tick)
     }
@@ -655,7 +656,7 @@ impl Rows for Shown<'_> {
     fn row<'a>(
         &'a self,
         EntityKey { id, class }: EntityKey,
-        tick: Tick,
+        tick: ShortTick,
         _: u8,
         _: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
@@ -674,7 +675,7 @@ impl Rows for Shown<'_> {
         self.0.rows((Slot(id), class), samples, window)
     }
 
-    fn frame(&self, tick: Tick) -> u32 {
+    fn frame(&self, tick: ShortTick) -> u32 {
         self.0.frame_number(tick)
     }
 
@@ -688,7 +689,7 @@ impl Rows for Shown<'_> {
         self.0.latest_of(Slot(id), class)
     }
 
-    fn changed_after(&self, id: u32, tick: Tick) -> bool {
+    fn changed_after(&self, id: u32, tick: ShortTick) -> bool {
         self.0
             .last_changed(Slot(id))
             .is_some_and(|changed| changed > tick)

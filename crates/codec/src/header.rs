@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use crate::units::{Sequence, Tick};
+use crate::units::{Sequence, ShortTick};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub epoch: u8,
     pub sequence: Sequence,
-    pub tick: Tick,
+    pub tick: ShortTick,
     /// The newest packet that was folded into the model with which this packet was coded.
     pub cursor: Sequence,
     pub full: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Known {
 
 /// Writes a header that ends with two bytes for the check; [`set_check`] fills them in.
 /// `cursor_tick` is the tick of the cursor's packet.
-pub(crate) fn write(header: &Header, cursor_tick: Tick, out: &mut Vec<u8>) {
+pub(crate) fn write(header: &Header, cursor_tick: ShortTick, out: &mut Vec<u8>) {
     let ahead = header.sequence.0 - header.cursor.0;
     let steady = header.tick.since(cursor_tick) == ahead;
     let plain = steady && header.full && header.excluded.is_empty();
@@ -64,7 +64,7 @@ fn write_flags(header: &Header, steady: bool, out: &mut Vec<u8>) {
 pub(crate) fn read<'a>(
     bytes: &'a [u8],
     known: Known,
-    tick_of: &dyn Fn(Sequence) -> Option<Tick>,
+    tick_of: &dyn Fn(Sequence) -> Option<ShortTick>,
 ) -> Option<(Header, u16, &'a [u8])> {
     let (&first, mut rest) = bytes.split_first()?;
     let mut header;
@@ -72,7 +72,7 @@ pub(crate) fn read<'a>(
         let (&epoch, tail) = rest.split_first()?;
         rest = tail;
         let sequence = Sequence(take_u32(&mut rest)?);
-        let tick = Tick(take_u32(&mut rest)?);
+        let tick = ShortTick(take_u32(&mut rest)?);
         let cursor = Sequence(take_u32(&mut rest)?);
         header = Header {
             epoch,
@@ -91,7 +91,7 @@ pub(crate) fn read<'a>(
         let sequence = nearest(known.newest, low);
         let cursor = Sequence(sequence.0.checked_sub(ahead)?);
         let epoch = known.epoch;
-        let tick = Tick::default();
+        let tick = ShortTick::default();
         header = Header {
             epoch,
             sequence,
@@ -106,7 +106,7 @@ pub(crate) fn read<'a>(
         }
         // The tick of a late packet is not needed: its sequence number is enough to refuse it.
         let base = tick_of(cursor).unwrap_or_default();
-        header.tick = Tick(base.0.checked_add(advance)?);
+        header.tick = ShortTick(base.0.checked_add(advance)?);
     }
     if header.cursor >= header.sequence {
         return None;
@@ -167,14 +167,14 @@ mod tests {
         let short = Header {
             epoch: 3,
             sequence: Sequence(70_000),
-            tick: Tick(90_001),
+            tick: ShortTick(90_001),
             cursor: Sequence(69_999),
             full: true,
             excluded: Vec::new(),
         };
         let flagged = Header {
             full: false,
-            tick: Tick(90_777),
+            tick: ShortTick(90_777),
             ..short.clone()
         };
         let gap = (Sequence(69_000), Sequence(69_930));
@@ -194,7 +194,7 @@ mod tests {
         };
         for (header, len) in [(short, 5), (flagged, 10), (gaps, 18), (long, 17), (far, 17)] {
             let mut bytes = Vec::new();
-            write(&header, Tick(90_000), &mut bytes);
+            write(&header, ShortTick(90_000), &mut bytes);
             assert_eq!(bytes.len(), len);
             set_check(&mut bytes, len, 0xABCD);
             bytes.push(42);
@@ -202,7 +202,7 @@ mod tests {
                 epoch: 3,
                 newest: Sequence(69_999),
             };
-            let (read, check, body) = read(&bytes, known, &|_| Some(Tick(90_000))).unwrap();
+            let (read, check, body) = read(&bytes, known, &|_| Some(ShortTick(90_000))).unwrap();
             assert_eq!((read, check, body), (header, 0xABCD, &[42][..]));
             for cut in 0..len {
                 assert!(super::read(&bytes[..cut], known, &|_| None).is_none());

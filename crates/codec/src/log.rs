@@ -7,14 +7,14 @@ use crate::{
     kept::KeptRow,
     model::decisions::Decisions,
     predict::CostSample,
-    units::{Sequence, Tick},
+    units::{Sequence, ShortTick},
 };
 
 /// Everything that folding a packet needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub sequence: Sequence,
-    pub tick: Tick,
+    pub tick: ShortTick,
     /// The newest folded packet when it was coded.
     pub cursor: Sequence,
     /// Whether it covered every entity.
@@ -85,7 +85,13 @@ impl Log {
     }
 
     /// Prepares it for another packet. Keeps the memory that is in use.
-    pub(crate) fn begin(&mut self, sequence: Sequence, tick: Tick, cursor: Sequence, full: bool) {
+    pub(crate) fn begin(
+        &mut self,
+        sequence: Sequence,
+        tick: ShortTick,
+        cursor: Sequence,
+        full: bool,
+    ) {
         self.sequence = sequence;
         self.tick = tick;
         self.cursor = cursor;

@@ -11,7 +11,7 @@ use crate::{
         BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
     },
     shared_model::{EntityStates, FieldState, Head, Rows},
-    units::Tick,
+    units::ShortTick,
 };
 
 /// The rows of an entity at the ticks from which it is predicted.
@@ -296,7 +296,7 @@ impl PlanCache {
         &mut self,
         entity_states: &EntityStates,
         head: &Head,
-        now: Tick,
+        now: ShortTick,
         source: &(impl Rows + ?Sized),
     ) -> &CachedPlan {
         let mut folds = entity_states.folds_known(head);
@@ -316,7 +316,7 @@ impl PlanCache {
         &mut self,
         entity_states: &EntityStates,
         folds: u64,
-        now: Tick,
+        now: ShortTick,
         source: &(impl Rows + ?Sized),
     ) -> usize {
         let mut samples = entity_states.samples(folds, now);

@@ -152,7 +152,7 @@ impl Pair {
     /// The next tick; its acknowledgement may get lost.
     fn tick(&mut self, acknowledged: bool) -> Result<(), DecodeError> {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         for (slot, (row, list)) in (0..).map(Slot).zip(&mut self.rows) {
             if let Some(list) = list {
                 row[0] = capture.intern(Content::Cells(list[..].into())).unwrap();

@@ -48,7 +48,7 @@ impl Crowd {
         let rows: Vec<Vec<i64>> = (self.slots.iter())
             .map(|&slot| self.archive.latest(slot).unwrap().to_vec())
             .collect();
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         for (&slot, row) in self.slots.iter().zip(rows) {
             let row: Vec<i64> = (row.iter())
                 .map(|value| value + self.random.below(60) as i64)

@@ -277,7 +277,7 @@ impl Scene {
                         next.push((slot, row));
                     }
                 }
-                let mut capture = archive.begin(Tick(*tick)).unwrap();
+                let mut capture = archive.begin(Tick((*tick).into())).unwrap();
                 for (slot, row) in next {
                     capture.write(slot, &row).unwrap();
                 }

@@ -33,7 +33,7 @@ fn any_delta_between_bases_may_be_lost() {
     let mut slots = Vec::new();
     let (mut whole, mut deltas) = (0, 0);
     for tick in 0..200u32 {
-        let mut capture = archive.begin(Tick(tick)).unwrap();
+        let mut capture = archive.begin(Tick(tick.into())).unwrap();
         // They start anywhere and move steadily.
         let row = |number: u32| {
             let start = number.wrapping_mul(0x9E37_79B1) >> 10;
@@ -72,7 +72,7 @@ fn any_delta_between_bases_may_be_lost() {
                 assert!(decoded.is_err(), "it lacks the base");
                 continue;
             }
-            assert_eq!(decoded.map(|applied| applied.tick), Ok(Tick(tick)));
+            assert_eq!(decoded.map(|applied| applied.tick), Ok(Tick(tick.into())));
             for (id, &slot) in (0..).zip(&slots) {
                 let shown = decoder.row(prescient_codec::NetEntityId(id));
                 assert_eq!(shown, archive.latest(slot));

@@ -70,7 +70,7 @@ fn run(profile: Profile, loss: u64, change: impl Fn(&mut Store, &mut Random)) ->
         if tick > 1 {
             change(&mut store, &mut random);
         }
-        let mut capture = archive.begin(Tick(tick)).unwrap();
+        let mut capture = archive.begin(Tick(tick.into())).unwrap();
         let parcel = store.to_parcel("default");
         match slot {
             None => slot = Some(capture.spawn_parcel(0, &parcel).unwrap()),
@@ -201,7 +201,7 @@ fn contents_are_forgotten_with_the_last_row_that_names_them() {
             ..Store::default()
         };
         let parcel = store.to_parcel("default");
-        let mut capture = archive.begin(Tick(tick)).unwrap();
+        let mut capture = archive.begin(Tick(tick.into())).unwrap();
         if tick == 1 {
             capture.spawn_parcel(0, &parcel).unwrap();
             first = Some((parcel.row[1], parcel.row[4]));
@@ -214,7 +214,7 @@ fn contents_are_forgotten_with_the_last_row_that_names_them() {
         assert_eq!(archive.content(list).is_some(), tick <= HISTORY + 2);
         assert!(archive.content(text).is_some());
         for back in 0..HISTORY.min(tick - 1) {
-            let row = archive.row(Slot(0), Tick(tick - back)).unwrap();
+            let row = archive.row(Slot(0), Tick((tick - back).into())).unwrap();
             assert!(archive.content(row[1]).is_some(), "{tick} {back}");
         }
     }

@@ -195,7 +195,7 @@ impl Ends {
 
     fn spawn(&mut self, page: &Page) -> (Slot, NetEntityId) {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         let slot = capture.spawn_parcel(0, &page.to_parcel("default")).unwrap();
         capture.finish();
         (slot, self.encoder.show(slot, &self.archive).unwrap())
@@ -203,7 +203,7 @@ impl Ends {
 
     fn write(&mut self, slot: Slot, page: &Page) {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         capture
             .write_parcel(slot, &page.to_parcel("default"))
             .unwrap();
@@ -212,7 +212,7 @@ impl Ends {
 
     fn pause(&mut self) {
         self.tick += 1;
-        self.archive.begin(Tick(self.tick)).unwrap().finish();
+        self.archive.begin(Tick(self.tick.into())).unwrap().finish();
     }
 
     fn send(&mut self, arrives: bool, comes_back: bool) {
@@ -253,7 +253,7 @@ proptest! {
         let mut edits = edits.into_iter().peekable();
         while edits.peek().is_some() {
             ends.tick += 1;
-            let mut capture = ends.archive.begin(Tick(ends.tick)).unwrap();
+            let mut capture = ends.archive.begin(Tick(ends.tick.into())).unwrap();
             for (at, edit) in edits.by_ref().take(random.below(4) as usize) {
                 let (slot, _, page) = &mut pages[at];
                 edit.apply(page);
@@ -290,7 +290,7 @@ fn what_the_last_of_its_class_held_is_remembered() {
         ends.send(true, true);
         ends.pause();
     }
-    let mut capture = ends.archive.begin(Tick(ends.tick + 1)).unwrap();
+    let mut capture = ends.archive.begin(Tick((ends.tick + 1).into())).unwrap();
     capture.despawn(first).unwrap();
     capture.finish();
     ends.tick += 1;

@@ -219,14 +219,14 @@ struct World {
     motions: BTreeMap<(Slot, usize), Motion>,
     hidden: BTreeSet<Slot>,
     obeying: BTreeSet<Slot>,
-    tick: u32,
+    tick: u64,
 }
 
 impl World {
     fn step(&mut self, tick_state: &TickState, link: &mut Link) {
         let schema = link.archive.schema().clone();
         let tick = link.next_tick(tick_state.gap);
-        let passed = tick.0 - self.tick;
+        let passed = (tick.0 - self.tick) as u32;
         self.tick = tick.0;
         let slots: Vec<Slot> = link.archive.living_slots().collect();
         let mut rows: BTreeMap<Slot, (usize, Vec<i64>)> = BTreeMap::new();

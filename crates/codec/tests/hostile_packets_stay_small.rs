@@ -257,7 +257,7 @@ impl Forger {
     /// The next tick, with this many spawns. Returns its packet.
     fn exchange(&mut self, spawns: usize) -> Vec<u8> {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         let made: Vec<Slot> = (0..spawns)
             .map(|_| capture.spawn(1, &[1, 7]).unwrap())
             .collect();

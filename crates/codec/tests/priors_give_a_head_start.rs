@@ -287,7 +287,7 @@ fn drive(schema: &Arc<Schema>, encoder: &mut Encoder, decoder: &mut Decoder, tic
     let mut slots: Vec<Slot> = Vec::new();
     let mut bytes = 0;
     for tick in 1..=ticks {
-        let mut capture = archive.begin(Tick(tick)).unwrap();
+        let mut capture = archive.begin(Tick(tick.into())).unwrap();
         for (at, row) in rows.iter_mut().enumerate() {
             for value in row.iter_mut() {
                 *value += 20 + random.below(7) as i64;

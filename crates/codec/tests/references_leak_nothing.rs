@@ -70,7 +70,7 @@ impl Ends {
         write: impl FnOnce(&mut prescient_codec::history::Capture<'_>) -> Result<T, CaptureError>,
     ) -> T {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         let result = write(&mut capture).unwrap();
         capture.finish();
         result
@@ -307,7 +307,7 @@ fn only_what_exists_and_fits_can_be_referred_to() {
     let unit = ends.spawn(&Unit::default());
     let right = ends.reference(unit);
     ends.tick += 1;
-    let mut capture = ends.archive.begin(Tick(ends.tick)).unwrap();
+    let mut capture = ends.archive.begin(Tick(ends.tick.into())).unwrap();
     let wrong = |to| Err(CaptureError::WrongReference { field: 1, to });
     for to in [EntityRef::new(7, 0), EntityRef::new(unit.0, 1)] {
         let row = aiming_at(to).to_row("default");
@@ -342,8 +342,8 @@ fn packets_are_the_same_with_and_without_the_hidden() {
         for ends in [&mut bare, &mut full] {
             ends.tick = tick;
         }
-        let mut one = bare.archive.begin(Tick(tick)).unwrap();
-        let mut two = full.archive.begin(Tick(tick)).unwrap();
+        let mut one = bare.archive.begin(Tick(tick.into())).unwrap();
+        let mut two = full.archive.begin(Tick(tick.into())).unwrap();
         for _ in 0..random.below(3) {
             if hidden.len() < 60 {
                 let unit = Unit::default().to_parcel("default");
@@ -442,7 +442,7 @@ fn stale_references_never_name_another_entity() {
         let mut shown: SentReferences = BTreeMap::new();
         for tick in 1..400 {
             ends.tick = tick;
-            let mut capture = ends.archive.begin(Tick(tick)).unwrap();
+            let mut capture = ends.archive.begin(Tick(tick.into())).unwrap();
             if alive.len() < 40 && random.chance(70) {
                 let slot = capture.spawn_parcel(UNIT, &Unit::default().to_parcel("default"));
                 alive.insert(slot.unwrap(), Unit::default());

@@ -178,7 +178,7 @@ impl Run {
         let (seed, shown) = (self.seed, self.decoder.world());
         let tick = shown.newest().unwrap();
         let truth = &self.truths[&tick];
-        let oldest = Tick(tick.0.saturating_sub(self.depth));
+        let oldest = Tick(tick.0.saturating_sub(self.depth.into()));
         for slot in &shown.changes(tick).unwrap().despawned {
             self.confirmed.remove(&NetEntityId(slot.0));
         }

@@ -32,7 +32,7 @@ fn a_settled_connection_allocates_nothing() {
             mover.step(number as i64, i64::from(tick));
         }
         made.capture = allocations(|| {
-            let mut capture = archive.begin(Tick(tick)).unwrap();
+            let mut capture = archive.begin(Tick(tick.into())).unwrap();
             for (number, mover) in movers.iter().enumerate() {
                 match slots.get(number) {
                     Some(&slot) => capture.write(slot, &mover.0).unwrap(),

@@ -80,7 +80,10 @@ impl World {
 
     fn step(&mut self) {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).expect("in order");
+        let mut capture = self
+            .archive
+            .begin(Tick(self.tick.into()))
+            .expect("in order");
         for &slot in &self.slots {
             self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1);
             let value = (self.noise >> 34) as i64;

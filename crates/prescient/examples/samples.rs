@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         };
         // A real client plays out by `Client::server_tick`, which has a fraction.
-        let now = client.tick().map_or(0.0, |tick| f64::from(tick.0)) - 2.5;
+        let now = client.tick().map_or(0.0, |tick| tick.0 as f64) - 2.5;
         let Some(height) = height_at(&client, shown, now) else {
             continue;
         };
@@ -62,7 +62,7 @@ fn between(samples: impl DoubleEndedIterator<Item = (Tick, Ball)>, tick: f64) ->
     let mut after = None;
     // From the back: most recent ticks are asked for, and no others are read.
     for (at, ball) in samples.rev() {
-        let at = f64::from(at.0);
+        let at = at.0 as f64;
         if at > tick {
             after = Some((at, ball.height));
             continue;

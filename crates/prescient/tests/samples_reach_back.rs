@@ -19,12 +19,12 @@ struct Runner {
     #[state(max_len = 8, tables(public))]
     name: String,
     #[state(tables(private))]
-    gold: u32,
+    gold: u64,
 }
 
 fn at(tick: Tick) -> Runner {
     Runner {
-        x: f64::from(tick.0 * 3),
+        x: (tick.0 * 3) as f64,
         name: format!("ann{}", tick.0 / 20),
         gold: tick.0,
     }
@@ -76,7 +76,7 @@ fn both_kinds_of_clients_read_the_server_s_past() {
     }
     let [local, over_udp] = &clients;
     let entity = spawned.expect("it was spawned");
-    let all = |oldest: u32| (oldest..=now.0).map(Tick);
+    let all = |oldest: u64| (oldest..=now.0).map(Tick);
     let public = |tick| Runner {
         gold: 0,
         ..at(tick)
@@ -98,7 +98,7 @@ fn both_kinds_of_clients_read_the_server_s_past() {
     let rows = local
         .sample_rows(shown, 0)
         .map(|(tick, row)| (tick, row[0]));
-    assert!(rows.eq(all(now.0 - 200).map(|tick| (tick, i64::from(tick.0 * 3)))));
+    assert!(rows.eq(all(now.0 - 200).map(|tick| (tick, (tick.0 * 3) as i64))));
 
     let shown = over_udp.entities().next().expect("it is visible");
     let samples: Vec<(Tick, Runner)> = over_udp.samples(shown).collect();

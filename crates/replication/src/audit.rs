@@ -7,6 +7,8 @@ use prescient_codec::history::Archive;
 use prescient_codec::{NetEntityId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, FieldKind, Level};
 
+use crate::message::short;
+
 /// A value at a client that differs from the server's value at the same tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,7 +59,7 @@ pub(crate) fn write(
             };
         }
         bytes.extend_from_slice(&slot.0.to_le_bytes());
-        bytes.extend_from_slice(&tick.0.to_le_bytes());
+        bytes.extend_from_slice(&short(tick).to_le_bytes());
         bytes.extend_from_slice(&class.to_le_bytes());
         row.iter()
             .for_each(|cell| bytes.extend_from_slice(&cell.to_le_bytes()));
@@ -83,7 +85,7 @@ pub(crate) fn examine(
         let (tick, rest) = rest.split_first_chunk()?;
         let (class, rest) = rest.split_first_chunk()?;
         let id = NetEntityId(u32::from_le_bytes(*id));
-        let tick = Tick(u32::from_le_bytes(*tick));
+        let tick = Tick(u32::from_le_bytes(*tick).into());
         let number = u16::from_le_bytes(*class);
         let class = truth.schema().classes.get(usize::from(number))?;
         let (cells, rest) = rest.split_at_checked(class.fields.len() * CELL_BYTES)?;

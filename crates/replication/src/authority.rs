@@ -76,7 +76,7 @@ const ENTITY_ID: FieldKind = FieldKind::Int {
 };
 
 /// A tick after all others: references in a report mean the entities that are visible now.
-const NOW: Tick = Tick(u32::MAX);
+const NOW: Tick = Tick(u64::MAX);
 
 type Find<'a> = dyn Fn(NetEntityId, Tick) -> Option<Slot> + 'a;
 
@@ -196,7 +196,7 @@ fn target(
         return None;
     };
     let id = NetEntityId(u32::try_from(id).ok()?);
-    let slot = find(id, Tick(u32::try_from(since).ok()?))?;
+    let slot = find(id, Tick(u32::try_from(since).ok()?.into()))?;
     let record = world.record(world.archive().reference(slot)?)?;
     (record.authority == Some(peer) && record.entity_type == entity_type)
         .then_some((record.serial, table))

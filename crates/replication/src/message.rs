@@ -45,7 +45,7 @@ impl TickClock {
     /// The tick at a time of the same clock, with its fraction.
     pub fn tick_at(&self, micros: u64) -> f64 {
         let since = micros as i128 - i128::from(self.due_micros);
-        f64::from(self.tick.0) + since as f64 / f64::from(self.interval_micros)
+        self.tick.0 as f64 + since as f64 / f64::from(self.interval_micros)
     }
 }
 
@@ -112,7 +112,7 @@ impl<'a> Message<'a> {
             Self::AuditRequest => bytes.push(AUDIT_REQUEST),
             Self::Clock(clock) => {
                 bytes.push(CLOCK);
-                bytes.extend_from_slice(&clock.tick.0.to_le_bytes());
+                put_tick(&mut bytes, clock.tick);
                 bytes.extend_from_slice(&clock.due_micros.to_le_bytes());
                 bytes.extend_from_slice(&clock.interval_micros.to_le_bytes());
             }
@@ -141,13 +141,13 @@ impl<'a> Message<'a> {
             }),
             AUDIT_REQUEST => rest.is_empty().then_some(Self::AuditRequest),
             CLOCK => {
-                let (tick, rest) = take_u32(rest)?;
+                let (tick, rest) = take_tick(rest)?;
                 let (due, rest) = rest.split_first_chunk()?;
                 let (interval_micros, rest) = take_u32(rest)?;
                 let is_sound = rest.is_empty() && interval_micros > 0;
                 is_sound.then(|| {
                     Self::Clock(TickClock {
-                        tick: Tick(tick),
+                        tick,
                         due_micros: u64::from_le_bytes(*due),
                         interval_micros,
                     })
@@ -186,7 +186,7 @@ impl<'a> WorldMessage<'a> {
                 payload,
             } => {
                 bytes.push(first(EVENT));
-                bytes.extend_from_slice(&tick.0.to_le_bytes());
+                put_tick(bytes, tick);
                 put_about(bytes, about);
                 bytes.extend_from_slice(payload);
             }
@@ -196,7 +196,7 @@ impl<'a> WorldMessage<'a> {
                 payload,
             } => {
                 bytes.push(first(CLIENT_EVENT));
-                bytes.extend_from_slice(&tick.0.to_le_bytes());
+                put_tick(bytes, tick);
                 put_about(bytes, about);
                 bytes.extend_from_slice(payload);
             }
@@ -206,7 +206,7 @@ impl<'a> WorldMessage<'a> {
                 granted,
             } => {
                 bytes.push(first(AUTHORITY));
-                bytes.extend_from_slice(&tick.0.to_le_bytes());
+                put_tick(bytes, tick);
                 bytes.extend_from_slice(&about.0.to_le_bytes());
                 bytes.push(u8::from(granted));
             }
@@ -231,29 +231,29 @@ impl<'a> WorldMessage<'a> {
             }
             APPLIED => Ack::from_bytes(rest).map(Self::Applied),
             EVENT => {
-                let (tick, rest) = take_u32(rest)?;
+                let (tick, rest) = take_tick(rest)?;
                 let (about, payload) = take_about(rest)?;
                 Some(Self::Event {
-                    tick: Tick(tick),
+                    tick,
                     about,
                     payload,
                 })
             }
             CLIENT_EVENT => {
-                let (tick, rest) = take_u32(rest)?;
+                let (tick, rest) = take_tick(rest)?;
                 let (about, payload) = take_about(rest)?;
                 Some(Self::ClientEvent {
-                    tick: Tick(tick),
+                    tick,
                     about,
                     payload,
                 })
             }
             AUTHORITY => {
-                let (tick, rest) = take_u32(rest)?;
+                let (tick, rest) = take_tick(rest)?;
                 let (about, rest) = take_u32(rest)?;
                 let (granted, rest) = take_flag(rest)?;
                 rest.is_empty().then_some(Self::Authority {
-                    tick: Tick(tick),
+                    tick,
                     about: NetEntityId(about),
                     granted,
                 })
@@ -268,6 +268,20 @@ impl<'a> WorldMessage<'a> {
             _ => None,
         }
     }
+}
+
+fn put_tick(bytes: &mut Vec<u8>, tick: Tick) {
+    bytes.extend_from_slice(&short(tick).to_le_bytes());
+}
+
+fn take_tick(bytes: &[u8]) -> Option<(Tick, &[u8])> {
+    let (number, rest) = take_u32(bytes)?;
+    Some((Tick(number.into()), rest))
+}
+
+/// A tick as messages hold it. No greater one is captured.
+pub(crate) fn short(Tick(tick): Tick) -> u32 {
+    u32::try_from(tick).unwrap_or(u32::MAX)
 }
 
 /// The id plus one; 0 for none.
@@ -342,11 +356,11 @@ mod tests {
                 max_entities: tick as usize,
             };
             let clock = TickClock {
-                tick: Tick(tick),
+                tick: Tick(tick.into()),
                 due_micros: u64::from(tick) << 20,
                 interval_micros: tick.max(1),
             };
-            let tick = Tick(tick);
+            let tick = Tick(tick.into());
             let of = NetEntityId(about.unwrap_or_default());
             let about = about.map(NetEntityId);
             let payload = &payload[..];

@@ -240,13 +240,13 @@ impl Publisher {
             return Err(PublishError::NothingNew);
         }
         // Beyond that the encoder would miss which entities were despawned.
-        if published.is_some_and(|published| tick.since(published) > MAX_SNAPSHOT_INTERVAL) {
+        if published.is_some_and(|published| tick.since(published) > MAX_SNAPSHOT_INTERVAL.into()) {
             self.renumber();
         }
         let sequence = self.sequence + 1;
         self.update_visibility(world);
         let due = self.is_snapshot_requested
-            || tick.since(self.snapshot.1) >= self.config.snapshot_interval;
+            || tick.since(self.snapshot.1) >= self.config.snapshot_interval.into();
         let (packet, is_snapshot) = match self.peer.publish(world.archive(), due) {
             Ok((packet, is_snapshot)) if packet.full => (packet, is_snapshot),
             // Ids are too sparse for a whole packet, or sequence numbers are used up.
@@ -303,7 +303,7 @@ impl Publisher {
             self.is_snapshot_requested = false;
             self.snapshot = (sequence, tick);
         }
-        if is_snapshot || tick.since(self.base.1) >= self.config.base_interval {
+        if is_snapshot || tick.since(self.base.1) >= self.config.base_interval.into() {
             self.base = (sequence, tick);
             self.peer.make_base(world.archive());
         }

@@ -98,6 +98,9 @@ pub enum PeerError {
     /// The quality is not possible.
     #[error(transparent)]
     Quality(#[from] QualityError),
+    /// The tick is greater than [`u32::MAX`]: messages hold 32 bits of it for now.
+    #[error("tick {} needs more than the 32 bits that messages hold", .0.0)]
+    TickTooLarge(Tick),
 }
 
 /// The meaning of a message from a client.
@@ -295,8 +298,11 @@ impl Server {
         Ok(())
     }
 
-    /// Tells a peer when ticks are due.
+    /// Tells a peer when ticks are due. Refused if the clock's tick cannot be captured.
     pub fn send_clock(&mut self, peer: PeerId, clock: TickClock) -> Result<(), PeerError> {
+        if clock.tick.0 > u32::MAX.into() {
+            return Err(PeerError::TickTooLarge(clock.tick));
+        }
         self.peer(peer)?.push_message(Message::Clock(clock));
         Ok(())
     }
@@ -406,8 +412,8 @@ impl Server {
             // Staggered by the peer's own id, so that the timing reveals nothing about other peers.
             let now = tick
                 .0
-                .wrapping_add(id.0 as u32)
-                .is_multiple_of(every.max(1));
+                .wrapping_add(id.0)
+                .is_multiple_of(every.max(1).into());
             // Both peers that saw the entity before the update and those that see it afterwards get
             // its events.
             let told = peer.queue_events(id, &entity_events, &[], |_| true);

@@ -31,7 +31,7 @@ fn newcomers_take_turns() {
         let mut sent = BTreeMap::new();
         let mut unit = None;
         for tick in 1..=(10 + crowd.div_ceil(limit) as u32) {
-            let mut step = server.step(Tick(tick)).expect("in order");
+            let mut step = server.step(Tick(tick.into())).expect("in order");
             let now = Unit {
                 health: tick as u8,
                 ..Unit::default()

@@ -15,7 +15,7 @@ fn audit_report(test_world: &mut TestWorld, units: &mut Vec<Ref<Unit>>) -> Vec<u
         test_world.tick += 1;
         let mut step = test_world
             .server
-            .step(Tick(test_world.tick))
+            .step(Tick(test_world.tick.into()))
             .expect("ascending");
         if units.len() < 8 {
             units.push(step.spawn(&Unit::default()).expect("sound"));
@@ -117,7 +117,7 @@ fn a_long_report_is_split_into_parts() {
     while test_world.clients[0].client.entities().count() < 2000 {
         test_world.exchange();
         test_world.tick += 1;
-        let step = test_world.server.step(Tick(test_world.tick));
+        let step = test_world.server.step(Tick(test_world.tick.into()));
         step.expect("in order").finish();
     }
     let (server, client) = (&mut test_world.server, &mut test_world.clients[0].client);

@@ -78,7 +78,7 @@ fn play(test_world: &mut TestWorld, ticks: u32, health: u8, units: usize) {
         test_world.tick += 1;
         let mut step = test_world
             .server
-            .step(Tick(test_world.tick))
+            .step(Tick(test_world.tick.into()))
             .expect("ascending");
         if number == 0 {
             for at in 0..units {
@@ -99,7 +99,7 @@ fn play(test_world: &mut TestWorld, ticks: u32, health: u8, units: usize) {
 /// An event of the first world, as a server writes it.
 fn event(tick: Tick, about: u32) -> Vec<u8> {
     let mut bytes = vec![1];
-    bytes.extend_from_slice(&tick.0.to_le_bytes());
+    bytes.extend_from_slice(&(tick.0 as u32).to_le_bytes());
     bytes.extend_from_slice(&(about + 1).to_le_bytes());
     bytes.extend_from_slice(b"!");
     bytes

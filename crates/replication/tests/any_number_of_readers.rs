@@ -42,7 +42,7 @@ impl Reader {
 
     /// Whether the packet arrived.
     fn receive(&mut self, packet: &PublishedPacket, battle: &Battle) -> bool {
-        if packet.tick < Tick(self.begins) || self.dice.chance(self.loss) {
+        if packet.tick < Tick(self.begins.into()) || self.dice.chance(self.loss) {
             return false;
         }
         let before = self.subscriber.sequence();
@@ -185,7 +185,7 @@ fn handles_never_name_another_entity() {
     let mut present: Option<Ref<Unit>> = None;
     let mut packets = Vec::new();
     for tick in 1..=12u32 {
-        let mut step = server.step(Tick(tick)).expect("in order");
+        let mut step = server.step(Tick(tick.into())).expect("in order");
         match (tick, present) {
             (1, _) => present = Some(step.spawn(&unit(1)).expect("sound")),
             (3, Some(gone)) => step.despawn(gone.entity_ref()).expect("there"),

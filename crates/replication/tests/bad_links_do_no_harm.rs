@@ -68,7 +68,7 @@ impl Case {
     /// With good links, every client shows everything within this many ticks.
     fn recovers_in(&mut self, ticks: u32) {
         self.run(ticks);
-        let last = Tick(self.test_world.tick - 1);
+        let last = Tick((self.test_world.tick - 1).into());
         for test_client in &self.test_world.clients {
             assert_eq!(test_client.client.complete_tick(), Some(last));
             assert_eq!(test_client.entities.len(), self.battle.past[&last].len());

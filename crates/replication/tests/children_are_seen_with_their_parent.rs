@@ -23,7 +23,10 @@ fn a_turret_is_seen_with_its_tank() {
     let mut seen = Vec::new();
     for tick in 1..80 {
         test_world.tick = tick;
-        let mut step = test_world.server.step(Tick(tick)).expect("ascending");
+        let mut step = test_world
+            .server
+            .step(Tick(tick.into()))
+            .expect("ascending");
         match tick {
             1 => {
                 let children = [5.0, 50.0, 60.0].map(|x| step.spawn(&at(x)).expect("sound"));
@@ -70,7 +73,10 @@ fn what_is_attached_is_seen_at_once() {
     let mut seen = Vec::new();
     for tick in 1..40 {
         test_world.tick = tick;
-        let mut step = test_world.server.step(Tick(tick)).expect("ascending");
+        let mut step = test_world
+            .server
+            .step(Tick(tick.into()))
+            .expect("ascending");
         if tick == 1 {
             let spawned = step.spawn_for(PeerId(1), &Unit::default());
             horse = Some(spawned.expect("sound").entity_ref());

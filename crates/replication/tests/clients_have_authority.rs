@@ -59,7 +59,10 @@ impl TestServer {
                 test_client.up.send(now, &report);
             }
         }
-        let mut step = test_world.server.step(Tick(tick)).expect("ticks ascend");
+        let mut step = test_world
+            .server
+            .step(Tick(tick.into()))
+            .expect("ticks ascend");
         during(&mut step);
         step.finish();
         test_world.exchange();
@@ -175,7 +178,7 @@ fn authority_changes_hands() {
                 .position(unit.entity_ref())
         };
         test_server.test_world.tick += 1;
-        let tick = Tick(test_server.test_world.tick);
+        let tick = Tick(test_server.test_world.tick.into());
         test_server
             .test_world
             .server
@@ -252,7 +255,10 @@ fn an_entity_is_visible_to_its_authority() {
     let mut test_world = TestWorld::new(1, 2, good(), policy);
     for tick in 1..20 {
         test_world.tick = tick;
-        let mut step = test_world.server.step(Tick(tick)).expect("ticks ascend");
+        let mut step = test_world
+            .server
+            .step(Tick(tick.into()))
+            .expect("ticks ascend");
         if tick == 1 {
             let unit = step.spawn(&Unit::default()).expect("sound");
             step.grant_authority(unit.entity_ref(), PeerId(2))
@@ -273,7 +279,10 @@ fn nonsense_is_refused() {
     let mut test_world = TestWorld::new(1, 1, good(), Everything);
     for tick in 1..10 {
         test_world.tick = tick;
-        let mut step = test_world.server.step(Tick(tick)).expect("ticks ascend");
+        let mut step = test_world
+            .server
+            .step(Tick(tick.into()))
+            .expect("ticks ascend");
         if tick == 1 {
             let unit = step.spawn(&Unit::default()).expect("sound");
             let other = prescient_schema::EntityRef::new(77, 0);

@@ -29,8 +29,11 @@ fn every_shown_entity_is_as_it_was() {
             test_world.exchange();
         }
         for test_client in &test_world.clients {
-            assert_eq!(test_client.client.tick(), Some(Tick(test_world.tick - 1)));
-            let before = &battle.past[&Tick(test_world.tick - 1)];
+            assert_eq!(
+                test_client.client.tick(),
+                Some(Tick((test_world.tick - 1).into()))
+            );
+            let before = &battle.past[&Tick((test_world.tick - 1).into())];
             assert_eq!(test_client.entities.len(), before.len());
         }
     });
@@ -52,7 +55,7 @@ fn private_tables_are_for_owners() {
             battle.step(&mut test_world);
             test_world.exchange();
         }
-        let truth = &battle.past[&Tick(test_world.tick - 1)];
+        let truth = &battle.past[&Tick((test_world.tick - 1).into())];
         let mut owned = 0;
         for test_client in &test_world.clients {
             for entity in test_client.client.entities() {
@@ -79,7 +82,7 @@ fn tables_may_come_before_their_entity() {
         let mut golds = BTreeMap::new();
         for tick in 1..120u32 {
             test_world.tick = tick;
-            let mut step = test_world.server.step(Tick(tick)).expect("in order");
+            let mut step = test_world.server.step(Tick(tick.into())).expect("in order");
             for _ in 0..if tick == 1 { 12 } else { 0 } {
                 let unit = Unit {
                     health: golds.len() as u8,
@@ -112,7 +115,7 @@ fn events_about_removed_entities_are_about_no_other() {
     let mut said = Vec::new();
     for tick in 1..30u32 {
         test_world.tick = tick;
-        let mut step = test_world.server.step(Tick(tick)).expect("in order");
+        let mut step = test_world.server.step(Tick(tick.into())).expect("in order");
         match tick {
             1 | 20 => units.push(step.spawn(&Unit::default()).expect("sound")),
             10 => step.despawn(units[0].entity_ref()).expect("it was there"),
@@ -245,7 +248,7 @@ fn what_is_near_is_shown() {
         let (mut seen, mut turns) = (vec![false; 40], vec![0; 40]);
         for tick in 1..400u32 {
             test_world.tick = tick;
-            let mut step = test_world.server.step(Tick(tick)).expect("in order");
+            let mut step = test_world.server.step(Tick(tick.into())).expect("in order");
             if tick == 1 {
                 for x in 0..40 {
                     let position = [x as f32 * 10.0, 0.0];
@@ -303,7 +306,7 @@ fn a_large_world_is_joined_from_near_to_far() {
         let mut order = Vec::new();
         for tick in 1..600u32 {
             test_world.tick = tick;
-            let mut step = test_world.server.step(Tick(tick)).expect("in order");
+            let mut step = test_world.server.step(Tick(tick.into())).expect("in order");
             if tick == 1 {
                 for _ in 0..600 {
                     let position = [test_world.dice.below(900) as f32, 0.0];
@@ -355,7 +358,7 @@ fn bursts_of_loss_do_not_hold_up_the_world() {
                     .clients
                     .iter()
                     .filter_map(|test_client| test_client.client.tick());
-                let lag = shown.map(|shown| test_world.tick - shown.0);
+                let lag = shown.map(|shown| u64::from(test_world.tick) - shown.0);
                 lags.borrow_mut().extend(lag.filter(|_| tick > 20));
             }
         });

@@ -41,7 +41,7 @@ impl Game {
 
     fn step<R>(&mut self, act: impl FnOnce(&mut prescient_replication::WorldStep<'_>) -> R) -> R {
         self.tick += 1;
-        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         act(&mut step)
     }
 

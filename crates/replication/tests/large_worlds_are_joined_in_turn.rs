@@ -100,7 +100,7 @@ impl Country {
 
     fn step(&mut self) {
         self.tick += 1;
-        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         for (entity, thing) in self.things.iter_mut().step_by(100) {
             // Each turns at times of its own.
             thing.position[0] += ((self.tick + thing.number * 7) / 24 % 3) as f32 - 1.0;

@@ -159,7 +159,7 @@ fn ticks_may_leap_and_end() {
                 119 => u32::MAX,
                 _ => tick.saturating_add(leap).min(u32::MAX - 200 + turn),
             };
-            hall.step(Tick(tick), &mut dice).expect("ticks grow");
+            hall.step(Tick(tick.into()), &mut dice).expect("ticks grow");
             for (peer, message) in hall.server.encode(&|_| Room::UNLIMITED) {
                 let client = &mut hall.clients[peer.0 as usize - 1];
                 client.handle(&message).expect("in order");
@@ -169,7 +169,7 @@ fn ticks_may_leap_and_end() {
             assert!((0..3).all(|client| hall.agrees(client)), "{tick}");
         }
         for after in [0, 1, u32::MAX] {
-            let refused = hall.step(Tick(after), &mut dice);
+            let refused = hall.step(Tick(after.into()), &mut dice);
             assert!(matches!(refused, Err(WorldError::Capture(_))), "{after}");
         }
     });

@@ -6,7 +6,7 @@ use common::{Dice, Unit, schema};
 use prescient_codec::{Ack, AppliedSet, Sequence};
 use prescient_replication::{
     Change, Client, ClientError, Distance, Everything, FromClient, PeerError, PeerId, Position,
-    Room, Server, ServerConfig, Tick, Visibility, WorldError,
+    Room, Server, ServerConfig, Tick, TickClock, Visibility, WorldError,
 };
 use prescient_schema::{Class, EntityRef, Field, FieldKind, Ref, Schema, State};
 use prescient_tests::seeds::over_seeds;
@@ -60,7 +60,8 @@ fn goes_on(mut server: Server, mut clients: Vec<Client>, unit: Ref<Unit>) {
     }
 }
 
-/// Fails if `WorldStep::find` accepts any entity with the same index.
+/// Fails if `WorldStep::find` accepts any entity with the same index, or if `Server::send_clock`
+/// sends any tick.
 #[test]
 fn servers_answer_anything() {
     let (mut server, clients, unit) = test_server(ServerConfig::default());
@@ -108,16 +109,24 @@ fn servers_answer_anything() {
     server
         .send_entity_event_to(NOBODY, unit.entity_ref(), b"?")
         .expect("it is there");
-    for tick in [0, server_tick(&server)] {
+    for tick in [0, server_tick(&server), 1 << 32, u64::MAX] {
         assert!(matches!(
             server.step(Tick(tick)).map(drop),
             Err(WorldError::Capture(_))
         ));
     }
+    let tick = Tick(1 << 32);
+    let clock = TickClock {
+        tick,
+        due_micros: 0,
+        interval_micros: 1,
+    };
+    let refused = server.send_clock(PeerId(1), clock);
+    assert_eq!(refused, Err(PeerError::TickTooLarge(tick)));
     goes_on(server, clients, unit);
 }
 
-fn server_tick(server: &Server) -> u32 {
+fn server_tick(server: &Server) -> u64 {
     server.world().tick().map_or(0, |tick| tick.0)
 }
 

@@ -80,7 +80,7 @@ impl Field {
         ),
     ) {
         self.tick += 1;
-        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         act(&mut step, &mut self.dice, &mut self.units);
         step.finish();
     }
@@ -115,7 +115,11 @@ impl Field {
             let (habit, joined, client) = &mut self.peers[peer.0 as usize];
             match habit {
                 Habit::Honest => client.handle(&message).expect("in order"),
-                Habit::Fickle if client.tick().is_none_or(|tick| tick.0 < *joined + 9) => {
+                Habit::Fickle
+                    if client
+                        .tick()
+                        .is_none_or(|tick| tick.0 < (*joined + 9).into()) =>
+                {
                     client.handle(&message).expect("in order");
                 }
                 Habit::Deaf | Habit::Fickle => continue,

@@ -44,7 +44,7 @@ fn recover(battle: &mut Battle, test_world: &mut TestWorld, max: u32) {
             test_client
                 .client
                 .tick()
-                .is_some_and(|tick| tick.0 + 1 >= now)
+                .is_some_and(|tick| tick.0 + 1 >= now.into())
                 && battle.agrees(test_client)
         };
         if test_world.clients.iter().all(is_shown) {

@@ -98,7 +98,7 @@ struct Game {
     server: Server,
     client: Client,
     dice: Dice,
-    tick: u32,
+    tick: u64,
     drones: Vec<(Ref<Drone>, Drone)>,
     wagons: Vec<(Ref<Wagon>, Wagon)>,
     /// The true rows and the quality at each tick.
@@ -209,7 +209,7 @@ impl Game {
     }
 
     /// The ticks of the shown values, by number.
-    fn ticks(&self) -> BTreeMap<u16, u32> {
+    fn ticks(&self) -> BTreeMap<u16, u64> {
         let tick = |entity| {
             let tick = self.client.tick_of(entity, 0).expect("shown");
             (self.number(entity), tick.0)
@@ -296,7 +296,7 @@ fn values_are_exact_within_their_level() {
                 game.set_quality(quality);
             }
             game.step(dice.chance(10));
-            let now = Time::from_micros(u64::from(game.tick) * TICK.as_micros() as u64);
+            let now = Time::from_micros(game.tick * TICK.as_micros() as u64);
             for (_, message) in game.server.encode(&|_| Room::UNLIMITED) {
                 down.send(now, &message);
             }

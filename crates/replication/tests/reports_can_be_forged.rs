@@ -269,7 +269,7 @@ impl TestServer {
 
     fn tick(&mut self, during: impl FnOnce(&mut prescient_replication::WorldStep<'_>)) {
         self.tick += 1;
-        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         during(&mut step);
         step.finish();
         for (peer, message) in self.server.encode(&|_| Room::UNLIMITED) {

@@ -86,7 +86,7 @@ fn a_report_copies_one_list_per_entity() {
             worst = worst.max(region.change().bytes_allocated);
             let said = server.acknowledgement(peer).expect("it reported");
             let ack = Ack::from_bytes(&said[1..]).expect("an acknowledgement");
-            assert_eq!(ack.newest.0, tick, "seed {seed}");
+            assert_eq!(u64::from(ack.newest.0), tick, "seed {seed}");
             encoder.acknowledge(&ack, &archive).expect("honest");
         }
         // The list has 40 KB; reading the first packet takes most of the rest.

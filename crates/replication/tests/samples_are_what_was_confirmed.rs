@@ -184,7 +184,7 @@ fn each_end_has_a_depth_of_its_own() {
             server.handle(peer, &ack).expect("an honest answer");
         }
         let shown = client.entities().next().expect("it is shown");
-        let expected = |depth| (500 - depth..=500).map(Tick);
+        let expected = |depth: u32| (500 - u64::from(depth)..=500).map(Tick);
         let is_it = |(tick, unit): (Tick, Unit)| {
             unit == Unit {
                 gold: 0,
@@ -222,7 +222,7 @@ fn each_end_has_a_depth_of_its_own() {
 }
 
 /// A unit whose values follow from the tick.
-fn at(tick: u32) -> Unit {
+fn at(tick: u64) -> Unit {
     Unit {
         position: [tick as f32, 0.25],
         health: (tick / 7) as u8,

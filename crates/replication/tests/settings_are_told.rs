@@ -68,7 +68,7 @@ fn exchange(server: &mut Server, client: &mut Client) {
 }
 
 fn step(server: &mut Server, tick: u32, unit_now: Ref<Unit>) {
-    let mut step = server.step(Tick(tick)).expect("in order");
+    let mut step = server.step(Tick(tick.into())).expect("in order");
     step.set(unit_now, &unit(tick)).expect("sound");
     step.finish();
 }
@@ -105,7 +105,7 @@ fn clients_do_as_the_server_does() {
             if client.has_authority(entity) {
                 client.set(entity, &unit(tick)).expect("it has authority");
             }
-            server.step(Tick(tick)).expect("in order").finish();
+            server.step(Tick(tick.into())).expect("in order").finish();
         }
         let archive = server.world().archive();
         let slot = archive.entity(spawned.entity_ref()).expect("there");

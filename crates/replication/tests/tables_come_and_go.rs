@@ -158,14 +158,14 @@ impl Game {
     /// A tick in which `act` happens to the units.
     fn step(&mut self, act: impl FnOnce(&mut WorldStep<'_>, &mut Vec<(Ref<Unit>, Unit)>)) {
         self.tick += 1;
-        let mut step = self.server.step(Tick(self.tick)).expect("ascending");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("ascending");
         act(&mut step, &mut self.units);
         step.finish();
         let truth = self
             .units
             .iter()
             .map(|(_, unit)| (unit.number, unit.clone()));
-        self.past.insert(Tick(self.tick), truth.collect());
+        self.past.insert(Tick(self.tick.into()), truth.collect());
     }
 
     fn spawn(&mut self, owner: Option<PeerId>, unit: Unit) {
@@ -350,7 +350,7 @@ fn clients_show_the_tables_of_each_tick() {
                 open.fetch_xor(true, Ordering::Relaxed);
                 game.server.reevaluate_relevance();
             }
-            was_open.insert(Tick(game.tick), open.load(Ordering::Relaxed));
+            was_open.insert(Tick(game.tick.into()), open.load(Ordering::Relaxed));
             let past = game.past.clone();
             game.exchange(|player| {
                 let tick = player.client.tick().expect("something was applied");
@@ -409,7 +409,7 @@ fn small_packets_carry_tables_in_turn() {
             game.step(|_, _| {});
             game.exchange(|_| {});
         }
-        let truth = &game.past[&Tick(game.tick)];
+        let truth = &game.past[&Tick(game.tick.into())];
         for player in &game.players {
             assert_eq!(player.shown(), *truth);
         }
@@ -746,7 +746,7 @@ fn tables_stay_in_their_world() {
             game.step(|_, _| {});
             game.exchange(|_| {});
         }
-        assert_eq!(game.players[0].shown(), game.past[&Tick(game.tick)]);
+        assert_eq!(game.players[0].shown(), game.past[&Tick(game.tick.into())]);
     });
 }
 

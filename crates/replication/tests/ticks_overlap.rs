@@ -42,8 +42,8 @@ impl Play {
     }
 }
 
-fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut WorldStep<'_>) {
-    let value = |number: u32| Unit {
+fn happen(tick: u64, units: &mut Vec<Ref<Unit>>, step: &mut WorldStep<'_>) {
+    let value = |number: u64| Unit {
         position: [(tick * number % 97) as f32, (tick / 3) as f32],
         health: (tick / 7) as u8,
         ..Unit::default()
@@ -55,7 +55,7 @@ fn happen(tick: u32, units: &mut Vec<Ref<Unit>>, step: &mut WorldStep<'_>) {
         step.despawn(units.remove(0).entity_ref()).expect("there");
     }
     for (number, &unit) in units.iter().enumerate() {
-        step.set(unit, &value(number as u32)).expect("sound");
+        step.set(unit, &value(number as u64)).expect("sound");
     }
 }
 

@@ -26,7 +26,7 @@ fn a_client_is_in_one_world_at_a_time() {
                 test_world.tick += 1;
                 let mut step = test_world
                     .server
-                    .step(Tick(test_world.tick))
+                    .step(Tick(test_world.tick.into()))
                     .expect("ascending");
                 if units.is_empty() {
                     for old in left[round % 2].drain(..) {
@@ -89,7 +89,7 @@ fn a_client_is_in_one_world_at_a_time() {
             test_world.tick += 1;
             test_world
                 .server
-                .step(Tick(test_world.tick))
+                .step(Tick(test_world.tick.into()))
                 .expect("ascending")
                 .finish();
             test_world.exchange();

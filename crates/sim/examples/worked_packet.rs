@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The ticks that are printed, with a description.
-const STORY: [(u32, &str); 6] = [
+const STORY: [(u64, &str); 6] = [
     (1, "two balls appear"),
     (8, "both roll on as expected"),
     (9, "ball 1 bounces off a wall"),
@@ -70,8 +70,8 @@ fn schema() -> Arc<Schema> {
     })
 }
 
-fn ball(number: usize, tick: u32) -> [i64; 3] {
-    let tick = i64::from(tick);
+fn ball(number: usize, tick: u64) -> [i64; 3] {
+    let tick = tick as i64;
     match number {
         0 => [100 + 7 * tick, 40, 0],
         // The wall is at 285.

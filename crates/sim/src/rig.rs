@@ -21,7 +21,7 @@ pub struct Rig {
     newborn: usize,
     visible: fn(usize) -> bool,
     route: Route,
-    tick: u32,
+    tick: u64,
 }
 
 /// The link between encoders and clients.
@@ -119,7 +119,7 @@ impl Rig {
             let packet = peer.encoder.encode(&self.archive, self.route.budget);
             let bytes = packet.expect("a tick was captured").bytes;
             peer.packet_len = bytes.len();
-            let is_lost = self.route.loss > 0 && self.tick.is_multiple_of(self.route.loss);
+            let is_lost = self.route.loss > 0 && self.tick.is_multiple_of(self.route.loss.into());
             peer.under_way.push_back((!is_lost).then_some(bytes));
         }
     }

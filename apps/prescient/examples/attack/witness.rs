@@ -72,7 +72,7 @@ impl Witness {
                     .since(begun)
                     .as_secs_f64()
                     .max(span.as_secs_f64() / 2.0);
-                f64::from(last.0 - first.0) / span
+                (last.0 - first.0) as f64 / span
             });
         Seen {
             rate: ticks,

@@ -222,7 +222,7 @@ impl Totals {
         )
     }
 
-    fn print(&self, options: &DemoOptions, ticks: u32, url: &str) {
+    fn print(&self, options: &DemoOptions, ticks: u64, url: &str) {
         if options.json {
             let all = json!({
                 "clients": self.clients,

@@ -18,7 +18,7 @@ pub(super) struct DemoServer {
     server: Server,
     pond: Pond,
     creatures: Vec<Ref<Creature>>,
-    ticks: u32,
+    ticks: u64,
 }
 
 impl DemoServer {
@@ -43,7 +43,7 @@ impl DemoServer {
     }
 
     /// Runs until the demo is over, and returns the number of ticks.
-    pub(super) fn run(mut self, board: &Board) -> Result<u32, WorldError> {
+    pub(super) fn run(mut self, board: &Board) -> Result<u64, WorldError> {
         let clock = Clock::start();
         let every = Duration::from_micros(1_000_000 / u64::from(HZ));
         let mut due = clock.now();

@@ -142,7 +142,7 @@ mod tests {
             truth.push(Tick(tick), rows.clone());
             past.push(rows);
         }
-        let judged = |newest: u32, tick: u32, rows: &[Row]| {
+        let judged = |newest: u64, tick: u64, rows: &[Row]| {
             let shown = |row: &Row| Shown {
                 row: row.clone(),
                 tick: Tick(tick),

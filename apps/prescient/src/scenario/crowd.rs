@@ -76,7 +76,7 @@ pub(crate) fn crowd(options: &CrowdOptions) -> Result<(), ScenarioError> {
     let before = (world.bytes_down(), world.tick);
     world.stalest = 0;
     world.run_until(Duration::from_secs(10), |_| false);
-    let ticks = u64::from(world.tick - before.1);
+    let ticks = world.tick - before.1;
     let figures = json!({
         "measured": "moving",
         "entities": MOVING,
@@ -106,7 +106,7 @@ struct Meeting {
     network: Network,
     ends: [EndpointId; 2],
     now: link::Time,
-    tick: u32,
+    tick: u64,
     moving: bool,
     people: Vec<(Ref<Person>, Person)>,
     server: Server,
@@ -116,7 +116,7 @@ struct Meeting {
     client_net: transport::Client,
     /// How old the oldest shown value was after any packet of state, in ticks behind the newest
     /// that was shown.
-    stalest: u32,
+    stalest: u64,
 }
 
 impl Meeting {

@@ -110,7 +110,7 @@ struct SwarmServer {
     ghosts: BTreeSet<PeerId>,
     /// Players whose connection was closed or timed out.
     lost: u32,
-    tick: u32,
+    tick: u64,
     /// Durations of ticks.
     spans: Delays,
 }
@@ -258,7 +258,7 @@ impl SwarmServer {
         let (over, before) = (now.since(mark.since), &mark.cost);
         let spent = Cost::now(&self.server);
         let ticks = self.tick - mark.tick;
-        let turns = f64::from(ticks.max(1)) * f64::from(self.options.clients.max(1));
+        let turns = ticks.max(1) as f64 * f64::from(self.options.clients.max(1));
         let p99 = self.spans.percentile(99).unwrap_or_default();
         let cpu = match (before.cpu_nanos, spent.cpu_nanos) {
             (Some(before), Some(after)) => json!((after - before) as f64 / 1e3 / turns),
@@ -294,7 +294,7 @@ enum Phase {
 /// The start of a measured span.
 struct Mark {
     since: Time,
-    tick: u32,
+    tick: u64,
     cost: Cost,
     /// Memory in the second tenth of the span (the cost of joining is not part of the
     /// measurement), and in the last.
@@ -304,7 +304,7 @@ struct Mark {
 
 impl Mark {
     /// Samples the memory once a second or so.
-    fn sample(&mut self, spent: Duration, span: Duration, tick: u32, server: &Server) {
+    fn sample(&mut self, spent: Duration, span: Duration, tick: u64, server: &Server) {
         if !tick.is_multiple_of(SAMPLE_EVERY) {
             return;
         }
@@ -409,7 +409,7 @@ fn heap_mb() -> Option<f64> {
 }
 
 /// Ticks between two samples of the memory.
-const SAMPLE_EVERY: u32 = 32;
+const SAMPLE_EVERY: u64 = 32;
 /// Time for the last events to arrive.
 const QUIET: Duration = Duration::from_secs(3);
 /// Time limit for ghosts to join or to leave.

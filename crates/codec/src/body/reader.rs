@@ -13,13 +13,13 @@ use crate::{
     population::Phase,
     range::RangeDecoder,
     shared_model::Rows,
-    units::Tick,
+    units::ShortTick,
 };
 
 pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
     pub(super) packet_coder: &'r mut PacketCoder<'s, RangeDecoder<'i>, N>,
     pub(super) source: &'r R,
-    pub(super) now: Tick,
+    pub(super) now: ShortTick,
     pub(super) scratch: &'r mut Scratch,
     pub(super) window: Window<'r>,
     pub(super) out: &'r mut Readout,

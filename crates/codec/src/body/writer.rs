@@ -13,13 +13,13 @@ use crate::{
     past::{CachedPlan, Motion, plain_motion},
     range::RangeEncoder,
     shared_model::EntityKey,
-    units::Tick,
+    units::ShortTick,
 };
 
 pub(super) struct Writer<'w, 's, S, const N: usize> {
     pub(super) packet_coder: &'w mut PacketCoder<'s, RangeEncoder, N>,
     pub(super) source: &'w S,
-    pub(super) now: Tick,
+    pub(super) now: ShortTick,
     pub(super) scratch: &'w mut Scratch,
     pub(super) window: Window<'w>,
     pub(super) limit: usize,

@@ -333,7 +333,7 @@ fn header(sequence: u32, cursor: u32) -> Header {
     Header {
         epoch: 0,
         sequence: Sequence(sequence),
-        tick: Tick(sequence),
+        tick: ShortTick(sequence),
         cursor: Sequence(cursor),
         full: true,
         excluded: Vec::new(),

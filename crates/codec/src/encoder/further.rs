@@ -10,7 +10,7 @@ use crate::{
     budget::PacketCosts,
     history::Archive,
     log::Log,
-    units::{Sequence, Tick},
+    units::{Sequence, ShortTick},
 };
 
 use super::{EncodeError, Encoder, Packet};
@@ -69,7 +69,9 @@ impl Encoder {
             return Ok(None);
         };
         let model = (remainder.epoch, remainder.cursor);
-        let now = archive.newest().filter(|now| self.encoded == Some(*now));
+        let now = archive
+            .newest_short()
+            .filter(|now| self.encoded == Some(*now));
         let Some(now) = now.filter(|_| model == (self.epoch, self.cursor)) else {
             return Ok(None);
         };
@@ -105,7 +107,7 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         remainder: &mut Remainder,
-        now: Tick,
+        now: ShortTick,
         limit: usize,
     ) -> Option<(Vec<u8>, Log)> {
         let mut contents = remainder.contents.clone();
@@ -117,7 +119,13 @@ impl Encoder {
     }
 
     /// Selects again what may come next, if there was too much to consider at once.
-    fn refill(&mut self, archive: &Archive, remainder: &mut Remainder, now: Tick, budget: usize) {
+    fn refill(
+        &mut self,
+        archive: &Archive,
+        remainder: &mut Remainder,
+        now: ShortTick,
+        budget: usize,
+    ) {
         let mut contents = self.due_contents(archive, Some(budget));
         let known_entities = &self.known_entities;
         let is_left = |id: u32| known_entities.sent[id as usize] < remainder.first;

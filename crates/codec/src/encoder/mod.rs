@@ -26,7 +26,7 @@ use crate::{
     population::Phase,
     prior::{Prior, PriorMismatch},
     shared_model::SharedModel,
-    units::{NetEntityId, Sequence, Slot, Tick},
+    units::{NetEntityId, Sequence, ShortTick, Slot},
 };
 
 pub use errors::{AckError, EncodeError};
@@ -45,15 +45,15 @@ pub struct Encoder {
     newest: Sequence,
     /// The newest packet known to be applied, its tick, and its own cursor.
     cursor: Sequence,
-    cursor_tick: Tick,
+    cursor_tick: ShortTick,
     cursor_base: Sequence,
     logs: VecDeque<Log>,
     spare: Vec<Log>,
     excluded: Vec<(Sequence, Sequence)>,
     known_entities: KnownEntities,
     /// The newest tick whose changes were read from the archive, and the newest that was encoded.
-    read_until: Option<Tick>,
-    encoded: Option<Tick>,
+    read_until: Option<ShortTick>,
+    encoded: Option<ShortTick>,
     /// What the packets of the newest tick left out.
     remainder: Option<Remainder>,
     scratch: Scratch,
@@ -124,7 +124,7 @@ impl Encoder {
             before_epoch: Sequence(0),
             newest: Sequence(0),
             cursor: Sequence(0),
-            cursor_tick: Tick(0),
+            cursor_tick: ShortTick(0),
             cursor_base: Sequence(0),
             logs: VecDeque::new(),
             spare: Vec::new(),
@@ -215,13 +215,13 @@ impl Encoder {
     }
 
     /// Checks that there is a tick to encode, and reads the archive's changes up to it.
-    fn begin(&mut self, archive: &Archive) -> Result<Tick, EncodeError> {
+    fn begin(&mut self, archive: &Archive) -> Result<ShortTick, EncodeError> {
         if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
             return Err(EncodeError::WrongSchema);
         }
-        let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
+        let now = archive.newest_short().ok_or(EncodeError::EmptyArchive)?;
         if self.encoded.is_some_and(|encoded| encoded >= now) {
-            return Err(EncodeError::NothingNew(now));
+            return Err(EncodeError::NothingNew(now.into()));
         }
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
@@ -291,7 +291,7 @@ impl Encoder {
         self.before_epoch = self.newest;
         self.shared_model = SharedModel::new(self.layout.clone(), &self.config, false);
         self.cursor = Sequence(0);
-        self.cursor_tick = Tick(0);
+        self.cursor_tick = ShortTick(0);
         self.cursor_base = Sequence(0);
         self.excluded.clear();
         self.spare.extend(self.logs.drain(..).take(SPARE));
@@ -364,7 +364,7 @@ impl Encoder {
     /// entity is not visible.
     pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
         let id = self.id(slot)?;
-        let now = archive.newest()?;
+        let now = archive.newest_short()?;
         let class = archive.class(slot)?;
         self.read_changes(archive);
         let mut contents = Contents {
@@ -429,9 +429,9 @@ impl Encoder {
     }
 
     /// The first tick after the last encoded one.
-    fn next_tick(&self) -> Tick {
+    fn next_tick(&self) -> ShortTick {
         self.encoded
-            .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
+            .map_or(ShortTick(0), |tick| ShortTick(tick.0.saturating_add(1)))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     packet_coder::PacketCoder,
     range::RangeEncoder,
     shared_model::{Rows, SharedModel},
-    units::{Sequence, Tick},
+    units::{Sequence, ShortTick},
 };
 
 use super::Encoder;
@@ -28,7 +28,7 @@ impl Encoder {
         archive: &Archive,
         contents: &Contents,
         packet_costs: &PacketCosts,
-        now: Tick,
+        now: ShortTick,
         limit: usize,
     ) -> Option<(Vec<u8>, Log)> {
         let mut attempts = 0;
@@ -72,7 +72,7 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         contents: &Contents,
-        now: Tick,
+        now: ShortTick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
             Profile::Default => self.write_with::<DEFAULT_CONTEXTS>(archive, contents, now),
@@ -84,7 +84,7 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         contents: &Contents,
-        now: Tick,
+        now: ShortTick,
     ) -> Option<(Vec<u8>, Log)> {
         let full = contents.partial.is_none();
         let header = Header {

@@ -31,7 +31,7 @@ impl Encoder {
     /// Makes the entities due whose turn it is in the newest tick, once.
     fn begin_round(&mut self, archive: &Archive) {
         let (round, last) = self.known_entities.round;
-        let now = archive.newest();
+        let now = archive.newest_short();
         if now == last {
             return;
         }

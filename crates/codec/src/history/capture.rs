@@ -468,6 +468,9 @@ impl Capture<'_> {
 pub enum CaptureError {
     /// Ticks must increase.
     TickNotAfter(Tick),
+    /// The tick is greater than [`u32::MAX`]: packets hold 32 bits of it for now. Count ticks from
+    /// a later start.
+    TickTooLarge(Tick),
     /// The schema has no class with this index.
     UnknownClass(u16),
     /// The row and the class differ in the number of fields.
@@ -521,6 +524,12 @@ impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TickNotAfter(tick) => write!(f, "tick {} was captured already", tick.0),
+            Self::TickTooLarge(Tick(tick)) => {
+                write!(
+                    f,
+                    "tick {tick} needs more than the 32 bits that packets hold"
+                )
+            }
             Self::UnknownClass(class) => write!(f, "the schema has no class {class}"),
             Self::WrongLength { expected, found } => {
                 write!(f, "a row of this class has {expected} values, not {found}")

@@ -10,7 +10,7 @@ pub(crate) mod polynomial;
 
 use prescient_schema::Shape;
 
-use crate::units::Tick;
+use crate::units::ShortTick;
 
 /// A way to predict a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ pub(crate) const ALL: u8 = HOLD | LINE | WIDE | BENT | DECLARED;
 /// far end of the wide base, and the middle and far end of the parabola.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Samples {
-    pub ticks: [Tick; ROWS],
+    pub ticks: [ShortTick; ROWS],
     /// Where this end has them.
     pub frames: Frames,
     /// The number of known ticks of the entity, at most [`DEPTH`].
@@ -159,7 +159,7 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// Chooses among the newest ticks at which the entity is known, newest first.
-    pub(crate) fn pick(now: Tick, known: &[Tick]) -> Self {
+    pub(crate) fn pick(now: ShortTick, known: &[ShortTick]) -> Self {
         let Some(&newest) = known.first() else {
             return Self::default();
         };
@@ -180,7 +180,7 @@ impl Samples {
 pub(crate) struct Frames {
     /// Distinguishes them from others of the same packet.
     pub serial: u32,
-    pub oldest: Tick,
+    pub oldest: ShortTick,
     /// The index of each in the archive.
     pub numbers: [u32; ROWS],
     /// For each, the first of them with the same row.
@@ -193,7 +193,7 @@ impl Frames {
         serial: u32,
         samples: &Samples,
         known: u8,
-        number: impl Fn(Tick) -> u32,
+        number: impl Fn(ShortTick) -> u32,
     ) -> Self {
         let ticks = &samples.ticks;
         let needed = |at: usize| at != WIDE_ROW || known & WIDE != 0;
@@ -248,7 +248,7 @@ impl Plan {
         parabola: Increment::NONE,
     };
 
-    pub(crate) fn new(now: Tick, samples: &Samples) -> Self {
+    pub(crate) fn new(now: ShortTick, samples: &Samples) -> Self {
         let ages = samples.ticks.map(|tick| i64::from(now.since(tick)));
         let [newest, second, wide, middle, far] = ages;
         let mut plan = Self {

@@ -318,7 +318,7 @@ mod tests {
 
     /// Captures a tick of two entities; the field of this kind changes now and then.
     fn play(archive: &mut Archive, tick: u32, kind: &FieldKind, chance: u32) {
-        let mut capture = archive.begin(Tick(tick)).unwrap();
+        let mut capture = archive.begin(Tick(tick.into())).unwrap();
         for slot in [0, 1].map(Slot) {
             let change = i64::from(chance >> slot.0 & 7);
             let value = match kind {

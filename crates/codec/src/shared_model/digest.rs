@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{check::Checksum, model::context_model::SLICES, population::Phase, units::Tick};
+use crate::{check::Checksum, model::context_model::SLICES, population::Phase, units::ShortTick};
 
 use super::{ClassField, EntityKey, EntityStates, Rows, SharedModel};
 
@@ -13,7 +13,7 @@ impl SharedModel {
     pub(crate) fn digest(
         &self,
         round: u32,
-        now: Tick,
+        now: ShortTick,
         rows: &dyn Rows,
         is_known: &dyn Fn(u32) -> bool,
     ) -> u64 {

@@ -9,7 +9,7 @@ use crate::{
     population::{Phase, Population},
     predict::{ALL, Costs, DEPTH, Predictor, Samples},
     ranking::Ranking,
-    units::{Sequence, Tick},
+    units::{Sequence, ShortTick},
 };
 
 use super::{EntityKey, FieldState, HISTORY, Rows, field::PERIOD_BITS};
@@ -24,7 +24,7 @@ pub(crate) struct EntityStates {
     /// Statistics of the fields of a class, from which a new entity starts.
     pub classes: Vec<ClassState>,
     /// Ticks of the last [`MAX_FOLDS`] folded packets, newest last.
-    pub(super) folds: Vec<Tick>,
+    pub(super) folds: Vec<ShortTick>,
     pub fold_count: u32,
     pub(super) last_partial: u32,
     /// Entities whose precision changed, with the packet that changed it, while packets coded
@@ -104,8 +104,8 @@ impl EntityStates {
     }
 
     /// The ticks from which an entity that these folds covered is predicted at `now`.
-    pub(crate) fn samples(&self, known: u64, now: Tick) -> Samples {
-        let mut ticks = [Tick(0); DEPTH];
+    pub(crate) fn samples(&self, known: u64, now: ShortTick) -> Samples {
+        let mut ticks = [ShortTick(0); DEPTH];
         let mut count = 0;
         for (back, &tick) in self.folds.iter().rev().enumerate() {
             if now.since(tick) > HISTORY || count == DEPTH {

@@ -9,7 +9,7 @@ use crate::{
     model::{context_model::ContextMark, repeats::Repeats},
     population::{Entity, EntityStatus},
     predict::Costs,
-    units::{Sequence, Tick},
+    units::{Sequence, ShortTick},
 };
 
 use super::{FieldState, Head, SharedModel};
@@ -75,7 +75,7 @@ impl Journal {
 #[derive(Clone, Debug)]
 pub(super) enum Undo {
     Fold {
-        oldest: Option<Tick>,
+        oldest: Option<ShortTick>,
         last_partial: u32,
     },
     Head {

@@ -27,7 +27,7 @@ use crate::{
     model::context_model::{ContextModel, Learning},
     population::{Entity, Population},
     ranking::Ranking,
-    units::Tick,
+    units::ShortTick,
 };
 
 use entity_states::MAX_FOLDS;
@@ -139,7 +139,7 @@ impl SharedModel {
     }
 
     /// Begins the fold of another tick.
-    fn begin_fold(&mut self, tick: Tick) {
+    fn begin_fold(&mut self, tick: ShortTick) {
         let states = &mut self.entity_states;
         let oldest = (states.folds.len() == MAX_FOLDS).then(|| states.folds.remove(0));
         let last_partial = states.last_partial;

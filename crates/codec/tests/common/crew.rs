@@ -93,7 +93,7 @@ fn map(item: Vec<Field>, max_len: u32) -> FieldKind {
 
 fn tick(time: u32) -> Tick {
     // Two ticks are skipped.
-    Tick(time + 2 * u32::from(time >= 33))
+    Tick((time + 2 * u32::from(time >= 33)).into())
 }
 
 /// Calls on the sender before it encodes.

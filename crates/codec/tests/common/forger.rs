@@ -68,7 +68,7 @@ impl Forger {
     pub fn packet(&mut self, which: Which) -> Vec<u8> {
         self.tick += 1;
         for world in &mut self.worlds {
-            let mut capture = world.archive.begin(Tick(self.tick)).unwrap();
+            let mut capture = world.archive.begin(Tick(self.tick.into())).unwrap();
             match capture.class(Slot(0)) {
                 Some(_) => capture.write(Slot(0), &world.row).unwrap(),
                 None => drop(capture.spawn(world.class, &world.row).unwrap()),

@@ -219,7 +219,7 @@ impl World {
         } else {
             1
         };
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         if self.entities.len() < population && random.chance(40) {
             let class = [0, 0, 1, 2][random.below(4) as usize];
             let row = if class == 0 {
@@ -394,7 +394,7 @@ pub struct Run {
     pub bytes: usize,
     pub packets: usize,
     pub applied: usize,
-    pub stalest: u32,
+    pub stalest: u64,
     /// Damaged packets that only the 16-bit check can tell from real ones.
     pub checked: u64,
     /// Of those, the accepted ones. Such an accident ends the run.
@@ -451,7 +451,7 @@ pub fn run_from(
     let mut digests: BTreeMap<u32, u64> = BTreeMap::new();
     let mut truths: BTreeMap<u32, BTreeMap<NetEntityId, (u16, Vec<i64>)>> = BTreeMap::new();
     let mut hidden: Vec<Slot> = Vec::new();
-    let mut seen: BTreeMap<NetEntityId, u32> = BTreeMap::new();
+    let mut seen: BTreeMap<NetEntityId, u64> = BTreeMap::new();
     let mut order = 0;
     let (mut bytes, mut packets, mut applied, mut stalest) = (0, 0, 0, 0);
     let (mut checked, mut fooled) = (0, 0);

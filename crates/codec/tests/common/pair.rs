@@ -37,7 +37,7 @@ impl Pair {
     /// The next tick with new rows for some slots.
     pub fn capture<'r>(&mut self, rows: impl IntoIterator<Item = (u32, &'r [i64])>) {
         self.tick += 1;
-        let mut capture = self.archive.begin(Tick(self.tick)).unwrap();
+        let mut capture = self.archive.begin(Tick(self.tick.into())).unwrap();
         for (slot, row) in rows {
             capture.write(Slot(slot), row).unwrap();
         }

@@ -248,7 +248,7 @@ pub fn bounce(past: &[i64], ticks: u32, out: &mut [i64]) {
 
 fn tick(time: u32) -> Tick {
     // One tick is skipped.
-    Tick(time + u32::from(time >= 60))
+    Tick((time + u32::from(time >= 60)).into())
 }
 
 fn capture(archive: &mut Archive, time: u32) {
@@ -276,7 +276,7 @@ fn capture(archive: &mut Archive, time: u32) {
     }
     if let Some(past) = ball {
         let mut row = past.clone();
-        bounce(&past, ticks, &mut row);
+        bounce(&past, ticks as u32, &mut row);
         if time == 45 {
             row[1] = 40;
         }

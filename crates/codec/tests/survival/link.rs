@@ -240,6 +240,6 @@ impl Link {
 
     /// The next tick to capture, some ticks after the last.
     pub fn next_tick(&self, gap: u32) -> Tick {
-        Tick(self.archive.newest().map_or(0, |tick| tick.0) + 1 + gap)
+        Tick(self.archive.newest().map_or(0, |tick| tick.0) + 1 + u64::from(gap))
     }
 }

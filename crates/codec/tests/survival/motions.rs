@@ -42,7 +42,7 @@ pub fn advance(
     field: &Field,
     value: i64,
     motion: Motion,
-    tick: u32,
+    tick: u64,
     random: &mut Random,
     capture: &mut Capture<'_>,
     company: &mut Company,
@@ -150,8 +150,8 @@ impl Company {
     }
 }
 
-fn moved(kind: &FieldKind, value: i64, motion: Motion, tick: u32, random: &mut Random) -> i64 {
-    let tick = i64::from(tick);
+fn moved(kind: &FieldKind, value: i64, motion: Motion, tick: u64, random: &mut Random) -> i64 {
+    let tick = tick as i64;
     match motion {
         Motion::Hold => value,
         Motion::Line(speed) => value.wrapping_add(speed),

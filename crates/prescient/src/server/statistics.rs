@@ -52,7 +52,7 @@ pub struct PeerReport {
     pub state: PeerStatistics,
     /// How many ticks its last acknowledged state is behind the world; `None` before the first
     /// acknowledgement.
-    pub lag: Option<u32>,
+    pub lag: Option<u64>,
     /// Messages of state that its connection had no room for. Later ones make up for them.
     pub dropped: u64,
     /// Events that were not sent because they exceed
@@ -73,7 +73,7 @@ impl PeerReport {
         Self {
             link,
             state,
-            lag: state.applied.map(|applied| now.0.wrapping_sub(applied.0)),
+            lag: state.applied.map(|applied| now.since(applied)),
             dropped: backlog.map_or(0, |backlog| backlog.dropped),
             too_long: backlog.map_or(0, |backlog| backlog.too_long),
             backlog: backlog.map_or(0, Backlog::bytes),

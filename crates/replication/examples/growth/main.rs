@@ -141,7 +141,7 @@ impl TestServer {
         let values: Vec<Runner> = (0..self.setup.entities)
             .map(|number| self.runner(number))
             .collect();
-        let mut step = self.server.step(Tick(self.tick)).expect("in order");
+        let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         for (number, runner) in values.iter().enumerate() {
             let done = match self.runners.get(number) {
                 Some(&entity) => step.set(entity, runner),

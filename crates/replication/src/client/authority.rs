@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::EntityHandle;
 use super::shown_world::ShownWorld;
+use crate::message::short;
 
 /// Why a value could not be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -133,7 +134,7 @@ impl AuthorityReporter {
         let tick = self
             .archive
             .newest()
-            .map_or(Tick(1), |tick| Tick(tick.0.wrapping_add(1)));
+            .map_or(Tick(1), |tick| Tick(tick.0.saturating_add(1)));
         let mut capture = self.archive.begin(tick).ok()?;
         for slot in self.ended.drain(..) {
             let ended = capture.despawn(slot);
@@ -220,7 +221,7 @@ fn report_row(
     }
     parcel
         .row
-        .extend([i64::from(entity.id), i64::from(since.0)]);
+        .extend([i64::from(entity.id), i64::from(short(since))]);
     parcel
 }
 

@@ -12,6 +12,7 @@ use prescient_schema::{EntityRef, Schema};
 use super::{Change, EntityHandle};
 use crate::authority;
 use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
+use crate::message::short;
 
 /// The entities of the current world.
 pub(super) struct ShownWorld {
@@ -30,7 +31,7 @@ pub(super) struct ShownWorld {
     /// The newest tick whose whole visible state was received.
     complete: Option<Tick>,
     /// Per id: the newest tick at which an incomplete packet carried it.
-    covered: Vec<Option<Tick>>,
+    covered: Vec<Option<u32>>,
     /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
@@ -64,7 +65,7 @@ pub(super) struct Shown {
 #[derive(Clone, Copy, Debug, Default)]
 struct IdGeneration {
     count: u32,
-    ended: Option<Tick>,
+    ended: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +178,9 @@ impl ShownWorld {
             .get(id.0 as usize)
             .and_then(|generation| generation.ended);
         let entity = self.by_id(id.0)?;
-        ended.is_none_or(|ended| ended < tick).then_some(entity)
+        ended
+            .is_none_or(|ended| u64::from(ended) < tick.0)
+            .then_some(entity)
     }
 
     /// An entity's row in a table, without the added column.
@@ -207,6 +210,7 @@ impl ShownWorld {
     /// The tick of a table entity's values.
     pub(super) fn tick_of_id(&self, id: NetEntityId) -> Option<Tick> {
         let alone = self.covered.get(id.0 as usize).copied().flatten();
+        let alone = alone.map(|tick| Tick(tick.into()));
         alone.max(self.complete)
     }
 
@@ -268,7 +272,7 @@ impl ShownWorld {
             if self.covered.len() <= at {
                 self.covered.resize(at + 1, None);
             }
-            self.covered[at] = Some(applied.tick);
+            self.covered[at] = Some(short(applied.tick));
         }
     }
 
@@ -375,7 +379,7 @@ impl ShownWorld {
             return;
         };
         if let Some(generation) = self.generations.get_mut(id as usize) {
-            generation.ended = Some(tick);
+            generation.ended = Some(short(tick));
         }
         let of_entity = (shown.entity, 0)..=(shown.entity, u8::MAX);
         let tables = self.pending_tables.range(of_entity);

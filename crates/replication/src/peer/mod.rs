@@ -25,7 +25,7 @@ use visible_set::VisibleSet;
 
 use crate::authority::AuthorityReports;
 use crate::entity_types::MAX_TABLES;
-use crate::message::{Message, WorldMessage};
+use crate::message::{Message, WorldMessage, short};
 use crate::outbox::Outbox;
 use crate::relevance::{Link, Observer, Visibility};
 use crate::server::{PeerId, Room, ServerConfig};
@@ -98,7 +98,7 @@ pub(crate) struct Peer {
     /// The next spawn order at the last evaluation; later entities were not evaluated yet.
     evaluated_serials: u64,
     /// Per entity id: the tick at which it was last assigned.
-    assigned_at: Vec<Tick>,
+    assigned_at: Vec<u32>,
     /// Whether an id was assigned that another entity had before.
     reused_ids: bool,
     released: ReleasedIds,
@@ -253,9 +253,9 @@ impl Peer {
         // New ids are assigned in ascending order.
         self.reused_ids |= at < self.assigned_at.len();
         if self.assigned_at.len() <= at {
-            self.assigned_at.resize(at + 1, Tick::default());
+            self.assigned_at.resize(at + 1, 0);
         }
-        self.assigned_at[at] = now;
+        self.assigned_at[at] = short(now);
     }
 
     /// Whether it is to be sent a full packet and has never acknowledged one.
@@ -366,7 +366,7 @@ impl Peer {
         if now.since(before) > self.pace.second() {
             self.pace.resume(now);
         }
-        let is_early = |last: Tick| now.since(last) < self.resync_every;
+        let is_early = |last: Tick| now.since(last) < self.resync_every.into();
         if ack.resync && self.resynced.is_some_and(is_early) {
             return Ok(());
         }
@@ -514,9 +514,9 @@ impl Peer {
     }
 }
 
-fn slot(encoder: &Encoder, since: &[Tick], id: NetEntityId, shown: Tick) -> Option<Slot> {
-    let since = since.get(id.0 as usize)?;
-    (*since <= shown).then(|| encoder.slot(id)).flatten()
+fn slot(encoder: &Encoder, since: &[u32], id: NetEntityId, shown: Tick) -> Option<Slot> {
+    let since = u64::from(*since.get(id.0 as usize)?);
+    (since <= shown.0).then(|| encoder.slot(id)).flatten()
 }
 
 /// Maximum table entities that a client with authority over this many entities may report; some may

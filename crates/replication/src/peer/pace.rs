@@ -25,7 +25,7 @@ use prescient_codec::Tick;
 #[derive(Debug)]
 pub(super) struct Pace {
     /// A third of a second, in ticks.
-    probe_every: u32,
+    probe_every: u64,
     /// Ticks of the first and the last packet since the last acknowledgement.
     waiting: Option<(Tick, Tick)>,
     /// Whether it ever acknowledged anything.
@@ -50,7 +50,7 @@ pub(super) enum Turn {
 impl Pace {
     pub(super) fn new(probe_every: u32) -> Self {
         Self {
-            probe_every: probe_every.max(1),
+            probe_every: probe_every.max(1).into(),
             waiting: None,
             is_proven: false,
             resumed: None,
@@ -129,7 +129,7 @@ impl Pace {
     }
 
     /// Bytes that logs may hold after this long without an acknowledgement.
-    fn allowance(&self, silence: u32) -> usize {
+    fn allowance(&self, silence: u64) -> usize {
         match silence <= self.probe_every {
             true => self.allowance,
             false => self.allowance.min(NEWCOMER_BYTES),
@@ -137,14 +137,14 @@ impl Pace {
     }
 
     /// About a second, in ticks.
-    pub(super) fn second(&self) -> u32 {
+    pub(super) fn second(&self) -> u64 {
         self.probe_every.saturating_mul(3)
     }
 }
 
 /// Seconds for which a peer that once acknowledged something is still sent state: its
 /// acknowledgements may be lost while packets to it are not.
-const PATIENCE: u32 = 20;
+const PATIENCE: u64 = 20;
 /// Bytes of logs for a peer that has acknowledged nothing yet: about three packets full of new
 /// entities, which is what is sent in a tenth of a second.
 const NEWCOMER_BYTES: usize = 160 << 10;

@@ -20,7 +20,7 @@ impl ReleasedIds {
     pub(super) fn forget(&mut self, now: Tick) {
         while self
             .ids
-            .pop_front_if(|(since, _)| now.since(*since) > HISTORY)
+            .pop_front_if(|(since, _)| now.since(*since) > HISTORY.into())
             .is_some()
         {}
         if self.ids.len() < self.ids.capacity() / 4 {

@@ -28,7 +28,7 @@ impl Battle {
         let dice = &mut test_world.dice;
         let mut step = test_world
             .server
-            .step(Tick(test_world.tick))
+            .step(Tick(test_world.tick.into()))
             .expect("in order");
         if self.units.len() < 30 && dice.chance(40) {
             let position = [dice.below(200) as f32, dice.below(200) as f32];
@@ -67,7 +67,8 @@ impl Battle {
         step.finish();
         let now = self.units.iter();
         let now = now.map(|(entity, unit)| (entity.entity_ref().cell(), unit.clone()));
-        self.past.insert(Tick(test_world.tick), now.collect());
+        self.past
+            .insert(Tick(test_world.tick.into()), now.collect());
     }
 
     /// Asserts that every client shows the true state of its tick, references included.

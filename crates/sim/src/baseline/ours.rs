@@ -50,7 +50,7 @@ impl Sender for OurSender {
         budget: Option<usize>,
     ) -> Vec<u8> {
         // The harness verifies every value, so it would detect a refused capture.
-        let Ok(mut capture) = self.archive.begin(Tick(tick as u32)) else {
+        let Ok(mut capture) = self.archive.begin(Tick(tick)) else {
             return Vec::new();
         };
         for id in &changes.despawned {
@@ -161,7 +161,7 @@ impl Receiver for OurReceiver {
     fn receive(&mut self, packet: &[u8]) -> Result<Applied, ReceiveError> {
         match self.decoder.decode(packet) {
             Ok(applied) => Ok(Applied {
-                tick: u64::from(applied.tick.0),
+                tick: applied.tick.0,
                 full: applied.full,
             }),
             Err(DecodeError::Late) => Err(ReceiveError::Malformed("late")),

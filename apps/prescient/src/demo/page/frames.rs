@@ -113,7 +113,7 @@ fn figures(view: &View, now: Option<Tick>) -> Value {
 }
 
 /// How many ticks `older` is before `newer`.
-fn age(newer: Option<Tick>, older: Tick) -> Option<u32> {
+fn age(newer: Option<Tick>, older: Tick) -> Option<u64> {
     newer.map(|newer| newer.0.saturating_sub(older.0))
 }
 

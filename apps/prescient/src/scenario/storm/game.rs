@@ -189,7 +189,7 @@ impl Game {
             0 if !self.frozen => 1 + self.truth.dice().below(40) as u32,
             _ => 1,
         };
-        self.tick = Tick(self.tick.0 + leap);
+        self.tick = Tick(self.tick.0 + u64::from(leap));
         self.still += u32::from(self.frozen);
         if self.restart_at == Some(turn) {
             self.restart();

@@ -12,7 +12,7 @@ use super::{Game, ViewPosition};
 impl Game {
     /// Gives the policy the server's references of all entities.
     pub(super) fn publish(&mut self) {
-        let phase = u64::from(self.tick.0 / 40);
+        let phase = self.tick.0 / 40;
         let mut notes = self.policy.notes();
         let told = self.truth.now.keys().filter_map(|key| {
             let entity = self.truth.entities.get(key)?;
