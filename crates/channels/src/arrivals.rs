@@ -151,9 +151,9 @@ mod tests {
 
         /// Whether the acknowledgement that would be sent now is a short one.
         fn is_short(&self, now: Time) -> bool {
-            let mut body = Body::new(1000);
+            let mut body = Body::new(1000, Vec::new());
             self.write(&mut body, now);
-            let body = body.finish();
+            let body = body.finish(&mut Vec::new());
             matches!(
                 frames(&body).expect("sound")[..],
                 [Frame::ReceivedRecent(_)]
@@ -206,10 +206,13 @@ mod tests {
         let mut arrivals = Arrivals::default();
         arrivals.note(0, Some(DELAY), time(10), time(20));
         assert_eq!(arrivals.due(), Some(time(40)));
-        let mut body = Body::new(1000);
+        let mut body = Body::new(1000, Vec::new());
         arrivals.write(&mut body, time(26));
         let units = delay_units(Duration::from_millis(16));
-        assert_eq!(body.finish().last().copied().map(u64::from), Some(units));
+        assert_eq!(
+            body.finish(&mut Vec::new()).last().copied().map(u64::from),
+            Some(units)
+        );
     }
 
     /// Fails if packets that arrived since the acknowledgement was sent are forgotten with it

@@ -6,6 +6,7 @@ use crate::channel::ChannelId;
 use crate::error::{CloseReason, ConnectError, SendError};
 use crate::events::Received;
 use crate::input::{Input, InputError, InputTick};
+use crate::packet_buffer::PacketBuffer;
 use crate::statistics::Statistics;
 use crate::time::Time;
 
@@ -45,6 +46,17 @@ pub trait Carrier: Send {
         channel: ChannelId,
         message: &[u8],
     ) -> Result<(), SendError>;
+
+    /// Like [`send`](Self::send), with a message that may become the end of its packet in the same
+    /// buffer. A carrier that copies messages anyway need not do anything.
+    fn send_buffer(
+        &mut self,
+        connection: ConnectionId,
+        channel: ChannelId,
+        message: PacketBuffer,
+    ) -> Result<(), SendError> {
+        self.send(connection, channel, &message)
+    }
 
     /// Sends the player's input; `tick` must be later than all before. Only a client does so.
     fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError>;

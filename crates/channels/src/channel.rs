@@ -3,6 +3,7 @@
 use crate::exchange::Fault;
 use crate::frame::{Body, MessageFrame};
 use crate::in_flight::ReliableContent;
+use crate::packet_buffer::PacketBuffer;
 use crate::reassembly::{MAX_UNRELIABLE, Position, Reassembly};
 use crate::receive_activity::ReceiveActivity;
 use crate::receiver::ReliableReceiver;
@@ -115,9 +116,9 @@ impl Channel {
         Self { id, out, into }
     }
 
-    pub(crate) fn push(&mut self, message: Vec<u8>) {
+    pub(crate) fn push(&mut self, message: PacketBuffer) {
         match &mut self.out {
-            SendHalf::Reliable(sender) => sender.push(message),
+            SendHalf::Reliable(sender) => sender.push(message.into_vec()),
             SendHalf::Unreliable(burst) => burst.push(message),
         }
     }

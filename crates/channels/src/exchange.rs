@@ -89,6 +89,8 @@ pub struct Exchange {
     /// When to check again for neglected messages.
     pub(crate) sweep: Time,
     pub(crate) sizes: Sizes,
+    /// Memory for the next body.
+    pub(crate) spare: Vec<u8>,
 }
 
 impl Exchange {
@@ -151,6 +153,7 @@ impl Exchange {
             stall: Stall::new(ActivityMark { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
+            spare: Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::arrivals::{DELAY, LAZY_DELAY};
 use crate::bytes::{Reader, number_len, write_number};
 use crate::input::{self, Group, INPUT};
+use crate::packet_buffer::PacketBuffer;
 use crate::ping::{PING, PONG, Ping, Pong};
 use crate::ranges::Ranges;
 
@@ -93,6 +94,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
 
 /// The body of a packet while it is written.
 pub(crate) struct Body {
+    /// Space for the header of the packet, and the frames after it.
     bytes: Vec<u8>,
     room: usize,
     frames: usize,
@@ -100,16 +102,23 @@ pub(crate) struct Body {
     is_ack_eliciting: bool,
     /// The start of the last frame, and the position of its length if that may be left out.
     last: Option<(usize, std::ops::Range<usize>)>,
+    /// An unreliable message that becomes the last frame, with its channel. Its buffer becomes that
+    /// of the packet, so it is not copied.
+    tail: Option<(u8, PacketBuffer)>,
 }
 
 impl Body {
-    pub(crate) fn new(room: usize) -> Self {
+    /// The frames have at most `room` bytes. `spare` is a buffer of which the memory is used.
+    pub(crate) fn new(room: usize, mut spare: Vec<u8>) -> Self {
+        spare.clear();
+        spare.resize(HEADER_ROOM, 0);
         Self {
-            bytes: Vec::with_capacity(room),
+            bytes: spare,
             room,
             frames: 0,
             is_ack_eliciting: false,
             last: None,
+            tail: None,
         }
     }
 
@@ -125,7 +134,11 @@ impl Body {
 
     /// How many bytes a frame may have.
     pub(crate) fn left(&self) -> usize {
-        self.room.saturating_sub(self.bytes.len())
+        let tail = self.tail.as_ref().map_or(0, |(_, message)| {
+            1 + number_len(message.len() as u64) + message.len()
+        });
+        let written = self.bytes.len() - HEADER_ROOM;
+        self.room.saturating_sub(written + tail)
     }
 
     /// How many bytes a frame may have in an empty packet.
@@ -133,13 +146,50 @@ impl Body {
         self.room
     }
 
-    /// The bytes, without the length of the last message.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    /// The bytes, without the length of the last message; there is space for a header before them.
+    /// If a message's own buffer becomes that of the packet, `spare` gets the other one.
+    pub(crate) fn finish(mut self, spare: &mut Vec<u8>) -> PacketBuffer {
+        if let Some((channel, mut packet)) = self.tail {
+            self.bytes.push(MESSAGE | channel | LAST);
+            let front = &self.bytes[HEADER_ROOM..];
+            // One copy, if the other frames and the header do not fit.
+            if packet.headroom() < self.bytes.len() {
+                packet = PacketBuffer::with_headroom([&self.bytes, &*packet].concat(), HEADER_ROOM);
+            } else {
+                packet.prepend(front);
+            }
+            *spare = self.bytes;
+            return packet;
+        }
         if let Some((start, length)) = self.last {
             self.bytes[start] |= LAST;
             self.bytes.drain(length);
         }
-        self.bytes
+        PacketBuffer::with_headroom(self.bytes, HEADER_ROOM)
+    }
+
+    /// Whether [`put_last`](Self::put_last) has space for a message.
+    pub(crate) fn has_room_for(&self, message: &[u8]) -> bool {
+        let head = 1 + number_len(message.len() as u64);
+        head + message.len() <= self.left() && !self.is_full()
+    }
+
+    /// Adds an unreliable message that has space before it, as the last frame. One that was the last
+    /// so far becomes an ordinary frame.
+    pub(crate) fn put_last(&mut self, channel: u8, message: PacketBuffer) {
+        if let Some((channel, earlier)) = self.tail.take() {
+            self.frames -= 1;
+            self.message(&MessageFrame {
+                channel,
+                reliable: false,
+                number: 0,
+                fragment: None,
+                bytes: &earlier,
+            });
+        }
+        self.count();
+        self.is_ack_eliciting = true;
+        self.tail = Some((channel, message));
     }
 
     pub(crate) fn ask(&mut self) {
@@ -273,7 +323,7 @@ impl Body {
     /// Fills the rest of the packet.
     pub(crate) fn pad(&mut self) {
         self.begin(PADDING);
-        self.bytes.resize(self.room, 0);
+        self.bytes.resize(HEADER_ROOM + self.room, 0);
         self.is_ack_eliciting = true;
     }
 }
@@ -492,6 +542,9 @@ const FRAGMENT: u8 = 0x20;
 const LAST: u8 = 0x10;
 const CHANNEL: u8 = 0x0f;
 
+/// Space for the header of a packet before its frames.
+const HEADER_ROOM: usize = 16;
+
 /// Microseconds. A delay of 65 ms fits the byte of a short report.
 const DELAY_UNIT: u64 = 256;
 pub(crate) const MAX_FRAMES: usize = 64;
@@ -514,7 +567,7 @@ mod tests {
     /// Fails if the last message keeps its length (`finish` returning `self.bytes` at once).
     #[test]
     fn an_unreliable_message_and_a_report_cost_seven_bytes() {
-        let mut body = Body::new(1171);
+        let mut body = Body::new(1171, Vec::new());
         body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16));
         body.message(&MessageFrame {
             channel: 2,
@@ -523,7 +576,7 @@ mod tests {
             fragment: None,
             bytes: &[7; 64],
         });
-        assert_eq!(body.finish().len(), 64 + 7);
+        assert_eq!(body.finish(&mut Vec::new()).len(), 64 + 7);
     }
 
     /// Fails if a fragment may lie outside of its message (`end > fragment.total` left out), or if
@@ -611,9 +664,9 @@ mod tests {
             for step in (1..=8).filter(|step| bitmap >> (step - 1) & 1 != 0 && *step <= newest) {
                 arrived.insert(newest - step, newest - step + 1);
             }
-            let mut body = Body::new(1171);
+            let mut body = Body::new(1171, Vec::new());
             body.received_recent(newest, &arrived, delay);
-            let body = body.finish();
+            let body = body.finish(&mut Vec::new());
             prop_assert_eq!(body.len(), 4);
             let Some(Frame::ReceivedRecent(recent)) = frames(&body).expect("sound").into_iter().next() else {
                 panic!("a short report");
@@ -637,9 +690,9 @@ mod tests {
                 list.push((at + gap, at + gap + length));
                 at += gap + length;
             }
-            let mut body = Body::new(1171);
+            let mut body = Body::new(1171, Vec::new());
             body.received(&arrived(&list), Duration::from_micros(2560));
-            let body = body.finish();
+            let body = body.finish(&mut Vec::new());
             prop_assert!(body.len() < 700);
             let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
                 panic!("a report");
@@ -661,7 +714,7 @@ mod tests {
             ),
         ) {
             let text: Vec<u8> = (0..40).collect();
-            let mut body = Body::new(4000);
+            let mut body = Body::new(4000, Vec::new());
             let mut expected = Vec::new();
             for (channel, reliable, number, offset, length) in pieces {
                 let bytes = &text[..length.max(usize::from(offset.is_some()))];
@@ -678,7 +731,7 @@ mod tests {
                 body.message(&piece);
                 expected.push(piece);
             }
-            let body = body.finish();
+            let body = body.finish(&mut Vec::new());
             let read: Vec<_> = frames(&body).expect("sound").into_iter().filter_map(|frame| match frame {
                 Frame::Message(piece) => Some(piece),
                 _ => None,

@@ -338,9 +338,9 @@ mod tests {
         for (start, end) in ranges {
             arrived.insert(*start, *end);
         }
-        let mut body = Body::new(2000);
+        let mut body = Body::new(2000, Vec::new());
         body.received(&arrived, Duration::ZERO);
-        let body = body.finish();
+        let body = body.finish(&mut Vec::new());
         let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
             panic!("a report");
         };
@@ -449,9 +449,9 @@ mod tests {
             sent.note(packet(sequence, 0));
         }
         let short = |newest: u64| {
-            let mut body = Body::new(2000);
+            let mut body = Body::new(2000, Vec::new());
             body.received_recent(newest, &Ranges::default(), 0);
-            let body = body.finish();
+            let body = body.finish(&mut Vec::new());
             match frames(&body).expect("sound")[..] {
                 [Frame::ReceivedRecent(recent)] => recent,
                 _ => panic!("a short report"),

@@ -6,6 +6,7 @@ use crate::channel::Channel;
 use crate::exchange::{Exchange, Path};
 use crate::frame::Body;
 use crate::in_flight::{Packet, ReliableContent};
+use crate::packet_buffer::PacketBuffer;
 use crate::ping::Ping;
 use crate::receiver::MAX_BUFFERED;
 use crate::sender::WriteOutcome;
@@ -14,14 +15,15 @@ use crate::time::{Now, Time};
 
 impl Exchange {
     /// The body of the packet with this packet number, which must be sent at once; `None` if there
-    /// is nothing to send. The packet is `overhead` longer, and no longer than the path carries.
+    /// is nothing to send. The packet is `overhead` longer, and no longer than the path carries. The
+    /// buffer has space for a header of at least 16 bytes.
     pub fn poll_body(
         &mut self,
         sequence: u64,
         overhead: usize,
         at: Now,
         path: &mut impl Path,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<PacketBuffer> {
         let now = at.now;
         // Callers poll until `None`, so every second call ends here.
         if self.has_nothing_to_send(now) {
@@ -34,7 +36,7 @@ impl Exchange {
             false => path.max_packet(),
         };
         let room = size - overhead;
-        let mut body = Body::new(room);
+        let mut body = Body::new(room, std::mem::take(&mut self.spare));
         let mut reliable = Vec::new();
         self.arrivals.write(&mut body, now);
         if let Some((ping, came, _)) = self.pinged {
@@ -68,7 +70,7 @@ impl Exchange {
         self.pinged = None;
         let told = self.arrivals.told();
         let is_ack_eliciting = body.is_ack_eliciting() || !reliable.is_empty();
-        let body = body.finish();
+        let body = body.finish(&mut self.spare);
         let size = body.len() + overhead;
         if !is_ack_eliciting {
             self.congestion.on_unanswered(size, now);
@@ -105,8 +107,8 @@ impl Exchange {
         overhead: usize,
         now: Time,
         path: &mut impl Path,
-    ) -> Vec<u8> {
-        let mut body = Body::new(size - overhead);
+    ) -> PacketBuffer {
+        let mut body = Body::new(size - overhead, Vec::new());
         body.pad();
         if self.in_flight.bytes() == 0 {
             self.stall.begin(self.mark(now));
@@ -121,7 +123,7 @@ impl Exchange {
             told: None,
         };
         self.remember(packet, now, path);
-        body.finish()
+        body.finish(&mut self.spare)
     }
 
     fn remember(&mut self, packet: Packet, now: Time, path: &mut impl Path) {

@@ -7,6 +7,7 @@ use crate::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
 use crate::error::SendError;
 use crate::exchange::Exchange;
 use crate::input::{Input, InputError, InputTick};
+use crate::packet_buffer::PacketBuffer;
 use crate::request::{self, RequestId};
 use crate::time::Time;
 
@@ -15,7 +16,19 @@ impl Exchange {
     pub fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
         let known = self.config.channels.delivery(channel);
         known.ok_or(SendError::NoSuchChannel(channel))?;
-        self.push(channel.0, message.len(), || message.to_vec())
+        self.push(channel.0, message.len(), || message.to_vec().into())
+    }
+
+    /// Like [`send`](Self::send), without copying the message: an unreliable one that has
+    /// [`HEADROOM`](PacketBuffer::HEADROOM) becomes the end of its packet, in the same buffer.
+    pub fn send_buffer(
+        &mut self,
+        channel: ChannelId,
+        message: PacketBuffer,
+    ) -> Result<(), SendError> {
+        let known = self.config.channels.delivery(channel);
+        known.ok_or(SendError::NoSuchChannel(channel))?;
+        self.push(channel.0, message.len(), || message)
     }
 
     /// Queues a request; an [`Answer`](crate::Received::Answer) follows within `timeout`.
@@ -30,7 +43,7 @@ impl Exchange {
         }
         let number = self.requests.open(now.after(timeout));
         let pushed = self.push(REQUESTS, message.len(), || {
-            request::write(number, false, message)
+            request::write(number, false, message).into()
         });
         if let Err(error) = pushed {
             self.requests.close(number);
@@ -45,7 +58,7 @@ impl Exchange {
             return Err(SendError::NotAsked);
         }
         self.push(REQUESTS, message.len(), || {
-            request::write(request.number, true, message)
+            request::write(request.number, true, message).into()
         })
     }
 
@@ -57,7 +70,7 @@ impl Exchange {
             return Err(BlobError::Backlogged);
         }
         let (blob, blob_message) = self.blobs.offer(label, bytes)?;
-        channel.push(blob_message);
+        channel.push(blob_message.into());
         Ok(blob)
     }
 
@@ -66,7 +79,7 @@ impl Exchange {
         let memory = self.config.blob_memory;
         let blob_message = self.blobs.accept(blob, memory, &mut self.events)?;
         let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
-        channel.push(blob_message);
+        channel.push(blob_message.into());
         Ok(())
     }
 
@@ -74,7 +87,7 @@ impl Exchange {
     pub fn cancel_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
         let blob_message = self.blobs.cancel(blob)?;
         let channel = self.channel(BLOBS).ok_or(BlobError::NotConnected)?;
-        channel.push(blob_message);
+        channel.push(blob_message.into());
         Ok(())
     }
 
@@ -88,7 +101,7 @@ impl Exchange {
         let backlog = self.config.backlog.max(MIN_BACKLOG);
         let channel = self.channel(LOBBY);
         match channel.filter(|channel| channel.waiting() <= backlog) {
-            Some(channel) => channel.push(message),
+            Some(channel) => channel.push(message.into()),
             None => return false,
         }
         true
@@ -99,7 +112,7 @@ impl Exchange {
         &mut self,
         id: u8,
         length: usize,
-        message: impl FnOnce() -> Vec<u8>,
+        message: impl FnOnce() -> PacketBuffer,
     ) -> Result<(), SendError> {
         let (limit, backlog) = (self.config.max_message, self.config.backlog);
         let waiting: usize = self.channels.iter().map(Channel::waiting).sum();

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::frame::{Body, Fragment, MessageFrame};
 use crate::in_flight::ReliableContent;
+use crate::packet_buffer::PacketBuffer;
 use crate::ranges::Ranges;
 use crate::receiver::{MESSAGE_COST, WINDOW};
 
@@ -198,7 +199,7 @@ impl ReliableSender {
 /// The sending side of an unreliable channel.
 pub(crate) struct UnreliableSender {
     channel: u8,
-    queue: VecDeque<Vec<u8>>,
+    queue: VecDeque<PacketBuffer>,
     /// How many bytes of the first message were sent.
     sent: u64,
     /// The number of the next message that is fragmented.
@@ -217,7 +218,7 @@ impl UnreliableSender {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn push(&mut self, bytes: PacketBuffer) {
         self.waiting += cost(&bytes);
         self.queue.push_back(bytes);
     }
@@ -229,10 +230,19 @@ impl UnreliableSender {
 
     /// Adds a message, or a fragment if a message is being fragmented or may be (`may_cut`).
     pub(crate) fn write(&mut self, body: &mut Body, may_cut: bool) -> WriteOutcome {
+        let is_cutting = self.is_cutting();
+        let may_be_last = |message: &mut PacketBuffer| {
+            !is_cutting && message.headroom() > 0 && body.has_room_for(message)
+        };
+        if let Some(message) = self.queue.pop_front_if(may_be_last) {
+            self.waiting -= cost(&message);
+            body.put_last(self.channel, message);
+            return WriteOutcome::Something;
+        }
         let Some(bytes) = self.queue.front() else {
             return WriteOutcome::Nothing;
         };
-        if !may_cut && !self.is_cutting() && bytes.len() + MAX_HEAD > body.left() {
+        if !may_cut && !is_cutting && bytes.len() + MAX_HEAD > body.left() {
             return WriteOutcome::NoRoom;
         }
         let piece = Cut {
@@ -325,12 +335,12 @@ mod tests {
     fn all(sender: &mut ReliableSender, room: usize) -> Vec<(usize, Vec<ReliableContent>)> {
         let mut packets = Vec::new();
         loop {
-            let (mut body, mut reliable) = (Body::new(room), Vec::new());
+            let (mut body, mut reliable) = (Body::new(room, Vec::new()), Vec::new());
             while sender.write(&mut body, usize::MAX, &mut reliable) == WriteOutcome::Something {}
             if reliable.is_empty() {
                 return packets;
             }
-            packets.push((body.finish().len(), reliable));
+            packets.push((body.finish(&mut Vec::new()).len(), reliable));
         }
     }
 
@@ -408,7 +418,7 @@ mod tests {
         assert_eq!(all(&mut sender, 1171).len(), 0);
         say(&mut sender, &packets[0].1, true);
         assert!(!all(&mut sender, 1171).is_empty());
-        let (mut body, mut reliable) = (Body::new(1171), Vec::new());
+        let (mut body, mut reliable) = (Body::new(1171, Vec::new()), Vec::new());
         let mut tight = ReliableSender::new(0);
         tight.push(vec![2; 100]);
         let room = 100 + MESSAGE_COST;

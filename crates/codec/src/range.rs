@@ -18,6 +18,8 @@ pub(crate) struct RangeEncoder {
     is_first: bool,
     out: Vec<u8>,
     start: usize,
+    /// Bytes at the beginning of `out` that are not part of the packet.
+    headroom: usize,
 }
 
 /// A state of a [`RangeEncoder`]; see [`RangeEncoder::rewind`].
@@ -32,8 +34,9 @@ pub(crate) struct Checkpoint {
 }
 
 impl RangeEncoder {
-    /// Appends to `out`, which may have a header already.
-    pub(crate) fn new(out: Vec<u8>) -> Self {
+    /// Appends to `out`, which may have a header already, after `headroom` bytes that are not part of
+    /// the packet.
+    pub(crate) fn new(out: Vec<u8>, headroom: usize) -> Self {
         let start = out.len();
         Self {
             low: 0,
@@ -43,6 +46,7 @@ impl RangeEncoder {
             is_first: true,
             out,
             start,
+            headroom,
         }
     }
 
@@ -79,9 +83,9 @@ impl RangeEncoder {
         }
     }
 
-    /// An upper bound on the length if the stream ended now, including what `out` had before.
+    /// An upper bound on the length of the packet if the stream ended now, with its header.
     pub(crate) fn len_bound(&self) -> usize {
-        self.out.len() + self.pending as usize + TAIL
+        self.out.len() - self.headroom + self.pending as usize + TAIL
     }
 
     pub(crate) fn checkpoint(&self) -> Checkpoint {
@@ -234,7 +238,7 @@ mod tests {
     fn decisions_come_back_for_every_skew_and_length() {
         let mut seed = 7;
         for length in (0..200).chain([1000, 20_000]) {
-            let mut encoder = RangeEncoder::new(alloc::vec![0; 3]);
+            let mut encoder = RangeEncoder::new(alloc::vec![0; 3], 0);
             let mut expected = Vec::new();
             for _ in 0..length {
                 let r = splitmix(&mut seed);
@@ -269,8 +273,8 @@ mod tests {
     fn a_rewound_stream_is_the_stream_without_the_detour() {
         let mut seed = 11;
         for _ in 0..300 {
-            let mut straight = RangeEncoder::new(Vec::new());
-            let mut detour = RangeEncoder::new(Vec::new());
+            let mut straight = RangeEncoder::new(Vec::new(), 0);
+            let mut detour = RangeEncoder::new(Vec::new(), 0);
             for _ in 0..splitmix(&mut seed) % 60 {
                 let r = splitmix(&mut seed);
                 straight.bit(r & 1 == 1, (r >> 32) as u16 | 1);
@@ -291,7 +295,7 @@ mod tests {
     #[test]
     fn a_stream_may_start_at_the_top_of_the_interval() {
         for length in 0..400 {
-            let mut encoder = RangeEncoder::new(Vec::new());
+            let mut encoder = RangeEncoder::new(Vec::new(), 0);
             let probability = |i: usize| [1u16, 300, 2400, 9][i % 4];
             for i in 0..length {
                 encoder.bit(i == length - 1, probability(i));
@@ -310,7 +314,7 @@ mod tests {
 
     #[test]
     fn certain_decisions_cost_almost_nothing() {
-        let mut encoder = RangeEncoder::new(Vec::new());
+        let mut encoder = RangeEncoder::new(Vec::new(), 0);
         for _ in 0..10_000 {
             encoder.bit(true, 65535);
         }

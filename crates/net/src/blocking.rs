@@ -114,6 +114,11 @@ impl Waitable for Blocking {
     fn reference(&self) -> UdpSockRef<'_> {
         UdpSockRef::from(&self.socket)
     }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.socket)
+    }
 }
 
 /// A socket is nearly always writable, so that is waited for only after a send would have blocked.

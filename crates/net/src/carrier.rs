@@ -4,7 +4,7 @@ use std::error::Error;
 
 use prescient_channels::{
     Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConnectError, ConnectionId,
-    Input, InputError, InputTick, SendError, Statistics, Time, Traffic,
+    Input, InputError, InputTick, PacketBuffer, SendError, Statistics, Time, Traffic,
 };
 use prescient_transport::{ClientEvent, ServerEvent};
 
@@ -32,6 +32,15 @@ impl Carrier for BlockingServer {
         message: &[u8],
     ) -> Result<(), SendError> {
         self.with(|server, now| server.send(connection, channel, message, now))
+    }
+
+    fn send_buffer(
+        &mut self,
+        connection: ConnectionId,
+        channel: ChannelId,
+        message: PacketBuffer,
+    ) -> Result<(), SendError> {
+        self.with(|server, now| server.send_buffer(connection, channel, message, now))
     }
 
     fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {

@@ -321,6 +321,11 @@ mod tests {
         fn reference(&self) -> UdpSockRef<'_> {
             UdpSockRef::from(&self.socket)
         }
+
+        #[cfg(target_os = "linux")]
+        fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+            std::os::fd::AsFd::as_fd(&self.socket)
+        }
     }
 
     fn flooded_server() -> Driver<Server, Flooded> {

@@ -184,14 +184,14 @@ impl MemoryNetwork {
         for end in &mut self.clients {
             while let Some(transmit) = Machine::poll_transmit(&mut end.client, now) {
                 if transmit.to == self.address {
-                    end.up.send(now, transmit.bytes);
+                    end.up.send(now, transmit.bytes.into_vec());
                 }
             }
         }
         while let Some(transmit) = Machine::poll_transmit(&mut self.server, now) {
             let mut clients = self.clients.iter_mut();
             if let Some(end) = clients.find(|end| end.address == transmit.to) {
-                end.down.send(now, transmit.bytes);
+                end.down.send(now, transmit.bytes.into_vec());
             }
         }
     }

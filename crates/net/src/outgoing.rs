@@ -1,8 +1,10 @@
-//! Sending datagrams: several to one receiver in one system call, if the system supports that.
+//! Sending datagrams, as many in one system call as the system supports: to several receivers, or as
+//! segments of one batch to the same receiver.
 //!
 //! A datagram that cannot be sent is treated as lost, which the transport expects of every network.
 //! It is counted, and no connection ends because of it.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -13,20 +15,25 @@ use crate::error::SendFailure;
 use crate::port::is_refusal;
 use crate::statistics::SocketStatistics;
 
-/// Datagrams to one receiver that wait to be sent together, and the next one, which does not fit.
+/// Datagrams that wait for a system call.
 pub(crate) struct Outgoing {
-    to: SocketAddr,
-    bytes: Vec<u8>,
-    /// The length of each datagram but the last.
-    segment: usize,
-    next: Option<Transmit>,
+    waiting: VecDeque<Transmit>,
+    /// How many of them are sent without segmentation, because a batch of them failed.
+    unsegmented: usize,
+    /// Memory for segments.
+    segments: Vec<u8>,
 }
 
 /// Datagrams for one system call.
-pub(crate) struct Batch<'a> {
-    pub(crate) to: SocketAddr,
-    pub(crate) bytes: &'a [u8],
-    pub(crate) segment: usize,
+pub(crate) enum Batch<'a> {
+    /// Datagrams of the same length to one receiver; the last may be shorter.
+    Segments {
+        to: SocketAddr,
+        bytes: &'a [u8],
+        segment: usize,
+    },
+    /// Any datagrams; the system may send only the first ones.
+    Several(&'a [Transmit]),
 }
 
 /// The address that was last sent to, and the last error of sending there.
@@ -51,127 +58,123 @@ impl Destination {
 impl Outgoing {
     pub(crate) fn new() -> Self {
         Self {
-            to: Destination::NONE.address,
-            bytes: Vec::new(),
-            segment: 0,
-            next: None,
+            waiting: VecDeque::new(),
+            unsegmented: 0,
+            segments: Vec::new(),
         }
     }
 
-    /// Sends what `poll` returns, up to `max_segments` datagrams in one call of `send`. False if
-    /// the socket's send buffer is full; what was not sent is kept, and `poll` is not called
-    /// further.
+    /// Sends what `poll` returns, several datagrams in one call of `send`, which returns how many it
+    /// sent. False if the socket's send buffer is full; what was not sent is kept, and `poll` is not
+    /// called further.
     pub(crate) fn flush(
         &mut self,
         max_segments: usize,
         mut poll: impl FnMut() -> Option<Transmit>,
-        mut send: impl FnMut(&Batch<'_>) -> io::Result<()>,
+        mut send: impl FnMut(&Batch<'_>) -> io::Result<usize>,
         statistics: &mut SocketStatistics,
         destination: &mut Destination,
     ) -> bool {
         loop {
-            if self.bytes.is_empty() {
-                self.gather(max_segments, &mut poll);
+            while self.waiting.len() < MAX_WAITING
+                && let Some(transmit) = poll()
+            {
+                self.waiting.push_back(transmit);
             }
-            if self.bytes.is_empty() {
+            let datagrams = self.waiting.make_contiguous();
+            let Some(first) = datagrams.first() else {
                 return true;
-            }
-            if destination.address != self.to {
-                *destination = Destination::new(self.to);
-            }
-            if !self.send(&mut send, statistics, destination) {
-                return false;
-            }
-        }
-    }
-
-    /// Gathers datagrams as long as they have the same receiver and length; only the last may be
-    /// shorter.
-    fn gather(&mut self, max_segments: usize, poll: &mut impl FnMut() -> Option<Transmit>) {
-        while let Some(transmit) = self.next.take().or_else(&mut *poll) {
-            if self.bytes.is_empty() {
-                self.to = transmit.to;
-                self.segment = transmit.bytes.len();
-                self.bytes.extend_from_slice(&transmit.bytes);
-                continue;
-            }
-            let length = transmit.bytes.len();
-            let is_whole = self.bytes.len().is_multiple_of(self.segment);
-            let is_room = self.bytes.len() < max_segments.saturating_mul(self.segment)
-                && self.bytes.len() + length <= MAX_BATCH;
-            // A datagram above the base size may be an MTU probe, which may be too long to be sent.
-            // It is sent alone: some systems disable batches for good after one that was too long.
-            let fits = length == self.segment
-                || (1..self.segment).contains(&length) && self.segment <= BASE_DATAGRAM;
-            if !is_whole || !is_room || !fits || transmit.to != self.to {
-                self.next = Some(transmit);
-                return;
-            }
-            self.bytes.extend_from_slice(&transmit.bytes);
-        }
-    }
-
-    fn send(
-        &mut self,
-        send: &mut impl FnMut(&Batch<'_>) -> io::Result<()>,
-        statistics: &mut SocketStatistics,
-        destination: &mut Destination,
-    ) -> bool {
-        let whole = Batch {
-            to: self.to,
-            bytes: &self.bytes,
-            segment: self.segment,
-        };
-        match attempt(&whole, send, statistics, destination) {
-            Ok(()) => {
-                statistics.sent(self.bytes.len(), self.segment);
-                self.bytes.clear();
-                return true;
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-            // Tries them one by one, so that not all of them are lost.
-            Err(_) if self.bytes.len() > self.segment => {}
-            Err(error) => {
-                self.lose(&error, statistics, destination);
-                self.bytes.clear();
-                return true;
-            }
-        }
-        while !self.bytes.is_empty() {
-            let length = self.segment.min(self.bytes.len());
-            let single = Batch {
-                to: self.to,
-                bytes: &self.bytes[..length],
-                segment: length,
             };
-            match attempt(&single, send, statistics, destination) {
-                Ok(()) => statistics.sent(length, length),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                Err(error) => self.lose(&error, statistics, destination),
+            if destination.address != first.to {
+                *destination = Destination::new(first.to);
             }
-            self.bytes.drain(..length);
+            let together = match self.unsegmented {
+                0 => segments(datagrams, max_segments),
+                _ => 1,
+            };
+            let batch = if together > 1 {
+                self.segments.clear();
+                for datagram in &datagrams[..together] {
+                    self.segments.extend_from_slice(&datagram.bytes);
+                }
+                Batch::Segments {
+                    to: first.to,
+                    bytes: &self.segments,
+                    segment: first.bytes.len(),
+                }
+            } else {
+                let several = match self.unsegmented {
+                    0 => before_segments(datagrams, max_segments),
+                    left => left.min(datagrams.len()),
+                };
+                Batch::Several(&datagrams[..several])
+            };
+            let sent = attempt(&batch, &mut send, statistics, destination);
+            let gone = match sent {
+                Ok(sent) => {
+                    // A call that reports success without progress would be repeated for ever.
+                    let sent = sent.clamp(1, datagrams.len());
+                    let bytes = datagrams[..sent].iter().map(|it| it.bytes.len()).sum();
+                    statistics.sent(sent, bytes);
+                    destination.address = datagrams[sent - 1].to;
+                    sent
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                // Tries them one by one, so that not all of them are lost.
+                Err(_) if together > 1 => {
+                    self.unsegmented = together;
+                    continue;
+                }
+                // The system reports the error of the first datagram that it could not send.
+                Err(error) => {
+                    statistics.not_sent(&error);
+                    destination.failure = SendFailure::of(&error).or(destination.failure);
+                    1
+                }
+            };
+            self.waiting.drain(..gone);
+            self.unsegmented = self.unsegmented.saturating_sub(gone);
         }
-        true
     }
+}
 
-    fn lose(
-        &self,
-        error: &io::Error,
-        statistics: &mut SocketStatistics,
-        destination: &mut Destination,
-    ) {
-        statistics.not_sent(error);
-        destination.failure = SendFailure::of(error).or(destination.failure);
+/// How many of the first datagrams have the same receiver and length; only the last may be shorter.
+fn segments(datagrams: &[Transmit], max_segments: usize) -> usize {
+    let Some((first, rest)) = datagrams.split_first() else {
+        return 0;
+    };
+    let segment = first.bytes.len();
+    let (mut count, mut total) = (1, segment);
+    for datagram in rest {
+        let length = datagram.bytes.len();
+        let is_room = count < max_segments && total + length <= MAX_BATCH;
+        // A datagram above the base size may be an MTU probe, which may be too long to be sent. It
+        // is sent alone: some systems disable batches for good after one that was too long.
+        let is_last = (1..segment).contains(&length) && segment <= BASE_DATAGRAM;
+        if datagram.to != first.to || !is_room || !(length == segment || is_last) {
+            break;
+        }
+        (count, total) = (count + 1, total + length);
+        if is_last {
+            break;
+        }
     }
+    count
+}
+
+/// How many datagrams there are before the next that can be sent as segments of a batch.
+fn before_segments(datagrams: &[Transmit], max_segments: usize) -> usize {
+    let starts = |&at: &usize| segments(&datagrams[at..], max_segments) > 1;
+    (1..datagrams.len()).find(starts).unwrap_or(datagrams.len())
 }
 
 /// Sends, and repeats that once if the system only reported an earlier datagram.
 fn attempt(
     batch: &Batch<'_>,
-    send: &mut impl FnMut(&Batch<'_>) -> io::Result<()>,
+    send: &mut impl FnMut(&Batch<'_>) -> io::Result<usize>,
     statistics: &mut SocketStatistics,
     destination: &mut Destination,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     match send(batch) {
         Err(error) if is_refusal(&error) => {
             statistics.undeliverable += 1;
@@ -182,7 +185,9 @@ fn attempt(
     }
 }
 
-/// To the system, a batch is one IP datagram, including headers.
+/// Datagrams that are polled before they are sent.
+const MAX_WAITING: usize = 64;
+/// To the system, a batch of segments is one IP datagram, including headers.
 const MAX_BATCH: usize = 65_000;
 
 #[cfg(test)]
@@ -192,16 +197,17 @@ mod tests {
     fn transmit(port: u16, length: usize) -> Transmit {
         Transmit {
             to: SocketAddr::from(([127, 0, 0, 1], port)),
-            bytes: vec![port as u8; length],
+            bytes: vec![port as u8; length].into(),
         }
     }
 
-    /// Sends some datagrams; `send` decides what the system does with each call.
+    /// Sends some datagrams; `send` decides how many of them the system sends at most with each call.
+    /// Returns the calls: the port of the first datagram, and the length of each.
     fn run(
         outgoing: &mut Outgoing,
         transmits: Vec<Transmit>,
-        mut send: impl FnMut(&Batch<'_>) -> io::Result<()>,
-    ) -> (Vec<(u16, usize, usize)>, SocketStatistics, bool) {
+        mut send: impl FnMut() -> io::Result<usize>,
+    ) -> (Vec<(u16, Vec<usize>)>, SocketStatistics, bool) {
         let mut transmits = transmits.into_iter();
         let mut statistics = SocketStatistics::default();
         let mut calls = Vec::new();
@@ -209,9 +215,20 @@ mod tests {
             4,
             || transmits.next(),
             |batch| {
-                send(batch)?;
-                calls.push((batch.to.port(), batch.bytes.len(), batch.segment));
-                Ok(())
+                let limit = send()?;
+                let (to, mut lengths): (_, Vec<usize>) = match *batch {
+                    Batch::Segments { to, bytes, segment } => {
+                        (to, bytes.chunks(segment).map(<[u8]>::len).collect())
+                    }
+                    Batch::Several(datagrams) => {
+                        let lengths = datagrams.iter().map(|it| it.bytes.len());
+                        (datagrams[0].to, lengths.collect())
+                    }
+                };
+                lengths.truncate(limit);
+                let sent = lengths.len();
+                calls.push((to.port(), lengths));
+                Ok(sent)
             },
             &mut statistics,
             &mut Destination::NONE.clone(),
@@ -220,75 +237,76 @@ mod tests {
     }
 
     /// Fails if a shorter datagram does not end its batch, if batches exceed what the system
-    /// supports, or if receivers are confused.
+    /// supports, if receivers are confused, or if datagrams to different receivers take a call each.
     #[test]
-    fn equal_datagrams_to_one_receiver_go_together() {
+    fn datagrams_go_together() {
         let sizes = [(1, 10), (1, 10), (1, 7), (1, 10), (2, 10), (2, 11)];
         let more = std::iter::repeat_n((3, 5), 6);
         let transmits = sizes.into_iter().chain(more);
         let transmits = transmits.map(|(port, length)| transmit(port, length));
-        let (calls, statistics, taken) = run(&mut Outgoing::new(), transmits.collect(), |_| Ok(()));
+        let all = || Ok(usize::MAX);
+        let (calls, statistics, taken) = run(&mut Outgoing::new(), transmits.collect(), all);
         assert!(taken);
         let wanted = [
-            (1, 27, 10),
-            (1, 10, 10),
-            (2, 10, 10),
-            (2, 11, 11),
-            (3, 20, 5),
-            (3, 10, 5),
+            (1, vec![10, 10, 7]),
+            (1, vec![10, 10, 11]),
+            (3, vec![5; 4]),
+            (3, vec![5; 2]),
         ];
         assert_eq!(calls, wanted);
         assert_eq!(statistics.datagrams_sent, 12);
-        assert_eq!(statistics.send_calls, 6);
+        assert_eq!(statistics.send_calls, 4);
         assert_eq!(statistics.bytes_sent, 88);
     }
 
-    /// Fails if a datagram that may be too long is sent together with shorter ones.
+    /// Fails if a datagram that may be too long is a segment of a batch of shorter ones.
     #[test]
-    fn a_probe_goes_alone() {
+    fn a_probe_is_no_segment() {
         let transmits = [1400, 1200, 1300, 1300, 1200].map(|length| transmit(1, length));
-        let (calls, ..) = run(&mut Outgoing::new(), transmits.into(), |_| Ok(()));
-        let lengths: Vec<_> = calls.iter().map(|(_, length, _)| *length).collect();
-        assert_eq!(lengths, [1400, 1200, 2600, 1200]);
+        let (calls, ..) = run(&mut Outgoing::new(), transmits.into(), || Ok(usize::MAX));
+        let lengths: Vec<_> = calls.into_iter().map(|(_, lengths)| lengths).collect();
+        assert_eq!(lengths, [vec![1400, 1200], vec![1300, 1300], vec![1200]]);
     }
 
     /// Fails if an earlier datagram that was refused costs a later one, or is not counted.
     #[test]
     fn a_refusal_of_before_costs_nothing() {
         let mut calls = 0;
-        let (sent, statistics, _) = run(&mut Outgoing::new(), vec![transmit(1, 9)], |_| {
+        let (sent, statistics, _) = run(&mut Outgoing::new(), vec![transmit(1, 9)], || {
             calls += 1;
             match calls {
                 1 => Err(ErrorKind::ConnectionRefused.into()),
-                _ => Ok(()),
+                _ => Ok(usize::MAX),
             }
         });
-        assert_eq!(sent, [(1, 9, 9)]);
+        assert_eq!(sent, [(1, vec![9])]);
         assert_eq!(statistics.undeliverable, 1);
         assert_eq!(statistics.not_sent.total(), 0);
     }
 
-    /// Fails if a datagram is lost or sent twice when the socket is full.
+    /// Fails if a datagram is lost or sent twice when the socket is full, or when the system sends
+    /// only the first ones.
     #[test]
     fn what_a_full_socket_refuses_goes_out_later() {
         let mut outgoing = Outgoing::new();
         let transmits = (1..=3).map(|port| transmit(port, 9)).collect();
         let mut room = 1;
-        let (calls, _, taken) = run(&mut outgoing, transmits, |_| {
+        let (calls, _, taken) = run(&mut outgoing, transmits, || {
             if room == 0 {
                 return Err(ErrorKind::WouldBlock.into());
             }
             room -= 1;
-            Ok(())
+            Ok(1)
         });
-        assert_eq!((calls.len(), taken), (1, false));
-        let (calls, _, taken) = run(&mut outgoing, vec![transmit(4, 9)], |_| Ok(()));
-        assert_eq!(calls, [(2, 9, 9), (3, 9, 9), (4, 9, 9)]);
+        assert_eq!((calls, taken), (vec![(1, vec![9])], false));
+        let all = || Ok(usize::MAX);
+        let (calls, _, taken) = run(&mut outgoing, vec![transmit(4, 9)], all);
+        assert_eq!(calls, [(2, vec![9; 3])]);
         assert!(taken);
     }
 
-    /// Fails if a batch that failed is not retried one by one, if a failed datagram is retried for
-    /// ever, or if it is not counted.
+    /// Fails if a batch that failed is not retried without segments, if a failed datagram is retried
+    /// for ever, or if it is not counted.
     #[test]
     fn errors_cost_the_datagram_alone_and_are_counted() {
         let long = if cfg!(windows) { 10040 } else { 90 };
@@ -300,21 +318,22 @@ mod tests {
         for kind in kinds {
             let transmits = (0..4).map(|_| transmit(5, 8)).collect();
             let mut calls = 0;
-            let (sent, statistics, taken) = run(&mut Outgoing::new(), transmits, |_| {
+            let (sent, statistics, taken) = run(&mut Outgoing::new(), transmits, || {
                 calls += 1;
                 match calls {
-                    // The batch fails, and then the second datagram.
+                    // The batch of segments fails, and then the second datagram.
                     1 | 3 => Err(kind.into()),
-                    _ => Ok(()),
+                    2 => Ok(1),
+                    _ => Ok(usize::MAX),
                 }
             });
             assert!(taken);
-            assert_eq!(sent, [(5, 8, 8); 3]);
+            assert_eq!(sent, [(5, vec![8]), (5, vec![8, 8])]);
             assert_eq!(statistics.not_sent.total(), 1);
             assert_eq!(statistics.datagrams_sent, 3);
         }
         if cfg!(any(windows, target_os = "linux")) {
-            let (_, statistics, _) = run(&mut Outgoing::new(), vec![transmit(5, 8)], |_| {
+            let (_, statistics, _) = run(&mut Outgoing::new(), vec![transmit(5, 8)], || {
                 Err(io::Error::from_raw_os_error(long))
             });
             assert_eq!(statistics.not_sent.too_long, 1);

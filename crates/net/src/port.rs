@@ -21,6 +21,10 @@ pub trait Waitable: Sized {
 
     /// The socket, for calls without waiting.
     fn reference(&self) -> UdpSockRef<'_>;
+
+    /// The socket, for calls that only Linux has.
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> std::os::fd::BorrowedFd<'_>;
 }
 
 pub(crate) struct Port<W> {
@@ -98,21 +102,70 @@ impl<W: Waitable> Port<W> {
         }
     }
 
-    pub(crate) fn send(&self, batch: &Batch<'_>) -> io::Result<()> {
-        let transmit = Transmit {
-            destination: mapped(batch.to, self.address),
-            ecn: None,
-            contents: batch.bytes,
-            segment_size: (batch.bytes.len() > batch.segment).then_some(batch.segment),
-            src_ip: None,
+    /// Sends datagrams in one system call, and returns how many were sent.
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> io::Result<usize> {
+        let sent = match *batch {
+            Batch::Segments { to, bytes, segment } => {
+                let sent = self.send_one(to, bytes, Some(segment));
+                sent.map(|()| bytes.len().div_ceil(segment))
+            }
+            Batch::Several([single]) => {
+                let sent = self.send_one(single.to, &single.bytes, None);
+                sent.map(|()| 1)
+            }
+            Batch::Several(datagrams) => self.send_several(datagrams),
         };
-        let sent = self
-            .socket
-            .send(|socket| self.state.try_send(socket, &transmit));
         if sent.as_ref().is_err_and(is_refusal) {
             self.forget_errors();
         }
         sent
+    }
+
+    fn send_one(&self, to: SocketAddr, bytes: &[u8], segment: Option<usize>) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: mapped(to, self.address),
+            ecn: None,
+            contents: bytes,
+            segment_size: segment,
+            src_ip: None,
+        };
+        self.socket
+            .send(|socket| self.state.try_send(socket, &transmit))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn send_several(&self, datagrams: &[prescient_transport::Transmit]) -> io::Result<usize> {
+        use rustix::net::addr::SocketAddrArg;
+        use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
+        let addresses = datagrams
+            .iter()
+            .map(|datagram| mapped(datagram.to, self.address).as_any());
+        let addresses: Vec<_> = addresses.collect();
+        let contents = datagrams
+            .iter()
+            .map(|datagram| [io::IoSlice::new(&datagram.bytes)]);
+        let contents: Vec<_> = contents.collect();
+        let mut controls: Vec<_> = datagrams
+            .iter()
+            .map(|_| SendAncillaryBuffer::default())
+            .collect();
+        let headers = addresses.iter().zip(&contents).zip(&mut controls);
+        let headers =
+            headers.map(|((to, bytes), control)| MMsgHdr::new_with_addr(to, bytes, control));
+        let mut headers: Vec<_> = headers.collect();
+        self.socket.send(|_| {
+            let sent = sendmmsg(self.socket.descriptor(), &mut headers, SendFlags::empty());
+            Ok(sent?)
+        })
+    }
+
+    /// Other systems send one datagram in a call.
+    #[cfg(not(target_os = "linux"))]
+    fn send_several(&self, datagrams: &[prescient_transport::Transmit]) -> io::Result<usize> {
+        let Some(first) = datagrams.first() else {
+            return Ok(0);
+        };
+        self.send_one(first.to, &first.bytes, None).map(|()| 1)
     }
 
     /// Discards queued errors, which the system would return in place of datagrams. The first was

@@ -51,9 +51,9 @@ impl NotSent {
 }
 
 impl SocketStatistics {
-    pub(crate) fn sent(&mut self, bytes: usize, segment: usize) {
+    pub(crate) fn sent(&mut self, datagrams: usize, bytes: usize) {
         self.send_calls += 1;
-        self.datagrams_sent += bytes.div_ceil(segment.max(1)) as u64;
+        self.datagrams_sent += datagrams as u64;
         self.bytes_sent += bytes as u64;
     }
 

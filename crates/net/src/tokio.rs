@@ -83,4 +83,9 @@ impl Waitable for UdpSocket {
     fn reference(&self) -> UdpSockRef<'_> {
         UdpSockRef::from(self)
     }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(self)
+    }
 }

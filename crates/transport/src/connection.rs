@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use prescient_channels::{
-    Arrival, Capacity, CloseReason, Exchange, Fault, Now, Received, Statistics, Time,
+    Arrival, Capacity, CloseReason, Exchange, Fault, Now, PacketBuffer, Received, Statistics, Time,
 };
 
 use crate::config::LinkConfig;
@@ -21,7 +21,7 @@ pub struct Transmit {
     /// The destination.
     pub to: SocketAddr,
     /// The whole UDP payload.
-    pub bytes: Vec<u8>,
+    pub bytes: PacketBuffer,
 }
 
 pub(crate) struct Connection {
@@ -195,7 +195,7 @@ impl Connection {
             return Ok(None);
         };
         let to = self.peer;
-        let bytes = self.seal(PacketKind::Frames, &body, to, at.now)?;
+        let bytes = self.seal(PacketKind::Frames, body, to, at.now)?;
         Ok(Some(Transmit { to, bytes }))
     }
 
@@ -231,7 +231,7 @@ impl Connection {
         now: Time,
         outbox: &mut Outbox,
     ) -> Result<(), Exhausted> {
-        let bytes = self.seal(kind, payload, to, now)?;
+        let bytes = self.seal(kind, payload.to_vec().into(), to, now)?;
         outbox.offer(to, bytes);
         Ok(())
     }
@@ -239,10 +239,10 @@ impl Connection {
     fn seal(
         &mut self,
         kind: PacketKind,
-        payload: &[u8],
+        payload: PacketBuffer,
         to: SocketAddr,
         now: Time,
-    ) -> Result<Vec<u8>, Exhausted> {
+    ) -> Result<PacketBuffer, Exhausted> {
         let bytes = self.protection.seal(kind, self.name, payload, now)?;
         self.counts.packets_sent += 1;
         self.counts.bytes_sent += bytes.len() as u64;

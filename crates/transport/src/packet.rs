@@ -6,7 +6,7 @@ use crate::reset::{ResetToken, SEALED_RESET_LEN};
 use crate::token::UnixTime;
 use crate::token::{ConnectToken, ProtocolId, SEALED_LEN, TokenFront};
 use prescient_channels::bytes::Reader;
-use prescient_channels::{BASE_DATAGRAM, Denial, Time};
+use prescient_channels::{BASE_DATAGRAM, Denial, PacketBuffer, Time};
 
 /// The version of the packet format. All versions have it at the same position: the second byte of
 /// a request.
@@ -290,17 +290,17 @@ impl Header {
         1 + name + number_bytes
     }
 
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
+    /// Puts the header before a packet's payload.
+    pub(crate) fn prepend(self, packet: &mut PacketBuffer) {
         let kind = PACKET_KINDS.iter().position(|&kind| kind == self.kind);
         let kind = kind.expect("all kinds are listed") as u8;
         let number_bytes = self.number.bytes as u8 - 1;
         let phases = u8::from(self.other_phase) << 1 | u8::from(self.phase);
-        let mut bytes = vec![SEALED | kind << 4 | number_bytes << 2 | phases];
+        packet.prepend(&self.number.low.to_le_bytes()[..self.number.bytes]);
         if let Some(connection) = self.connection {
-            bytes.extend_from_slice(&connection.to_le_bytes());
+            packet.prepend(&connection.to_le_bytes());
         }
-        bytes.extend_from_slice(&self.number.low.to_le_bytes()[..self.number.bytes]);
-        bytes
+        packet.prepend(&[SEALED | kind << 4 | number_bytes << 2 | phases]);
     }
 
     /// The header and the bytes after it.

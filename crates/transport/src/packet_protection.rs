@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
-use prescient_channels::Time;
+use prescient_channels::{PacketBuffer, Time};
 
 use crate::key_schedule::{Secret, follow};
 use crate::packet::{Header, HeaderError, PacketKind, ShortNumber};
@@ -121,14 +121,14 @@ impl PacketProtection {
         }
     }
 
-    /// Builds the whole datagram that carries `payload`.
+    /// Makes `payload` the whole datagram that carries it, in its buffer.
     pub(crate) fn seal(
         &mut self,
         kind: PacketKind,
         connection: Option<u64>,
-        payload: &[u8],
+        mut payload: PacketBuffer,
         now: Time,
-    ) -> Result<Vec<u8>, Exhausted> {
+    ) -> Result<PacketBuffer, Exhausted> {
         if self.next_sequence == u64::MAX {
             return Err(Exhausted);
         }
@@ -143,18 +143,17 @@ impl PacketProtection {
             connection,
             number,
         };
-        let mut bytes = header.to_bytes();
-        let start = bytes.len();
-        bytes.reserve_exact(payload.len() + TAG_LEN);
-        bytes.extend_from_slice(payload);
-        let (head, text) = bytes.split_at_mut(start);
+        let length = payload.len();
+        header.prepend(&mut payload);
+        let head = payload.len() - length;
+        let (head, text) = payload.split_at_mut(head);
         let tag = self
             .seal
             .cipher
             .seal_in_place_separate_tag(nonce(sequence), Aad::from(head), text)
             .expect("a datagram is shorter than 2^38 bytes");
-        bytes.extend_from_slice(tag.as_ref());
-        Ok(bytes)
+        payload.append(tag.as_ref());
+        Ok(payload)
     }
 
     /// Opens a datagram. Unless it is authentic and new, nothing changes but the count of
@@ -288,13 +287,15 @@ mod tests {
     }
 
     fn up(protection: &mut PacketProtection) -> Vec<u8> {
-        let sealed = protection.seal(PacketKind::Frames, Some(9), b"up", Time::default());
-        sealed.expect("numbers are left")
+        let payload = b"up".to_vec().into();
+        let sealed = protection.seal(PacketKind::Frames, Some(9), payload, Time::default());
+        sealed.expect("numbers are left").into_vec()
     }
 
     fn down(protection: &mut PacketProtection) -> Vec<u8> {
-        let sealed = protection.seal(PacketKind::Frames, None, b"down", Time::default());
-        sealed.expect("numbers are left")
+        let payload = b"down".to_vec().into();
+        let sealed = protection.seal(PacketKind::Frames, None, payload, Time::default());
+        sealed.expect("numbers are left").into_vec()
     }
 
     /// Fails if `nearest` does not carry (`expected & !mask | low`), or if a number travels whole
@@ -336,7 +337,12 @@ mod tests {
             server.open(&last, true).expect("the last").sequence,
             u64::MAX - 1
         );
-        let more = client.seal(PacketKind::Frames, Some(9), b"", Time::default());
+        let more = client.seal(
+            PacketKind::Frames,
+            Some(9),
+            PacketBuffer::default(),
+            Time::default(),
+        );
         assert_eq!(more.err(), Some(Exhausted));
     }
 

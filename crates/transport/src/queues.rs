@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use prescient_channels::Received;
+use prescient_channels::{PacketBuffer, Received};
 
 use crate::config::LinkConfig;
 use crate::connection::Transmit;
@@ -27,8 +27,9 @@ impl Outbox {
     }
 
     /// Queues a datagram, or drops it if the queue is full.
-    pub(crate) fn offer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+    pub(crate) fn offer(&mut self, to: SocketAddr, bytes: impl Into<PacketBuffer>) {
         if !self.is_full() {
+            let bytes = bytes.into();
             self.waiting.push_back(Transmit { to, bytes });
         }
     }

@@ -142,7 +142,7 @@ fn reset_of(config: ServerConfig, packet: &[u8], seed: u64) -> Vec<u8> {
     let answer = server.poll_transmit(now).expect("a reset");
     assert_eq!((answer.to, answer.bytes.len()), (anywhere, RESET_LEN));
     assert!(answer.bytes.len() <= packet.len());
-    answer.bytes
+    answer.bytes.into_vec()
 }
 
 /// Resets, close packets and malformed packets are not answered; the number of resets per second is

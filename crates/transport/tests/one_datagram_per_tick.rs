@@ -150,10 +150,10 @@ impl Frames {
         self.client.handle_timeout(time);
         self.server.handle_timeout(time);
         while let Some(sent) = self.client.poll_transmit(time) {
-            self.up.push((arrival, sent.bytes));
+            self.up.push((arrival, sent.bytes.into_vec()));
         }
         while let Some(sent) = self.server.poll_transmit(time) {
-            self.down.push((arrival, sent.bytes));
+            self.down.push((arrival, sent.bytes.into_vec()));
         }
     }
 

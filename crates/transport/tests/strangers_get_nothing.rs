@@ -19,7 +19,11 @@ fn spoofed(random: &mut Random, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut client = Client::connect(token, PROTOCOL, LinkConfig::default(), random, now)
             .expect("the same protocol");
         client.handle_timeout(now);
-        let request = client.poll_transmit(now).expect("it asks at once").bytes;
+        let request = client
+            .poll_transmit(now)
+            .expect("it asks at once")
+            .bytes
+            .into_vec();
         let ip = Ipv4Addr::from_bits(random.next() as u32);
         requests.push((SocketAddr::new(ip.into(), 1 + number as u16), request));
     }
@@ -115,7 +119,9 @@ fn nothing_is_amplified() {
             // Authentic, new, and from another address: such a packet starts path validation.
             world.client_send(peer, b"").expect("connected");
             let client = &mut world.peers[peer].client;
-            unseen.extend(std::iter::from_fn(|| client.poll_transmit(now)).map(|sent| sent.bytes));
+            unseen.extend(
+                std::iter::from_fn(|| client.poll_transmit(now)).map(|sent| sent.bytes.into_vec()),
+            );
         }
         let seen = seen.into_iter().map(|datagram| datagram.bytes);
         for (number, bytes) in seen.chain(unseen).enumerate() {

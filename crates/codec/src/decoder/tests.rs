@@ -412,7 +412,7 @@ fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut ForgedCoder<'
     let rows = Shown(shown);
     let mark = shared_model.context_model.mark();
     let mut packet_coder = PacketCoder::<_, DEFAULT_CONTEXTS> {
-        coder: RangeEncoder::new(bytes),
+        coder: RangeEncoder::new(bytes, 0),
         context_model: &mut shared_model.context_model,
         entity_states: &shared_model.entity_states,
         rows: &rows,

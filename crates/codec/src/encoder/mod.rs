@@ -62,6 +62,8 @@ pub struct Encoder {
     counting: bool,
     /// Capacity for the next packet, so that it rarely has to grow.
     typical_len: usize,
+    /// Free bytes before each packet.
+    headroom: usize,
     surcharge: Surcharge,
     spawn_capacity: SpawnCapacity,
     ledger: Option<Ledger>,
@@ -87,7 +89,7 @@ pub struct Statistics {
 /// A packet to send.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The bytes to send.
+    /// The bytes to send, after the free ones of [`Encoder::set_headroom`].
     pub bytes: Vec<u8>,
     /// Its sequence number.
     pub sequence: Sequence,
@@ -137,6 +139,7 @@ impl Encoder {
             packet_costs: PacketCosts::default(),
             counting: false,
             typical_len: 0,
+            headroom: 0,
             surcharge: Surcharge::default(),
             spawn_capacity: SpawnCapacity::default(),
             ledger: None,
@@ -181,7 +184,9 @@ impl Encoder {
             packet = self.write(archive, &contents, now);
         }
         let Some(limit) = budget.filter(|&limit| {
-            let is_long = |(bytes, _): &(Vec<u8>, Log)| contents.is_draft || bytes.len() > limit;
+            let is_long = |(bytes, _): &(Vec<u8>, Log)| {
+                contents.is_draft || bytes.len() - self.headroom > limit
+            };
             packet.as_ref().is_some_and(is_long)
         }) else {
             return self.finish(packet, budget, archive);
@@ -242,9 +247,10 @@ impl Encoder {
             return Err(EncodeError::MissingRow);
         };
         let (sequence, full) = (log.sequence, log.full);
-        let oversize = budget.is_some_and(|limit| bytes.len() > limit);
+        let length = bytes.len() - self.headroom;
+        let oversize = budget.is_some_and(|limit| length > limit);
         self.encoded = Some(log.tick);
-        self.typical_len = (self.typical_len * 7 / 8).max(bytes.len() + 16);
+        self.typical_len = (self.typical_len * 7 / 8).max(length + SLACK);
         self.note_sent(&log);
         if let Some(ledger) = &mut self.ledger {
             ledger.merge(&self.packet_ledger);
@@ -306,6 +312,12 @@ impl Encoder {
         if self.spare.len() < SPARE {
             self.spare.push(log);
         }
+    }
+
+    /// Leaves this many bytes free before each packet, so that those who carry it can put their
+    /// headers there without copying the packet. They do not count towards a budget.
+    pub fn set_headroom(&mut self, bytes: usize) {
+        self.headroom = bytes;
     }
 
     /// Starts or stops counting the cost of every field.
@@ -437,6 +449,8 @@ impl Encoder {
 
 /// Logs that are kept for reuse. Many packets are in flight only for a while.
 const SPARE: usize = 2;
+/// Space after a packet, for one that is a little longer and for an authentication tag.
+const SLACK: usize = 48;
 
 /// Packets that may be unsettled; older ones are never folded.
 pub(crate) const WINDOW: u32 = 256;

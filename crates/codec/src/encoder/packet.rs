@@ -95,7 +95,8 @@ impl Encoder {
             full,
             excluded: self.excluded.clone(),
         };
-        let mut bytes = Vec::with_capacity(self.typical_len);
+        let mut bytes = Vec::with_capacity(self.headroom + self.typical_len);
+        bytes.resize(self.headroom, 0);
         header::write(&header, self.cursor_tick, &mut bytes);
         let header_len = bytes.len();
         let mut log = self.spare.pop().unwrap_or_default();
@@ -110,7 +111,7 @@ impl Encoder {
             layout: &self.layout,
         };
         let mut packet_coder = PacketCoder::<_, N> {
-            coder: RangeEncoder::new(bytes),
+            coder: RangeEncoder::new(bytes, self.headroom),
             context_model: &mut self.shared_model.context_model,
             entity_states: &self.shared_model.entity_states,
             rows: &receiver_view,
@@ -157,7 +158,7 @@ impl Encoder {
             return None;
         }
         if let Some(mut packet_ledger) = packet_ledger {
-            let rest = (bytes.len() as u64) << 19;
+            let rest = ((bytes.len() - self.headroom) as u64) << 19;
             packet_ledger.add(HEADER, rest.saturating_sub(cost));
             self.packet_ledger = packet_ledger;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prescient_channels::{
-    BlobError, BlobId, Capacity, ChannelId, ConnectionId, RequestId, SendError, Time,
+    BlobError, BlobId, Capacity, ChannelId, ConnectionId, PacketBuffer, RequestId, SendError, Time,
 };
 
 use super::Server;
@@ -21,6 +21,20 @@ impl Server {
         self.clock.advance(now);
         let exchange = self.exchange(connection).ok_or(SendError::NotConnected)?;
         exchange.send(channel, message)
+    }
+
+    /// Like [`send`](Self::send), without copying the message: an unreliable one that has
+    /// [`HEADROOM`](PacketBuffer::HEADROOM) becomes the end of its datagram, in the same buffer.
+    pub fn send_buffer(
+        &mut self,
+        connection: ConnectionId,
+        channel: ChannelId,
+        message: PacketBuffer,
+        now: Time,
+    ) -> Result<(), SendError> {
+        self.clock.advance(now);
+        let exchange = self.exchange(connection).ok_or(SendError::NotConnected)?;
+        exchange.send_buffer(channel, message)
     }
 
     /// How much a client can be sent now. It is nothing while unreliable messages wait, because of

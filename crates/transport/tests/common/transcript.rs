@@ -49,7 +49,7 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
             client.close(CloseReason::Other(9), now);
         }
         while let Some(sent) = client.poll_transmit(now) {
-            let bytes = carry("up", sent.bytes);
+            let bytes = carry("up", sent.bytes.into_vec());
             server.handle_datagram(home, &bytes, now, UNIX, &mut random);
         }
         while let Some(event) = server.poll_event() {
@@ -65,7 +65,7 @@ pub fn play(carry: &mut dyn FnMut(&str, Vec<u8>) -> Vec<u8>) {
             }
         }
         while let Some(sent) = server.poll_transmit(now) {
-            let bytes = carry("down", sent.bytes);
+            let bytes = carry("down", sent.bytes.into_vec());
             client.handle_datagram(here, &bytes, now);
         }
         while let Some(event) = client.poll_event() {
