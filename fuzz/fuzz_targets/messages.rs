@@ -139,14 +139,10 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
                 if asks {
                     server.audit(PEER).expect("the peer has joined");
                 }
-                let state = server
-                    .encode(&|_| Room::one(300))
-                    .into_iter()
-                    .map(|(_, bytes)| bytes);
-                let told = std::iter::from_fn(|| server.poll_message(PEER));
-                for message in state.collect::<Vec<_>>().into_iter().chain(told) {
-                    let _ = client.handle(&message);
-                    down = message;
+                server.encode(&|_| Room::one(300));
+                while let Some(transmit) = server.poll_transmit(PEER) {
+                    let _ = client.handle(transmit.message());
+                    down = transmit.into_message();
                 }
                 while client.poll_change().is_some() {}
                 let own: Vec<_> = client
@@ -162,8 +158,8 @@ fuzz_target!(|script: (Coding, Vec<Act>)| {
                     let _ = server.handle(PEER, &message);
                     up = message;
                 }
-                if let Some(message) = server.acknowledgement(PEER) {
-                    let _ = client.handle(&message);
+                if let Some(transmit) = server.poll_transmit(PEER) {
+                    let _ = client.handle(transmit.message());
                 }
             }
             Act::ToServer(forgery) => {

@@ -146,8 +146,8 @@ impl Scene {
             while let Some(message) = client.poll_message() {
                 server.handle(peer, &message).expect("honest");
             }
-            while let Some(message) = server.poll_message(peer) {
-                client.handle(&message).expect("honest");
+            while let Some(transmit) = server.poll_transmit(peer) {
+                client.handle(transmit.message()).expect("honest");
             }
             client
         });
@@ -189,23 +189,15 @@ impl Scene {
             _ => {}
         }
         step.finish();
-        for (peer, message) in self.server.encode(&|_| Room::UNLIMITED) {
-            let client = match peer {
-                LIAR => &mut self.liar,
-                _ => &mut self.witness,
-            };
-            client.handle(&message).expect("the server is honest");
+        self.server.encode(&|_| Room::UNLIMITED);
+        for (peer, client) in [(LIAR, &mut self.liar), (WITNESS, &mut self.witness)] {
+            while let Some(transmit) = self.server.poll_transmit(peer) {
+                client
+                    .handle(transmit.message())
+                    .expect("the server is honest");
+            }
             let ack = client.acknowledgement().expect("something arrived");
             self.server.handle(peer, &ack).expect("honest");
-        }
-        for peer in [LIAR, WITNESS] {
-            while let Some(message) = self.server.poll_message(peer) {
-                let client = match peer {
-                    LIAR => &mut self.liar,
-                    _ => &mut self.witness,
-                };
-                client.handle(&message).expect("the server is honest");
-            }
         }
         while self.liar.poll_change().is_some() {}
         while self.witness.poll_change().is_some() {}
@@ -217,8 +209,8 @@ impl Scene {
         assert_eq!(self.witness.tick(), self.server.world().tick());
         assert_eq!(self.witness.entities().count(), self.entities.len());
         self.server.audit(WITNESS).expect("connected");
-        while let Some(message) = self.server.poll_message(WITNESS) {
-            self.witness.handle(&message).expect("honest");
+        while let Some(transmit) = self.server.poll_transmit(WITNESS) {
+            self.witness.handle(transmit.message()).expect("honest");
         }
         while let Some(message) = self.witness.poll_message() {
             let found = self.server.handle(WITNESS, &message).expect("honest");
@@ -256,7 +248,7 @@ impl Scene {
     }
 
     fn answer(&mut self) -> Option<Vec<u8>> {
-        let message = self.server.acknowledgement(LIAR)?;
+        let message = self.server.poll_transmit(LIAR)?.into_message();
         self.ack = Ack::from_bytes(&message[1..]);
         Some(message)
     }

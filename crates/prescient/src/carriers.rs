@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use prescient_channels::{
-    Capacity, Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, SendError, Statistics,
-    Time, Traffic,
+    Capacity, Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, PacketBuffer, SendError,
+    Statistics, Time, Traffic,
 };
 use prescient_replication::PeerId;
 
@@ -130,6 +130,17 @@ impl Carriers {
     ) -> Result<(), SendError> {
         let (carrier, connection) = self.of(peer).ok_or(SendError::NotConnected)?;
         carrier.send(connection, channel, message)
+    }
+
+    /// Like [`send`](Self::send), without copying the message if the carrier supports that.
+    pub(crate) fn send_buffer(
+        &mut self,
+        peer: PeerId,
+        channel: ChannelId,
+        message: PacketBuffer,
+    ) -> Result<(), SendError> {
+        let (carrier, connection) = self.of(peer).ok_or(SendError::NotConnected)?;
+        carrier.send_buffer(connection, channel, message)
     }
 
     /// How much a peer can be sent now.

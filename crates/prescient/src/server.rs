@@ -10,10 +10,10 @@ mod statistics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use prescient_channels::{Capacity, Carrier, ClientId, CloseReason, Time};
+use prescient_channels::{Capacity, Carrier, ClientId, CloseReason, PacketBuffer, Time};
 use prescient_replication::{
-    ClientConfig, PeerError, PeerId, Publisher, PublisherConfig, PublisherConfigError, Relevance,
-    Room, Tick, TickClock, World, WorldError, WorldStep,
+    ClientConfig, Delivery, PeerError, PeerId, Publisher, PublisherConfig, PublisherConfigError,
+    Relevance, Room, Tick, TickClock, Transmit, World, WorldError, WorldStep,
 };
 use prescient_schema::{EntityRef, Schema};
 
@@ -187,7 +187,7 @@ impl Server {
         self.worlds.move_to(peer, world)?;
         self.without_clock.insert(peer);
         // A client that knows its world can apply that world's state from the next tick on.
-        self.send_messages(peer);
+        self.transmit(peer);
         Ok(())
     }
 
@@ -213,23 +213,14 @@ impl Server {
             .map(|&peer| (peer, room(carriers.capacity(peer), options)))
             .collect();
         let room_of = |peer: PeerId| rooms.get(&peer).copied().unwrap_or(Room::NONE);
-        let state: Vec<_> = {
+        {
             watch::span!("encode");
-            let world_servers = self.worlds.iter_mut();
-            world_servers
-                .flat_map(|world_server| world_server.encode(&room_of))
-                .collect()
-        };
-        // Messages first: a client that changed worlds can apply the new world's state only after
-        // its message says so.
-        for &peer in &peers {
-            self.send_messages(peer);
-        }
-        for (peer, message) in state {
-            // State that finds no room is dropped, like a lost packet.
-            if self.carriers.send(peer, STATE, &message).is_err() {
-                self.backlogs.entry(peer).or_default().dropped += 1;
+            for world_server in self.worlds.iter_mut() {
+                world_server.encode(&room_of);
             }
+        }
+        for &peer in &peers {
+            self.transmit(peer);
         }
         let world_servers = self.worlds.iter();
         let overrun: Vec<PeerId> = world_servers
@@ -263,14 +254,30 @@ impl Server {
         }
     }
 
-    /// Sends a peer its reliable messages, as far as there is room.
-    fn send_messages(&mut self, peer: PeerId) {
-        let backlog = self.backlogs.entry(peer).or_default();
-        while let Some(message) = self.worlds.world_of_mut(peer).poll_message(peer) {
-            backlog.push(message);
-        }
-        let carriers = &mut self.carriers;
+    /// Sends a peer what waits for it. Reliable messages wait further if there is no room.
+    fn transmit(&mut self, peer: PeerId) {
+        let (carriers, backlog) = (&mut self.carriers, self.backlogs.entry(peer).or_default());
+        let world_server = self.worlds.world_of_mut(peer);
         backlog.send(|message| carriers.send(peer, EVENTS, message));
+        while let Some(transmit) = world_server.poll_transmit(peer) {
+            let Transmit {
+                delivery,
+                buffer,
+                headroom,
+            } = transmit;
+            match delivery {
+                Delivery::Reliable => {
+                    backlog.push(buffer);
+                    backlog.send(|message| carriers.send(peer, EVENTS, message));
+                }
+                Delivery::Unreliable => {
+                    let message = PacketBuffer::with_headroom(buffer, headroom);
+                    // What finds no room is dropped, like a lost packet.
+                    let sent = carriers.send_buffer(peer, STATE, message);
+                    backlog.dropped += u64::from(sent.is_err());
+                }
+            }
+        }
         if backlog.bytes() > self.options.backlog {
             backlog.clear();
             carriers.close(peer, CloseReason::Stalled);
@@ -405,6 +412,7 @@ fn room(capacity: Capacity, options: &ServerOptions) -> Room {
     Room {
         message,
         total: capacity.total.min(options.state_per_tick.max(message)),
+        headroom: PacketBuffer::HEADROOM,
     }
 }
 

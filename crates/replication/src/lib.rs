@@ -32,11 +32,9 @@
 //!
 //! for tick in 2..10 {
 //!     // A program would send these messages.
-//!     for (_, message) in server.encode(&|_| Room::one(1200)) {
-//!         client.handle(&message)?;
-//!     }
-//!     while let Some(message) = server.poll_message(peer) {
-//!         client.handle(&message)?;
+//!     server.encode(&|_| Room::one(1200));
+//!     while let Some(transmit) = server.poll_transmit(peer) {
+//!         client.handle(transmit.message())?;
 //!     }
 //!     if let Some(message) = client.acknowledgement() {
 //!         server.handle(peer, &message)?;
@@ -74,6 +72,7 @@ mod records;
 mod relevance;
 mod server;
 mod settings;
+mod transmit;
 mod views;
 mod world;
 mod world_generation;
@@ -98,8 +97,9 @@ pub use relevance::{
     Candidate, Distance, Everything, Link, Observer, Owned, Relevance, Visibility,
 };
 pub use server::{
-    FromClient, MAX_REPORT_BYTES, Messages, PeerError, PeerId, Room, Rooms, Server, ServerConfig,
+    FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server, ServerConfig,
 };
 pub use settings::SettingsMismatch;
+pub use transmit::{Delivery, Transmit};
 pub use views::{Factory, Views};
 pub use world::{World, WorldError, WorldStep};

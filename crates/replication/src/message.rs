@@ -161,6 +161,29 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Puts the head of a [`WorldMessage::State`] or, if inputs were consumed, of a
+/// [`WorldMessage::StateAfter`] into the free bytes before a packet; returns how many are left. There
+/// must be at least [`MAX_STATE_HEAD`].
+pub(crate) fn put_state_head(
+    buffer: &mut [u8],
+    free: usize,
+    world_generation: u8,
+    input: Option<u16>,
+) -> usize {
+    let first = |kind: u8| world_generation << 4 | kind;
+    match input {
+        None => {
+            buffer[free - 1] = first(STATE);
+            free - 1
+        }
+        Some(input) => {
+            buffer[free - 3] = first(STATE_AFTER);
+            buffer[free - 2..free].copy_from_slice(&input.to_le_bytes());
+            free - 3
+        }
+    }
+}
+
 impl<'a> WorldMessage<'a> {
     fn write(self, world_generation: u8, bytes: &mut Vec<u8>) {
         let first = |kind: u8| world_generation << 4 | kind;
@@ -307,6 +330,9 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u32::from_le_bytes(*number), rest))
 }
+
+/// The longest head of a message of state.
+pub(crate) const MAX_STATE_HEAD: usize = 3;
 
 /// Lower half of the first byte; the upper half is the world generation.
 const STATE: u8 = 0;

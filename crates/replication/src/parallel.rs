@@ -11,20 +11,6 @@ pub(crate) fn for_each<T: Send>(items: Vec<T>, work: impl Fn(T) + Send + Sync) {
     items.into_iter().for_each(work);
 }
 
-/// What `work` returns for the items, in their order.
-pub(crate) fn filter_map<T: Send, R: Send>(
-    items: Vec<T>,
-    work: impl Fn(T) -> Option<R> + Send + Sync,
-) -> Vec<R> {
-    #[cfg(feature = "parallel")]
-    {
-        use rayon::prelude::*;
-        items.into_par_iter().filter_map(work).collect()
-    }
-    #[cfg(not(feature = "parallel"))]
-    items.into_iter().filter_map(work).collect()
-}
-
 /// The results of both.
 pub(crate) fn join<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,

@@ -17,6 +17,7 @@ use crate::message::{Message, TickClock, WorldMessage};
 use crate::parallel;
 use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
 use crate::relevance::{Link, Observer, Relevance};
+use crate::transmit::Transmit;
 use crate::world::{Serial, World, WorldError, WorldStep};
 
 /// The id of a client, chosen by the program.
@@ -128,9 +129,9 @@ pub enum FromClient {
 
 /// A world and its peers.
 ///
-/// Every tick: [`step`](Self::step) the world, [`encode`](Self::encode) and send the result,
-/// [`poll_message`](Self::poll_message) and send that reliably and in order; in between,
-/// [`handle`](Self::handle) whatever arrives.
+/// Every tick: [`step`](Self::step) the world, [`encode`](Self::encode) it, and send what
+/// [`poll_transmit`](Self::poll_transmit) returns; in between, [`handle`](Self::handle) whatever
+/// arrives.
 pub struct Server {
     world: World,
     config: ServerConfig,
@@ -149,6 +150,8 @@ pub struct Room {
     pub message: usize,
     /// Maximum bytes of all messages of state. If it is less than one message, nothing is sent.
     pub total: usize,
+    /// Free bytes to leave before each message, for the carrier's headers. They count towards neither.
+    pub headroom: usize,
 }
 
 impl Room {
@@ -156,26 +159,28 @@ impl Room {
     pub const NONE: Self = Self {
         message: 0,
         total: 0,
+        headroom: 0,
     };
 
     /// A single message of any length.
     pub const UNLIMITED: Self = Self {
         message: usize::MAX,
         total: usize::MAX,
+        headroom: 0,
     };
 
     /// A single message of at most this many bytes.
     pub const fn one(message: usize) -> Self {
-        let total = message;
-        Self { message, total }
+        Self {
+            message,
+            total: message,
+            headroom: 0,
+        }
     }
 }
 
 /// The room of each peer.
 pub type Rooms<'a> = dyn Fn(PeerId) -> Room + Sync + 'a;
-
-/// Messages and their receivers.
-pub type Messages = Vec<(PeerId, Vec<u8>)>;
 
 /// An event about an entity.
 pub(crate) struct EntityEvent {
@@ -330,14 +335,21 @@ impl Server {
     }
 
     /// Encodes the state of the newest tick for each peer, in as many messages as its [`Room`]
-    /// allows; each can be applied without the others. A peer gets nothing until the message with
-    /// its settings was [polled](Self::poll_message). Peers that do not acknowledge are skipped in
-    /// more and more ticks ([`ServerConfig::probe_every`]). May be skipped in any tick, for all
+    /// allows; each can be applied without the others. State of earlier ticks that was not
+    /// [polled](Self::poll_transmit) is discarded. A peer gets nothing until the message with
+    /// its settings was polled. Peers that do not acknowledge are skipped in more and more ticks
+    /// ([`ServerConfig::probe_every`]). May be skipped in any tick, for all
     /// peers or (with [`Room::NONE`]) for some: the send rate is independent of the tick rate.
-    pub fn encode(&mut self, rooms: &Rooms<'_>) -> Messages {
+    pub fn encode(&mut self, rooms: &Rooms<'_>) {
         self.update_visibility();
         let delayed = self.delayed_newcomers();
-        encode(&mut self.peers, self.world.archive(), &delayed, rooms)
+        encode(&mut self.peers, self.world.archive(), &delayed, rooms);
+    }
+
+    /// The next message for a peer. Poll until `None`: after [`encode`](Self::encode), and after
+    /// [`handle`](Self::handle) if a reply should not wait until then.
+    pub fn poll_transmit(&mut self, peer: PeerId) -> Option<Transmit> {
+        self.peers.get_mut(&peer)?.poll_transmit()
     }
 
     /// Like [`encode`](Self::encode), while `happen` changes the next tick on another core; peers
@@ -347,16 +359,17 @@ impl Server {
         rooms: &Rooms<'_>,
         next: Tick,
         happen: impl FnOnce(&mut WorldStep<'_>) -> R + Send,
-    ) -> Result<(Messages, R), WorldError> {
+    ) -> Result<R, WorldError> {
         self.update_visibility();
         let delayed = self.delayed_newcomers();
         let before = self.world.archive().clone();
         let mut step = begin(&mut self.world, &mut self.peers, next)?;
         let peers = &mut self.peers;
-        Ok(parallel::join(
+        let ((), happened) = parallel::join(
             || encode(peers, &before, &delayed, rooms),
             move || happen(&mut step),
-        ))
+        );
+        Ok(happened)
     }
 
     /// Newcomers that are not sent a packet in this tick, because there are too many. They take turns.
@@ -450,17 +463,6 @@ impl Server {
         let tick = self.world.tick().unwrap_or_default();
         self.peer(peer)?.queue_event(tick, payload);
         Ok(())
-    }
-
-    /// The next message for a peer that must be delivered once and in order.
-    pub fn poll_message(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        self.peers.get_mut(&peer)?.poll_message()
-    }
-
-    /// The acknowledgement of a peer's reports, to be sent after [`handle`](Self::handle); may be
-    /// lost.
-    pub fn acknowledgement(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        self.peers.get_mut(&peer)?.acknowledgement()
     }
 
     /// Starts a new epoch with a peer: discards the learned model and sends all state again; the
@@ -695,16 +697,15 @@ fn encode(
     archive: &Archive,
     delayed: &BTreeSet<PeerId>,
     rooms: &Rooms<'_>,
-) -> Messages {
-    let serve = |(&id, peer): (&PeerId, &mut Peer)| {
-        let room = rooms(id);
-        let is_sent = !delayed.contains(&id) && room.message > 0 && room.total >= room.message;
-        let messages = is_sent.then(|| peer.encode(archive, room))?;
-        Some((id, messages))
+) {
+    let serve = |(id, peer): (&PeerId, &mut Peer)| {
+        let room = match delayed.contains(id) {
+            true => Room::NONE,
+            false => rooms(*id),
+        };
+        peer.encode(archive, room);
     };
-    let messages = parallel::filter_map(greeted(peers), serve).into_iter();
-    let each = messages.map(|(id, messages)| messages.into_iter().map(move |bytes| (id, bytes)));
-    each.flatten().collect()
+    parallel::for_each(greeted(peers), serve);
 }
 
 /// Maximum bytes of a report that a server accepts. A report is compressed: a byte of it can take a

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Dice, Unit, greet, schema};
+use common::{Dice, Unit, encode, greet, schema};
 use prescient_replication::{
     Client, ClientConfig, Everything, PeerId, Room, Server, ServerConfig, Tick,
 };
@@ -46,7 +46,7 @@ fn newcomers_take_turns() {
                     newcomers.insert(peer, join(&mut server, peer));
                 }
             }
-            let messages = server.encode(&|_| Room::UNLIMITED);
+            let messages = encode(&mut server, &|_| Room::UNLIMITED);
             let first = messages.iter().filter(|(peer, _)| *peer != PLAYER);
             assert!(first.count() as u64 <= limit, "seed {seed}, tick {tick}");
             assert!(messages.iter().any(|(peer, _)| *peer == PLAYER));

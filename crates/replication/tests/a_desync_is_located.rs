@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TestWorld, Unit, bad};
+use common::{TestWorld, Unit, bad, poll};
 use prescient_replication::{
     Candidate, ClientError, Everything, FromClient, Observer, PeerError, PeerId, Tick, Visibility,
 };
@@ -34,10 +34,7 @@ fn audit_report(test_world: &mut TestWorld, units: &mut Vec<Ref<Unit>>) -> Vec<u
         test_world.exchange();
     }
     test_world.server.audit(PeerId(1)).expect("it is here");
-    let audit_request = test_world
-        .server
-        .poll_message(PeerId(1))
-        .expect("just asked");
+    let audit_request = poll(&mut test_world.server, PeerId(1)).expect("just asked");
     let client = &mut test_world.clients[0].client;
     client.handle(&audit_request).expect("honest");
     client.poll_message().expect("an answer")
@@ -123,7 +120,7 @@ fn a_long_report_is_split_into_parts() {
     let (server, client) = (&mut test_world.server, &mut test_world.clients[0].client);
     for _ in 0..2 {
         server.audit(PeerId(1)).expect("it is here");
-        let audit_request = server.poll_message(PeerId(1)).expect("just asked");
+        let audit_request = poll(server, PeerId(1)).expect("just asked");
         client
             .handle(&audit_request)
             .expect("nothing is unanswered");

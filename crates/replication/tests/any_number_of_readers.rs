@@ -4,8 +4,8 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::battle::Battle;
 use common::{Dice, TestWorld, Unit, good, schema};
+use common::{battle::Battle, encode};
 use prescient_replication::{
     Candidate, Change, ClientConfig, EntityHandle, Everything, MAX_SNAPSHOT_INTERVAL, Observer,
     PublishError, PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Room, Server,
@@ -258,7 +258,7 @@ fn the_policy_decides_what_is_public() {
     let mut step = server.step(Tick(2)).expect("in order");
     step.set_owner(units[1], owner).expect("there");
     step.finish();
-    server.encode(&|_| Room::UNLIMITED);
+    encode(&mut server, &|_| Room::UNLIMITED);
     server.step(Tick(3)).expect("in order").finish();
     assert_eq!(shown(&server, &mut publisher), [0, 2]);
     let mut step = server.step(Tick(4)).expect("in order");
@@ -305,7 +305,7 @@ fn sparse_ids_and_long_pauses_are_survived() {
                     step.spawn(&Unit::default()).expect("sound");
                 }
                 step.finish();
-                server.encode(&|_| Room::UNLIMITED);
+                encode(&mut server, &|_| Room::UNLIMITED);
             }
         }
         let packet = publisher.publish(server.world()).expect("new");

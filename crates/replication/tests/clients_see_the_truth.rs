@@ -4,8 +4,8 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::battle::Battle;
 use common::{TICK, TestWorld, Unit, bad, good};
+use common::{battle::Battle, encode, poll};
 use prescient_replication::{About, Distance, Everything, FromClient, Position, Room, Tick};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
@@ -216,12 +216,14 @@ fn an_event_waits_for_its_tick() {
             .step(Tick(tick))
             .expect("in order")
             .finish();
-        let state = test_world.server.encode(&|_| Room::UNLIMITED).remove(0).1;
+        let state = encode(&mut test_world.server, &|_| Room::UNLIMITED)
+            .remove(0)
+            .1;
         test_world
             .server
             .send_event(peer, &[tick as u8])
             .expect("connected");
-        let event = test_world.server.poll_message(peer).expect("it was sent");
+        let event = poll(&mut test_world.server, peer).expect("it was sent");
         let test_client = &mut test_world.clients[0];
         test_client.client.handle(&event).expect("honest");
         test_client.poll();

@@ -1,6 +1,8 @@
 //! The memory that a server holds for a client that sees many entities at rest. A single test,
 //! because memory is counted for the whole process.
 
+mod common;
+
 use std::alloc::System;
 
 use prescient_replication::{Client, Everything, PeerId, Room, Server, ServerConfig, Tick};
@@ -47,13 +49,15 @@ fn held(stones: u32) -> i64 {
     let welcome = count(&mut held, || {
         server.connect(peer);
         server.handle(peer, &hello).expect("the same schema");
-        server.poll_message(peer).expect("an answer")
+        common::poll(&mut server, peer).expect("an answer")
     });
     client.handle(&welcome).expect("the same schema");
     count(&mut held, || drop(welcome));
     for tick in 2..300 {
         server.step(Tick(tick)).expect("in order").finish();
-        let messages = count(&mut held, || server.encode(&|_| Room::one(1100)));
+        let messages = count(&mut held, || {
+            common::encode(&mut server, &|_| Room::one(1100))
+        });
         for (_, message) in &messages {
             client.handle(message).expect("an honest message");
             while client.poll_change().is_some() {}

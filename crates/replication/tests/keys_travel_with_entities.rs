@@ -3,6 +3,8 @@
 
 mod common;
 
+use common::encode;
+
 use prescient_replication::{Client, Everything, PeerId, Room, Server, ServerConfig, Tick};
 use prescient_schema::{Ref, Schema, State};
 
@@ -47,7 +49,7 @@ impl Game {
 
     /// The keys of all walkers that Bob sees, in the order in which they appeared.
     fn seen(&mut self) -> Vec<u8> {
-        for (peer, message) in self.server.encode(&|_| Room::UNLIMITED) {
+        for (peer, message) in encode(&mut self.server, &|_| Room::UNLIMITED) {
             if peer == BOB {
                 self.client.handle(&message).expect("an honest packet");
             }

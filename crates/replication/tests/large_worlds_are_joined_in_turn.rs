@@ -3,6 +3,8 @@
 
 mod common;
 
+use common::encode;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,7 +121,7 @@ impl Country {
         let tick = self.tick;
         let budget = PER_TICK - OVERHEAD;
         let mut sent = 0;
-        for (_, message) in self.server.encode(&|_| Room::one(budget)) {
+        for (_, message) in encode(&mut self.server, &|_| Room::one(budget)) {
             sent += message.len() + OVERHEAD;
             if !self.random.chance(self.loss) {
                 self.down.push_back((tick + LATENCY, message));

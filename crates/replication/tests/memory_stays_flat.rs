@@ -5,9 +5,11 @@ mod common;
 
 use std::alloc::System;
 
-use common::battle::Battle;
 use common::{TestWorld, good};
-use prescient_replication::{Client, Everything, PeerId, Room, Server, ServerConfig, Tick};
+use common::{battle::Battle, encode, poll};
+use prescient_replication::{
+    Client, Delivery, Everything, PeerId, Room, Server, ServerConfig, Tick,
+};
 use prescient_tests::seeds::over_seeds;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -41,7 +43,7 @@ fn silent(seed: u64) {
                 test_world.server.resume(peer).expect("connected");
             }
         }
-        for (peer, message) in test_world.server.encode(&|_| Room::UNLIMITED) {
+        for (peer, message) in encode(&mut test_world.server, &|_| Room::UNLIMITED) {
             let test_client = &mut test_world.clients[peer.0 as usize - 1];
             test_client.client.handle(&message).expect("in order");
             let ack = test_client
@@ -91,8 +93,8 @@ fn slow(seed: u64) {
         about.expect("it is there");
         // No client acknowledges, so the unit is never known.
         server.encode(&|_| Room::UNLIMITED);
-        while server.poll_message(PeerId(3)).is_some() {
-            polled += 1;
+        while let Some(transmit) = server.poll_transmit(PeerId(3)) {
+            polled += u32::from(transmit.delivery == Delivery::Reliable);
         }
         assert!(held() < before + 400_000, "{} bytes", held() - before);
     }
@@ -101,10 +103,10 @@ fn slow(seed: u64) {
     assert_eq!(overrun, [PeerId(1), PeerId(2)]);
     let slow = server.statistics(PeerId(1)).expect("connected");
     assert_eq!((slow.overrun, slow.event_bytes), (true, 0));
-    assert_eq!(server.poll_message(PeerId(1)), None);
+    assert_eq!(poll(&mut server, PeerId(1)), None);
     // Registering again resets a peer.
     server.connect(PeerId(1));
     server.send_event(PeerId(1), b"welcome").expect("connected");
-    assert!(server.poll_message(PeerId(1)).is_some());
+    assert!(poll(&mut server, PeerId(1)).is_some());
     assert_eq!(server.overrun().count(), 1);
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Dice, Unit, schema};
+use common::{Dice, Unit, encode, schema};
 use prescient_replication::{
     Client, ClientError, Everything, PeerId, Room, Server, ServerConfig, Tick, WorldError,
 };
@@ -92,7 +92,7 @@ fn requests_for_a_resync_are_rationed() {
         let mut hall = Hall::new(ServerConfig::default());
         for tick in 1..=300 {
             hall.step(Tick(tick), &mut dice).expect("in order");
-            for (peer, message) in hall.server.encode(&|_| Room::one(300)) {
+            for (peer, message) in encode(&mut hall.server, &|_| Room::one(300)) {
                 assert!(message.len() <= 300, "{} bytes", message.len());
                 let client = &mut hall.clients[peer.0 as usize - 1];
                 // It shows nothing wrong, and applies what it still can.
@@ -124,7 +124,7 @@ fn epochs_may_start_over() {
         let mut hall = Hall::new(config);
         for tick in 1..=600 {
             hall.step(Tick(tick), &mut dice).expect("in order");
-            for (peer, message) in hall.server.encode(&|_| Room::UNLIMITED) {
+            for (peer, message) in encode(&mut hall.server, &|_| Room::UNLIMITED) {
                 let client = &mut hall.clients[peer.0 as usize - 1];
                 client.handle(&message).expect("in order");
                 if tick % 2 == 0 {
@@ -160,7 +160,7 @@ fn ticks_may_leap_and_end() {
                 _ => tick.saturating_add(leap).min(u32::MAX - 200 + turn),
             };
             hall.step(Tick(tick.into()), &mut dice).expect("ticks grow");
-            for (peer, message) in hall.server.encode(&|_| Room::UNLIMITED) {
+            for (peer, message) in encode(&mut hall.server, &|_| Room::UNLIMITED) {
                 let client = &mut hall.clients[peer.0 as usize - 1];
                 client.handle(&message).expect("in order");
                 let ack = client.acknowledgement().expect("something arrived");
@@ -194,8 +194,8 @@ fn diverged_ends_resync() {
                 dice[1].below(2);
             }
             let [honest, other] = &mut halls;
-            let messages = honest.server.encode(&|_| Room::UNLIMITED);
-            let others = other.server.encode(&|_| Room::UNLIMITED);
+            let messages = encode(&mut honest.server, &|_| Room::UNLIMITED);
+            let others = encode(&mut other.server, &|_| Room::UNLIMITED);
             // The second server sends less once it gets no acknowledgements.
             let mut others = others.into_iter().collect::<BTreeMap<_, _>>();
             for (peer, mut message) in messages {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Dice, Unit, schema};
+use common::{Dice, Unit, encode, poll, schema};
 use prescient_codec::{Ack, AppliedSet, Sequence};
 use prescient_replication::{
     Change, Client, ClientError, Distance, Everything, FromClient, PeerError, PeerId, Position,
@@ -35,7 +35,7 @@ fn test_server(config: ServerConfig) -> (Server, Vec<Client>, Ref<Unit>) {
 }
 
 fn pass(server: &mut Server, clients: &mut [Client]) {
-    for (peer, message) in server.encode(&|_| Room::UNLIMITED) {
+    for (peer, message) in encode(server, &|_| Room::UNLIMITED) {
         let client = &mut clients[peer.0 as usize - 1];
         client.handle(&message).expect("in order");
         let ack = client.acknowledgement().expect("something arrived");
@@ -72,7 +72,7 @@ fn servers_answer_anything() {
     assert_eq!(server.set_team(NOBODY, 1), missing);
     assert_eq!(server.send_event(NOBODY, b"hello"), missing);
     assert_eq!(server.handle(NOBODY, &[2]).map(drop), missing);
-    assert_eq!(server.poll_message(NOBODY), None);
+    assert_eq!(poll(&mut server, NOBODY), None);
     assert_eq!(server.statistics(NOBODY), None);
     assert!(!server.sees(NOBODY, unit.entity_ref()));
     server.disconnect(NOBODY);
@@ -274,9 +274,9 @@ fn settings_may_make_no_sense() {
     };
     let (mut server, clients, _) = test_server(config);
     server.send_event(PeerId(1), b"hello").expect("connected");
-    assert_eq!(server.poll_message(PeerId(1)), None);
+    assert_eq!(poll(&mut server, PeerId(1)), None);
     assert_eq!(server.overrun().count(), 3, "not even a welcome");
-    assert_eq!(server.encode(&|_| Room::UNLIMITED), []);
+    assert_eq!(encode(&mut server, &|_| Room::UNLIMITED), []);
     assert!(clients.iter().all(|client| !client.is_welcome()));
 
     let distances = [f64::NAN, f64::INFINITY, -1.0, 0.0];
@@ -291,7 +291,7 @@ fn settings_may_make_no_sense() {
         step.spawn(&Unit::default()).expect("sound");
         step.finish();
         for budget in [Some(0), Some(1), Some(usize::MAX), None] {
-            server.encode(&|_| budget.map_or(Room::UNLIMITED, Room::one));
+            encode(&mut server, &|_| budget.map_or(Room::UNLIMITED, Room::one));
         }
     }
     assert_eq!(Visibility::PUBLIC.and_table(usize::MAX), Visibility::PUBLIC);

@@ -5,7 +5,7 @@ mod common;
 
 use std::alloc::System;
 
-use common::{Dice, Unit, greet, schema};
+use common::{Dice, Unit, encode, greet, schema};
 use prescient_replication::{
     Client, Everything, PeerId, PeerStatistics, Room, Server, ServerConfig, Tick,
 };
@@ -111,7 +111,7 @@ impl Field {
     /// A tick of the world, and the peers' responses.
     fn pass(&mut self) {
         self.walk();
-        for (peer, mut message) in self.server.encode(&|_| Room::one(PACKET)) {
+        for (peer, mut message) in encode(&mut self.server, &|_| Room::one(PACKET)) {
             let (habit, joined, client) = &mut self.peers[peer.0 as usize];
             match habit {
                 Habit::Honest => client.handle(&message).expect("in order"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Dice, TICK, bad};
+use common::{Dice, TICK, bad, encode};
 use prescient_codec::DecodeError;
 use prescient_replication::{
     Candidate, Client, ClientError, EntityHandle, Link, Observer, PeerError, PeerId, Priority,
@@ -194,10 +194,9 @@ impl Game {
     /// Delivers the newest tick and its acknowledgement at once; returns the bytes.
     fn deliver(&mut self, budget: Option<usize>) -> usize {
         let mut bytes = 0;
-        for (_, message) in self
-            .server
-            .encode(&|_| budget.map_or(Room::UNLIMITED, Room::one))
-        {
+        for (_, message) in encode(&mut self.server, &|_| {
+            budget.map_or(Room::UNLIMITED, Room::one)
+        }) {
             bytes += message.len();
             self.client.handle(&message).expect("in order");
         }
@@ -297,7 +296,7 @@ fn values_are_exact_within_their_level() {
             }
             game.step(dice.chance(10));
             let now = Time::from_micros(game.tick * TICK.as_micros() as u64);
-            for (_, message) in game.server.encode(&|_| Room::UNLIMITED) {
+            for (_, message) in encode(&mut game.server, &|_| Room::UNLIMITED) {
                 down.send(now, &message);
             }
             while let Some(message) = down.poll(now) {

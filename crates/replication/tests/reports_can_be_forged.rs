@@ -7,7 +7,7 @@ mod forger;
 
 use std::sync::Arc;
 
-use common::{Dice, Unit, greet, schema};
+use common::{Dice, Unit, encode, greet, poll, schema};
 use forger::Forger;
 use prescient_codec::{Ack, DecodeError, Encoder, HISTORY, NetEntityId, Slot, history::Archive};
 use prescient_replication::{
@@ -51,10 +51,7 @@ fn a_client_with_authority_does_not_end_its_server() {
                 .server
                 .handle(LIAR, &report(packet))
                 .expect("what cannot be applied heals by itself");
-            let ack = test_server
-                .server
-                .acknowledgement(LIAR)
-                .expect("it reported");
+            let ack = poll(&mut test_server.server, LIAR).expect("it reported");
             let ack = Ack::from_bytes(&ack[1..]).expect("an acknowledgement");
             assert_eq!(ack.newest.0, 1, "after packet {at}");
             test_server.tick(|_| {});
@@ -93,7 +90,7 @@ fn a_client_with_little_authority_makes_no_large_table() {
             let packet = appearance(&schema, id);
             let taken = test_server.server.handle(LIAR, &report(&packet));
             taken.expect("what cannot be applied heals by itself");
-            let ack = test_server.server.acknowledgement(LIAR);
+            let ack = poll(&mut test_server.server, LIAR);
             let ack = ack.and_then(|ack| Ack::from_bytes(&ack[1..]));
             assert_eq!(ack.map(|ack| ack.newest.0), newest, "number {id}");
         }
@@ -148,10 +145,7 @@ fn reports_have_a_limit_in_bytes() {
             let packet = packet.expect("a new tick").bytes;
             let taken = test_server.server.handle(LIAR, &report(&packet));
             taken.expect("what cannot be applied heals by itself");
-            let said = test_server
-                .server
-                .acknowledgement(LIAR)
-                .expect("it reported");
+            let said = poll(&mut test_server.server, LIAR).expect("it reported");
             ack = Ack::from_bytes(&said[1..]);
         }
         let ack = ack.expect("an acknowledgement");
@@ -272,7 +266,7 @@ impl TestServer {
         let mut step = self.server.step(Tick(self.tick.into())).expect("in order");
         during(&mut step);
         step.finish();
-        for (peer, message) in self.server.encode(&|_| Room::UNLIMITED) {
+        for (peer, message) in encode(&mut self.server, &|_| Room::UNLIMITED) {
             let client = match peer {
                 LIAR => &mut self.liar,
                 _ => &mut self.witness,
@@ -280,7 +274,7 @@ impl TestServer {
             client.handle(&message).expect("in order");
             let ack = client.acknowledgement().expect("something arrived");
             self.server.handle(peer, &ack).expect("honest");
-            while let Some(message) = self.server.poll_message(peer) {
+            while let Some(message) = poll(&mut self.server, peer) {
                 client.handle(&message).expect("honest");
             }
         }

@@ -6,7 +6,7 @@ mod common;
 use std::alloc::System;
 use std::sync::Arc;
 
-use common::{Dice, greet};
+use common::{Dice, encode, greet, poll};
 use prescient_codec::{Ack, Encoder, HISTORY, Slot, history::Archive};
 use prescient_replication::{
     Client, Config, Everything, MAX_REPORT_BYTES, PeerId, Room, Server, ServerConfig, Tick,
@@ -45,7 +45,7 @@ fn a_report_copies_one_list_per_entity() {
         step.grant_authority(porter.entity_ref(), peer)
             .expect("there");
         step.finish();
-        for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+        for (_, message) in encode(&mut server, &|_| Room::UNLIMITED) {
             client.handle(&message).expect("in order");
         }
         let entity = client.entities().next().expect("it is shown");
@@ -84,7 +84,7 @@ fn a_report_copies_one_list_per_entity() {
             let region = Region::new(MEMORY);
             server.handle(peer, &message).expect("nothing is wrong");
             worst = worst.max(region.change().bytes_allocated);
-            let said = server.acknowledgement(peer).expect("it reported");
+            let said = poll(&mut server, peer).expect("it reported");
             let ack = Ack::from_bytes(&said[1..]).expect("an acknowledgement");
             assert_eq!(u64::from(ack.newest.0), tick, "seed {seed}");
             encoder.acknowledge(&ack, &archive).expect("honest");

@@ -5,8 +5,8 @@ mod common;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use common::battle::Battle;
 use common::{TestWorld, Unit, bad, greet, schema};
+use common::{battle::Battle, encode};
 use prescient_replication::{
     About, Client, ClientConfig, ClientError, Distance, EntityHandle, Everything, FromClient,
     HistoryDepth, PeerId, Position, Relevance, Room, Server, ServerConfig, Tick, Visibility,
@@ -177,7 +177,7 @@ fn each_end_has_a_depth_of_its_own() {
             let mut step = server.step(Tick(tick)).expect("in order");
             step.set(spawned, &at(tick)).expect("it is there");
             step.finish();
-            for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+            for (_, message) in encode(&mut server, &|_| Room::UNLIMITED) {
                 client.handle(&message).expect("an honest message");
             }
             let ack = client.acknowledgement().expect("state arrived");
@@ -255,7 +255,7 @@ fn a_history_has_a_limit_in_bytes() {
             step.set(unit, &at(tick)).expect("it is there");
         }
         step.finish();
-        for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+        for (_, message) in encode(&mut server, &|_| Room::UNLIMITED) {
             match client.handle(&message) {
                 Ok(()) => applied += 1,
                 Err(ClientError::State(prescient_codec::DecodeError::Full)) => refused += 1,

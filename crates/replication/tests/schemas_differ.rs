@@ -2,6 +2,9 @@
 //! differences.
 #![allow(unreachable_pub, reason = "a module of a program of its own")]
 
+mod common;
+
+use common::{encode, poll};
 use prescient_replication::{
     Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Room, Server,
     ServerConfig, Tick,
@@ -54,7 +57,7 @@ fn talk(server: &mut Server, client: &mut Client) -> (Option<PeerError>, Option<
             said = true;
             at_server = server.handle(PEER, &message).err().or(at_server);
         }
-        while let Some(message) = server.poll_message(PEER) {
+        while let Some(message) = poll(server, PEER) {
             said = true;
             at_client = client.handle(&message).err().or(at_client);
         }
@@ -112,7 +115,7 @@ fn both_ends_name_the_field() -> Result<(), Box<dyn std::error::Error>> {
         };
         assert!(is_named(differences));
         assert_eq!(
-            server.encode(&|_| Room::UNLIMITED),
+            encode(&mut server, &|_| Room::UNLIMITED),
             [],
             "it was shown something"
         );
@@ -144,7 +147,7 @@ fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
     let (doors, fuel, speed) = (4, 9, 2.5);
     step.spawn(&new::Longer { doors, fuel, speed })?;
     step.finish();
-    for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+    for (_, message) in encode(&mut server, &|_| Room::UNLIMITED) {
         client.handle(&message)?;
     }
     let entity = client.entities().next().expect("it is shown");

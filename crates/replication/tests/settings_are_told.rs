@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{Unit, greet, schema};
+use common::{Unit, encode, greet, poll, schema};
 use prescient_codec::{Policy, Profile};
 use prescient_replication::{
-    Change, Client, ClientConfig, ClientError, Config, Everything, PeerId, Room, Server,
+    Change, Client, ClientConfig, ClientError, Config, Delivery, Everything, PeerId, Room, Server,
     ServerConfig, SettingsMismatch, Tick,
 };
 use prescient_schema::Ref;
@@ -55,14 +55,14 @@ fn unit(tick: u32) -> Unit {
 /// Exchanges a tick without loss.
 fn exchange(server: &mut Server, client: &mut Client) {
     greet(server, PEER, client);
-    for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+    for (_, message) in encode(server, &|_| Room::UNLIMITED) {
         client.handle(&message).expect("it can be read");
     }
     let said = [client.report(None), client.acknowledgement()];
     for message in said.into_iter().flatten() {
         server.handle(PEER, &message).expect("honest");
     }
-    if let Some(message) = server.acknowledgement(PEER) {
+    if let Some(message) = poll(server, PEER) {
         client.handle(&message).expect("it can be read");
     }
 }
@@ -147,8 +147,8 @@ fn state_before_the_welcome_is_skipped() {
     let hello = client.poll_message().expect("its hello");
     server.handle(PEER, &hello).expect("honest");
     let spawned = spawn(&mut server);
-    let welcome = server.poll_message(PEER).expect("a welcome");
-    for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+    let welcome = poll(&mut server, PEER).expect("a welcome");
+    for (_, message) in encode(&mut server, &|_| Room::UNLIMITED) {
         assert_eq!(client.handle(&message), Err(ClientError::Early));
     }
     assert_eq!(client.acknowledgement(), None);
@@ -174,10 +174,7 @@ fn no_state_is_sent_before_the_welcome_or_the_entrance() {
     let pass = |server: &mut Server, client: &mut Client, spawned| {
         for tick in 2..10 {
             step(server, tick, spawned);
-            let state = server.encode(&|_| Room::UNLIMITED);
-            let told = std::iter::from_fn(|| server.poll_message(PEER)).collect::<Vec<_>>();
-            let state = state.into_iter().map(|(_, message)| message);
-            for message in state.chain(told) {
+            for (_, message) in encode(server, &|_| Room::UNLIMITED) {
                 client.handle(&message).expect("it can be read");
             }
             while let Some(message) = client.poll_message() {
@@ -194,13 +191,13 @@ fn no_state_is_sent_before_the_welcome_or_the_entrance() {
     between.transfer_in(PEER, transfer);
     let transfer = between.transfer_out(PEER).expect("it was here");
     second.transfer_in(PEER, transfer);
-    let passage = second.poll_message(PEER).expect("both entrances wait");
-    assert_eq!(
-        second.encode(&|_| Room::UNLIMITED),
-        [],
-        "nothing before the second"
-    );
+    let passage = poll(&mut second, PEER).expect("both entrances wait");
     client.handle(&passage).expect("it can be read");
+    second.encode(&|_| Room::UNLIMITED);
+    let passage = second.poll_transmit(PEER).expect("the second waits");
+    assert_eq!(passage.delivery, Delivery::Reliable);
+    client.handle(passage.message()).expect("it can be read");
+    assert_eq!(poll(&mut second, PEER), None, "nothing before the second");
     pass(&mut second, &mut client, there);
 }
 
@@ -221,7 +218,7 @@ fn what_cannot_be_taken_over_is_named() {
     let mut client = Client::new(schema(), config).expect("sound");
     let hello = client.poll_message().expect("its hello");
     server.handle(PEER, &hello).expect("honest");
-    let welcome = server.poll_message(PEER).expect("a welcome");
+    let welcome = poll(&mut server, PEER).expect("a welcome");
     let refused = client.handle(&welcome).expect_err("it holds less");
     let mismatch = SettingsMismatch::MaxEntities {
         server: 5000,
@@ -240,7 +237,7 @@ fn a_client_is_welcome_once() {
     let spawned = spawn(&mut server);
     let hello = client.poll_message().expect("its hello");
     server.handle(PEER, &hello).expect("honest");
-    let welcome = server.poll_message(PEER).expect("a welcome");
+    let welcome = poll(&mut server, PEER).expect("a welcome");
     client.handle(&welcome).expect("honest");
     step(&mut server, 2, spawned);
     exchange(&mut server, &mut client);

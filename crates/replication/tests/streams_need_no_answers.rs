@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Unit, schema};
+use common::{Unit, encode, schema};
 use prescient_codec::Policy;
 use prescient_replication::{
     About, Change, Client, Config, Everything, PeerId, Room, Server, ServerConfig, Tick, WorldError,
@@ -29,7 +29,7 @@ fn events_about_entities_arrive() -> Result<(), WorldError> {
         let unit = step.spawn(&Unit::default())?;
         step.finish();
         server.send_entity_event(unit.entity_ref(), &[tick as u8])?;
-        for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+        for (_, message) in encode(&mut server, &|_| Room::UNLIMITED) {
             client.handle(&message).expect("nothing is lost");
         }
         common::greet(&mut server, peer, &mut client);

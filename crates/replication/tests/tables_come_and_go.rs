@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Dice, TICK, bad, good, greet};
+use common::{Dice, TICK, bad, encode, good, greet, poll};
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    Candidate, Change, Client, ClientError, EntityHandle, Everything, FromClient, Observer, PeerId,
-    Relevance, Room, Server, ServerConfig, Tick, Visibility, WorldError, WorldStep,
+    Candidate, Change, Client, ClientError, Delivery, EntityHandle, Everything, FromClient,
+    Observer, PeerId, Relevance, Room, Server, ServerConfig, Tick, Visibility, WorldError,
+    WorldStep,
 };
 use prescient_schema::{EntityRef, Parcel, Ref, Schema, State};
 use prescient_sim::link::{Conditions, LinkConditioner, Time};
@@ -63,6 +64,17 @@ struct Player {
 }
 
 impl Player {
+    /// Takes what the server has for the player: reliable messages at once, others over the link.
+    fn take_from(&mut self, server: &mut Server, now: Time) {
+        while let Some(transmit) = server.poll_transmit(self.peer) {
+            let message = transmit.message();
+            match transmit.delivery {
+                Delivery::Reliable => self.client.handle(message).expect("in order"),
+                Delivery::Unreliable => self.down.send(now, message),
+            }
+        }
+    }
+
     fn new(peer: u64, seed: u64, link: &Conditions) -> Self {
         let seed = seed * 100 + peer;
         Self {
@@ -253,20 +265,10 @@ impl Game {
     /// each packet that it applied.
     fn exchange(&mut self, mut look: impl FnMut(&Player)) {
         let (now, budget) = (self.now(), self.budget);
-        for (peer, message) in self
-            .server
-            .encode(&|_| budget.map_or(Room::UNLIMITED, Room::one))
-        {
-            let player = self.players.iter_mut().find(|player| player.peer == peer);
-            player
-                .expect("every peer has a player")
-                .down
-                .send(now, &message);
-        }
+        self.server
+            .encode(&|_| budget.map_or(Room::UNLIMITED, Room::one));
         for player in &mut self.players {
-            while let Some(message) = self.server.poll_message(player.peer) {
-                player.client.handle(&message).expect("in order");
-            }
+            player.take_from(&mut self.server, now);
             while let Some(message) = player.down.poll(now) {
                 match player.client.handle(&message) {
                     Ok(()) => {
@@ -288,9 +290,7 @@ impl Game {
                 let taken = self.server.handle(player.peer, &message);
                 taken.expect("an honest message");
             }
-            if let Some(ack) = self.server.acknowledgement(player.peer) {
-                player.down.send(now, &ack);
-            }
+            player.take_from(&mut self.server, now);
         }
     }
 }
@@ -523,7 +523,7 @@ fn a_hidden_table_leaves_no_trace() {
                     game.players[0] = Player::new(1, seed, &good());
                     greet(&mut game.server, PeerId(1), &mut game.players[0].client);
                 }
-                for (peer, message) in game.server.encode(&|_| Room::UNLIMITED) {
+                for (peer, message) in encode(&mut game.server, &|_| Room::UNLIMITED) {
                     let client = &mut game.players[peer.0 as usize - 1].client;
                     client.handle(&message).expect("in order");
                     let ack = client.acknowledgement().expect("something arrived");
@@ -574,7 +574,7 @@ fn bytes_of<T: State>(value: impl Fn(u16, f32) -> T) -> Vec<usize> {
             step.set(*entity, &value(number, *x)).expect("sound");
         }
         step.finish();
-        for (peer, message) in server.encode(&|_| Room::UNLIMITED) {
+        for (peer, message) in encode(&mut server, &|_| Room::UNLIMITED) {
             client.handle(&message).expect("in order");
             let ack = client.acknowledgement().expect("something arrived");
             server.handle(peer, &ack).expect("honest");
@@ -702,7 +702,7 @@ fn audits_agree_while_tables_come_and_go() {
             game.exchange(|_| {});
             if tick % 10 == 9 {
                 game.server.audit(PeerId(1)).expect("it is here");
-                let request = game.server.poll_message(PeerId(1)).expect("just asked");
+                let request = poll(&mut game.server, PeerId(1)).expect("just asked");
                 // What the client shows is some ticks old.
                 let client = &mut game.players[0].client;
                 client.handle(&request).expect("honest");

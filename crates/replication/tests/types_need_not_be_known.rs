@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Unit, schema};
+use common::{Unit, encode, schema};
 use prescient_codec::history::CaptureError;
 use prescient_replication::{
     Change, Client, Everything, PeerId, Room, Server, ServerConfig, Tick, WorldError,
@@ -18,7 +18,7 @@ fn rows(unit: &Unit) -> [Parcel; 2] {
 
 /// Encodes, delivers one packet and returns the visible entities.
 fn pass(server: &mut Server, client: &mut Client) -> Vec<prescient_replication::EntityHandle> {
-    for (peer, message) in server.encode(&|_| Room::UNLIMITED) {
+    for (peer, message) in encode(server, &|_| Room::UNLIMITED) {
         client.handle(&message).expect("honest");
         let ack = client.acknowledgement().expect("something arrived");
         server.handle(peer, &ack).expect("honest");

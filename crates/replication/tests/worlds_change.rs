@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TestClient, TestWorld, Unit, bad};
+use common::{TestClient, TestWorld, Unit, bad, encode};
 use prescient_replication::{About, Change, Everything, PeerId, Room, Server, ServerConfig, Tick};
 use prescient_schema::Ref;
 use prescient_tests::seeds::over_seeds;
@@ -127,7 +127,7 @@ fn a_client_reports_that_it_entered_another_world() {
     let client = &mut test_world.clients[0].client;
     let see = |server: &mut Server, client: &mut prescient_replication::Client| {
         common::greet(server, PeerId(1), client);
-        for (_, message) in server.encode(&|_| Room::UNLIMITED) {
+        for (_, message) in encode(server, &|_| Room::UNLIMITED) {
             client.handle(&message).expect("honest");
         }
         std::iter::from_fn(|| client.poll_change()).collect::<Vec<_>>()

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 use prescient::{Ref, Schema, State};
-use prescient_channels::{ChannelId, ClientId, ConnectionId, Received, Time};
+use prescient_channels::{ChannelId, ClientId, ConnectionId, PacketBuffer, Received, Time};
 use prescient_replication::{
-    Client, ClientConfig, Everything, PeerId, Room, Server, ServerConfig, Tick,
+    Client, ClientConfig, Delivery, Everything, PeerId, Room, Server, ServerConfig, Tick,
 };
 use prescient_sim::link::{self, Conditions, EndpointId, Network};
 use prescient_sim::world::Random;
@@ -222,17 +222,22 @@ impl Meeting {
             return;
         };
         let now = transport_time(self.now);
-        while let Some(message) = self.server.poll_message(PEER) {
-            let sent = self.server_net.send(connection, EVENTS, &message, now);
-            sent.expect("few messages");
-        }
         let capacity = self.server_net.capacity(connection, now);
         let room = Room {
             message: capacity.message,
             total: capacity.total,
+            headroom: PacketBuffer::HEADROOM,
         };
-        for (_, message) in self.server.encode(&|_| room) {
-            let sent = self.server_net.send(connection, STATE, &message, now);
+        self.server.encode(&|_| room);
+        while let Some(transmit) = self.server.poll_transmit(PEER) {
+            let channel = match transmit.delivery {
+                Delivery::Reliable => EVENTS,
+                Delivery::Unreliable => STATE,
+            };
+            let message = PacketBuffer::with_headroom(transmit.buffer, transmit.headroom);
+            let sent = self
+                .server_net
+                .send_buffer(connection, channel, message, now);
             sent.expect("no more than the capacity");
         }
     }

@@ -3,7 +3,6 @@
 use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, InputTick, Received};
 use prescient_replication::{FromClient, PeerError, PeerId};
 
-use crate::protocol::STATE;
 use crate::server::{Server, ServerEvent};
 use crate::watch;
 
@@ -44,11 +43,7 @@ impl Server {
         let handled = self.worlds.world_of_mut(peer).handle(peer, message);
         if self.arriving.contains_key(&peer) {
             // Reply to a joining client at once rather than at the next tick.
-            self.send_messages(peer);
-        }
-        if let Some(message) = self.worlds.world_of_mut(peer).acknowledgement(peer) {
-            // If this is lost, the next acknowledgement covers it.
-            let _ = self.carriers.send(peer, STATE, &message);
+            self.transmit(peer);
         }
         match handled {
             Ok(FromClient::Event { about, payload }) => {

@@ -104,13 +104,13 @@ impl TestServer {
             test_server.server.connect(peer);
             let greeted = test_server.server.handle(peer, &hello);
             greeted.expect("it has the same schema");
-            let welcome = test_server.server.poll_message(peer).expect("an answer");
+            let welcome = test_server.server.poll_transmit(peer).expect("an answer");
             let set = test_server
                 .server
                 .set_view_position(peer, test_server.view_position(number, reach));
             set.expect("it has just joined");
             test_server.memory += held(&region);
-            let begins = test_server.clients[number].handle(&welcome);
+            let begins = test_server.clients[number].handle(welcome.message());
             begins.expect("it adopts the server's settings");
             let region = Region::new(GLOBAL);
             drop(welcome);
@@ -172,7 +172,13 @@ impl TestServer {
     fn exchange(&mut self) -> (f64, usize) {
         let region = Region::new(GLOBAL);
         let start = Instant::now();
-        let messages = self.server.encode(&|_| Room::one(PACKET));
+        self.server.encode(&|_| Room::one(PACKET));
+        let mut messages = Vec::new();
+        for peer in (0..self.clients.len() as u64).map(PeerId) {
+            while let Some(transmit) = self.server.poll_transmit(peer) {
+                messages.push((peer, transmit.into_message()));
+            }
+        }
         let mut spent = start.elapsed().as_secs_f64();
         self.memory += held(&region);
         let sent = messages.iter().map(|(_, message)| message.len()).sum();

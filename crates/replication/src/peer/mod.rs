@@ -7,7 +7,7 @@ mod sent;
 mod visibility;
 mod visible_set;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,10 +25,11 @@ use visible_set::VisibleSet;
 
 use crate::authority::AuthorityReports;
 use crate::entity_types::MAX_TABLES;
-use crate::message::{Message, WorldMessage, short};
+use crate::message::{MAX_STATE_HEAD, Message, WorldMessage, put_state_head, short};
 use crate::outbox::Outbox;
 use crate::relevance::{Link, Observer, Visibility};
 use crate::server::{PeerId, Room, ServerConfig};
+use crate::transmit::{Delivery, Transmit};
 use crate::world::{Serial, World, WorldStep};
 use crate::world_generation::WorldGeneration;
 
@@ -113,6 +114,8 @@ pub(crate) struct Peer {
     /// Waiting messages, and the number of events ever queued.
     outbox: Outbox,
     events: u64,
+    /// The messages of state of the tick that was encoded last.
+    state: VecDeque<Transmit>,
     /// When its last acknowledgement arrived.
     last_ack: Tick,
     /// When a resync that it requested was last granted, and the minimum ticks between two.
@@ -164,6 +167,7 @@ impl Peer {
             pending_visible: Vec::new(),
             outbox: Outbox::new(config.max_event_bytes),
             events: 0,
+            state: VecDeque::new(),
             last_ack: Tick::default(),
             resynced: None,
             resync_every: config.resync_every,
@@ -267,35 +271,46 @@ impl Peer {
             && self.pace.turn(now, unsettled) == Turn::Full
     }
 
-    /// The messages of the newest tick; none if that was encoded already, the client cannot decode
-    /// it yet, or the tick is skipped because the client applies nothing.
-    pub(crate) fn encode(&mut self, archive: &Archive, room: Room) -> Vec<Vec<u8>> {
-        let mut messages = Vec::new();
-        if !self.settings_sent {
-            return messages;
+    /// Encodes the newest tick, unless that was done already, the client cannot decode it yet, or
+    /// the tick is skipped because the client applies nothing.
+    pub(crate) fn encode(&mut self, archive: &Archive, room: Room) {
+        // State of an earlier tick that was not polled is out of date.
+        self.state.clear();
+        if !self.settings_sent || room.message == 0 || room.total < room.message {
+            return;
         }
         let now = archive.newest().unwrap_or_default();
         // A missing acknowledgement means something only if packets are acknowledged.
         let is_paced = self.policy == Policy::Confirmed;
         let head = if self.consumed_input.is_some() { 3 } else { 1 };
+        let headroom = room.headroom + MAX_STATE_HEAD;
+        self.encoder.set_headroom(headroom);
         let max_packet = room.message.saturating_sub(head);
         let unsettled = || self.encoder.unsettled_bytes();
         let turn = self.pace.turn(now, unsettled);
         let mut encoded = match turn {
-            Turn::Skip if is_paced => return messages,
+            Turn::Skip if is_paced => return,
             Turn::Probe if is_paced => self.encoder.encode_probe(archive).map(Some),
             _ => {
-                let budget = (room != Room::UNLIMITED).then_some(max_packet);
+                let budget = (room.message != usize::MAX).then_some(max_packet);
                 self.encoder.set_quality(self.quality, archive);
                 self.encoder.encode(archive, budget).map(Some)
             }
         };
         let mut left = room.total;
         while let Ok(Some(packet)) = encoded {
-            let message = self.state_message(&packet.bytes);
-            self.sent.note(packet.sequence, now, message.len());
-            left = left.saturating_sub(message.len());
-            messages.push(message);
+            let Packet { mut bytes, .. } = packet;
+            let input = self.consumed_input.map(|input| input as u16);
+            let generation = self.world_generation.bits();
+            let transmit = Transmit {
+                delivery: Delivery::Unreliable,
+                headroom: put_state_head(&mut bytes, headroom, generation, input),
+                buffer: bytes,
+            };
+            let length = transmit.message().len();
+            self.sent.note(packet.sequence, now, length);
+            left = left.saturating_sub(length);
+            self.state.push_back(transmit);
             let may_send_more = turn == Turn::Full
                 && left >= room.message
                 && (!is_paced || self.pace.has_room(now, self.encoder.unsettled_bytes()));
@@ -308,24 +323,13 @@ impl Peer {
             let is_schema = matches!(error, EncodeError::WrongSchema);
             debug_assert!(!is_schema, "a peer's schema is its world's");
         }
-        if !messages.is_empty() {
+        if !self.state.is_empty() {
             if is_paced && let Some(limit) = self.pace.note_sent(now) {
                 self.encoder.drop_unsettled(limit);
             }
             // Without acknowledgements, what was sent counts as known.
             self.send_known();
         }
-        messages
-    }
-
-    fn state_message(&self, packet: &[u8]) -> Vec<u8> {
-        self.world_message(match self.consumed_input {
-            Some(input) => WorldMessage::StateAfter {
-                input: input as u16,
-                packet,
-            },
-            None => WorldMessage::State(packet),
-        })
     }
 
     /// A packet of the newest tick for readers that acknowledge nothing, and whether it is whole. It
@@ -425,10 +429,15 @@ impl Peer {
         self.outbox.push(message.to_bytes());
     }
 
-    pub(crate) fn poll_message(&mut self) -> Option<Vec<u8>> {
-        let (message, is_settings) = self.outbox.pop()?;
-        self.settings_sent |= is_settings;
-        Some(message)
+    /// The next message to send: reliable ones first, because a client can apply the state of a new
+    /// world only after it was told of that world.
+    pub(crate) fn poll_transmit(&mut self) -> Option<Transmit> {
+        if let Some((message, is_settings)) = self.outbox.pop() {
+            self.settings_sent |= is_settings;
+            return Some(Transmit::reliable(message));
+        }
+        let acknowledgement = self.acknowledgement().map(Transmit::unreliable);
+        acknowledgement.or_else(|| self.state.pop_front())
     }
 
     /// Whether a message is about the client's current world.
@@ -495,7 +504,7 @@ impl Peer {
     }
 
     /// The acknowledgement of the client's reports, if any is due.
-    pub(crate) fn acknowledgement(&mut self) -> Option<Vec<u8>> {
+    fn acknowledgement(&mut self) -> Option<Vec<u8>> {
         let reports = self.reports.as_mut()?;
         if !std::mem::take(&mut reports.unanswered) {
             return None;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    About, Change, Client, ClientError, EntityHandle, PeerId, Relevance, Room, Server,
-    ServerConfig, Tick,
+    About, Change, Client, ClientError, Delivery, EntityHandle, PeerId, Relevance, Room, Rooms,
+    Server, ServerConfig, Tick, Transmit,
 };
 use prescient_schema::{Ref, Schema, SchemaBuilder, State};
 use prescient_sim::link::{Conditions, LinkConditioner, Time};
@@ -33,12 +33,30 @@ pub fn schema() -> Schema {
     schema.expect("a sound schema")
 }
 
+/// Encodes the newest tick, and returns all messages that wait for peers.
+pub fn encode(server: &mut Server, rooms: &Rooms<'_>) -> Vec<(PeerId, Vec<u8>)> {
+    server.encode(rooms);
+    let peers: Vec<_> = server.peers().collect();
+    let mut messages = Vec::new();
+    for peer in peers {
+        while let Some(transmit) = server.poll_transmit(peer) {
+            messages.push((peer, transmit.into_message()));
+        }
+    }
+    messages
+}
+
+/// The next message for a peer.
+pub fn poll(server: &mut Server, peer: PeerId) -> Option<Vec<u8>> {
+    server.poll_transmit(peer).map(Transmit::into_message)
+}
+
 /// Exchanges all messages that precede state.
 pub fn greet(server: &mut Server, peer: PeerId, client: &mut Client) {
     while let Some(message) = client.poll_message() {
         server.handle(peer, &message).expect("an honest message");
     }
-    while let Some(message) = server.poll_message(peer) {
+    while let Some(message) = poll(server, peer) {
         client.handle(&message).expect("an honest message");
     }
 }
@@ -101,6 +119,20 @@ pub struct TestClient {
 }
 
 impl TestClient {
+    /// Puts what the server has for the client onto the links.
+    pub fn take_from(&mut self, server: &mut Server, now: Time) {
+        while let Some(transmit) = server.poll_transmit(self.peer) {
+            let message = transmit.message();
+            match transmit.delivery {
+                Delivery::Reliable => self.events_down.send(now, message),
+                Delivery::Unreliable => {
+                    self.largest = self.largest.max(message.len());
+                    self.down.send(now, message);
+                }
+            }
+        }
+    }
+
     pub fn new(peer: PeerId, seed: u64, link: &Conditions) -> Self {
         let late = good().with_reordering_jitter(11 * TICK);
         let seed = seed * 100 + peer.0;
@@ -232,22 +264,10 @@ impl TestWorld {
     /// Sends the state of the newest tick, and delivers everything that is due.
     pub fn exchange(&mut self) {
         let (now, budget) = (self.now(), self.budget);
-        for (peer, message) in self
-            .server
-            .encode(&|_| budget.map_or(Room::UNLIMITED, Room::one))
-        {
-            let test_client = self
-                .clients
-                .iter_mut()
-                .find(|test_client| test_client.peer == peer);
-            let test_client = test_client.expect("every peer has a client");
-            test_client.largest = test_client.largest.max(message.len());
-            test_client.down.send(now, &message);
-        }
+        self.server
+            .encode(&|_| budget.map_or(Room::UNLIMITED, Room::one));
         for test_client in &mut self.clients {
-            while let Some(event) = self.server.poll_message(test_client.peer) {
-                test_client.events_down.send(now, &event);
-            }
+            test_client.take_from(&mut self.server, now);
             while let Some(message) = test_client.down.poll(now) {
                 match test_client.client.handle(&message) {
                     Ok(()) | Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {}
@@ -265,9 +285,7 @@ impl TestWorld {
                 let taken = self.server.handle(test_client.peer, &message);
                 taken.expect("an honest answer");
             }
-            if let Some(ack) = self.server.acknowledgement(test_client.peer) {
-                test_client.down.send(now, &ack);
-            }
+            test_client.take_from(&mut self.server, now);
             test_client.poll();
         }
         self.listen();

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use prescient_channels::{ChannelId, CloseReason, ConnectionId, Received, SendError};
+use prescient_channels::{ChannelId, CloseReason, ConnectionId, PacketBuffer, Received, SendError};
 use prescient_replication::{
-    About, FromClient, PeerError, PeerId, Rooms, Server, ServerConfig, WorldError,
+    About, Delivery, FromClient, PeerError, PeerId, Rooms, Server, ServerConfig, WorldError,
 };
 use prescient_sim::link::{EndpointId, Network};
 use prescient_transport::{
@@ -153,24 +153,24 @@ impl Host {
         verdict: &mut Verdict,
     ) -> Vec<(PeerId, bool, Vec<u8>)> {
         let mut said = Vec::new();
-        for (peer, message) in self.server.encode(rooms) {
-            if let Some((connection, _)) = self.current.get(&peer) {
-                match self
-                    .net
-                    .send(*connection, STATE, &message, clock.transport())
-                {
+        self.server.encode(rooms);
+        for (&peer, (connection, backlog)) in &mut self.current {
+            while let Some(transmit) = self.server.poll_transmit(peer) {
+                let message = transmit.message().to_vec();
+                if transmit.delivery == Delivery::Reliable {
+                    said.push((peer, false, message.clone()));
+                    backlog.push_back(message);
+                    continue;
+                }
+                let buffer = PacketBuffer::with_headroom(transmit.buffer, transmit.headroom);
+                let sent = (self.net).send_buffer(*connection, STATE, buffer, clock.transport());
+                match sent {
                     Ok(()) | Err(SendError::Backlogged | SendError::NotConnected) => {}
                     Err(error) => verdict.note(Fault::Failure, || {
                         format!("{peer:?}: {} bytes of state: {error}", message.len())
                     }),
                 }
-            }
-            said.push((peer, true, message));
-        }
-        for (&peer, (connection, backlog)) in &mut self.current {
-            while let Some(event) = self.server.poll_message(peer) {
-                said.push((peer, false, event.clone()));
-                backlog.push_back(event);
+                said.push((peer, true, message));
             }
             while let Some(event) = backlog.front() {
                 match self.net.send(*connection, EVENTS, event, clock.transport()) {

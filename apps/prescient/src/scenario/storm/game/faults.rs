@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prescient_channels::PacketBuffer;
 use prescient_replication::Room;
 
 use super::super::dice::Dice;
@@ -100,6 +101,7 @@ pub(super) fn room(dice: &mut Dice) -> Room {
     let several = |message: usize, packets: usize| Room {
         message,
         total: message * packets,
+        headroom: PacketBuffer::HEADROOM,
     };
     match dice.below(8) {
         0 | 1 => Room::UNLIMITED,

@@ -1,0 +1,53 @@
+//! What leaves a server or a client.
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// What the carrier must guarantee.
+    pub delivery: Delivery,
+    /// The message, after `headroom` free bytes.
+    pub buffer: Vec<u8>,
+    /// Free bytes before the message, where a carrier can put its headers ([`Room::headroom`]); 0 in
+    /// reliable messages.
+    ///
+    /// [`Room::headroom`]: crate::Room::headroom
+    pub headroom: usize,
+}
+
+/// What a carrier must guarantee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The message arrives once, after all reliable ones before it.
+    Reliable,
+    /// It may be lost, late or repeated.
+    Unreliable,
+}
+
+impl Transmit {
+    pub(crate) fn reliable(message: Vec<u8>) -> Self {
+        Self::new(Delivery::Reliable, message)
+    }
+
+    pub(crate) fn unreliable(message: Vec<u8>) -> Self {
+        Self::new(Delivery::Unreliable, message)
+    }
+
+    fn new(delivery: Delivery, message: Vec<u8>) -> Self {
+        Self {
+            delivery,
+            buffer: message,
+            headroom: 0,
+        }
+    }
+
+    /// The message.
+    pub fn message(&self) -> &[u8] {
+        &self.buffer[self.headroom..]
+    }
+
+    /// The message without free bytes before it.
+    pub fn into_message(mut self) -> Vec<u8> {
+        self.buffer.drain(..self.headroom);
+        self.buffer
+    }
+}
