@@ -57,11 +57,7 @@ impl Coding {
             learning: self.learning,
             max_entities: self.max_entities as usize,
         };
-        let config = ServerConfig {
-            codec,
-            tolerance: Tolerance::Additive,
-            ..ServerConfig::default()
-        };
+        let config = ServerConfig::default().with_codec(codec).with_tolerance(Tolerance::Additive);
         Server::new(schema(), config, Everything).expect("sound")
     }
 }
@@ -96,10 +92,7 @@ fn schema() -> Schema {
 fuzz_target!(|script: (Coding, Vec<Act>)| {
     let (coding, acts) = script;
     let mut server = coding.server();
-    let config = ClientConfig {
-        tolerance: Tolerance::Additive,
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::default().with_tolerance(Tolerance::Additive);
     let mut client = Client::new(schema(), config).expect("sound");
     server.connect(PEER);
     let mut things: Vec<Ref<Thing>> = Vec::new();

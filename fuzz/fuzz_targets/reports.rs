@@ -135,10 +135,7 @@ fn schema() -> Schema {
 
 impl Scene {
     fn new(best: bool) -> Self {
-        let config = ServerConfig {
-            codec: config(best),
-            ..ServerConfig::default()
-        };
+        let config = ServerConfig::default().with_codec(config(best));
         let mut server = Server::new(schema(), config, Everything).expect("sound");
         let [liar, witness] = [LIAR, WITNESS].map(|peer| {
             let mut client = Client::new(schema(), Default::default()).expect("sound");

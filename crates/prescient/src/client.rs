@@ -109,7 +109,7 @@ impl Client {
         options: ClientOptions,
     ) -> Result<Self, JoinError> {
         options.check()?;
-        let view = prescient_replication::Client::new(schema, options.replication)?;
+        let view = prescient_replication::Client::new(schema, options.replication.clone())?;
         Ok(Self::new(view, Box::new(carrier), options))
     }
 
@@ -279,7 +279,7 @@ impl Client {
     /// missing, and so are those whose packets were lost: what the server had then is not known
     /// here. These are the server's values also of entities that this client has authority over.
     ///
-    /// [`ClientConfig::history`](crate::ClientConfig::history) says how far this reaches back. It
+    /// [`ClientConfig::with_history`](crate::ClientConfig::with_history) says how far this reaches back. It
     /// never reaches before the entity appeared here, or the client last entered a world.
     pub fn samples<T: State>(
         &self,

@@ -89,7 +89,7 @@ impl Server {
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
         options.check()?;
-        let config = options.replication;
+        let config = options.replication.clone();
         Ok(Self {
             carriers: Carriers::new(options.max_message()),
             worlds: Worlds::new(prescient_replication::Server::new(
@@ -111,7 +111,7 @@ impl Server {
 
     /// Adds a client in this process. It has joined already and is used like any other client, on
     /// this thread or another, but without a socket and without loss. Its
-    /// [history](ClientConfig::history) is as long as the server's. Dropping it leaves the server.
+    /// [history](ClientConfig::with_history) is as long as the server's. Dropping it leaves the server.
     ///
     /// Its [`Joined`](ServerEvent::Joined) event has client id 0; use [`local_client_as`](Self::local_client_as) for another id.
     pub fn local_client(&mut self) -> Client {
@@ -121,11 +121,9 @@ impl Server {
     /// Like [`local_client`](Self::local_client), with the client id and data that
     /// [`Joined`](ServerEvent::Joined) is to report, as a token would carry them.
     pub fn local_client_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
-        let config = ClientConfig {
-            max_entities: self.options.replication.codec.max_entities,
-            history: self.options.replication.history,
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::default()
+            .with_max_entities(self.options.replication.codec().max_entities)
+            .with_history(self.options.replication.history());
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
         let (peer, carrier) = self.carriers.add_local_client();
@@ -170,7 +168,10 @@ impl Server {
         &mut self,
         relevance: impl Relevance + 'static,
     ) -> Result<WorldId, WorldError> {
-        let (schema, config) = (self.world().schema().clone(), self.options.replication);
+        let (schema, config) = (
+            self.world().schema().clone(),
+            self.options.replication.clone(),
+        );
         let world_server = prescient_replication::Server::new(schema, config, relevance)?;
         Ok(self.worlds.open(world_server))
     }

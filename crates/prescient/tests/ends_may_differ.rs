@@ -49,14 +49,9 @@ fn options(replication: ServerConfig) -> ServerOptions {
 }
 
 fn tolerant(tolerance: Tolerance) -> (ServerOptions, ClientOptions) {
-    let server = options(ServerConfig {
-        tolerance,
-        ..ServerConfig::default()
-    });
-    let client = ClientOptions::default().with_replication(ClientConfig {
-        tolerance,
-        ..ClientConfig::default()
-    });
+    let server = options(ServerConfig::default().with_tolerance(tolerance));
+    let client = ClientOptions::default()
+        .with_replication(ClientConfig::default().with_tolerance(tolerance));
     (server, client)
 }
 
@@ -73,10 +68,7 @@ fn the_server_alone_decides_how_state_is_coded() {
             profile,
             ..Config::default()
         };
-        let replication = ServerConfig {
-            codec,
-            ..ServerConfig::default()
-        };
+        let replication = ServerConfig::default().with_codec(codec);
         let mut server = bind(old_schema(), options(replication));
         let car = old::Car {
             speed: 2.5,
@@ -176,14 +168,9 @@ fn what_a_client_cannot_take_over_has_a_name() {
         max_entities: 7000,
         ..Config::default()
     };
-    let replication = ServerConfig {
-        codec,
-        ..ServerConfig::default()
-    };
-    let options = ClientOptions::default().with_replication(ClientConfig {
-        max_entities: 600,
-        ..ClientConfig::default()
-    });
+    let replication = ServerConfig::default().with_codec(codec);
+    let options =
+        ClientOptions::default().with_replication(ClientConfig::default().with_max_entities(600));
     let mismatch = SettingsMismatch::MaxEntities {
         server: 7000,
         client: 600,

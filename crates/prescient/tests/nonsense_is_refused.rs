@@ -443,13 +443,11 @@ fn options_may_make_no_sense() {
             .with_inbox_bytes(extreme.max(1))
             .with_timeout(Duration::from_secs(extreme.clamp(1, 9) as u64))
             .with_exchange(exchange);
-        let replication = ServerConfig {
-            relevance_interval: extreme as u32,
-            grid_cell: f64::NAN,
-            resync_every: extreme as u32,
-            max_event_bytes: extreme,
-            ..ServerConfig::default()
-        };
+        let replication = ServerConfig::default()
+            .with_relevance_interval((extreme as u32).max(1))
+            .with_grid_cell(f64::MAX)
+            .with_resync_every(extreme as u32)
+            .with_max_event_bytes(extreme);
         let options = ServerOptions::default()
             .with_packet(extreme.max(1))
             .with_backlog(extreme)
@@ -459,10 +457,7 @@ fn options_may_make_no_sense() {
         let mut server = bind(schema(), options);
         let mut local_client = server.local_client();
         let address = server.address().expect("it has a socket").to_string();
-        let replication = ClientConfig {
-            max_entities: extreme,
-            ..ClientConfig::default()
-        };
+        let replication = ClientConfig::default().with_max_entities(extreme.max(1));
         let options = ClientOptions::default()
             .with_replication(replication)
             .with_link(link);

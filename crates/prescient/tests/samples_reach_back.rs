@@ -38,17 +38,13 @@ fn at(tick: Tick) -> Runner {
 #[test]
 fn both_kinds_of_clients_read_the_server_s_past() {
     let history = |ticks| HistoryDepth::new(ticks).expect("long enough");
-    let options = ServerOptions::default().with_replication(ServerConfig {
-        history: history(200),
-        ..ServerConfig::default()
-    });
+    let options = ServerOptions::default()
+        .with_replication(ServerConfig::default().with_history(history(200)));
     let mut server = bind(Schema::of::<Runner>().expect("sound"), options);
     let token = token(&server);
     let (client, _) = join(&mut server, move || {
-        let options = ClientOptions::default().with_replication(ClientConfig {
-            history: history(160),
-            ..ClientConfig::default()
-        });
+        let options = ClientOptions::default()
+            .with_replication(ClientConfig::default().with_history(history(160)));
         Client::join_with(token, Schema::of::<Runner>().expect("sound"), options)
     });
     let mut clients = [server.local_client(), client.expect("joined")];

@@ -10,8 +10,9 @@ use prescient_codec::history::Archive;
 use prescient_codec::{Ack, DecodeError, Decoder, NetEntityId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, FieldKind, Library, Parcel, Schema};
 
+use crate::config::ServerConfig;
 use crate::entity_types::EntityTypes;
-use crate::server::{PeerId, ServerConfig};
+use crate::server::PeerId;
 use crate::world::{Serial, Touched, World, WorldError, WorldStep};
 
 impl WorldStep<'_> {

@@ -57,6 +57,7 @@
 mod audit;
 mod authority;
 mod client;
+mod config;
 mod entity_types;
 mod event;
 mod grid;
@@ -78,9 +79,8 @@ mod world;
 mod world_generation;
 
 pub use audit::Divergence;
-pub use client::{
-    Change, Client, ClientConfig, ClientError, EntityHandle, SetError, SubscribeError, Subscriber,
-};
+pub use client::{Change, Client, ClientError, EntityHandle, SetError, SubscribeError, Subscriber};
+pub use config::{ClientConfig, ConfigError, ServerConfig};
 pub use event::About;
 pub use grid::Position;
 pub use message::TickClock;
@@ -96,9 +96,7 @@ pub use publisher::{
 pub use relevance::{
     Candidate, Distance, Everything, Link, Observer, Owned, Relevance, Visibility,
 };
-pub use server::{
-    FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server, ServerConfig,
-};
+pub use server::{FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server};
 pub use settings::SettingsMismatch;
 pub use transmit::{Delivery, Transmit};
 pub use views::{Factory, Views};

@@ -19,11 +19,12 @@ use prescient_codec::{Config, EncodeError, HISTORY, Layout, Packet, Policy, Tick
 use prescient_schema::Fingerprint;
 use thiserror::Error;
 
+use crate::config::ServerConfig;
 use crate::grid::Position;
 use crate::peer::Peer;
 use crate::publication::Publication;
 use crate::relevance::{Observer, Relevance};
-use crate::server::{PeerId, ServerConfig};
+use crate::server::PeerId;
 use crate::world::{Touched, World};
 
 /// The settings of a [`Publisher`].
@@ -356,9 +357,6 @@ impl Publisher {
 }
 
 fn new_peer(layout: &Arc<Layout>, config: &PublisherConfig) -> Peer {
-    let config = ServerConfig {
-        codec: config.codec,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig::default().with_codec(config.codec);
     Peer::new(layout.clone(), &config)
 }

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use prescient_codec::history::Archive;
-use prescient_codec::{
-    AckError, Config, HistoryDepth, Quality, QualityError, Tick, ledger::Ledger,
-};
-use prescient_schema::{Difference, EntityRef, Fingerprint, Schema, Tolerance};
+use prescient_codec::{AckError, Quality, QualityError, Tick, ledger::Ledger};
+use prescient_schema::{Difference, EntityRef, Fingerprint, Schema};
 use thiserror::Error;
 
 use crate::audit::{self, Divergence};
+use crate::config::ServerConfig;
 use crate::event::About;
 use crate::grid::Position;
 use crate::message::{Message, TickClock, WorldMessage};
@@ -23,56 +22,6 @@ use crate::world::{Serial, World, WorldError, WorldStep};
 /// The id of a client, chosen by the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
-
-/// The settings of a server.
-#[derive(Clone, Copy, Debug)]
-pub struct ServerConfig {
-    /// How values are coded. Clients are sent these settings and use the same.
-    pub codec: Config,
-    /// Interval in ticks between evaluations of distances per peer. Peers take turns.
-    pub relevance_interval: u32,
-    /// Size of the cells of the grid that finds near entities, in units of positions; about half
-    /// the view distance is a good value.
-    pub grid_cell: f64,
-    /// Whether clients with other schemas are accepted, as far as they are compatible.
-    pub tolerance: Tolerance,
-    /// Minimum ticks between two resyncs that a peer requests; about a second.
-    pub resync_every: u32,
-    /// Ticks between two packets for a peer that stopped acknowledging what it is sent; about a
-    /// third of a second. After three times this long without an acknowledgement, packets to the
-    /// peer become rarer until they have this interval. After 20 seconds, or if the peer never
-    /// acknowledged anything, it gets only empty packets, one per second.
-    pub probe_every: u32,
-    /// Maximum bytes of events that may wait for a peer. Beyond that the peer is overrun: see
-    /// [`PeerStatistics::overrun`].
-    pub max_event_bytes: usize,
-    /// Maximum bytes that the server holds for a peer's authority reports. Reports that need more are
-    /// refused, as if they were lost.
-    pub report_memory: usize,
-    /// Maximum number of peers per tick that are sent full packets before they ever acknowledged one.
-    /// The first packets of a peer are the most expensive; with this limit, a crowd that joins at once
-    /// delays itself and not the others.
-    pub max_newcomers: usize,
-    /// How many ticks before the newest one the world keeps for [`World::samples`].
-    pub history: HistoryDepth,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            codec: Config::default(),
-            relevance_interval: 4,
-            grid_cell: 32.0,
-            tolerance: Tolerance::Exact,
-            resync_every: 30,
-            probe_every: 10,
-            max_event_bytes: 1 << 20,
-            report_memory: 16 << 20,
-            max_newcomers: 16,
-            history: HistoryDepth::default(),
-        }
-    }
-}
 
 /// Why a call about a peer failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -198,6 +147,7 @@ impl Server {
         config: ServerConfig,
         relevance: impl Relevance + 'static,
     ) -> Result<Self, WorldError> {
+        config.check()?;
         Ok(Self {
             world: World::new(schema, config.grid_cell, config.history)?,
             config,
@@ -338,7 +288,7 @@ impl Server {
     /// allows; each can be applied without the others. State of earlier ticks that was not
     /// [polled](Self::poll_transmit) is discarded. A peer gets nothing until the message with
     /// its settings was polled. Peers that do not acknowledge are skipped in more and more ticks
-    /// ([`ServerConfig::probe_every`]). May be skipped in any tick, for all
+    /// ([`ServerConfig::with_probe_every`]). May be skipped in any tick, for all
     /// peers or (with [`Room::NONE`]) for some: the send rate is independent of the tick rate.
     pub fn encode(&mut self, rooms: &Rooms<'_>) {
         self.update_visibility();
@@ -377,7 +327,7 @@ impl Server {
         let now = self.world.tick().unwrap_or_default();
         let is_due = |(&id, peer): (&PeerId, &Peer)| peer.is_due_newcomer(now).then_some(id);
         let mut due: Vec<_> = self.peers.iter().filter_map(is_due).collect();
-        let limit = self.config.max_newcomers.max(1);
+        let limit = self.config.max_newcomers;
         if due.len() <= limit {
             return BTreeSet::new();
         }
@@ -423,10 +373,7 @@ impl Server {
                 false => config.relevance_interval,
             };
             // Staggered by the peer's own id, so that the timing reveals nothing about other peers.
-            let now = tick
-                .0
-                .wrapping_add(id.0)
-                .is_multiple_of(every.max(1).into());
+            let now = tick.0.wrapping_add(id.0).is_multiple_of(every.into());
             // Both peers that saw the entity before the update and those that see it afterwards get
             // its events.
             let told = peer.queue_events(id, &entity_events, &[], |_| true);
@@ -616,7 +563,7 @@ impl Server {
     }
 
     /// Notes that a silent peer is responsive again: it is sent state at once, without waiting for
-    /// the next probe ([`ServerConfig::probe_every`]).
+    /// the next probe ([`ServerConfig::with_probe_every`]).
     pub fn resume(&mut self, peer: PeerId) -> Result<(), PeerError> {
         let now = self.world.tick().unwrap_or_default();
         self.peer(peer)?.resume(now);
@@ -624,7 +571,7 @@ impl Server {
     }
 
     /// The packets that a peer was sent since it last acknowledged one, as a range of packet
-    /// counts. Empty if packets are not acknowledged ([`Config::policy`]).
+    /// counts. Empty if packets are not acknowledged ([`Config::policy`](prescient_codec::Config::policy)).
     pub fn unapplied(&self, peer: PeerId) -> Option<Range<u64>> {
         self.peers.get(&peer).map(Peer::unapplied)
     }

@@ -58,13 +58,13 @@ fn entities(max_entities: usize) -> u32 {
 #[non_exhaustive]
 pub enum SettingsMismatch {
     /// The server may show more entities than this client accepts. Raise
-    /// [`ClientConfig::max_entities`](crate::ClientConfig::max_entities) or lower the server's
+    /// [`ClientConfig::with_max_entities`](crate::ClientConfig::with_max_entities) or lower the server's
     /// limit.
     #[error("the server may show {server} entities, and this client holds {client} at most")]
     MaxEntities {
         /// [`Config::max_entities`] of the server.
         server: usize,
-        /// [`ClientConfig::max_entities`](crate::ClientConfig::max_entities) of the client.
+        /// [`ClientConfig::with_max_entities`](crate::ClientConfig::with_max_entities) of the client.
         client: usize,
     },
 }

@@ -21,10 +21,7 @@ fn newcomers_take_turns() {
         let mut dice = Dice::new(seed);
         // All have had their turn before the first are sent probes, which are not limited.
         let (limit, crowd) = (2 + dice.below(5), 20 + dice.below(20));
-        let config = ServerConfig {
-            max_newcomers: limit as usize,
-            ..ServerConfig::default()
-        };
+        let config = ServerConfig::default().with_max_newcomers(limit as usize);
         let mut server = Server::new(schema(), config, Everything).expect("a sound schema");
         let mut player = join(&mut server, PLAYER);
         let mut newcomers = BTreeMap::new();

@@ -432,10 +432,7 @@ fn misuse_is_an_error() {
         publisher.publish(other.world()),
         Err(PublishError::OtherWorld)
     );
-    let few = ClientConfig {
-        max_entities: 10,
-        ..ClientConfig::default()
-    };
+    let few = ClientConfig::default().with_max_entities(10);
     server.step(Tick(2)).expect("in order").finish();
     publisher.request_snapshot();
     let packet = publisher.publish(server.world()).expect("new");

@@ -60,10 +60,7 @@ impl Country {
     fn new(seed: u64, count: u32) -> Self {
         let asked = Arc::new(AtomicU64::new(0));
         let policy = Counted(Distance::new(SIDE, SIDE), asked.clone());
-        let config = ServerConfig {
-            grid_cell: SIDE / 16.0,
-            ..ServerConfig::default()
-        };
+        let config = ServerConfig::default().with_grid_cell(SIDE / 16.0);
         let schema = || Schema::of::<Thing>().expect("a sound schema");
         let mut server = Server::new(schema(), config, policy).expect("a sound schema");
         let mut random = Random::new(seed);

@@ -68,10 +68,7 @@ fn silent(seed: u64) {
 /// The messages of one of three clients are never polled, and one never gets to know the entity of
 /// its events. The server reports both as overrun, and holds nothing more for them.
 fn slow(seed: u64) {
-    let config = ServerConfig {
-        max_event_bytes: 50_000,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig::default().with_max_event_bytes(50_000);
     let mut server = Server::new(common::schema(), config, Everything).expect("sound");
     for peer in (1..=3).map(PeerId) {
         let client = Client::new(common::schema(), Default::default());

@@ -117,10 +117,7 @@ fn requests_for_a_resync_are_rationed() {
 fn epochs_may_start_over() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
-        let config = ServerConfig {
-            resync_every: 0,
-            ..ServerConfig::default()
-        };
+        let config = ServerConfig::default().with_resync_every(0);
         let mut hall = Hall::new(config);
         for tick in 1..=600 {
             hall.step(Tick(tick), &mut dice).expect("in order");

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Dice, Unit, encode, poll, schema};
-use prescient_codec::{Ack, AppliedSet, Sequence};
+use prescient_codec::{Ack, AppliedSet, Config, Sequence};
 use prescient_replication::{
-    Change, Client, ClientError, Distance, Everything, FromClient, PeerError, PeerId, Position,
-    Room, Server, ServerConfig, Tick, TickClock, Visibility, WorldError,
+    Change, Client, ClientConfig, ClientError, Distance, Everything, FromClient, PeerError, PeerId,
+    Position, Room, Server, ServerConfig, Tick, TickClock, Visibility, WorldError,
 };
 use prescient_schema::{Class, EntityRef, Field, FieldKind, Ref, Schema, State};
 use prescient_tests::seeds::over_seeds;
@@ -255,24 +255,51 @@ fn clients_answer_anything() {
     assert_eq!(client.send_event(Some(entity), b"?"), None);
 }
 
+/// Settings that cannot work. Fails if `ServerConfig::check` or `ClientConfig::check` is not called,
+/// or forgets a setting.
+#[test]
+fn settings_that_cannot_work_are_named() {
+    let none = Config {
+        max_entities: 0,
+        ..Config::default()
+    };
+    let sound = ServerConfig::default;
+    for (config, setting) in [
+        (sound().with_codec(none), "codec.max_entities"),
+        (sound().with_relevance_interval(0), "relevance_interval"),
+        (sound().with_grid_cell(0.0), "grid_cell"),
+        (sound().with_grid_cell(-1.0), "grid_cell"),
+        (sound().with_grid_cell(f64::NAN), "grid_cell"),
+        (sound().with_grid_cell(f64::INFINITY), "grid_cell"),
+        (sound().with_probe_every(0), "probe_every"),
+        (sound().with_max_newcomers(0), "max_newcomers"),
+    ] {
+        let refused = Server::new(schema(), config, Everything).err();
+        assert!(
+            matches!(refused, Some(WorldError::Config(error)) if error.setting() == setting),
+            "{setting}"
+        );
+    }
+    let config = ClientConfig::default().with_max_entities(0);
+    let refused = Client::new(schema(), config).err();
+    assert!(
+        matches!(refused, Some(WorldError::Config(error)) if error.setting() == "max_entities")
+    );
+}
+
 /// Absurd settings and invalid schemas. Fails if `Visibility::and_table` shifts without a limit (`1
 /// << table`).
 #[test]
 fn settings_may_make_no_sense() {
-    let config = ServerConfig {
-        relevance_interval: 0,
-        grid_cell: f64::NAN,
-        resync_every: u32::MAX,
-        ..ServerConfig::default()
-    };
-    let (server, clients, unit) = test_server(config);
+    let config = ServerConfig::default()
+        .with_relevance_interval(1)
+        .with_grid_cell(f64::MAX)
+        .with_resync_every(u32::MAX);
+    let (server, clients, unit) = test_server(config.clone());
     goes_on(server, clients, unit);
     // Nothing may wait, so nothing can be sent, not even the settings.
-    let config = ServerConfig {
-        max_event_bytes: 0,
-        ..config
-    };
-    let (mut server, clients, _) = test_server(config);
+    let config = config.with_max_event_bytes(0);
+    let (mut server, clients, _) = test_server(config.clone());
     server.send_event(PeerId(1), b"hello").expect("connected");
     assert_eq!(poll(&mut server, PeerId(1)), None);
     assert_eq!(server.overrun().count(), 3, "not even a welcome");
@@ -282,7 +309,7 @@ fn settings_may_make_no_sense() {
     let distances = [f64::NAN, f64::INFINITY, -1.0, 0.0];
     for (enter, leave) in distances.into_iter().zip(distances.into_iter().rev()) {
         let policy = Distance::new(enter, leave);
-        let mut server = Server::new(schema(), config, policy).expect("sound");
+        let mut server = Server::new(schema(), config.clone(), policy).expect("sound");
         server.connect(PeerId(1));
         server
             .set_view_position(PeerId(1), Position([f64::NAN; 3]))

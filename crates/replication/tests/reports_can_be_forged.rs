@@ -113,16 +113,13 @@ fn a_report_that_no_client_would_send_is_refused_unread() {
 }
 
 /// A client that ignores all acknowledgements reports a crowd in confused motion: the server keeps what
-/// that teaches only as far as `ServerConfig::report_memory` goes, and asks to start over. Fails
+/// that teaches only as far as `ServerConfig::with_report_memory` goes, and asks to start over. Fails
 /// with all packets applied if `AuthorityReports::new` does not call `set_max_bytes`.
 #[test]
 fn reports_have_a_limit_in_bytes() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
-        let mut test_server = TestServer::with(ServerConfig {
-            report_memory: 1 << 19,
-            ..ServerConfig::default()
-        });
+        let mut test_server = TestServer::with(ServerConfig::default().with_report_memory(1 << 19));
         let unit = test_server.own(LIAR);
         let schema = Arc::new(reported(test_server.server.world().archive().schema()));
         let mut archive = Archive::new(schema.clone(), HISTORY);

@@ -157,15 +157,11 @@ fn whose(
 #[test]
 fn each_end_has_a_depth_of_its_own() {
     for (server_depth, client_depth) in [(128, 300), (300, 128), (200, 200)] {
-        let config = ServerConfig {
-            history: HistoryDepth::new(server_depth).expect("long enough"),
-            ..ServerConfig::default()
-        };
+        let config = ServerConfig::default()
+            .with_history(HistoryDepth::new(server_depth).expect("long enough"));
         let mut server = Server::new(schema(), config, Everything).expect("a sound schema");
-        let config = ClientConfig {
-            history: HistoryDepth::new(client_depth).expect("long enough"),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::default()
+            .with_history(HistoryDepth::new(client_depth).expect("long enough"));
         let mut client = Client::new(schema(), config).expect("a sound schema");
         let peer = PeerId(1);
         server.connect(peer);
@@ -235,10 +231,7 @@ fn at(tick: u64) -> Unit {
 #[test]
 fn a_history_has_a_limit_in_bytes() {
     let mut server = Server::new(schema(), ServerConfig::default(), Everything).expect("sound");
-    let config = ClientConfig {
-        max_state_bytes: 40_000,
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::default().with_max_state_bytes(40_000);
     let mut client = Client::new(schema(), config).expect("a sound schema");
     let peer = PeerId(1);
     server.connect(peer);

@@ -71,16 +71,10 @@ fn ends(
     server: (Schema, Tolerance),
     client: (Schema, Tolerance),
 ) -> Result<(Server, Client), Box<dyn std::error::Error>> {
-    let config = ServerConfig {
-        tolerance: server.1,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig::default().with_tolerance(server.1);
     let mut server = Server::new(server.0, config, Everything)?;
     server.connect(PEER);
-    let config = ClientConfig {
-        tolerance: client.1,
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::default().with_tolerance(client.1);
     Ok((server, Client::new(client.0, config)?))
 }
 

@@ -14,10 +14,7 @@ use prescient_schema::Ref;
 const PEER: PeerId = PeerId(1);
 
 fn server(codec: Config) -> Server {
-    let config = ServerConfig {
-        codec,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig::default().with_codec(codec);
     let mut server = Server::new(schema(), config, Everything).expect("sound");
     server.connect(PEER);
     server
@@ -210,10 +207,7 @@ fn what_cannot_be_taken_over_is_named() {
     };
     let (mut server, config) = (
         server(codec),
-        ClientConfig {
-            max_entities: 300,
-            ..ClientConfig::default()
-        },
+        ClientConfig::default().with_max_entities(300),
     );
     let mut client = Client::new(schema(), config).expect("sound");
     let hello = client.poll_message().expect("its hello");

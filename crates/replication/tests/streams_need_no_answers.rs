@@ -15,10 +15,7 @@ fn events_about_entities_arrive() -> Result<(), WorldError> {
         policy: Policy::Immediate,
         ..Config::default()
     };
-    let config = ServerConfig {
-        codec,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig::default().with_codec(codec);
     let mut server = Server::new(schema(), config, Everything)?;
     let mut client = Client::new(schema(), Default::default())?;
     let peer = PeerId(1);

@@ -66,10 +66,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         .with_connections(2 * (options.clients + options.ghosts) as usize + 8)
         .with_connections_per_address(usize::MAX)
         .with_handshakes_per_address(u32::MAX);
-    let replication = ServerConfig {
-        grid_cell: distance / 2.0,
-        ..ServerConfig::default()
-    };
+    let replication = ServerConfig::default().with_grid_cell(distance / 2.0);
     let settings = ServerOptions::default()
         .with_limits(limits)
         .with_replication(replication);

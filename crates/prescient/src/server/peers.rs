@@ -16,7 +16,7 @@ impl Server {
     /// Sets a fixed view position, which a [`Relevance`](crate::Relevance) policy gets as
     /// [`Observer::view_position`](crate::Observer::view_position). Replaces
     /// [`follow`](Self::follow). A policy with a [`reach`](crate::Relevance::reach) is queried
-    /// again within [`relevance_interval`](crate::ServerConfig::relevance_interval) ticks.
+    /// again within [`relevance_interval`](crate::ServerConfig::with_relevance_interval) ticks.
     pub fn set_view_position(&mut self, peer: PeerId, position: Position) -> Result<(), PeerError> {
         let world_server = self.worlds.world_of_mut(peer);
         world_server.set_view_position(peer, position)

@@ -10,10 +10,11 @@ mod subscriber;
 
 use std::collections::VecDeque;
 
-use prescient_codec::{Config, DecodeError, HistoryDepth, NetEntityId, Slot, Tick};
+use prescient_codec::{Config, DecodeError, NetEntityId, Slot, Tick};
 use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::audit;
+use crate::config::ClientConfig;
 use crate::event::About;
 use crate::message::{Message, TickClock, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
@@ -85,31 +86,6 @@ pub enum Change {
     },
 }
 
-/// The settings of a client. The server decides how state is coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientConfig {
-    /// Whether a server with another schema is accepted, as far as both ends tolerate it.
-    pub tolerance: Tolerance,
-    /// Maximum entities that it accepts. A server that may show more is refused.
-    pub max_entities: usize,
-    /// How many ticks before the newest one it keeps for [`Client::samples`].
-    pub history: HistoryDepth,
-    /// Maximum bytes that it holds of received state, at all ticks that it keeps. A packet that
-    /// needs more is refused, as if it were lost.
-    pub max_state_bytes: usize,
-}
-
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self {
-            tolerance: Tolerance::Exact,
-            max_entities: Config::default().max_entities,
-            history: HistoryDepth::default(),
-            max_state_bytes: 1 << 30,
-        }
-    }
-}
-
 /// The world as a server shows it.
 ///
 /// [`handle`](Self::handle) whatever arrives; send what [`poll_message`](Self::poll_message)
@@ -142,6 +118,7 @@ impl Client {
     /// A client without any state.
     pub fn new(schema: Schema, config: ClientConfig) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
+        config.check()?;
         let ClientConfig {
             tolerance,
             max_entities,

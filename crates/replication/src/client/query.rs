@@ -116,7 +116,7 @@ impl Client {
     /// missing, and so are those whose packets were lost: what the server had then is not known
     /// here. These are the server's values also of entities that this client has authority over.
     ///
-    /// [`ClientConfig::history`](super::ClientConfig::history) says how far this reaches back.
+    /// [`ClientConfig::with_history`](super::ClientConfig::with_history) says how far this reaches back.
     /// Never before the entity appeared here.
     pub fn samples<T: State>(
         &self,

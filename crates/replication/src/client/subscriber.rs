@@ -4,7 +4,8 @@ use prescient_codec::{Config, DecodeError, Policy, Tick};
 use prescient_schema::{EntityRef, Schema, State};
 use thiserror::Error;
 
-use super::{Change, Client, ClientConfig, EntityHandle};
+use super::{Change, Client, EntityHandle};
+use crate::config::ClientConfig;
 use crate::publication::Publication;
 use crate::settings::{self, SettingsMismatch};
 use crate::world::WorldError;
@@ -50,7 +51,7 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// A reader without any state. Of the configuration,
-    /// [`max_entities`](ClientConfig::max_entities) applies; schemas must be equal.
+    /// [`max_entities`](ClientConfig::with_max_entities) applies; schemas must be equal.
     pub fn new(schema: Schema, config: ClientConfig) -> Result<Self, WorldError> {
         Ok(Self {
             client: Client::new(schema, config)?,

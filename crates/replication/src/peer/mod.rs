@@ -24,11 +24,12 @@ use sent::Sent;
 use visible_set::VisibleSet;
 
 use crate::authority::AuthorityReports;
+use crate::config::ServerConfig;
 use crate::entity_types::MAX_TABLES;
 use crate::message::{MAX_STATE_HEAD, Message, WorldMessage, put_state_head, short};
 use crate::outbox::Outbox;
 use crate::relevance::{Link, Observer, Visibility};
-use crate::server::{PeerId, Room, ServerConfig};
+use crate::server::{PeerId, Room};
 use crate::transmit::{Delivery, Transmit};
 use crate::world::{Serial, World, WorldStep};
 use crate::world_generation::WorldGeneration;

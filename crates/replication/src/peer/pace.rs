@@ -16,7 +16,7 @@
 //! - A peer that resumes after a silence is sent state at once, for a third of a second; if it
 //!   acknowledges that, the pace is normal again.
 //!
-//! A third of a second means [`ServerConfig::probe_every`](crate::ServerConfig::probe_every) ticks
+//! A third of a second means [`ServerConfig::with_probe_every`](crate::ServerConfig::with_probe_every) ticks
 //! here.
 
 use prescient_codec::Tick;

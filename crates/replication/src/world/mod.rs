@@ -15,6 +15,7 @@ pub(crate) use entity_table::{EntityRecord, EntityTable, Serial, Touched};
 pub use step::WorldStep;
 
 use crate::authority;
+use crate::config::ConfigError;
 use crate::entity_types::{EntityTypes, TooManyTables};
 use crate::grid::{Grid, Position};
 use crate::input_state::InputState;
@@ -25,6 +26,9 @@ use crate::server::PeerId;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {
+    /// A setting of a server or client cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The schema cannot be used.
     #[error("the schema is not usable: {0}")]
     Schema(SchemaError),
@@ -167,7 +171,7 @@ impl World {
 
     /// An entity's values in its first table at recent ticks, oldest first; read from the back for
     /// the newest. Nothing is copied before it is asked for. Empty if the entity has another type
-    /// or was despawned. [`ServerConfig::history`](crate::ServerConfig::history) says how far this
+    /// or was despawned. [`ServerConfig::with_history`](crate::ServerConfig::with_history) says how far this
     /// reaches back.
     ///
     /// A client that shows an entity at a tick ([`Client::samples`](crate::Client::samples)) shows

@@ -88,19 +88,23 @@ impl Game {
         let mut dice = Dice::of(seed, 1);
         let (types, schema) = schemas::random(&mut dice);
         let policy = Policy::random(&mut dice);
-        let config = ServerConfig {
-            codec: Config {
+        let config = ServerConfig::default()
+            .with_codec(Config {
                 profile: [Profile::Default, Profile::Best][dice.below(8) / 7],
                 ..Config::default()
-            },
-            relevance_interval: [1, 2, 4, 7][dice.below(4)],
-            grid_cell: [1.0, 20.0, 100.0][dice.below(3)],
-            resync_every: [0, 3, 30][dice.below(3)],
-            ..ServerConfig::default()
-        };
+            })
+            .with_relevance_interval([1, 2, 4, 7][dice.below(4)])
+            .with_grid_cell([1.0, 20.0, 100.0][dice.below(3)])
+            .with_resync_every([0, 3, 30][dice.below(3)]);
         let clock = Clock(Time::from_secs(1));
         let entropy = Dice::of(seed, 3);
-        let host = Host::new(schema.clone(), config, policy.clone(), entropy, clock);
+        let host = Host::new(
+            schema.clone(),
+            config.clone(),
+            policy.clone(),
+            entropy,
+            clock,
+        );
         let host = host.expect("a sound schema");
         let mut network = Network::new(seed);
         let server = network.add(SERVER).expect("the address is free");
@@ -216,7 +220,7 @@ impl Game {
         let entropy = Dice::of(self.seed, 5);
         *self.policy.notes() = Default::default();
         let (schema, policy) = (self.schema.clone(), self.policy.clone());
-        let host = Host::new(schema, self.config, policy, entropy, self.clock);
+        let host = Host::new(schema, self.config.clone(), policy, entropy, self.clock);
         self.host = host.expect("a sound schema");
         self.announced.clear();
         let step = self.host.server.step(self.tick).expect("the first tick");

@@ -114,7 +114,7 @@ impl Game {
             link: None,
         };
         // A peer that was throttled until a moment ago is evaluated less often.
-        let interval = (self.config.relevance_interval).max(self.config.probe_every);
+        let interval = (self.config.relevance_interval()).max(self.config.probe_every());
         let is_due = self.policy.is_settled() || self.still > interval;
         let mut views = BTreeMap::new();
         for (&key, state) in &self.truth.now {
