@@ -1,6 +1,13 @@
 //! What a recording is: its schema, its ticks' interval, and what a program notes about it.
+//!
+//! Schemas of hundreds of fields are longer than minutes of telemetry, so most of it is deflated.
 
+use std::io::{Read, Write};
 use std::time::Duration;
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 
 use prescient_codec::{Profile, WIRE_VERSION};
 use prescient_schema::Schema;
@@ -34,12 +41,16 @@ impl RecordingInfo {
         out.push(self.profile as u8);
         let nanos = u64::try_from(self.tick_interval.as_nanos()).unwrap_or(u64::MAX);
         numbers::put(out, nanos);
-        numbers::put_bytes(out, &self.schema.to_bytes());
-        numbers::put(out, self.notes.len() as u64);
+        let mut text = Vec::new();
+        numbers::put_bytes(&mut text, &self.schema.to_bytes());
+        numbers::put(&mut text, self.notes.len() as u64);
         for (key, value) in &self.notes {
-            numbers::put_bytes(out, key.as_bytes());
-            numbers::put_bytes(out, value.as_bytes());
+            numbers::put_bytes(&mut text, key.as_bytes());
+            numbers::put_bytes(&mut text, value.as_bytes());
         }
+        let mut encoder = DeflateEncoder::new(&mut *out, Compression::best());
+        let deflated = encoder.write_all(&text).and_then(|()| encoder.finish());
+        debug_assert!(deflated.is_ok(), "a vector takes everything");
     }
 
     pub(crate) fn read(mut from: &[u8]) -> Result<Self, OpenError> {
@@ -59,6 +70,10 @@ impl RecordingInfo {
         };
         from = rest;
         let nanos = numbers::take(&mut from).ok_or_else(damaged)?;
+        let mut text = Vec::new();
+        let mut decoder = DeflateDecoder::new(from).take(MAX_BYTES);
+        decoder.read_to_end(&mut text).map_err(|_| damaged())?;
+        from = &text;
         let schema = numbers::take_bytes(&mut from).ok_or_else(damaged)?;
         let schema = Schema::from_bytes(schema, &[]).map_err(OpenError::Schema)?;
         let count = numbers::take(&mut from).ok_or_else(damaged)?;
@@ -79,3 +94,6 @@ impl RecordingInfo {
         })
     }
 }
+
+/// The most bytes of a schema and notes.
+const MAX_BYTES: u64 = 1 << 26;
