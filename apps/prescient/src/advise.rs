@@ -67,7 +67,11 @@ type Place = (u16, u16);
 
 /// Measures and prints.
 pub(crate) fn advise(options: &AdviseOptions) -> Result<(), AdviseError> {
-    if let Some(&error) = options.error.iter().find(|error| !(**error > 0.0)) {
+    if let Some(&error) = options
+        .error
+        .iter()
+        .find(|error| error.is_nan() || **error <= 0.0)
+    {
         return Err(AdviseError::Error(error));
     }
     let mut source = sources::open(&options.source)?;

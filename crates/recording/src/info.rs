@@ -73,7 +73,7 @@ impl RecordingInfo {
         let mut text = Vec::new();
         let mut decoder = DeflateDecoder::new(from).take(MAX_BYTES);
         decoder.read_to_end(&mut text).map_err(|_| damaged())?;
-        from = &text;
+        let mut from = &text[..];
         let schema = numbers::take_bytes(&mut from).ok_or_else(damaged)?;
         let schema = Schema::from_bytes(schema, &[]).map_err(OpenError::Schema)?;
         let count = numbers::take(&mut from).ok_or_else(damaged)?;

@@ -279,8 +279,8 @@ fn contracts_are_not_needed_and_references_keep_their_targets() {
     let mut bytes = recorder.take_bytes();
     let mut slots = Vec::new();
     let mut truth = Vec::new();
-    for tick in 1..80u32 {
-        let mut capture = archive.begin(Tick(tick.into())).unwrap();
+    for (at, tick) in (1..).zip(1..80u32) {
+        let mut capture = archive.begin(Tick(at)).unwrap();
         if tick % 9 == 0 {
             capture.despawn(slots.remove(0)).unwrap();
         }

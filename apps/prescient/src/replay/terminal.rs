@@ -76,6 +76,7 @@ pub(super) fn play(
         if ends || options.speed == 0.0 {
             return Ok(());
         }
+        #[expect(clippy::disallowed_methods, reason = "a person watches")]
         sleep(FRAME);
         for player in &mut *players {
             player.play(FRAME, options.speed)?;
