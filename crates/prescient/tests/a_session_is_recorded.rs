@@ -78,7 +78,7 @@ fn a_server_and_a_client_are_recorded() {
                 .filter_map(|entity| client.get::<Guard>(entity));
             let now = now.map(|guard| (guard.position, guard.orders));
             let tick = client.tick().unwrap().0;
-            shown.insert(tick.into(), now.collect());
+            shown.insert(tick, now.collect());
             view_bytes.extend(view.take_bytes());
         }
         while server.poll().is_some() {}

@@ -14,7 +14,6 @@ use crate::block::{Block, BlockKind, TickRange};
 use crate::info::RecordingInfo;
 use crate::numbers;
 use crate::recording::{MAGIC, VERSION};
-use crate::track::number;
 
 /// The settings of a [`Recorder`].
 #[derive(Clone, Debug)]
@@ -322,7 +321,7 @@ impl Recorder {
         if kind == BlockKind::Snapshot {
             self.close_block();
         }
-        let tick = number(tick);
+        let tick = tick.0;
         let block = self.block.get_or_insert_with(|| OpenBlock {
             kind,
             range: TickRange {

@@ -203,7 +203,7 @@ impl Decoding {
                 return Err(Malformed);
             }
         }
-        Ok(Some(number(applied.tick)))
+        Ok(Some(applied.tick.0))
     }
 
     fn difference(
@@ -376,9 +376,4 @@ impl Difference {
             entities.insert(RecordedId(id), entity);
         }
     }
-}
-
-/// A tick as a number of 64 bits, as recordings have it.
-pub(crate) fn number(tick: Tick) -> u64 {
-    u64::from(tick.0)
 }

@@ -31,7 +31,7 @@ impl CapturedWorld {
     /// Applies and captures a tick.
     pub fn apply(&mut self, update: TickUpdate) -> Result<TickChanges, CaptureError> {
         let changes = self.world.apply(update);
-        let mut capture = self.archive.begin(Tick(changes.tick as u32))?;
+        let mut capture = self.archive.begin(Tick(changes.tick))?;
         for id in changes.despawned.iter().chain(&changes.spawned) {
             if let Some(slot) = self.slots.remove(id) {
                 self.ids.remove(&slot);
