@@ -210,11 +210,15 @@ fn record_live(options: &RecordOptions) -> Result<RecorderStatistics, RecordComm
         }
     }
     let statistics = recorder.statistics();
-    output.write(&recorder.finish())?;
+    let rest = recorder.finish();
+    output.write(&rest)?;
     if !is_left {
         client.leave();
     }
-    Ok(statistics)
+    Ok(RecorderStatistics {
+        bytes: statistics.bytes + rest.len() as u64,
+        ..statistics
+    })
 }
 
 fn config(options: &RecordOptions) -> RecordingConfig {

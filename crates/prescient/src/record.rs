@@ -64,9 +64,13 @@ impl ServerRecording {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        self.output.write_all(&recorder.finish())?;
+        let rest = recorder.finish();
+        self.output.write_all(&rest)?;
         self.output.flush()?;
-        Ok(statistics)
+        Ok(RecorderStatistics {
+            bytes: statistics.bytes + rest.len() as u64,
+            ..statistics
+        })
     }
 }
 
@@ -165,15 +169,21 @@ impl ViewRecorder {
         if self.archive.newest().is_some_and(|newest| newest >= tick) {
             return Ok(false);
         }
-        let mut capture = self.archive.begin(tick)?;
-        let mut gone = std::mem::take(&mut self.shown);
-        let mut written: Vec<(EntityHandle, u16)> = Vec::new();
+        let mut entities: Vec<(EntityHandle, u16)> = Vec::new();
         for entity in view.entities() {
-            let (Some(name), Some(row)) = (view.type_name(entity), view.row(entity, 0)) else {
+            let Some(name) = view.type_name(entity) else {
                 continue;
             };
             let class = self.classes.get(name).copied();
             let class = class.ok_or_else(|| RecordingError::UnknownClass(name.to_owned()))?;
+            entities.push((entity, class));
+        }
+        let mut capture = self.archive.begin(tick)?;
+        let mut gone = std::mem::take(&mut self.shown);
+        for &(entity, class) in &entities {
+            let Some(row) = view.row(entity, 0) else {
+                continue;
+            };
             let place = match gone.remove(&entity) {
                 Some(place) => place,
                 None => {
@@ -186,14 +196,13 @@ impl ViewRecorder {
                 }
             };
             self.shown.insert(entity, place);
-            written.push((entity, class));
         }
         for (_, (slot, _)) in gone {
             capture.despawn(slot)?;
             self.ids.remove(&slot);
         }
         // References may lead to entities that appear at the same tick.
-        for (entity, class) in written {
+        for (entity, class) in entities {
             let (Some(row), Some(&(slot, _))) = (view.row(entity, 0), self.shown.get(&entity))
             else {
                 continue;

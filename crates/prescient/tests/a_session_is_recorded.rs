@@ -95,15 +95,10 @@ fn a_server_and_a_client_are_recorded() {
         let mut player = Player::new(recording);
         for (tick, mut values) in expected {
             assert_eq!(player.step_forward(), Ok(Some(tick)));
-            let guards = player
-                .entities()
-                .map(|(id, _)| player.get::<Guard>(id).unwrap());
-            let mut played = Vec::new();
-            for guard in guards {
-                if guards_are_linked(&player) {
-                    played.push((guard.position, guard.orders));
-                }
-            }
+            assert!(guards_are_linked(&player), "tick {tick}");
+            let ids = player.entities().map(|(id, _)| id);
+            let guards = ids.map(|id| player.get::<Guard>(id).unwrap());
+            let mut played: Vec<_> = guards.map(|guard| (guard.position, guard.orders)).collect();
             let order = |a: &([f32; 2], String), b: &([f32; 2], String)| a.0[0].total_cmp(&b.0[0]);
             played.sort_by(order);
             values.sort_by(order);

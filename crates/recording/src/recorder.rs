@@ -106,7 +106,7 @@ pub enum RecordError {
 pub struct RecorderStatistics {
     /// Recorded ticks.
     pub ticks: u64,
-    /// Bytes returned so far, with the header.
+    /// Bytes of all blocks that are complete; [`Recorder::finish`] adds the last ones.
     pub bytes: u64,
     /// Snapshots.
     pub snapshots: u64,
