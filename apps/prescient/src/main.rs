@@ -2,6 +2,7 @@
 //!
 //! Without a command it runs the demo.
 
+mod advise;
 mod demo;
 mod interrupt;
 mod join;
@@ -10,9 +11,12 @@ mod named;
 mod options;
 mod progress;
 mod receive;
+mod record;
+mod replay;
 mod report;
 mod scenario;
 mod serve;
+mod sources;
 mod swarm;
 mod table;
 mod token;
@@ -71,6 +75,15 @@ enum Command {
         #[command(subcommand)]
         what: scenario::Scenario,
     },
+    /// Record a live session by joining its server, or a trace, into a file that can be replayed.
+    Record(record::RecordOptions),
+    /// Show recordings, seek in them, compare two, or convert them to traces, CSV, MCAP or a page.
+    Replay(replay::ReplayOptions),
+    /// Tell what each field of a recording or trace costs, and what would be cheaper.
+    ///
+    /// Measures, per field: the codec's bytes, the best predictor, the step for an acceptable error, and
+    /// keyframes of fitted curves, against sending every value.
+    Advise(advise::AdviseOptions),
     /// Named-data networking (NDN): runs a forwarder.
     Named {
         #[command(subcommand)]
@@ -97,6 +110,9 @@ fn main() -> ExitCode {
         Command::Join(options) => join::join(&options).map_err(CommandError::from),
         Command::Swarm(options) => swarm::swarm(&options).map_err(CommandError::from),
         Command::Scenario { what } => scenario::play(&what).map_err(CommandError::from),
+        Command::Record(options) => record::record(&options).map_err(CommandError::from),
+        Command::Replay(options) => replay::replay(&options).map_err(CommandError::from),
+        Command::Advise(options) => advise::advise(&options).map_err(CommandError::from),
         Command::Named { what } => named::named(&what).map_err(CommandError::from),
         Command::SwarmServer(options) => swarm::serve(&options).map_err(CommandError::from),
         Command::Receive(options) => receive::receive(&options),
@@ -151,6 +167,15 @@ pub enum CommandError {
         /// The cause.
         error: Box<prescient_sim::training::TrainingError>,
     },
+    /// `record` failed.
+    #[error(transparent)]
+    Record(#[from] record::RecordCommandError),
+    /// `replay` failed.
+    #[error(transparent)]
+    Replay(#[from] replay::ReplayError),
+    /// `advise` failed.
+    #[error(transparent)]
+    Advise(#[from] advise::AdviseError),
     /// `named` failed.
     #[error(transparent)]
     Named(#[from] named::NamedError),

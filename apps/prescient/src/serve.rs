@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use prescient::recording::RecordingConfig;
 use prescient::{
     Difference, Everything, Ref, Server, ServerEvent, ServerOptions, TokenKey, WorldError,
 };
@@ -42,6 +43,9 @@ pub(crate) struct ServeOptions {
     /// Accept every client on this machine, without a token, and no others. The default.
     #[arg(long)]
     local: bool,
+    /// Record everything into this file, for `prescient replay`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Print JSON lines.
     #[arg(long)]
     json: bool,
@@ -62,6 +66,9 @@ pub enum ServeError {
     /// A change of the world was refused.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// The world cannot be recorded.
+    #[error(transparent)]
+    Recording(#[from] prescient::RecordingError),
     /// Ctrl-C cannot be handled.
     #[error(transparent)]
     Interrupt(#[from] InterruptError),
@@ -79,7 +86,13 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         public.extend(resolve(name)?);
     }
     let settings = ServerOptions::default().with_public_addresses(public);
-    let server = Server::bind(&options.address, key, schema(), Everything, settings)?;
+    let mut server = Server::bind(&options.address, key, schema(), Everything, settings)?;
+    if let Some(path) = &options.record {
+        let interval = Duration::from_secs(1) / options.hz;
+        let file = std::fs::File::create(path).map_err(prescient::RecordingError::from)?;
+        let config = RecordingConfig::default().with_tick_interval(interval);
+        server.record_with(file, config)?;
+    }
     let mut serving = Serving {
         server,
         walkers: Vec::new(),
@@ -92,6 +105,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     };
     serving.introduce();
     serving.run(&interrupt)?;
+    serving.server.stop_recording().transpose()?;
     serving.server.shut_down();
     Ok(())
 }

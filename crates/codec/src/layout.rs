@@ -81,6 +81,16 @@ pub(crate) struct Rate {
 impl Layout {
     /// The layout of a schema, for connections that start without a prior.
     pub fn new(schema: Arc<Schema>) -> Self {
+        Self::of(schema, true)
+    }
+
+    /// The layout of a schema whose contracts are not used: receivers that lack them can decode the
+    /// packets, if their schema has the same classes without contracts. For recordings.
+    pub fn without_contracts(schema: Arc<Schema>) -> Self {
+        Self::of(schema, false)
+    }
+
+    fn of(schema: Arc<Schema>, has_contracts: bool) -> Self {
         // Page 0 belongs to no field.
         let mut pages = 1;
         let mut classes: Vec<ClassLayout> = schema
@@ -89,7 +99,7 @@ impl Layout {
             .map(|class| {
                 let first_page = pages;
                 pages += class.fields.len() as u32 + 1;
-                ClassLayout::new(class, first_page)
+                ClassLayout::new(class, first_page, has_contracts)
             })
             .collect();
         for items in classes.iter_mut().flat_map(|class| &mut class.items) {
@@ -131,7 +141,8 @@ impl Layout {
 }
 
 impl ClassLayout {
-    fn new(class: &Class, first_page: u32) -> Self {
+    fn new(class: &Class, first_page: u32, has_contracts: bool) -> Self {
+        let has_contract = has_contracts && class.contract.is_some();
         let mut order: Vec<u16> = (0..class.fields.len() as u16).collect();
         order.sort_by_cached_key(|&field| core::cmp::Reverse(rank(class, field)));
         let updates = order.iter().copied();
@@ -162,11 +173,7 @@ impl ClassLayout {
             }
         };
         let predictors = |(field, rate): (&Field, &Option<Rate>)| {
-            let contract = if class.contract.is_some() {
-                DECLARED
-            } else {
-                0
-            };
+            let contract = if has_contract { DECLARED } else { 0 };
             match field.kind.shape() {
                 Shape::Number { .. } if rate.is_some() => (ALL, DECLARED),
                 Shape::Number { .. } => (ALL, contract),
@@ -186,8 +193,8 @@ impl ClassLayout {
             order,
             updates,
             has_levels: class.fields.iter().any(has_coarser_levels),
-            has_contract: class.contract.is_some(),
-            is_plain: class.contract.is_none() && rates.iter().all(Option::is_none),
+            has_contract,
+            is_plain: !has_contract && rates.iter().all(Option::is_none),
             rates,
             is_rate: class
                 .fields

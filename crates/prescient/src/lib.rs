@@ -69,6 +69,9 @@
 //! [`Client::samples`] and [`World::samples`] have the values of an entity at recent ticks, to draw
 //! between two of them or to look up what a player saw.
 //!
+//! [`Server::record`] writes everything into a file that opens without the game's code
+//! ([`recording`]); a [`ViewRecorder`] writes what one client shows.
+//!
 //! Sockets are one kind of [`Carrier`]. Others are TCP streams ([`TcpServer`], [`TcpClient`]) for
 //! networks that block UDP, or a program's own; a server can have several at once
 //! ([`Server::with_carrier`], [`Server::add_carrier`], [`Client::join_with_carrier`]). Without the
@@ -117,6 +120,7 @@ mod names;
 mod options;
 mod protocol;
 mod reconnect;
+mod record;
 mod server;
 #[cfg(feature = "udp")]
 mod udp;
@@ -126,6 +130,7 @@ mod worlds;
 pub use prescient_derive::FacadeState as State;
 #[cfg(feature = "named")]
 pub use prescient_named as named;
+pub use prescient_recording as recording;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
@@ -136,6 +141,7 @@ pub use options::{ClientOptions, ServerOptions};
 #[cfg(feature = "udp")]
 pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
+pub use record::{RecordingError, ViewRecorder};
 pub use server::{Expense, PeerReport, Server, ServerEvent};
 #[cfg(feature = "udp")]
 pub use udp::loopback_token;

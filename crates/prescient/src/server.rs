@@ -22,6 +22,7 @@ use crate::client::Client;
 use crate::error::ServeError;
 use crate::options::ServerOptions;
 use crate::protocol::{EVENTS, STATE};
+use crate::record::ServerRecording;
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
@@ -53,6 +54,7 @@ pub struct Server {
     due: Option<Time>,
     /// Peers that were not told when ticks are due.
     without_clock: BTreeSet<PeerId>,
+    pub(crate) recording: Option<ServerRecording>,
 }
 
 impl Server {
@@ -106,6 +108,7 @@ impl Server {
             events: EventQueue::default(),
             due: None,
             without_clock: BTreeSet::new(),
+            recording: None,
         })
     }
 
@@ -233,6 +236,13 @@ impl Server {
         self.close_not_applying(&peers);
         self.carriers.flush();
         self.meters.update(&self.worlds, self.carriers.traffic());
+        if let Some(recording) = &mut self.recording {
+            recording.record(self.worlds.first().world());
+        }
+    }
+
+    pub(crate) fn tick_interval(&self) -> Duration {
+        self.options.tick_interval
     }
 
     /// Closes connections whose clients are responsive but apply no state, except local clients.

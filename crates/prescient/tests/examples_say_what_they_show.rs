@@ -192,3 +192,15 @@ fn samples_are_the_same_at_both_ends() {
     ];
     assert_eq!(run("samples"), said);
 }
+
+/// Fails if `Server::send` records nothing, or `Player::play` ignores the sign of its speed.
+#[test]
+fn record_plays_backwards() {
+    let lines = run("record");
+    assert!(lines[0].starts_with("300 ticks in "), "{lines:?}");
+    let bytes: u32 = lines[0].split(' ').nth(3).unwrap().parse().unwrap();
+    assert!(bytes < 3000, "{bytes} bytes");
+    assert!(lines[1].ends_with("s: lift north at 29.9 m"), "{lines:?}");
+    assert_eq!(lines.last().unwrap(), " 0.0 s: lift north at 0.0 m");
+    assert!(lines.len() >= 5, "{lines:?}");
+}

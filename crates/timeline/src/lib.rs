@@ -93,11 +93,17 @@
 //!
 //! Times are integers. Look-ups of integers use integer arithmetic and yield the same bits on every machine.
 //! Look-ups of floats agree except for the sines of spherical interpolation, which may differ in their last
-//! bits. The crate does no IO, reads no clock, and depends on no other crate of Prescient.
+//! bits. The crate does no IO and reads no clock.
+//!
+//! # On the wire
+//!
+//! [`packed`] sends operations in few bytes, by the codec; [`protocol`] sends them as the keyframe
+//! protocol's document defines, for other implementations of it.
 
 pub mod break_even;
 mod curve;
 mod fit;
+pub mod packed;
 mod plan;
 pub mod protocol;
 mod time;

@@ -3,6 +3,7 @@
 //! A [`Source`] yields [`TickUpdate`]s; a [`World`] applies them. Recorded traces and synthetic
 //! worlds have the same interface, so every method and every test runs on both.
 
+mod captured;
 mod idle;
 mod particles;
 mod random;
@@ -15,6 +16,7 @@ mod walkers;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+pub use captured::CapturedWorld;
 pub use idle::Idle;
 pub use particles::Particles;
 pub use random::Random;

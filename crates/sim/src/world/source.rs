@@ -50,6 +50,14 @@ pub enum SourceError {
         /// Line and reason.
         error: TraceError,
     },
+    /// A source outside this crate failed.
+    #[error("{name}: {error}")]
+    Other {
+        /// The path as given.
+        name: String,
+        /// The cause.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// No such synthetic world.
     #[error("unknown world {0:?}; there are world:particles, world:rts and world:idle")]
     UnknownWorld(String),
