@@ -13,9 +13,11 @@ mod receive;
 mod report;
 mod scenario;
 mod serve;
+mod shooter;
 mod swarm;
 mod table;
 mod token;
+mod topology;
 mod train;
 mod walkers;
 

@@ -14,12 +14,18 @@ use prescient_net::Clock;
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
+use crate::topology::{self, PlayerOptions, TopologyError, TopologyOptions};
 
 /// Subcommands of `prescient named`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Named {
     /// Runs an NDN forwarder.
     Forwarder(ForwarderOptions),
+    /// Runs bots that play a shooter over a network of forwarders, and prints what it costs.
+    Topology(TopologyOptions),
+    /// Runs one bot of `topology --real`.
+    #[command(hide = true)]
+    Player(PlayerOptions),
 }
 
 /// Options of `prescient named forwarder`.
@@ -103,6 +109,9 @@ pub enum NamedError {
     /// Waiting for sockets failed.
     #[error("cannot wait for sockets: {0}")]
     Wait(#[from] std::io::Error),
+    /// `topology` failed.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
     /// Ctrl-C cannot be handled.
     #[error(transparent)]
     Interrupt(#[from] InterruptError),
@@ -112,6 +121,8 @@ pub enum NamedError {
 pub(crate) fn named(command: &Named) -> Result<(), NamedError> {
     match command {
         Named::Forwarder(options) => forwarder(options),
+        Named::Topology(options) => Ok(topology::topology(options)?),
+        Named::Player(options) => Ok(topology::play(options)?),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Interaction with objects that another peer owns: signed, with parameters, decided by the owner.
+//! Interaction with entities that another peer owns: signed, with parameters, decided by the owner.
 //!
-//! A peer sends an Interest `/<object>/interact/<id>/<command>` with parameters and its signature. The owner
+//! A peer sends an Interest `/<topic>/interact/<id>/<command>` with parameters and its signature. The owner
 //! checks the signature with the key that the peer has in its [`Profile`](crate::Profile), asks the program
 //! whether the interaction is valid, and answers with its decision. The effect reaches everybody as a new version
-//! of the object.
+//! of the entity.
 //!
 //! A command takes effect once. Every Interest has a sequence number of its sender and the boot time of the
 //! owner, both signed. An owner accepts a number once; if the answer was lost, the repeated Interest gets the
@@ -46,7 +46,7 @@ const TRIES: u32 = 8;
 pub struct Interaction<'a> {
     /// The peer that sent it.
     pub sender: &'a Name,
-    /// The object, among those of its type that the owner has.
+    /// The entity, among those of the topic.
     pub id: u64,
     /// What to do with it.
     pub command: &'a [u8],
@@ -87,7 +87,7 @@ pub enum InteractionError {
     Answer(#[from] EncodeError),
 }
 
-/// Accepts interactions with the objects of one type that a peer owns, without sockets and clocks.
+/// Accepts interactions with the entities under a topic of a peer, without sockets and clocks.
 ///
 /// 1. [`InteractionOwner::new`], and register [`prefix`](Self::prefix).
 /// 2. [`trust`](Self::trust) every peer that joins, and [`forget`](Self::forget) those that leave.
@@ -110,17 +110,17 @@ struct Sender {
 }
 
 impl InteractionOwner {
-    /// The owner of `/<object>`, which started at `boot` and signs its answers.
-    pub fn new(object: NameRef<'_>, boot: u64, signer: Signer) -> Result<Self, NameError> {
+    /// The owner of `/<topic>`, which started at `boot` and signs its answers.
+    pub fn new(topic: NameRef<'_>, boot: u64, signer: Signer) -> Result<Self, NameError> {
         Ok(Self {
-            prefix: interact_name(object)?,
+            prefix: interact_name(topic)?,
             boot,
             signer,
             senders: BTreeMap::new(),
         })
     }
 
-    /// `/<object>/interact`.
+    /// `/<topic>/interact`.
     pub fn prefix(&self) -> NameRef<'_> {
         self.prefix.view()
     }
@@ -280,11 +280,11 @@ pub enum SendInteractionError {
     Packet(#[from] EncodeError),
 }
 
-/// The owner of an object, as another peer knows it.
+/// The owner of an entity, as another peer knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnerRef<'a> {
-    /// `/<object>`, a type of objects that it owns.
-    pub object: NameRef<'a>,
+    /// `/<topic>`, what it publishes.
+    pub topic: NameRef<'a>,
     /// Its boot time, from its [`Member`](crate::Member).
     pub boot: u64,
     /// Its key, from its [`Profile`](crate::Profile).
@@ -326,7 +326,7 @@ impl Interactor {
         }
     }
 
-    /// Sends a command to the owner of an object, and returns the number of the interaction.
+    /// Sends a command to the owner of an entity, and returns the number of the interaction.
     pub fn send(
         &mut self,
         now: Time,
@@ -341,7 +341,7 @@ impl Interactor {
         if parameters.len() > MAX_PARAMETERS {
             return Err(SendInteractionError::ParametersLength(parameters.len()));
         }
-        let mut name = interact_name(owner.object)?;
+        let mut name = interact_name(owner.topic)?;
         name.push_number(ComponentKind::SEQUENCE, id)?;
         name.push(ComponentKind::GENERIC, command)?;
         let mut pending = Pending {
@@ -435,9 +435,9 @@ impl Pending {
     }
 }
 
-/// `/<object>/interact`.
-fn interact_name(object: NameRef<'_>) -> Result<Name, NameError> {
-    let mut name = object.to_name();
+/// `/<topic>/interact`.
+fn interact_name(topic: NameRef<'_>) -> Result<Name, NameError> {
+    let mut name = topic.to_name();
     name.push(ComponentKind::GENERIC, b"interact")?;
     Ok(name)
 }

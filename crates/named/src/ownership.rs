@@ -1,10 +1,10 @@
-//! Which peer owns what belongs to nobody: NPCs, and objects whose owner has left.
+//! Which peer owns what belongs to nobody: NPCs, and entities whose owner has left.
 //!
-//! Every peer computes the owner of an object from the members of the group, by rendezvous hashing: no
+//! Every peer computes the owner of an entity from the members of the group, by rendezvous hashing: no
 //! messages, no peer with a special role, and all peers with the same members agree. When a peer leaves, only its
-//! objects change their owner, and they spread over all others; when one joins, it takes its share from all.
+//! entities change their owner, and they spread over all others; when one joins, it takes its share from all.
 //!
-//! While members are not the same everywhere, an object may have two owners, or none for a moment. The peer that
+//! While members are not the same everywhere, an entity may have two owners, or none for a moment. The peer that
 //! becomes the owner continues with the newest version that it has.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::name::Name;
 use crate::signature::sha256;
 
-/// Assigns objects to the members of a group. All peers add the same objects.
+/// Assigns entities to the members of a group. All peers add the same entities.
 #[derive(Clone, Debug)]
 pub struct Ownership {
     own: Name,
     members: BTreeSet<Name>,
-    /// The owner of each object.
+    /// The owner of each entity.
     owners: BTreeMap<u64, Name>,
 }
 
-/// The objects whose owner has changed.
+/// The entities whose owner has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandOver {
     /// Objects that this peer owns now.
@@ -31,7 +31,7 @@ pub struct HandOver {
 }
 
 impl Ownership {
-    /// A group of one peer, without objects.
+    /// A group of one peer, without entities.
     pub fn new(own: Name) -> Self {
         Self {
             members: [own.clone()].into(),
@@ -40,17 +40,17 @@ impl Ownership {
         }
     }
 
-    /// Adds an object; returns whether this peer owns it.
-    pub fn add(&mut self, object: u64) -> bool {
-        let owner = self.choose(object);
+    /// Adds an entity; returns whether this peer owns it.
+    pub fn add(&mut self, entity: u64) -> bool {
+        let owner = self.choose(entity);
         let is_own = owner == self.own;
-        self.owners.insert(object, owner);
+        self.owners.insert(entity, owner);
         is_own
     }
 
-    /// Removes an object.
-    pub fn remove(&mut self, object: u64) {
-        self.owners.remove(&object);
+    /// Removes an entity.
+    pub fn remove(&mut self, entity: u64) {
+        self.owners.remove(&entity);
     }
 
     /// A peer has joined.
@@ -67,39 +67,39 @@ impl Ownership {
         self.assign()
     }
 
-    /// The owner of an object.
-    pub fn owner(&self, object: u64) -> Option<&Name> {
-        self.owners.get(&object)
+    /// The owner of an entity.
+    pub fn owner(&self, entity: u64) -> Option<&Name> {
+        self.owners.get(&entity)
     }
 
-    /// The objects that this peer owns.
+    /// The entities that this peer owns.
     pub fn owned(&self) -> impl Iterator<Item = u64> {
         let owners = self.owners.iter();
         owners
             .filter(|(_, owner)| **owner == self.own)
-            .map(|(object, _)| *object)
+            .map(|(entity, _)| *entity)
     }
 
     fn assign(&mut self) -> HandOver {
         let mut changes = HandOver::default();
-        let objects: Vec<u64> = self.owners.keys().copied().collect();
-        for object in objects {
-            let owner = self.choose(object);
-            let before = self.owners.insert(object, owner.clone());
+        let entities: Vec<u64> = self.owners.keys().copied().collect();
+        for entity in entities {
+            let owner = self.choose(entity);
+            let before = self.owners.insert(entity, owner.clone());
             let was_own = before.is_some_and(|before| before == self.own);
             match (was_own, owner == self.own) {
-                (false, true) => changes.gained.push(object),
-                (true, false) => changes.lost.push((object, owner)),
+                (false, true) => changes.gained.push(entity),
+                (true, false) => changes.lost.push((entity, owner)),
                 _ => {}
             }
         }
         changes
     }
 
-    /// The member with the highest hash of its name and the object's number.
-    fn choose(&self, object: u64) -> Name {
+    /// The member with the highest hash of its name and the entity's number.
+    fn choose(&self, entity: u64) -> Name {
         let hash = |member: &&Name| {
-            let pieces = [member.view().as_bytes(), &object.to_be_bytes()];
+            let pieces = [member.view().as_bytes(), &entity.to_be_bytes()];
             sha256(&pieces)
         };
         let owner = self.members.iter().max_by_key(hash);
@@ -121,13 +121,13 @@ mod tests {
         let mut peers: Vec<Ownership> = (0..8).map(|own| Ownership::new(name(own))).collect();
         for peer in &mut peers {
             (0..8).for_each(|other| drop(peer.join(name(other))));
-            (0..800).for_each(|object| {
-                peer.add(object);
+            (0..800).for_each(|entity| {
+                peer.add(entity);
             });
         }
-        for object in 0..800 {
-            let owner = peers[0].owner(object);
-            assert!(peers.iter().all(|peer| peer.owner(object) == owner));
+        for entity in 0..800 {
+            let owner = peers[0].owner(entity);
+            assert!(peers.iter().all(|peer| peer.owner(entity) == owner));
         }
         let shares: Vec<usize> = peers.iter().map(|peer| peer.owned().count()).collect();
         assert_eq!(shares.iter().sum::<usize>(), 800);

@@ -1,12 +1,12 @@
 //! Dead reckoning: when a new version is worth publishing, and when the next one is worth requesting.
 //!
 //! Consumers extrapolate what moves. A producer does the same with the version that a consumer at a floor holds,
-//! and publishes only what the extrapolation gets wrong ([`DeadReckoning`]). A consumer requests distant objects
+//! and publishes only what the extrapolation gets wrong ([`DeadReckoning`]). A consumer requests distant entities
 //! less often ([`Radii`]). Both are policies that a program can replace.
 
 use std::time::Duration;
 
-/// Position and velocity of an object, as far as policies need them; two-dimensional games leave the third zero.
+/// Position and velocity of an entity, as far as policies need them; two-dimensional games leave the third zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Motion {
     /// Where it is.
@@ -92,7 +92,7 @@ impl UpdatePolicy for DeadReckoning {
 
 /// Decides how long a consumer waits before it requests the next version. Implement it for a game of your own.
 pub trait InterestPolicy {
-    /// `distance` is that from the own player to the object.
+    /// `distance` is that from the own player to the entity.
     fn pause(&self, distance: f64) -> Duration;
 }
 
@@ -106,7 +106,7 @@ impl InterestPolicy for FullInterest {
     }
 }
 
-/// Requests objects within a radius at once, those beyond another one after the longest pause, and those between
+/// Requests entities within a radius at once, those beyond another one after the longest pause, and those between
 /// after a part of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radii {
@@ -114,7 +114,7 @@ pub struct Radii {
     pub full: f64,
     /// Objects beyond this distance are requested after the longest pause.
     pub min: f64,
-    /// The longest pause. Within it, no object may get from beyond `min` to where a player sees it.
+    /// The longest pause. Within it, no entity may get from beyond `min` to where a player sees it.
     pub max_sleep: Duration,
 }
 

@@ -207,7 +207,7 @@ fn who_fell_behind_continues_with_the_newest_version() {
 /// Fails if the lifetime stays at its longest (`self.lifetime = self.config.max_lifetime` in `finish`): then a
 /// lost packet stalls the object for a second.
 #[test]
-fn a_lost_packet_stalls_an_object_for_a_few_updates_only() {
+fn a_lost_packet_stalls_a_topic_for_a_few_updates_only() {
     for start in 0..40 {
         let mut rig = rig(3, Freshness::None, MS * 5);
         rig.play(3300 + start);
@@ -255,8 +255,8 @@ fn a_producer_that_starts_again_is_followed() {
     let mut rig = rig(2, Freshness::None, MS * 5);
     rig.play(660);
     let config = ProducerConfig::new(signer()).freshness(Freshness::None);
-    let object = name("/game/0/anna/status");
-    rig.producer = Producer::new(object.view(), config, 50_000).expect("a short name");
+    let topic = name("/game/0/anna/status");
+    rig.producer = Producer::new(topic.view(), config, 50_000).expect("a short name");
     rig.log = VersionLog::new(64);
     rig.play(1980);
     for reader in &rig.consumers {
@@ -266,7 +266,7 @@ fn a_producer_that_starts_again_is_followed() {
     }
     // A life with lower numbers, by mistake: its consumers get a whole version at once and do not go back.
     let config = ProducerConfig::new(signer()).freshness(Freshness::None);
-    rig.producer = Producer::new(object.view(), config, 1).expect("a short name");
+    rig.producer = Producer::new(topic.view(), config, 1).expect("a short name");
     rig.log = VersionLog::new(64);
     rig.play(660);
     rig.consumers.iter().for_each(Reader::check);
@@ -336,7 +336,7 @@ fn long_contents_arrive_in_segments() {
 fn forged_replayed_and_oversized_answers_change_nothing() {
     let mut rig = rig(1, Freshness::None, MS * 5);
     rig.play(660);
-    let object = "/game/0/anna/status/sync";
+    let topic = "/game/0/anna/status/sync";
     let held = rig.consumers[0].consumer.version().expect("updates");
     let data = |text: &str, content: &[u8], signer: &Signer| {
         let mut bytes = Vec::new();
@@ -349,19 +349,19 @@ fn forged_replayed_and_oversized_answers_change_nothing() {
     let floor = held + 1;
     let thief = Signer::ed25519(&[9; 32], None);
     let hostile = [
-        data(&format!("{object}/v={floor}/v=9999"), &[0, 1], &thief),
+        data(&format!("{topic}/v={floor}/v=9999"), &[0, 1], &thief),
         data(
-            &format!("{object}/v={floor}/v=9999"),
+            &format!("{topic}/v={floor}/v=9999"),
             &[0, 1],
             &Signer::digest(),
         ),
-        data(&format!("{object}/v={floor}/v={floor}"), &[0, 1], &signer()),
-        data(&format!("{object}/v={held}/v={floor}"), &[0, 1], &signer()),
-        data(&format!("{object}/v={floor}"), &[0, 1], &signer()),
-        data(&format!("{object}/v={floor}/v=9999"), &[], &signer()),
-        data(&format!("{object}/v={floor}/v=9999/seg=1"), &[0], &signer()),
-        data(&format!("{object}/v={floor}/v=9999/seg=0"), &[0], &signer()),
-        data(&format!("{object}/v={floor}/v=9999/x"), &[0], &signer()),
+        data(&format!("{topic}/v={floor}/v={floor}"), &[0, 1], &signer()),
+        data(&format!("{topic}/v={held}/v={floor}"), &[0, 1], &signer()),
+        data(&format!("{topic}/v={floor}"), &[0, 1], &signer()),
+        data(&format!("{topic}/v={floor}/v=9999"), &[], &signer()),
+        data(&format!("{topic}/v={floor}/v=9999/seg=1"), &[0], &signer()),
+        data(&format!("{topic}/v={floor}/v=9999/seg=0"), &[0], &signer()),
+        data(&format!("{topic}/v={floor}/v=9999/x"), &[0], &signer()),
         data(
             &format!("/game/0/ben/status/sync/v={floor}/v=9999"),
             &[0],
@@ -380,7 +380,7 @@ fn forged_replayed_and_oversized_answers_change_nothing() {
     assert!(Data::decode(&oversized).is_err());
     // Interests that ask for nonsense are dropped, and floods do not grow the table.
     for floor in 0..10_000_u64 {
-        let text = format!("{object}/v={}", floor * 7919);
+        let text = format!("{topic}/v={}", floor * 7919);
         let packet = common::interest(&text, floor as u32, |builder| builder);
         let interest = Interest::decode(&packet).expect("a packet");
         rig.producer.handle_interest(now, &interest);
@@ -431,9 +431,9 @@ fn duel() -> Duel {
 
 impl Duel {
     fn attack(&mut self, block: u64, damage: &[u8]) -> u64 {
-        let object = name("/game/0/anna/blocks");
+        let topic = name("/game/0/anna/blocks");
         let owner = OwnerRef {
-            object: object.view(),
+            topic: topic.view(),
             boot: 7,
             verifier: &signer().verifier(),
         };

@@ -111,6 +111,10 @@
 mod carriers;
 mod client;
 mod clock;
+#[cfg(feature = "named")]
+mod entity_set;
+#[cfg(feature = "named")]
+mod entity_topic;
 mod error;
 mod local;
 mod names;
@@ -130,6 +134,10 @@ pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
 pub use client::{Client, ClientEvent, ViewStatistics};
+#[cfg(feature = "named")]
+pub use entity_set::{EntitySet, EntitySetCodec, EntitySetError, MAX_SET_ENTITIES};
+#[cfg(feature = "named")]
+pub use entity_topic::{EntityConsumer, EntityProducer, TopicError};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use options::{ClientOptions, ServerOptions};

@@ -1,4 +1,4 @@
-//! A consumer of an object's versions.
+//! A consumer of a topic's versions.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl ConsumerConfig {
 
     /// Sets the shortest and the longest lifetime of an Interest.
     ///
-    /// A lost packet stalls the object for the lifetime of the Interest. It is four times the usual time
+    /// A lost packet stalls the topic for the lifetime of the Interest. It is four times the usual time
     /// from an Interest to its answer within these limits, and doubles after every second Interest in a row that is not
     /// answered. Set both to the same for a fixed lifetime.
     pub fn lifetime(mut self, min: Duration, max: Duration) -> Self {
@@ -77,7 +77,7 @@ pub struct Update {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UpdateError {
-    /// It is not an answer to the present Interest: it is late, repeated, or of another object.
+    /// It is not an answer to the present Interest: it is late, repeated, or of another topic.
     #[error("not an answer to the present Interest")]
     NotRequested,
     /// The signature is not valid.
@@ -102,7 +102,7 @@ pub struct ConsumerStatistics {
     pub refused: u64,
 }
 
-/// Requests the versions of an object, without sockets and clocks. One Interest is outstanding at any time.
+/// Requests the versions of a topic, without sockets and clocks. One Interest is outstanding at any time.
 ///
 /// 1. [`Consumer::new`].
 /// 2. [`poll_transmit`](Self::poll_transmit) until it returns false: at first, after every other call, and at
@@ -143,18 +143,18 @@ enum State {
 }
 
 impl Consumer {
-    /// A consumer of `/<object>/sync` that holds no version. `first` is the first version of the producer, or 1;
+    /// A consumer of `/<topic>/sync` that holds no version. `first` is the first version of the producer, or 1;
     /// `key` must be unpredictable.
     pub fn new(
         now: Time,
-        object: NameRef<'_>,
+        topic: NameRef<'_>,
         config: ConsumerConfig,
         first: u64,
         key: [u8; 16],
     ) -> Result<Self, NameError> {
         let first = first.max(1);
         Ok(Self {
-            prefix: sync_name(object)?,
+            prefix: sync_name(topic)?,
             first,
             floor: first,
             state: State::Due {
@@ -171,7 +171,7 @@ impl Consumer {
         })
     }
 
-    /// `/<object>/sync`.
+    /// `/<topic>/sync`.
     pub fn prefix(&self) -> NameRef<'_> {
         self.prefix.view()
     }

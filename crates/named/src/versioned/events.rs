@@ -9,7 +9,7 @@ use crate::tlv::{self, Reader};
 /// The longest event in bytes, for [`write_events`].
 pub const MAX_EVENT: usize = 1 << 16;
 
-/// The most recent events. Every event is one version of the object: [publish](crate::Producer::publish) once
+/// The most recent events. Every event is one version of the topic: [publish](crate::Producer::publish) once
 /// for each.
 ///
 /// Consumers that fell further behind than the capacity miss the oldest events. Choose it as the longest life

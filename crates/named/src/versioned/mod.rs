@@ -1,6 +1,6 @@
 //! Versioned sync: the newest version of what a peer publishes, in one round trip.
 //!
-//! A consumer requests `/<object>/sync/v=<floor>`: any version from `floor` on. If the producer has one, it
+//! A consumer requests `/<topic>/sync/v=<floor>`: any version from `floor` on. If the producer has one, it
 //! answers at once with the newest; if not, the Interest waits there until it has. The answer's name is that of
 //! the Interest and one component more, the *next floor*, which the consumer requests next. A consumer that
 //! missed versions gets the newest one and continues from there.
@@ -42,9 +42,9 @@ pub fn first_version(boot: u64) -> u64 {
     boot.saturating_mul(1000).max(1)
 }
 
-/// `/<object>/sync`, the prefix that a producer registers.
-fn sync_name(object: NameRef<'_>) -> Result<Name, NameError> {
-    let mut name = object.to_name();
+/// `/<topic>/sync`, the prefix that a producer registers.
+fn sync_name(topic: NameRef<'_>) -> Result<Name, NameError> {
+    let mut name = topic.to_name();
     name.push(ComponentKind::GENERIC, b"sync")?;
     // The longest names below it must be possible.
     let mut longest = name.clone();
@@ -54,7 +54,7 @@ fn sync_name(object: NameRef<'_>) -> Result<Name, NameError> {
     Ok(name)
 }
 
-/// What a name below `/<object>/sync` requests or answers.
+/// What a name below `/<topic>/sync` requests or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SyncName {
     floor: u64,

@@ -1,4 +1,4 @@
-//! The producer of an object's versions.
+//! The producer of a topic's versions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -88,11 +88,11 @@ pub struct ProducerStatistics {
     pub expired: u64,
 }
 
-/// Publishes versions of an object, without sockets and clocks.
+/// Publishes versions of a topic, without sockets and clocks.
 ///
 /// 1. [`Producer::new`], and register [`prefix`](Self::prefix) at the forwarder.
 /// 2. [`handle_interest`](Self::handle_interest) with received Interests; send what it returns.
-/// 3. [`publish`](Self::publish) when the object has changed.
+/// 3. [`publish`](Self::publish) when the topic has changed.
 /// 4. At a fixed rate or after these calls: [`answer`](Self::answer) every request that
 ///    [`poll_request`](Self::poll_request) returns, and send the packets.
 #[derive(Debug)]
@@ -118,12 +118,12 @@ struct Waiting {
 }
 
 impl Producer {
-    /// A producer of `/<object>/sync`, whose first version has the number `first`; see
+    /// A producer of `/<topic>/sync`, whose first version has the number `first`; see
     /// [`first_version`](super::first_version).
-    pub fn new(object: NameRef<'_>, config: ProducerConfig, first: u64) -> Result<Self, NameError> {
+    pub fn new(topic: NameRef<'_>, config: ProducerConfig, first: u64) -> Result<Self, NameError> {
         let first = first.max(1);
         Ok(Self {
-            prefix: sync_name(object)?,
+            prefix: sync_name(topic)?,
             config,
             first,
             next: first,
@@ -135,7 +135,7 @@ impl Producer {
         })
     }
 
-    /// `/<object>/sync`.
+    /// `/<topic>/sync`.
     pub fn prefix(&self) -> NameRef<'_> {
         self.prefix.view()
     }

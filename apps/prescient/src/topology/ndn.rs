@@ -1,0 +1,316 @@
+//! The game over named data on a virtual clock: every node is a forwarder, and players run on theirs.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prescient::named::{
+    FaceConfig, FaceId, Forwarder, ForwarderConfig, Statistics, Strategy, Time,
+};
+use prescient_sim::world::Random;
+
+use super::graph::Graph;
+use super::measures::Histogram;
+use super::wires::Wires;
+use crate::shooter::FRAMES;
+use crate::shooter::peer::{GROUP, Peer, Settings, player_name};
+
+/// The wall-clock time at which a simulation starts, in seconds since 1970.
+const UNIX: u64 = 1_700_000_000;
+/// How often expired table entries are removed.
+const HOUSEKEEPING: Duration = Duration::from_millis(20);
+
+/// A network of forwarders with players.
+pub(crate) struct Network {
+    pub(crate) now: Time,
+    pub(crate) graph: Graph,
+    pub(crate) wires: Wires,
+    pub(crate) peers: Vec<Option<Peer>>,
+    settings: Arc<Settings>,
+    forwarders: Vec<Forwarder>,
+    /// Where packets for a face go.
+    faces: BTreeMap<(usize, FaceId), End>,
+    /// The face of each player.
+    app_faces: Vec<Option<FaceId>>,
+    /// The faces of each link.
+    link_faces: Vec<[FaceId; 2]>,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    scheduled: u64,
+    /// Distances from where players are shown to where they are, by the peer that shows them.
+    pub(crate) deltas: Vec<Histogram>,
+    is_measuring: bool,
+    phases: Random,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Link { link: usize, end: usize },
+    App,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrives {
+        node: usize,
+        link: usize,
+        end: usize,
+        packet: Vec<u8>,
+    },
+    Frame {
+        player: usize,
+        /// Frames of an earlier life of the player are ignored.
+        life: u64,
+    },
+    Housekeeping,
+}
+
+impl Network {
+    pub(crate) fn new(graph: Graph, settings: Settings) -> Self {
+        let mut forwarders: Vec<Forwarder> = (0..graph.nodes.len())
+            .map(|node| {
+                let mut key = [0; 16];
+                key[..8].copy_from_slice(&(settings.seed ^ node as u64).to_be_bytes());
+                let config = ForwarderConfig::default().max_store_bytes(8 << 20);
+                Forwarder::new(config, key)
+            })
+            .collect();
+        let mut faces = BTreeMap::new();
+        let mut link_faces = Vec::new();
+        for (link, ends) in graph.links.iter().map(|link| link.ends).enumerate() {
+            let ids = [0, 1].map(|end| {
+                let face = forwarders[ends[end]].add_face(&FaceConfig::remote());
+                let face = face.expect("fewer links than a forwarder may have");
+                faces.insert((ends[end], face), End::Link { link, end });
+                face
+            });
+            link_faces.push(ids);
+        }
+        let mut network = Self {
+            now: Time::from_micros(1_000_000),
+            wires: Wires::new(&graph, settings.seed),
+            peers: Vec::new(),
+            phases: Random::new(settings.seed ^ 0x9ba5e),
+            settings: Arc::new(settings),
+            forwarders,
+            faces,
+            app_faces: vec![None; graph.players],
+            link_faces,
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            deltas: vec![Histogram::default(); graph.players],
+            is_measuring: false,
+            graph,
+        };
+        network.add_routes();
+        for player in 0..network.graph.players {
+            network.peers.push(None);
+            network.start(player);
+        }
+        network.schedule(network.now.after(HOUSEKEEPING), Event::Housekeeping);
+        network
+    }
+
+    /// Routes to every player along shortest paths, and to the group over all links.
+    fn add_routes(&mut self) {
+        let group = GROUP.parse::<prescient::named::Name>().unwrap_or_default();
+        for forwarder in &mut self.forwarders {
+            forwarder.set_strategy(group.view(), Some(Strategy::Multicast));
+        }
+        for (link, ids) in self.graph.links.iter().zip(&self.link_faces) {
+            for end in 0..2 {
+                let forwarder = &mut self.forwarders[link.ends[end]];
+                let added = forwarder.add_route(group.view(), ids[end], 1);
+                added.expect("few routes");
+            }
+        }
+        for player in 0..self.graph.players {
+            let prefix = player_name(player as u32);
+            let hops = self.graph.next_hops(player);
+            for (node, link) in hops.into_iter().enumerate() {
+                let Some(link) = link else { continue };
+                let end = usize::from(self.graph.links[link].ends[1] == node);
+                let face = self.link_faces[link][end];
+                let added = self.forwarders[node].add_route(prefix.view(), face, 1);
+                added.expect("few routes");
+            }
+        }
+    }
+
+    /// Starts a player, or starts it again as if its process had been killed.
+    pub(crate) fn start(&mut self, player: usize) {
+        self.kill(player);
+        let boot = UNIX + self.now.as_micros() / 1_000_000;
+        let peer = Peer::new(player as u32, self.settings.clone(), self.now, boot);
+        let forwarder = &mut self.forwarders[player];
+        let face = forwarder.add_face(&FaceConfig::local());
+        let face = face.expect("fewer links than a forwarder may have");
+        self.faces.insert((player, face), End::App);
+        self.app_faces[player] = Some(face);
+        let group = GROUP.parse::<prescient::named::Name>().unwrap_or_default();
+        for prefix in [peer.prefix().view(), group.view()] {
+            let added = forwarder.add_route(prefix, face, 0);
+            added.expect("few routes");
+        }
+        self.peers[player] = Some(peer);
+        // Players do not start together.
+        let phase = Duration::from_micros(self.phases.range(0, 500_000) as u64);
+        let life = self.life(player);
+        self.schedule(self.now.after(phase), Event::Frame { player, life });
+    }
+
+    /// Ends a player without a farewell.
+    pub(crate) fn kill(&mut self, player: usize) {
+        if let Some(face) = self.app_faces[player].take() {
+            self.forwarders[player].remove_face(face);
+            self.faces.remove(&(player, face));
+        }
+        self.peers[player] = None;
+    }
+
+    fn life(&self, player: usize) -> u64 {
+        self.app_faces[player].map_or(0, FaceId::number)
+    }
+
+    /// Forgets what was counted so far, when everybody has found everybody.
+    pub(crate) fn start_measuring(&mut self) {
+        self.is_measuring = true;
+        self.deltas = vec![Histogram::default(); self.graph.players];
+        for peer in self.peers.iter_mut().flatten() {
+            let past = std::mem::take(&mut peer.measures);
+            peer.measures.past_expressed = past.past_expressed;
+        }
+    }
+
+    pub(crate) fn statistics(&self, node: usize) -> Statistics {
+        self.forwarders[node].statistics()
+    }
+
+    /// Advances the clock.
+    pub(crate) fn run(&mut self, span: Duration) {
+        let end = self.now.after(span);
+        while let Some(Reverse((time, ..))) = self.events.peek() {
+            if *time > end {
+                break;
+            }
+            let Some(Reverse((time, _, event))) = self.events.pop() else {
+                break;
+            };
+            self.now = time;
+            self.handle(event);
+        }
+        self.now = end;
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrives {
+                node,
+                link,
+                end,
+                packet,
+            } => {
+                let face = self.link_faces[link][1 - end];
+                // A malformed packet is counted by the forwarder.
+                let _ = self.forwarders[node].handle_packet(self.now, face, &packet);
+                self.pump(node);
+            }
+            Event::Frame { player, life } => {
+                if self.life(player) != life {
+                    return;
+                }
+                if let Some(peer) = &mut self.peers[player] {
+                    peer.frame(self.now);
+                }
+                self.pump_app(player);
+                self.measure(player);
+                let next = self.now.after(Duration::from_secs(1) / FRAMES);
+                self.schedule(next, Event::Frame { player, life });
+            }
+            Event::Housekeeping => {
+                for node in 0..self.forwarders.len() {
+                    let due = self.forwarders[node].next_timeout();
+                    if due.is_some_and(|due| due <= self.now) {
+                        self.forwarders[node].handle_timeout(self.now);
+                        self.pump(node);
+                    }
+                }
+                self.schedule(self.now.after(HOUSEKEEPING), Event::Housekeeping);
+            }
+        }
+    }
+
+    /// Compares where a peer shows the others with where they are.
+    fn measure(&mut self, player: usize) {
+        let Some(peer) = self.peers[player].as_ref().filter(|_| self.is_measuring) else {
+            return;
+        };
+        // With many players a part of the frames is enough.
+        let every = 1 + self.graph.players as u64 / 16;
+        if !peer.player.frame.is_multiple_of(every) {
+            return;
+        }
+        for (other, place) in peer.shown(self.now) {
+            if let Some(Some(other)) = self.peers.get(other as usize) {
+                let apart = crate::shooter::distance(place, other.player.status.position);
+                self.deltas[player].add(f64::from(apart));
+            }
+        }
+    }
+
+    fn schedule(&mut self, time: Time, event: Event) {
+        self.scheduled += 1;
+        self.events.push(Reverse((time, self.scheduled, event)));
+    }
+
+    /// Passes what a player sends to its forwarder.
+    fn pump_app(&mut self, player: usize) {
+        let Some(face) = self.app_faces[player] else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        while let Some(peer) = &mut self.peers[player]
+            && peer.poll_transmit(&mut bytes)
+        {
+            let handled = self.forwarders[player].handle_packet(self.now, face, &bytes);
+            debug_assert!(handled.is_ok());
+        }
+        self.pump(player);
+    }
+
+    /// Passes what a forwarder sends to links and its player.
+    fn pump(&mut self, node: usize) {
+        let mut bytes = Vec::new();
+        let mut has_app_packets = false;
+        while let Some(face) = self.forwarders[node].poll_transmit(&mut bytes) {
+            match self.faces.get(&(node, face)) {
+                Some(&End::Link { link, end }) => {
+                    let arrives = self.wires.cross(link, end, self.now, bytes.len());
+                    let neighbour = self.graph.links[link].ends[1 - end];
+                    if let Some(arrives) = arrives {
+                        let packet = std::mem::take(&mut bytes);
+                        self.schedule(
+                            arrives,
+                            Event::Arrives {
+                                node: neighbour,
+                                link,
+                                end,
+                                packet,
+                            },
+                        );
+                    }
+                }
+                Some(End::App) => {
+                    if let Some(peer) = self.peers.get_mut(node).and_then(Option::as_mut) {
+                        peer.handle_packet(self.now, &bytes);
+                        has_app_packets = true;
+                    }
+                }
+                None => {}
+            }
+        }
+        if has_app_packets {
+            self.pump_app(node);
+        }
+    }
+}
