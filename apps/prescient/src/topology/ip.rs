@@ -420,25 +420,31 @@ impl Match {
 
     fn send_state(&mut self) {
         let now = self.now;
-        let mut rooms = BTreeMap::new();
-        for (peer, connection) in &self.connections {
-            while let Some(message) = self.server.poll_message(*peer) {
-                let _ = self.server_net.send(*connection, EVENTS, &message, now);
-            }
-            if let Some(message) = self.server.acknowledgement(*peer) {
-                let _ = self.server_net.send(*connection, STATE, &message, now);
-            }
-            let capacity = self.server_net.capacity(*connection, now);
-            let room = Room {
-                message: capacity.message,
-                total: capacity.total,
-            };
-            rooms.insert(*peer, room);
-        }
+        let (net, connections) = (&mut self.server_net, &self.connections);
+        let rooms: BTreeMap<PeerId, Room> = connections
+            .iter()
+            .map(|(peer, connection)| {
+                let capacity = net.capacity(*connection, now);
+                let room = Room {
+                    message: capacity.message,
+                    total: capacity.total,
+                };
+                (*peer, room)
+            })
+            .collect();
         let room = |peer| rooms.get(&peer).copied().unwrap_or(Room::one(0));
         for (peer, message) in self.server.encode(&room) {
-            if let Some(connection) = self.connections.get(&peer) {
-                let _ = self.server_net.send(*connection, STATE, &message, now);
+            if let Some(connection) = connections.get(&peer) {
+                let _ = net.send(*connection, STATE, &message, now);
+            }
+        }
+        // Whatever waits leaves no room for state, so it is sent afterwards.
+        for (peer, connection) in connections {
+            while let Some(message) = self.server.poll_message(*peer) {
+                let _ = net.send(*connection, EVENTS, &message, now);
+            }
+            if let Some(message) = self.server.acknowledgement(*peer) {
+                let _ = net.send(*connection, STATE, &message, now);
             }
         }
     }

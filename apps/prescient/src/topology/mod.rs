@@ -15,7 +15,7 @@ use prescient::named::{Freshness, Radii, UpdateCheck};
 use serde_json::{Value, json};
 
 pub(crate) use graph::Graph;
-pub use graph::GraphError;
+use graph::GraphError;
 use measures::Histogram;
 use ndn::Network;
 pub(crate) use real::{PlayerOptions, play};

@@ -31,6 +31,8 @@ pub(crate) struct Network {
     forwarders: Vec<Forwarder>,
     /// Where packets for a face go.
     faces: BTreeMap<(usize, FaceId), End>,
+    /// Packets that players have not handled yet: they do once per frame.
+    inboxes: Vec<Vec<Vec<u8>>>,
     /// The face of each player.
     app_faces: Vec<Option<FaceId>>,
     /// The faces of each link.
@@ -94,6 +96,7 @@ impl Network {
             settings: Arc::new(settings),
             forwarders,
             faces,
+            inboxes: vec![Vec::new(); graph.players],
             app_faces: vec![None; graph.players],
             link_faces,
             events: BinaryHeap::new(),
@@ -166,6 +169,7 @@ impl Network {
             self.faces.remove(&(player, face));
         }
         self.peers[player] = None;
+        self.inboxes[player].clear();
     }
 
     fn life(&self, player: usize) -> u64 {
@@ -219,7 +223,11 @@ impl Network {
                 if self.life(player) != life {
                     return;
                 }
+                let packets = std::mem::take(&mut self.inboxes[player]);
                 if let Some(peer) = &mut self.peers[player] {
+                    for packet in packets {
+                        peer.handle_packet(self.now, &packet);
+                    }
                     peer.frame(self.now);
                 }
                 self.pump_app(player);
@@ -281,7 +289,6 @@ impl Network {
     /// Passes what a forwarder sends to links and its player.
     fn pump(&mut self, node: usize) {
         let mut bytes = Vec::new();
-        let mut has_app_packets = false;
         while let Some(face) = self.forwarders[node].poll_transmit(&mut bytes) {
             match self.faces.get(&(node, face)) {
                 Some(&End::Link { link, end }) => {
@@ -300,17 +307,9 @@ impl Network {
                         );
                     }
                 }
-                Some(End::App) => {
-                    if let Some(peer) = self.peers.get_mut(node).and_then(Option::as_mut) {
-                        peer.handle_packet(self.now, &bytes);
-                        has_app_packets = true;
-                    }
-                }
+                Some(End::App) => self.inboxes[node].push(std::mem::take(&mut bytes)),
                 None => {}
             }
-        }
-        if has_app_packets {
-            self.pump_app(node);
         }
     }
 }
