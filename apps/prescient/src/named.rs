@@ -14,7 +14,7 @@ use prescient_net::Clock;
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
-use crate::topology::{self, PlayerOptions, TopologyError, TopologyOptions};
+use crate::topology::{self, PlayerOptions, SpectatorsOptions, TopologyError, TopologyOptions};
 
 /// Subcommands of `prescient named`.
 #[derive(Clone, Debug, Subcommand)]
@@ -23,6 +23,8 @@ pub(crate) enum Named {
     Forwarder(ForwarderOptions),
     /// Runs bots that play a shooter over a network of forwarders, and prints what it costs.
     Topology(TopologyOptions),
+    /// Runs a server with spectators behind a tree of forwarders, and prints what they cost it.
+    Spectators(SpectatorsOptions),
     /// Runs one bot of `topology --real`.
     #[command(hide = true)]
     Player(PlayerOptions),
@@ -122,6 +124,10 @@ pub(crate) fn named(command: &Named) -> Result<(), NamedError> {
     match command {
         Named::Forwarder(options) => forwarder(options),
         Named::Topology(options) => Ok(topology::topology(options)?),
+        Named::Spectators(options) => {
+            topology::spectators(options);
+            Ok(())
+        }
         Named::Player(options) => Ok(topology::play(options)?),
     }
 }

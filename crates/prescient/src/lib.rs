@@ -122,6 +122,8 @@ mod options;
 mod protocol;
 mod reconnect;
 mod server;
+#[cfg(feature = "named")]
+mod spectators;
 #[cfg(feature = "udp")]
 mod udp;
 mod watch;
@@ -145,6 +147,8 @@ pub use options::{ClientOptions, ServerOptions};
 pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
 pub use server::{Expense, PeerReport, Server, ServerEvent};
+#[cfg(feature = "named")]
+pub use spectators::{SpectatorConsumer, SpectatorError, SpectatorProducer, SpectatorSetupError};
 #[cfg(feature = "udp")]
 pub use udp::loopback_token;
 pub use worlds::{MoveError, WorldId};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use prescient::named::{
     Consumer, ConsumerConfig, Data, DeadReckoning, Decision, Discovery, DiscoveryConfig,
-    DiscoveryEvent, EventCache, EveryUpdate, Freshness, FullInterest, Interaction,
+    DiscoveryEvent, EventCache, EveryUpdate, Freshness, FullInterest, HandOver, Interaction,
     InteractionOwner, Interactor, Interest, InterestPolicy, LinkPacket, Member, Name, NameRef,
-    OwnerRef, Producer, ProducerConfig, Profile, Radii, Signer, Time, UpdateCheck, UpdatePolicy,
-    Verifier, first_version, read_events, write_events,
+    OwnerRef, Ownership, Producer, ProducerConfig, Profile, Radii, Signer, Time, UpdateCheck,
+    UpdatePolicy, Verifier, first_version, read_events, write_events,
 };
 use prescient::{EntityConsumer, EntityProducer, EntitySet, EntitySetCodec};
 use prescient_sim::world::Random;
@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) interest: Option<Radii>,
     /// Whether players find each other; otherwise they know each other from the start.
     pub(crate) discovery: bool,
+    /// Characters without a player, which peers share out among themselves.
+    pub(crate) npcs: u32,
     pub(crate) codecs: Codecs,
 }
 
@@ -125,6 +127,8 @@ struct Remote {
     status: EntityConsumer<Status>,
     blocks: EntityConsumer<Block>,
     shots: Consumer,
+    /// The characters that it owns; `None` if the game has none.
+    npcs: Option<EntityConsumer<Status>>,
     /// When its status arrived last.
     received: Option<Time>,
 }
@@ -159,6 +163,11 @@ pub(crate) struct Peer {
     interactor: Interactor,
     owners: [InteractionOwner; 2],
     remotes: BTreeMap<u32, Remote>,
+    ownership: Ownership,
+    npcs: EntityProducer<Status>,
+    /// The characters that this peer owns, and how others were seen last.
+    own_npcs: BTreeMap<u32, Player>,
+    seen_npcs: BTreeMap<u32, Status>,
     updates: Box<dyn UpdatePolicy + Send>,
     interest: Box<dyn InterestPolicy + Send>,
     outgoing: VecDeque<Vec<u8>>,
@@ -208,6 +217,16 @@ impl Peer {
             interactor: Interactor::new(signer(&settings, &own), first, key(&mut random)),
             owners: ["status", "blocks"].map(|text| owner(text).expect(fits)),
             remotes: BTreeMap::new(),
+            ownership: Ownership::new(name.clone()),
+            npcs: EntityProducer::new(
+                topic("npcs").view(),
+                config(),
+                first,
+                settings.codecs.status.clone(),
+            )
+            .expect(fits),
+            own_npcs: BTreeMap::new(),
+            seen_npcs: BTreeMap::new(),
             updates: match settings.throttle {
                 Some(threshold) => Box::new(DeadReckoning { threshold }),
                 None => Box::new(EveryUpdate),
@@ -222,6 +241,11 @@ impl Peer {
             own,
             settings,
         };
+        for npc in 0..peer.settings.npcs {
+            if peer.ownership.add(u64::from(npc)) {
+                peer.adopt(npc);
+            }
+        }
         if !peer.settings.discovery {
             for other in (0..peer.settings.players).filter(|other| *other != number) {
                 let member = Member {
@@ -271,6 +295,12 @@ impl Peer {
         self.remotes.len()
     }
 
+    /// The characters that this peer owns, and where they are.
+    pub(crate) fn npcs(&self) -> impl Iterator<Item = (u32, [f32; 2])> {
+        let npcs = self.own_npcs.iter();
+        npcs.map(|(number, npc)| (*number, npc.status.position))
+    }
+
     /// Handles a packet from the forwarder.
     pub(crate) fn handle_packet(&mut self, now: Time, packet: &[u8]) {
         let Ok(link) = LinkPacket::decode(packet) else {
@@ -306,6 +336,7 @@ impl Peer {
         if self.player.frame.is_multiple_of(FRAMES_PER_UPDATE) {
             self.check_update(now);
         }
+        self.step_npcs(now);
         self.answer(now);
         if let Some(discovery) = &mut self.discovery
             && discovery.next_timeout() <= now
@@ -367,6 +398,58 @@ impl Peer {
         }
     }
 
+    /// Simulates the characters that this peer owns. Others extrapolate them.
+    fn step_npcs(&mut self, now: Time) {
+        for npc in self.own_npcs.values_mut() {
+            npc.step(&self.arena, &Seen::default());
+            npc.status.ammunition = 0;
+        }
+        if self.settings.npcs == 0 || !self.player.frame.is_multiple_of(FRAMES_PER_UPDATE) {
+            return;
+        }
+        let policy = DeadReckoning::default();
+        let is_wrong = |seen: Option<(Time, &EntitySet<Status>)>| {
+            let Some((at, set)) = seen else { return true };
+            set.entities.len() != self.own_npcs.len()
+                || self.own_npcs.iter().any(|(number, npc)| {
+                    let seen = set.entities.get(number);
+                    let seen = seen.map(|seen| seen.motion().after(now.since(at)));
+                    policy.check(seen.as_ref(), &npc.status.motion()) != UpdateCheck::Skip
+                })
+        };
+        if self.npcs.seen(now).any(is_wrong) {
+            let npcs = self.own_npcs.iter();
+            let set = EntitySet {
+                tick: self.player.frame,
+                entities: npcs
+                    .map(|(number, npc)| (*number, npc.status.clone()))
+                    .collect(),
+            };
+            self.npcs.publish(now, set);
+        }
+    }
+
+    /// Continues with a character as it was seen last, or starts it.
+    fn adopt(&mut self, number: u32) {
+        // Numbers of players and characters are apart, so that their paths are.
+        let mut npc = Player::new(number | 1 << 16, self.settings.seed, &self.arena);
+        if let Some(seen) = self.seen_npcs.get(&number) {
+            npc.status = seen.clone();
+        }
+        self.own_npcs.insert(number, npc);
+    }
+
+    fn hand_over(&mut self, changes: HandOver) {
+        for npc in changes.gained {
+            self.adopt(npc as u32);
+        }
+        for (npc, _) in changes.lost {
+            if let Some(npc_state) = self.own_npcs.remove(&(npc as u32)) {
+                self.seen_npcs.insert(npc as u32, npc_state.status);
+            }
+        }
+    }
+
     fn publish_blocks(&mut self, now: Time) {
         let set = EntitySet {
             tick: self.player.frame,
@@ -384,6 +467,9 @@ impl Peer {
             while self.status.poll_transmit(now, &mut bytes) {
                 self.outgoing.push_back(std::mem::take(&mut bytes));
             }
+        }
+        while self.npcs.poll_transmit(now, &mut bytes) {
+            self.outgoing.push_back(std::mem::take(&mut bytes));
         }
         while self.blocks.poll_transmit(now, &mut bytes) {
             self.outgoing.push_back(std::mem::take(&mut bytes));
@@ -413,6 +499,13 @@ impl Peer {
             }
             if remote.blocks.next_timeout() <= now {
                 while remote.blocks.poll_transmit(now, &mut bytes) {
+                    self.outgoing.push_back(std::mem::take(&mut bytes));
+                }
+            }
+            if let Some(npcs) = &mut remote.npcs
+                && npcs.next_timeout() <= now
+            {
+                while npcs.poll_transmit(now, &mut bytes) {
                     self.outgoing.push_back(std::mem::take(&mut bytes));
                 }
             }
@@ -452,6 +545,8 @@ impl Peer {
             self.status.handle_interest(now, interest)
         } else if name.starts_with(self.blocks.prefix()) {
             self.blocks.handle_interest(now, interest)
+        } else if name.starts_with(self.npcs.prefix()) {
+            self.npcs.handle_interest(now, interest)
         } else if name.starts_with(self.shots.prefix()) {
             self.shots.handle_interest(now, interest)
         } else if let Some(place) = self
@@ -513,6 +608,9 @@ impl Peer {
             remote.status.handle_nack(now, interest);
             remote.blocks.handle_nack(now, interest);
             remote.shots.handle_nack(now, interest);
+            if let Some(npcs) = &mut remote.npcs {
+                npcs.handle_nack(now, interest);
+            }
         }
     }
 
@@ -546,6 +644,15 @@ impl Peer {
             }
             Some(remote) if name.starts_with(remote.blocks.prefix()) => {
                 remote.blocks.handle_data(now, data).is_ok()
+            }
+            Some(Remote {
+                npcs: Some(npcs), ..
+            }) if name.starts_with(npcs.prefix()) => {
+                let handled = npcs.handle_data(now, data);
+                let seen = npcs.set().entities.iter();
+                self.seen_npcs
+                    .extend(seen.map(|(number, npc)| (*number, npc.clone())));
+                handled.is_ok()
             }
             Some(remote) if name.starts_with(remote.shots.prefix()) => {
                 let update = remote.shots.handle_data(now, data);
@@ -622,10 +729,23 @@ impl Peer {
             codecs.blocks.clone(),
             key(&mut self.random),
         );
+        let npcs = (self.settings.npcs > 0).then(|| {
+            EntityConsumer::new(
+                now,
+                topic("npcs").view(),
+                config(),
+                first,
+                codecs.status.clone(),
+                key(&mut self.random),
+            )
+        });
+        let npcs = npcs.and_then(Result::ok);
         let shots = topic("shots");
         let shots = Consumer::new(now, shots.view(), config(), first, key(&mut self.random));
         if let (Ok(status), Ok(blocks), Ok(shots)) = (status, blocks, shots) {
+            let name = member.name.clone();
             let remote = Remote {
+                npcs,
                 member,
                 verifier,
                 status,
@@ -636,6 +756,8 @@ impl Peer {
             self.measures.joined += 1;
             self.remove(number);
             self.remotes.insert(number, remote);
+            let changes = self.ownership.join(name);
+            self.hand_over(changes);
         }
     }
 
@@ -647,6 +769,8 @@ impl Peer {
         {
             self.measures.left += 1;
             self.remove(number);
+            let changes = self.ownership.leave(&member.name);
+            self.hand_over(changes);
         }
     }
 

@@ -6,6 +6,7 @@ mod ip;
 pub(crate) mod measures;
 pub(crate) mod ndn;
 mod real;
+mod spectators;
 mod wires;
 
 use std::time::Duration;
@@ -19,6 +20,7 @@ use graph::GraphError;
 use measures::Histogram;
 use ndn::Network;
 pub(crate) use real::{PlayerOptions, play};
+pub(crate) use spectators::{SpectatorsOptions, spectators};
 
 use crate::shooter::peer::{Codecs, Settings};
 
@@ -53,6 +55,9 @@ pub(crate) struct TopologyOptions {
         num_args = 1
     )]
     interest: Option<Vec<f64>>,
+    /// Characters without a player, which all peers share out among themselves.
+    #[arg(long, default_value_t = 0)]
+    npcs: u32,
     /// What carries the game.
     #[arg(long, value_enum, default_value_t = Backend::Ndn)]
     backend: Backend,
@@ -173,6 +178,7 @@ fn settings(options: &TopologyOptions, graph: &Graph) -> Result<Settings, Topolo
         throttle: options.throttle,
         interest,
         discovery: graph.players <= MAX_DISCOVERED,
+        npcs: options.npcs,
         codecs: Codecs::trained(),
     })
 }
@@ -199,6 +205,7 @@ pub(crate) struct NodeReport {
     pub(crate) checks: std::collections::BTreeMap<UpdateCheck, u64>,
     pub(crate) hits: u64,
     pub(crate) known: usize,
+    pub(crate) npcs: usize,
 }
 
 /// What was measured in a run.
@@ -261,6 +268,7 @@ impl NodeReport {
                 "checks": checks,
                 "hits": self.hits,
                 "players_known": self.known,
+                "npcs_owned": self.npcs,
             });
             entries.extend(more.as_object().cloned().unwrap_or_default());
         }
@@ -358,6 +366,7 @@ fn simulate(graph: Graph, settings: Settings, seconds: u64) -> Report {
             report.checks = peer.measures.checks.clone();
             report.hits = peer.measures.hits_accepted;
             report.known = peer.known();
+            report.npcs = peer.npcs().count();
             report.seen = after.seen[node] - before.seen[node];
             report.expressed = expressed(&after, node) - expressed(&before, node);
         }

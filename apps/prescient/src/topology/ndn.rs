@@ -43,6 +43,9 @@ pub(crate) struct Network {
     pub(crate) deltas: Vec<Histogram>,
     is_measuring: bool,
     phases: Random,
+    /// Packets that arrived at nodes: node, link and end.
+    #[cfg(test)]
+    tap: Vec<(usize, usize, usize, Vec<u8>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -103,6 +106,8 @@ impl Network {
             scheduled: 0,
             deltas: vec![Histogram::default(); graph.players],
             is_measuring: false,
+            #[cfg(test)]
+            tap: Vec::new(),
             graph,
         };
         network.add_routes();
@@ -215,6 +220,10 @@ impl Network {
                 packet,
             } => {
                 let face = self.link_faces[link][1 - end];
+                #[cfg(test)]
+                if self.tap.len() < 20_000 {
+                    self.tap.push((node, link, end, packet.clone()));
+                }
                 // A malformed packet is counted by the forwarder.
                 let _ = self.forwarders[node].handle_packet(self.now, face, &packet);
                 self.pump(node);
@@ -311,5 +320,206 @@ impl Network {
                 None => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use prescient::named::{DataBuilder, Freshness, Interest, LinkPacket, MAX_PACKET, Signer};
+
+    use super::*;
+    use crate::shooter::peer::Codecs;
+
+    fn network(shape: &str, npcs: u32) -> Network {
+        let graph = Graph::named(shape, None).expect("a known shape");
+        let settings = Settings {
+            seed: 5,
+            players: graph.players as u32,
+            freshness: Freshness::Fixed(Duration::from_millis(20)),
+            throttle: None,
+            interest: None,
+            discovery: true,
+            npcs,
+            codecs: Codecs::trained(),
+        };
+        Network::new(graph, settings)
+    }
+
+    /// Every player shows every other one as it was less than a fifth of a second ago.
+    fn is_in_step(network: &Network) -> bool {
+        let alive: Vec<&Peer> = network.peers.iter().flatten().collect();
+        alive.iter().all(|peer| {
+            let fresh = peer.ages(network.now);
+            let fresh = fresh.filter(|(_, age)| *age < Duration::from_millis(200));
+            peer.known() == alive.len() - 1 && fresh.count() == alive.len() - 1
+        })
+    }
+
+    /// Runs until all are in step again, and returns how long that took.
+    fn time_to_step(network: &mut Network, limit: Duration) -> Option<Duration> {
+        let begun = network.now;
+        while network.now.since(begun) < limit {
+            network.run(Duration::from_millis(20));
+            if is_in_step(network) {
+                return Some(network.now.since(begun));
+            }
+        }
+        None
+    }
+
+    /// Fails if peers that left are not accepted again (`MEMORY` of profiles and a boot time that must be new), or if
+    /// consumers of peers that return are not made again.
+    #[test]
+    fn a_partition_of_thirty_seconds_heals_within_two() {
+        for seed in 0..3 {
+            let mut network = network("dumbbell", 0);
+            network.run(Duration::from_secs(6) + Duration::from_millis(331) * seed);
+            assert!(is_in_step(&network));
+            let bridge = network.graph.links.len() - 1;
+            network.wires.set_cut(bridge, true);
+            network.run(Duration::from_secs(30));
+            let known: Vec<usize> = network.peers.iter().flatten().map(Peer::known).collect();
+            assert_eq!(known, [1; 4], "both halves play on alone");
+            network.wires.set_cut(bridge, false);
+            let took = time_to_step(&mut network, Duration::from_secs(2));
+            println!("a partition of 30 s healed after {took:?}");
+            assert!(took.is_some(), "run {seed}");
+        }
+    }
+
+    /// Fails if a new life of a player starts with the versions of the last one (`first_version(0)`), or if its
+    /// characters are not adopted (`hand_over` without `adopt`).
+    #[test]
+    fn a_killed_player_rejoins_and_others_adopt_its_characters() {
+        let mut network = network("tree", 12);
+        network.run(Duration::from_secs(8));
+        assert!(is_in_step(&network));
+        let owners = |network: &Network| {
+            let npcs = network.peers.iter().flatten().flat_map(Peer::npcs);
+            let npcs: Vec<u32> = npcs.map(|(number, _)| number).collect();
+            let distinct: BTreeSet<u32> = npcs.iter().copied().collect();
+            (npcs.len(), distinct.len())
+        };
+        assert_eq!(owners(&network), (12, 12), "every character has one owner");
+        let orphans: Vec<(u32, [f32; 2])> = network.peers[2].iter().flat_map(Peer::npcs).collect();
+        assert!(!orphans.is_empty());
+        network.kill(2);
+        network.run(Duration::from_secs(9));
+        assert!(is_in_step(&network), "the others play on");
+        assert_eq!(owners(&network), (12, 12));
+        // Characters stand still until they are adopted, and then walk on from where they were seen.
+        for (npc, place) in orphans {
+            let mut npcs = network.peers.iter().flatten().flat_map(Peer::npcs);
+            let adopted = npcs.find(|(number, _)| *number == npc);
+            let (_, now) = adopted.expect("it has an owner");
+            assert!(crate::shooter::distance(place, now) < 5.0 * 9.0);
+        }
+        network.start(2);
+        let took = time_to_step(&mut network, Duration::from_secs(4));
+        println!("a restarted player was in step after {took:?}");
+        assert!(took.is_some());
+        assert_eq!(owners(&network), (12, 12));
+    }
+
+    /// Fails if a consumer does not verify, or an owner accepts a number twice.
+    #[test]
+    fn forged_replayed_and_oversized_packets_change_nothing() {
+        let mut quiet = network("dumbbell", 0);
+        let mut attacked = network("dumbbell", 0);
+        let thief = Signer::ed25519(&[66; 32], None);
+        let mut random = Random::new(3);
+        let warm_up = Duration::from_secs(6);
+        quiet.run(warm_up);
+        attacked.run(warm_up);
+        for _ in 0..200 {
+            quiet.run(Duration::from_millis(20));
+            attacked.run(Duration::from_millis(20));
+            for _ in 0..20 {
+                let at = random.range(0, attacked.tap.len() as i64) as usize;
+                let (node, link, end, packet) = attacked.tap[at].clone();
+                let hostile = match random.range(0, 4) {
+                    0 => packet,
+                    1 => {
+                        let mut damaged = packet;
+                        let place = random.range(0, damaged.len() as i64) as usize;
+                        damaged[place] ^= 1 << random.range(0, 8);
+                        damaged
+                    }
+                    2 => vec![0x06; MAX_PACKET + 100],
+                    _ => {
+                        // An answer to an Interest that was seen, with a floor far ahead.
+                        let link = LinkPacket::decode(&packet).expect("our own");
+                        let Ok(interest) = Interest::decode(link.packet) else {
+                            continue;
+                        };
+                        let mut name = interest.name().to_name();
+                        let ahead = prescient::named::ComponentKind::VERSION;
+                        name.push_number(ahead, u64::MAX).expect("it fits");
+                        let mut forged = Vec::new();
+                        let signed = DataBuilder::new(name.view())
+                            .freshness(Duration::from_secs(60))
+                            .content(&[0, 1, 2])
+                            .sign(&thief, &mut forged);
+                        signed.expect("it fits");
+                        forged
+                    }
+                };
+                let arrives = Event::Arrives {
+                    node,
+                    link,
+                    end,
+                    packet: hostile,
+                };
+                attacked.schedule(attacked.now, arrives);
+            }
+        }
+        attacked.run(Duration::from_secs(3));
+        quiet.run(Duration::from_secs(3));
+        assert!(is_in_step(&attacked));
+        let hits = |network: &Network| {
+            let peers = network.peers.iter().flatten();
+            peers.map(|peer| peer.measures.hits_accepted).sum::<u64>()
+        };
+        assert!(
+            hits(&attacked) <= hits(&quiet) + 3,
+            "replayed attacks hit nobody"
+        );
+        for (one, other) in attacked.peers.iter().zip(&quiet.peers) {
+            let place = |peer: &Option<Peer>| peer.as_ref().map(|peer| peer.player.status.position);
+            assert_eq!(place(one), place(other));
+        }
+    }
+
+    /// Fails if updates are not throttled (`EveryUpdate` always), or pauses are not observed.
+    #[test]
+    fn throttling_and_interest_management_save_interests() {
+        let rate = |throttle: Option<f64>, interest: Option<prescient::named::Radii>| {
+            let graph = Graph::named("scale16", None).expect("a known shape");
+            let settings = Settings {
+                seed: 1,
+                players: 16,
+                freshness: Freshness::Fixed(Duration::from_millis(20)),
+                throttle,
+                interest,
+                discovery: true,
+                npcs: 0,
+                codecs: Codecs::trained(),
+            };
+            let mut network = Network::new(graph, settings);
+            network.run(Duration::from_secs(5));
+            let seen = |network: &Network| -> u64 {
+                let peers = network.peers.iter().flatten();
+                peers.map(Peer::interests_seen).sum()
+            };
+            let before = seen(&network);
+            network.run(Duration::from_secs(2));
+            (seen(&network) - before) as f64 / 2.0 / 16.0
+        };
+        let radii = prescient::named::Radii::default();
+        let (none, both) = (rate(None, None), rate(Some(0.5), Some(radii)));
+        assert!(none > 28.0, "{none} Interests per second");
+        assert!(both <= 5.0, "{both} Interests per second");
     }
 }

@@ -43,6 +43,9 @@ pub(crate) struct PlayerOptions {
     /// How long caches treat updates as fresh, in milliseconds; 0 for no caching.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     caching: u64,
+    /// Characters without a player.
+    #[arg(long, default_value_t = 0)]
+    npcs: u32,
     /// The threshold of dead reckoning.
     #[arg(long, value_name = "UNITS")]
     throttle: Option<f64>,
@@ -83,6 +86,7 @@ pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
         throttle: options.throttle,
         interest,
         discovery: true,
+        npcs: options.npcs,
         codecs: Codecs::trained(),
     };
     let clock = Clock::start();
@@ -272,6 +276,7 @@ pub(super) fn run(
             _ => 0,
         };
         give("--caching", caching.to_string());
+        give("--npcs", settings.npcs.to_string());
         if let Some(threshold) = settings.throttle {
             give("--throttle", threshold.to_string());
         }
