@@ -9,8 +9,8 @@ use std::time::Duration;
 use prescient::{Ref, Schema, SchemaBuilder, State};
 use prescient_channels::{ChannelId, ClientId, ConnectionId, Received, Time};
 use prescient_replication::{
-    Change, Client, ClientConfig, EntityHandle, Everything, FromClient, PeerId, Room, Server,
-    ServerConfig, Tick,
+    Change, Client, ClientConfig, Delivery, EntityHandle, Everything, FromClient, PeerId, Room,
+    Server, ServerConfig, Tick,
 };
 use prescient_sim::world::Random;
 use prescient_transport::{
@@ -347,10 +347,7 @@ impl Match {
         self.tick += 1;
         let wishes = std::mem::take(&mut self.wishes);
         let mut shots = Vec::new();
-        let mut step = self
-            .server
-            .step(Tick(self.tick as _))
-            .expect("ticks ascend");
+        let mut step = self.server.step(Tick(self.tick)).expect("ticks ascend");
         for (number, wish) in wishes {
             match wish {
                 Wish::Join => {
@@ -428,23 +425,21 @@ impl Match {
                 let room = Room {
                     message: capacity.message,
                     total: capacity.total,
+                    headroom: 0,
                 };
                 (*peer, room)
             })
             .collect();
-        let room = |peer| rooms.get(&peer).copied().unwrap_or(Room::one(0));
-        for (peer, message) in self.server.encode(&room) {
-            if let Some(connection) = connections.get(&peer) {
-                let _ = net.send(*connection, STATE, &message, now);
-            }
-        }
-        // Whatever waits leaves no room for state, so it is sent afterwards.
+        let room = |peer| rooms.get(&peer).copied().unwrap_or(Room::NONE);
+        self.server.encode(&room);
         for (peer, connection) in connections {
-            while let Some(message) = self.server.poll_message(*peer) {
-                let _ = net.send(*connection, EVENTS, &message, now);
-            }
-            if let Some(message) = self.server.acknowledgement(*peer) {
-                let _ = net.send(*connection, STATE, &message, now);
+            while let Some(transmit) = self.server.poll_transmit(*peer) {
+                let channel = match transmit.delivery {
+                    Delivery::Reliable => EVENTS,
+                    Delivery::Unreliable => STATE,
+                };
+                // State that finds no room is made up for by later state.
+                let _ = net.send(*connection, channel, transmit.message(), now);
             }
         }
     }

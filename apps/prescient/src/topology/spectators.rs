@@ -104,20 +104,21 @@ fn client_bytes(options: &SpectatorsOptions) -> u64 {
     while let Some(message) = client.poll_message() {
         server.handle(peer, &message).expect("our own client");
     }
-    while let Some(message) = server.poll_message(peer) {
-        client.handle(&message).expect("our own server");
+    while let Some(transmit) = server.poll_transmit(peer) {
+        client.handle(transmit.message()).expect("our own server");
     }
     let (mut walkers, mut bytes) = (Vec::new(), 0);
     let mut acknowledgements = VecDeque::new();
     for tick in 1..=(options.seconds.max(1) + WARM_UP) * RATE {
-        let step = server.step(Tick(tick as _)).expect("ticks ascend");
-        let walked = walkers::walk(&mut walkers, step, tick as _, options.entities);
+        let step = server.step(Tick(tick)).expect("ticks ascend");
+        let walked = walkers::walk(&mut walkers, step, tick, options.entities);
         walked.expect("they are there");
-        for (_, message) in server.encode(&|_| Room::one(60_000)) {
+        server.encode(&|_| Room::one(60_000));
+        while let Some(transmit) = server.poll_transmit(peer) {
             if tick > WARM_UP * RATE {
-                bytes += message.len() as u64 + HEADERS;
+                bytes += transmit.message().len() as u64 + HEADERS;
             }
-            client.handle(&message).expect("our own server");
+            client.handle(transmit.message()).expect("our own server");
         }
         acknowledgements.extend(client.acknowledgement());
         if acknowledgements.len() > 3
@@ -279,7 +280,7 @@ impl Hall {
                     walker.is_some_and(|walker| truth(&walker) == walker)
                 });
                 let is_in_step = is_true && count == entities;
-                is_in_step.then(|| newest.saturating_sub(u64::from(tick.0)))
+                is_in_step.then(|| newest.saturating_sub(tick.0))
             })
             .collect()
     }
@@ -351,11 +352,8 @@ impl Hall {
 
     fn step(&mut self) {
         self.tick += 1;
-        let step = self
-            .server
-            .step(Tick(self.tick as _))
-            .expect("ticks ascend");
-        let walked = walkers::walk(&mut self.walkers, step, self.tick as _, self.entities);
+        let step = self.server.step(Tick(self.tick)).expect("ticks ascend");
+        let walked = walkers::walk(&mut self.walkers, step, self.tick, self.entities);
         walked.expect("they are there");
         let packet = self.publisher.publish(self.server.world());
         self.producer.publish(packet.expect("a new tick"));
