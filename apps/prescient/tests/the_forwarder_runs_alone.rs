@@ -184,7 +184,7 @@ fn summary(arguments: &[&str]) -> Value {
 #[test]
 fn a_topology_is_run_and_summed_up() {
     let run = |arguments: &[&str]| {
-        summary(&[&["topology", "linear", "--seconds", "2"], arguments].concat())
+        summary(&[&["topology", "linear", "--seconds", "2"][..], arguments].concat())
     };
     let ndn = run(&[]);
     for key in [

@@ -45,7 +45,7 @@ pub(crate) struct Network {
     phases: Random,
     /// Packets that arrived at nodes: node, link and end.
     #[cfg(test)]
-    tap: Vec<(usize, usize, usize, Vec<u8>)>,
+    tap: std::collections::VecDeque<(usize, usize, usize, Vec<u8>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -107,7 +107,7 @@ impl Network {
             deltas: vec![Histogram::default(); graph.players],
             is_measuring: false,
             #[cfg(test)]
-            tap: Vec::new(),
+            tap: std::collections::VecDeque::new(),
             graph,
         };
         network.add_routes();
@@ -221,8 +221,11 @@ impl Network {
             } => {
                 let face = self.link_faces[link][1 - end];
                 #[cfg(test)]
-                if self.tap.len() < 20_000 {
-                    self.tap.push((node, link, end, packet.clone()));
+                {
+                    if self.tap.len() == 2000 {
+                        self.tap.pop_front();
+                    }
+                    self.tap.push_back((node, link, end, packet.clone()));
                 }
                 // A malformed packet is counted by the forwarder.
                 let _ = self.forwarders[node].handle_packet(self.now, face, &packet);
@@ -423,7 +426,8 @@ mod tests {
         assert_eq!(owners(&network), (12, 12));
     }
 
-    /// Fails if a consumer does not verify, or an owner accepts a number twice.
+    /// Fails if a consumer does not verify answers (it would request a version that never comes), or does not request
+    /// another name after a forged one (caches would repeat it for a minute).
     #[test]
     fn forged_replayed_and_oversized_packets_change_nothing() {
         let mut quiet = network("dumbbell", 0);
@@ -433,59 +437,62 @@ mod tests {
         let warm_up = Duration::from_secs(6);
         quiet.run(warm_up);
         attacked.run(warm_up);
+        let mut forged = 0;
         for _ in 0..200 {
-            quiet.run(Duration::from_millis(20));
             attacked.run(Duration::from_millis(20));
-            for _ in 0..20 {
-                let at = random.range(0, attacked.tap.len() as i64) as usize;
-                let (node, link, end, packet) = attacked.tap[at].clone();
-                let hostile = match random.range(0, 4) {
-                    0 => packet,
+            for _ in 0..5 {
+                let newest = attacked.tap.len() as i64;
+                let (node, link, end, packet) =
+                    attacked.tap[random.range(newest - 50, newest) as usize].clone();
+                let mut arrives = (node, link, end, packet.clone());
+                match random.range(0, 4) {
+                    0 => {}
                     1 => {
-                        let mut damaged = packet;
-                        let place = random.range(0, damaged.len() as i64) as usize;
-                        damaged[place] ^= 1 << random.range(0, 8);
-                        damaged
+                        let place = random.range(0, packet.len() as i64) as usize;
+                        arrives.3[place] ^= 1 << random.range(0, 8);
                     }
-                    2 => vec![0x06; MAX_PACKET + 100],
+                    2 => arrives.3 = vec![0x06; MAX_PACKET + 100],
                     _ => {
-                        // An answer to an Interest that was seen, with a floor far ahead.
-                        let link = LinkPacket::decode(&packet).expect("our own");
-                        let Ok(interest) = Interest::decode(link.packet) else {
+                        // An answer to an Interest that is pending, from where its answer is expected.
+                        let packet = LinkPacket::decode(&packet).expect("our own").packet;
+                        let Ok(interest) = Interest::decode(packet) else {
                             continue;
                         };
                         let mut name = interest.name().to_name();
-                        let ahead = prescient::named::ComponentKind::VERSION;
-                        name.push_number(ahead, u64::MAX).expect("it fits");
-                        let mut forged = Vec::new();
+                        let version = prescient::named::ComponentKind::VERSION;
+                        name.push_number(version, u64::MAX).expect("it fits");
+                        let mut answer = Vec::new();
                         let signed = DataBuilder::new(name.view())
                             .freshness(Duration::from_secs(60))
                             .content(&[0, 1, 2])
-                            .sign(&thief, &mut forged);
+                            .sign(&thief, &mut answer);
                         signed.expect("it fits");
-                        forged
+                        let sender = attacked.graph.links[link].ends[end];
+                        arrives = (sender, link, 1 - end, answer);
+                        forged += 1;
                     }
-                };
-                let arrives = Event::Arrives {
+                }
+                let (node, link, end, packet) = arrives;
+                let event = Event::Arrives {
                     node,
                     link,
                     end,
-                    packet: hostile,
+                    packet,
                 };
-                attacked.schedule(attacked.now, arrives);
+                attacked.schedule(attacked.now, event);
             }
         }
+        assert!(forged > 100);
+        let refused: u64 = attacked
+            .peers
+            .iter()
+            .flatten()
+            .map(|peer| peer.measures.refused)
+            .sum();
+        assert!(refused > 0, "some forged answers reached players");
         attacked.run(Duration::from_secs(3));
-        quiet.run(Duration::from_secs(3));
+        quiet.run(Duration::from_secs(7));
         assert!(is_in_step(&attacked));
-        let hits = |network: &Network| {
-            let peers = network.peers.iter().flatten();
-            peers.map(|peer| peer.measures.hits_accepted).sum::<u64>()
-        };
-        assert!(
-            hits(&attacked) <= hits(&quiet) + 3,
-            "replayed attacks hit nobody"
-        );
         for (one, other) in attacked.peers.iter().zip(&quiet.peers) {
             let place = |peer: &Option<Peer>| peer.as_ref().map(|peer| peer.player.status.position);
             assert_eq!(place(one), place(other));

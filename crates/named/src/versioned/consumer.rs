@@ -24,6 +24,9 @@ const FIRST_LIFETIME: Duration = Duration::from_millis(250);
 /// The wait after a Nack.
 const NACK_WAIT: Duration = Duration::from_millis(100);
 
+/// The wait after an answer that was not authentic.
+const REFUSED_WAIT: Duration = Duration::from_millis(20);
+
 /// The longest time that the segments of a long content may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -114,6 +117,9 @@ pub struct Consumer {
     prefix: Name,
     config: ConsumerConfig,
     first: u64,
+    /// One more than the version that it holds, or `first`.
+    next: u64,
+    /// What it requests: `next`, or `first` if the next version must be whole.
     floor: u64,
     state: State,
     /// No Interest is sent before this time.
@@ -156,6 +162,7 @@ impl Consumer {
         Ok(Self {
             prefix: sync_name(topic)?,
             first,
+            next: first,
             floor: first,
             state: State::Due {
                 at: now,
@@ -178,7 +185,7 @@ impl Consumer {
 
     /// The version that this consumer holds.
     pub fn version(&self) -> Option<u64> {
-        (self.floor > self.first).then(|| self.floor - 1)
+        (self.next > self.first).then(|| self.next - 1)
     }
 
     /// Counts since the start.
@@ -186,7 +193,7 @@ impl Consumer {
         self.statistics
     }
 
-    /// Forgets the version that it holds, because the content could not be used: the next one is whole.
+    /// Requests a whole version next, because the content of the last one could not be used.
     pub fn restart(&mut self, now: Time) {
         self.floor = self.first;
         self.state = State::Due {
@@ -245,6 +252,10 @@ impl Consumer {
         if handled.is_err() {
             self.statistics.refused += 1;
         }
+        if matches!(handled, Err(UpdateError::Untrusted(_))) {
+            // Caches may hold the forged answer. A whole version has another name.
+            self.restart(now.after(REFUSED_WAIT));
+        }
         handled
     }
 
@@ -286,7 +297,10 @@ impl Consumer {
         let name = SyncName::read(self.prefix.view(), data.name());
         let name = name.filter(|name| name.floor == self.floor);
         let name = name.ok_or(UpdateError::NotRequested)?;
-        let next = name.next.filter(|next| *next > self.floor);
+        // An older version than the one it holds was recorded and replayed.
+        let next = name
+            .next
+            .filter(|next| *next > self.floor && *next >= self.next);
         let next = next.ok_or(UpdateError::NotRequested)?;
         match (&mut self.state, name.segment) {
             (State::Waiting { sent, .. }, None) => {
@@ -348,7 +362,8 @@ impl Consumer {
         content: &[u8],
     ) -> Result<Update, UpdateError> {
         let (waited, is_delta, content) = read_content(content)?;
-        let base = self.version().filter(|_| is_delta);
+        let base = self.version();
+        let base = base.filter(|_| is_delta && self.floor == self.next);
         if is_delta && base.is_none() {
             return Err(UpdateError::NotRequested);
         }
@@ -358,7 +373,7 @@ impl Consumer {
         let usual = self.usual.map_or(latest, |usual| (usual * 7 + latest) / 8);
         self.usual = Some(usual);
         self.lifetime = (usual * 4).clamp(self.config.min_lifetime, self.config.max_lifetime);
-        self.floor = next;
+        (self.floor, self.next) = (next, next);
         self.unanswered = 0;
         self.state = State::Due {
             at: now,

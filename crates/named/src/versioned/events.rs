@@ -7,7 +7,7 @@ use crate::error::DecodeError;
 use crate::tlv::{self, Reader};
 
 /// The longest event in bytes, for [`write_events`].
-pub const MAX_EVENT: usize = 1 << 16;
+pub const MAX_EVENT: usize = 1 << 20;
 
 /// The most recent events. Every event is one version of the topic: [publish](crate::Producer::publish) once
 /// for each.
