@@ -16,10 +16,12 @@ mod replay;
 mod report;
 mod scenario;
 mod serve;
+mod shooter;
 mod sources;
 mod swarm;
 mod table;
 mod token;
+mod topology;
 mod train;
 mod walkers;
 

@@ -14,12 +14,20 @@ use prescient_net::Clock;
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
+use crate::topology::{self, PlayerOptions, SpectatorsOptions, TopologyError, TopologyOptions};
 
 /// Subcommands of `prescient named`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Named {
     /// Runs an NDN forwarder.
     Forwarder(ForwarderOptions),
+    /// Runs bots that play a shooter over a network of forwarders, and prints what it costs.
+    Topology(TopologyOptions),
+    /// Runs a server with spectators behind a tree of forwarders, and prints what they cost it.
+    Spectators(SpectatorsOptions),
+    /// Runs one bot of `topology --real`.
+    #[command(hide = true)]
+    Player(PlayerOptions),
 }
 
 /// Options of `prescient named forwarder`.
@@ -103,6 +111,9 @@ pub enum NamedError {
     /// Waiting for sockets failed.
     #[error("cannot wait for sockets: {0}")]
     Wait(#[from] std::io::Error),
+    /// `topology` failed.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
     /// Ctrl-C cannot be handled.
     #[error(transparent)]
     Interrupt(#[from] InterruptError),
@@ -112,6 +123,12 @@ pub enum NamedError {
 pub(crate) fn named(command: &Named) -> Result<(), NamedError> {
     match command {
         Named::Forwarder(options) => forwarder(options),
+        Named::Topology(options) => Ok(topology::topology(options)?),
+        Named::Spectators(options) => {
+            topology::spectators(options);
+            Ok(())
+        }
+        Named::Player(options) => Ok(topology::play(options)?),
     }
 }
 

@@ -164,3 +164,64 @@ fn ask_until_answered(face: &mut AppFace, prefix: &Name, from: u64) {
     }
     panic!("no answer");
 }
+
+/// The last line of `prescient named` with these arguments.
+fn summary(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_prescient"))
+        .arg("named")
+        .args(arguments)
+        .arg("--json")
+        .output()
+        .expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let last = text.lines().last().expect("a line");
+    serde_json::from_str(last).expect("JSON")
+}
+
+/// Fails if a key of the summary is renamed, if two players do not find each other, or if a seed does not repeat.
+#[test]
+fn a_topology_is_run_and_summed_up() {
+    let run = |arguments: &[&str]| {
+        summary(&[&["topology", "linear", "--seconds", "2"][..], arguments].concat())
+    };
+    let ndn = run(&[]);
+    for key in [
+        "topology",
+        "players",
+        "backend",
+        "iaf",
+        "cache_hit_rate",
+        "interests_per_second_per_producer",
+        "bytes_per_second_per_player",
+        "skipped_share",
+        "position_delta_p50",
+        "position_delta_p99",
+        "rtt_p50_ms",
+    ] {
+        assert!(ndn.get(key).is_some_and(|it| !it.is_null()), "{key}");
+    }
+    assert_eq!(ndn["iaf"], 1.0);
+    assert_eq!(ndn, run(&[]), "the same seed");
+    let ip = run(&["--backend", "ip"]);
+    assert_eq!(ip["backend"], "ip");
+    assert!(ip["position_delta_p99"].as_f64() < Some(1.0), "{ip}");
+}
+
+/// Fails if spectators do not get what the server publishes, or if the server sends more than once per tick.
+#[test]
+fn spectators_cost_a_server_as_much_as_a_few_clients() {
+    let few = [
+        "spectators",
+        "--spectators",
+        "40",
+        "--fan-out",
+        "4",
+        "--seconds",
+        "2",
+    ];
+    let few = summary(&few);
+    assert_eq!(few["spectators_in_step"], 40, "{few}");
+    assert!(few["egress_in_clients"].as_f64() <= Some(4.0), "{few}");
+}

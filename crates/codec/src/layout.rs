@@ -129,7 +129,7 @@ impl Layout {
     }
 
     /// A layout for a connection that starts from a prior.
-    pub(crate) fn with_prior(
+    pub fn with_prior(
         schema: Arc<Schema>,
         prior: &Prior,
         profile: Profile,

@@ -16,6 +16,9 @@
 //!   sockets, and `AppFace` is an application's connection to it or to a real NFD.
 //! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
 //! - [`Discovery`] finds the peers of a group, without a server.
+//! - [`Producer`] and [`Consumer`] keep replicas of what a peer owns up to date, in one round trip;
+//!   [`UpdatePolicy`] and [`InterestPolicy`] decide what is worth sending. [`Interactor`] and
+//!   [`InteractionOwner`] change what others own, and [`Ownership`] assigns what belongs to nobody.
 //!
 //! # A forwarder's calls
 //!
@@ -92,9 +95,12 @@ mod discovery;
 mod error;
 mod forwarder;
 mod hash;
+mod interaction;
 mod interest;
 mod link;
 mod name;
+mod ownership;
+mod reckoning;
 mod routing;
 mod signature;
 #[cfg(feature = "sockets")]
@@ -102,6 +108,7 @@ mod sockets;
 mod stream;
 mod sync;
 mod tlv;
+mod versioned;
 
 pub use control::{
     CAPTURE, CHILD_INHERIT, Command, CommandError, ControlParameters, ControlResponse,
@@ -117,12 +124,21 @@ pub use forwarder::{
     CommandTrust, FaceConfig, FaceError, FaceId, FaceStatistics, Forwarder, ForwarderConfig,
     HandleError, RouteError, RoutingError, Statistics, Strategy,
 };
+pub use interaction::{
+    Decision, Interaction, InteractionError, InteractionOwner, Interactor, MAX_PARAMETERS, Outcome,
+    OwnerRef, SendInteractionError,
+};
 pub use interest::{DEFAULT_LIFETIME, Interest, InterestBuilder, MAX_HINTS};
 pub use link::{
     Fragment, LinkHeader, LinkPacket, MAX_FRAGMENTS, MAX_PIT_TOKEN, MIN_MTU, NackReason, PitToken,
 };
 pub use name::{Component, ComponentKind, Components, MAX_COMPONENTS, Name, NameRef};
+pub use ownership::{HandOver, Ownership};
 pub use prescient_channels::Time;
+pub use reckoning::{
+    DeadReckoning, EveryUpdate, FullInterest, InterestPolicy, Motion, Radii, UpdateCheck,
+    UpdatePolicy,
+};
 pub use routing::{MAX_ROUTERS, RoutingConfig};
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
 #[cfg(feature = "sockets")]
@@ -133,3 +149,9 @@ pub use sockets::{
 pub use stream::Deframer;
 pub use sync::Member;
 pub use tlv::MAX_PACKET;
+pub use versioned::{
+    Consumer, ConsumerConfig, ConsumerStatistics, EventCache, FetchError, Freshness, MAX_EVENT,
+    MAX_SEGMENT, MAX_SEGMENTS, Producer, ProducerConfig, ProducerStatistics, Request, SegmentError,
+    SegmentFetch, SegmentedContent, Update, UpdateError, VersionLog, first_version, read_events,
+    write_events,
+};

@@ -114,6 +114,10 @@
 mod carriers;
 mod client;
 mod clock;
+#[cfg(feature = "named")]
+mod entity_set;
+#[cfg(feature = "named")]
+mod entity_topic;
 mod error;
 mod local;
 mod names;
@@ -122,6 +126,8 @@ mod protocol;
 mod reconnect;
 mod record;
 mod server;
+#[cfg(feature = "named")]
+mod spectators;
 #[cfg(feature = "udp")]
 mod udp;
 mod watch;
@@ -135,6 +141,10 @@ pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
 pub use client::{Client, ClientEvent, ViewStatistics};
+#[cfg(feature = "named")]
+pub use entity_set::{EntitySet, EntitySetCodec, EntitySetError, MAX_SET_ENTITIES};
+#[cfg(feature = "named")]
+pub use entity_topic::{EntityConsumer, EntityProducer, TopicError};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use options::{ClientOptions, ServerOptions};
@@ -143,6 +153,8 @@ pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
 pub use record::{RecordingError, ViewRecorder};
 pub use server::{Expense, PeerReport, Server, ServerEvent};
+#[cfg(feature = "named")]
+pub use spectators::{SpectatorConsumer, SpectatorError, SpectatorProducer, SpectatorSetupError};
 #[cfg(feature = "udp")]
 pub use udp::loopback_token;
 pub use worlds::{MoveError, WorldId};

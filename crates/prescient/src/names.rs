@@ -8,7 +8,7 @@ pub use prescient_channels::{
     BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError, ConnectError,
     ExchangeConfig, Input, InputError, InputTick, Keys, SendError, Traffic,
 };
-pub use prescient_codec::{Policy, Profile};
+pub use prescient_codec::{Policy, Prior, PriorMismatch, Profile};
 #[cfg(feature = "udp")]
 pub use prescient_net::{TcpClient, TcpError, TcpServer, key_from_text, token_from_text};
 pub use prescient_replication::{

@@ -204,3 +204,24 @@ fn record_plays_backwards() {
     assert_eq!(lines.last().unwrap(), " 0.0 s: lift north at 0.0 m");
     assert!(lines.len() >= 5, "{lines:?}");
 }
+
+/// Fails if a version reaches nobody, or if dead reckoning publishes every tick.
+#[test]
+fn named_peers_show_each_other_and_skip_what_is_extrapolated() {
+    let lines = run("named_peers");
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for name in ["anna", "ben"] {
+        let shows = |line: &&String| line.starts_with(&format!("{name} shows"));
+        let shown = lines.iter().find(shows).expect("a line");
+        assert!(shown.contains("of tick 45 at 4."), "{shown}");
+        let published = lines
+            .iter()
+            .find(|line| line.contains("skipped") && line.starts_with(name));
+        let numbers: Vec<u32> = published
+            .expect("a line")
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        assert!(numbers[0] <= 4 && numbers[1] >= 80, "{numbers:?}");
+    }
+}

@@ -1,0 +1,411 @@
+//! The network with a process for every node, in network namespaces of its own.
+//!
+//! Every link is a pair of virtual interfaces with an address at each end. A node runs `prescient named forwarder`
+//! with routes to every player along shortest paths, and a player's node `prescient named player` beside it.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use prescient::named::{AppFace, Freshness, Name, Radii, Signer, UpdateCheck};
+use prescient_net::Clock;
+use serde_json::{Value, json};
+
+use super::graph::Graph;
+use super::measures::Histogram;
+use super::{NodeReport, Report, TopologyError, TopologyOptions, WARM_UP, check_name, short};
+use crate::interrupt::Interrupt;
+use crate::shooter::FRAMES;
+use crate::shooter::peer::{Codecs, GROUP, Peer, Settings, player_name};
+
+/// Options of `prescient named player`, which `topology --real` runs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PlayerOptions {
+    /// The forwarder.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6363")]
+    forwarder: SocketAddr,
+    /// This player's number, from 0.
+    #[arg(long)]
+    number: u32,
+    /// The number of players.
+    #[arg(long)]
+    players: u32,
+    /// Seconds that are measured, after six seconds to find the others.
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// The seed of the bots.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long caches treat updates as fresh, in milliseconds; 0 for no caching.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    caching: u64,
+    /// Characters without a player.
+    #[arg(long, default_value_t = 0)]
+    npcs: u32,
+    /// The threshold of dead reckoning.
+    #[arg(long, value_name = "UNITS")]
+    throttle: Option<f64>,
+    /// Two radii and a sleep in seconds.
+    #[arg(
+        long,
+        value_name = "FULL,MIN,SLEEP",
+        value_delimiter = ',',
+        num_args = 1
+    )]
+    interest: Option<Vec<f64>>,
+}
+
+/// Runs a player on sockets, and prints what it measured as JSON.
+#[expect(clippy::disallowed_methods, reason = "a process on the system's clock")]
+pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
+    let fails = |what: &'static str| {
+        move |error: io::Error| TopologyError::Real {
+            what: what.to_owned(),
+            error,
+        }
+    };
+    let interest = match options.interest.as_deref() {
+        Some(&[full, min, sleep]) => Some(Radii {
+            full,
+            min,
+            max_sleep: Duration::try_from_secs_f64(sleep).unwrap_or_default(),
+        }),
+        _ => None,
+    };
+    let settings = Settings {
+        seed: options.seed,
+        players: options.players,
+        freshness: match options.caching {
+            0 => Freshness::None,
+            period => Freshness::Fixed(Duration::from_millis(period)),
+        },
+        throttle: options.throttle,
+        interest,
+        discovery: true,
+        npcs: options.npcs,
+        codecs: Codecs::trained(),
+    };
+    let clock = Clock::start();
+    let boot = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let mut face = connect(options.forwarder).map_err(fails("connecting to the forwarder"))?;
+    let group: Name = GROUP.parse().unwrap_or_default();
+    for prefix in [player_name(options.number), sync_prefix(&group)] {
+        let registered = face.register(prefix, &Signer::digest());
+        registered.map_err(|error| TopologyError::Real {
+            what: "registering a prefix".to_owned(),
+            error: io::Error::other(error.to_string()),
+        })?;
+    }
+    let start = clock.now();
+    let mut peer = Peer::new(options.number, Arc::new(settings), start, boot);
+    let frame = Duration::from_secs(1) / FRAMES;
+    let warm = start.after(WARM_UP);
+    let end = warm.after(Duration::from_secs(options.seconds));
+    let (mut next, mut before) = (start, None);
+    let mut bytes = Vec::new();
+    loop {
+        let now = clock.now();
+        if now >= end {
+            break;
+        }
+        if now >= warm && before.is_none() {
+            before = Some((peer.interests_seen(), peer.expressed()));
+            let past = std::mem::take(&mut peer.measures);
+            peer.measures.past_expressed = past.past_expressed;
+        }
+        if now >= next {
+            next = next.after(frame).max(now);
+            peer.frame(now);
+        }
+        while peer.poll_transmit(&mut bytes) {
+            face.send(&bytes).map_err(fails("sending"))?;
+        }
+        let wait = next.since(clock.now());
+        if let Some(packet) = face.receive(wait).map_err(fails("receiving"))? {
+            peer.handle_packet(clock.now(), &packet);
+        }
+    }
+    let (seen, expressed) = before.unwrap_or_default();
+    println!("{}", to_json(&peer, seen, &expressed));
+    Ok(())
+}
+
+/// The forwarder beside it may have started just now.
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+fn connect(forwarder: SocketAddr) -> io::Result<AppFace> {
+    for _ in 0..100 {
+        if let Ok(face) = AppFace::connect_tcp(forwarder) {
+            return Ok(face);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    AppFace::connect_tcp(forwarder).map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn sync_prefix(group: &Name) -> Name {
+    let mut name = group.clone();
+    let pushed = name.push_number(prescient::named::ComponentKind::VERSION, 3);
+    debug_assert!(pushed.is_ok());
+    name
+}
+
+fn to_json(peer: &Peer, seen: u64, expressed: &BTreeMap<u32, u64>) -> Value {
+    let measures = &peer.measures;
+    let sent: BTreeMap<String, u64> = peer
+        .expressed()
+        .into_iter()
+        .map(|(other, count)| {
+            let before = expressed.get(&other).copied().unwrap_or(0);
+            (other.to_string(), count - before)
+        })
+        .collect();
+    let checks: BTreeMap<&str, u64> = measures
+        .checks
+        .iter()
+        .map(|(check, count)| (check_name(*check), *count))
+        .collect();
+    let quantiles = |histogram: &Histogram| {
+        let points = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
+        points.map(|share| short(histogram.quantile(share)))
+    };
+    json!({
+        "seen": peer.interests_seen() - seen,
+        "expressed": sent,
+        "checks": checks,
+        "rtt": quantiles(&measures.rtt),
+        "effective_rtt": quantiles(&measures.effective_rtt),
+        "corrections": quantiles(&measures.corrections),
+        "hits": measures.hits_accepted,
+        "known": peer.known(),
+    })
+}
+
+/// Namespaces and processes, which end with it.
+struct Nodes {
+    spaces: Vec<String>,
+    children: Vec<Child>,
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for space in &self.spaces {
+            let _ = ip(&["netns", "del", space]);
+        }
+    }
+}
+
+fn ip(words: &[&str]) -> Result<(), TopologyError> {
+    let what = format!("ip {}", words.join(" "));
+    let fails = |error| TopologyError::Real {
+        what: what.clone(),
+        error,
+    };
+    let output = Command::new("ip").args(words).output().map_err(fails)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(fails(io::Error::other(text)))
+        }
+    }
+}
+
+/// Runs the network with processes, and collects what players measured.
+pub(super) fn run(
+    graph: &Graph,
+    settings: &Settings,
+    options: &TopologyOptions,
+) -> Result<Report, TopologyError> {
+    let fails = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| TopologyError::Real { what, error }
+    };
+    let interrupt = Interrupt::listen();
+    let _interrupt = interrupt.map_err(|error| fails("Ctrl-C")(io::Error::other(error)))?;
+    let program = std::env::current_exe().map_err(fails("this program"))?;
+    let mark = std::process::id();
+    let space = |node: usize| format!("prescient-{mark}-{node}");
+    let mut nodes = Nodes {
+        spaces: Vec::new(),
+        children: Vec::new(),
+    };
+    for node in 0..graph.nodes.len() {
+        ip(&["netns", "add", &space(node)])?;
+        nodes.spaces.push(space(node));
+        ip(&["-n", &space(node), "link", "set", "lo", "up"])?;
+    }
+    for (place, link) in graph.links.iter().enumerate() {
+        connect_spaces(graph, place, link.ends, &space)?;
+    }
+    for node in 0..graph.nodes.len() {
+        let mut command = inside(&space(node), &program);
+        command.args(["named", "forwarder", "--json", "--udp", "0.0.0.0:6363"]);
+        command.args(["--tcp", "127.0.0.1:6363", "--multicast", GROUP]);
+        for (prefix, link, end) in routes(graph, node) {
+            let [high, low] = ((link + 1) as u16).to_be_bytes();
+            let other = 2 - end;
+            let route = format!("{prefix}=udp:10.{high}.{low}.{other}:6363");
+            command.args(["--route", &route]);
+        }
+        let child = command.stdout(Stdio::null()).spawn();
+        nodes.children.push(child.map_err(fails("a forwarder"))?);
+    }
+    let mut players = Vec::new();
+    for node in 0..graph.players {
+        let mut command = inside(&space(node), &program);
+        let mut give = |key: &str, value: String| {
+            command.args([key, &value]);
+        };
+        give("named", "player".to_owned());
+        give("--number", node.to_string());
+        give("--players", graph.players.to_string());
+        give("--seconds", options.seconds.to_string());
+        give("--seed", options.seed.to_string());
+        let caching = match settings.freshness {
+            Freshness::Fixed(period) => period.as_millis(),
+            _ => 0,
+        };
+        give("--caching", caching.to_string());
+        give("--npcs", settings.npcs.to_string());
+        if let Some(threshold) = settings.throttle {
+            give("--throttle", threshold.to_string());
+        }
+        if let Some(radii) = settings.interest {
+            let sleep = radii.max_sleep.as_secs_f64();
+            give(
+                "--interest",
+                format!("{},{},{sleep}", radii.full, radii.min),
+            );
+        }
+        let child = command.stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(fails("a player"))?;
+        players.push(child.stdout.take());
+        nodes.children.push(child);
+    }
+    let mut reports = Vec::new();
+    for (node, output) in players.into_iter().enumerate() {
+        let mut line = String::new();
+        if let Some(output) = output {
+            let read = BufReader::new(output).read_line(&mut line);
+            read.map_err(fails("a player's report"))?;
+        }
+        let report = serde_json::from_str(&line).unwrap_or(Value::Null);
+        if report.is_null() {
+            let text = format!("player {} ended without a report", graph.nodes[node]);
+            return Err(fails("a player")(io::Error::other(text)));
+        }
+        reports.push(report);
+    }
+    Ok(collect(graph, &reports, options.seconds))
+}
+
+fn inside(space: &str, program: &std::path::Path) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", space]).arg(program);
+    command
+}
+
+/// A pair of interfaces with addresses, and with the delay of the link where the system can add one.
+fn connect_spaces(
+    graph: &Graph,
+    place: usize,
+    ends: [usize; 2],
+    space: &dyn Fn(usize) -> String,
+) -> Result<(), TopologyError> {
+    let [high, low] = ((place + 1) as u16).to_be_bytes();
+    let mark = std::process::id() % 0xffff;
+    let names = [0, 1].map(|end| format!("v{mark:x}n{place}e{end}"));
+    ip(&[
+        "link", "add", &names[0], "type", "veth", "peer", "name", &names[1],
+    ])?;
+    for end in 0..2 {
+        let space = space(ends[end]);
+        let address = format!("10.{high}.{low}.{}/24", end + 1);
+        ip(&["link", "set", &names[end], "netns", &space])?;
+        ip(&["-n", &space, "addr", "add", &address, "dev", &names[end]])?;
+        ip(&["-n", &space, "link", "set", &names[end], "up"])?;
+        let link = &graph.links[place];
+        let delay = format!("{}ms", link.delay);
+        let loss = format!("{}%", link.loss);
+        let mut tc = Command::new("ip");
+        tc.args(["netns", "exec", &space, "tc", "qdisc", "add", "dev"])
+            .args([&names[end], "root", "netem", "delay", &delay, "loss", &loss]);
+        // Without the kernel's netem the links have no delay.
+        let _ = tc.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+    Ok(())
+}
+
+/// The routes of a node: a prefix, and the link and end at which its Interests leave.
+fn routes(graph: &Graph, node: usize) -> Vec<(String, usize, usize)> {
+    let mut routes = Vec::new();
+    for player in 0..graph.players {
+        if let Some(link) = graph.next_hops(player)[node] {
+            let end = usize::from(graph.links[link].ends[1] == node);
+            routes.push((player_name(player as u32).to_string(), link, end));
+        }
+    }
+    for (link, ends) in graph.links.iter().map(|link| link.ends).enumerate() {
+        if let Some(end) = ends.iter().position(|end| *end == node) {
+            routes.push((GROUP.to_owned(), link, end));
+        }
+    }
+    routes
+}
+
+fn collect(graph: &Graph, reports: &[Value], seconds: u64) -> Report {
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let histogram = |value: &Value| {
+        let mut all = Histogram::default();
+        let values = value.as_array().into_iter().flatten();
+        values
+            .filter_map(Value::as_f64)
+            .for_each(|value| all.add(value));
+        all
+    };
+    let checks = [
+        UpdateCheck::Skip,
+        UpdateCheck::Threshold,
+        UpdateCheck::Velocity,
+        UpdateCheck::Unknown,
+        UpdateCheck::Other,
+    ];
+    let nodes = reports.iter().enumerate().map(|(node, report)| {
+        let key = node.to_string();
+        let expressed = reports
+            .iter()
+            .map(|other| number(&other["expressed"][&key]));
+        NodeReport {
+            name: graph.nodes[node].clone(),
+            is_player: true,
+            seen: number(&report["seen"]),
+            expressed: expressed.sum(),
+            rtt: histogram(&report["rtt"]),
+            effective_rtt: histogram(&report["effective_rtt"]),
+            corrections: histogram(&report["corrections"]),
+            checks: checks
+                .into_iter()
+                .map(|check| (check, number(&report["checks"][check_name(check)])))
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+            hits: number(&report["hits"]),
+            known: number(&report["known"]) as usize,
+            ..NodeReport::default()
+        }
+    });
+    Report {
+        seconds: seconds as f64,
+        nodes: nodes.collect(),
+        network_bytes: 0,
+    }
+}

@@ -1,0 +1,419 @@
+//! `prescient named spectators`: one server and any number of spectators behind a tree of forwarders, on a virtual
+//! clock.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use clap::Args;
+use prescient::named::{
+    ConsumerConfig, Data, FaceConfig, FaceId, Forwarder, ForwarderConfig, Freshness, Interest,
+    LinkPacket, Name, ProducerConfig, Signer, Time,
+};
+use prescient::{PublisherConfig, SpectatorConsumer, SpectatorProducer};
+use prescient_replication::{
+    Client, ClientConfig, Everything, PeerId, Publisher, Room, Server, ServerConfig, Tick,
+};
+use prescient_sim::world::Random;
+use serde_json::json;
+
+use crate::walkers::{self, Walker};
+
+/// Options of `prescient named spectators`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SpectatorsOptions {
+    /// Spectators.
+    #[arg(long, default_value_t = 1000)]
+    spectators: usize,
+    /// Forwarders, or spectators, below each forwarder of the tree.
+    #[arg(long, default_value_t = 10)]
+    fan_out: usize,
+    /// Entities of the world.
+    #[arg(long, default_value_t = 100)]
+    entities: u32,
+    /// Seconds that are measured.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// The seed of the links.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ticks per second.
+const RATE: u64 = 30;
+/// Bytes of the UDP and IP headers.
+const HEADERS: u64 = 28;
+/// The time on a link, at least, and how much longer at most, in microseconds.
+const DELAY: u64 = 5000;
+const JITTER: i64 = 3000;
+/// How often spectators check whether an Interest is to be repeated.
+const CHECK: Duration = Duration::from_millis(20);
+/// The time for spectators to begin.
+const WARM_UP: u64 = 2;
+
+/// Runs the command.
+pub(crate) fn spectators(options: &SpectatorsOptions) {
+    let mut hall = Hall::new(options);
+    hall.run(Duration::from_secs(WARM_UP));
+    let before = (
+        hall.egress,
+        hall.egress_packets,
+        hall.producer.statistics().interests,
+    );
+    hall.run(Duration::from_secs(options.seconds.max(1)));
+    let seconds = options.seconds.max(1) as f64;
+    let rate = |count: u64| (count as f64 / seconds).round();
+    let egress = rate(hall.egress - before.0);
+    let client = rate(client_bytes(options));
+    let behind = hall.ticks_behind();
+    let figures = json!({
+        "spectators": hall.spectators.len(),
+        "forwarders": hall.nodes.len(),
+        "entities": options.entities,
+        "server_bytes_per_second": egress,
+        "server_packets_per_second": rate(hall.egress_packets - before.1),
+        "interests_seen_per_second":
+            rate(hall.producer.statistics().interests - before.2),
+        "client_bytes_per_second": client,
+        "egress_in_clients": (egress / client * 100.0).round() / 100.0,
+        "spectators_in_step": behind.len(),
+        "most_ticks_behind": behind.into_iter().max(),
+    });
+    match options.json {
+        true => println!("{figures}"),
+        false => {
+            let entries = figures.as_object().into_iter().flatten();
+            let entries: Vec<String> = entries.map(|(key, it)| format!("{key} {it}")).collect();
+            println!("{}", entries.join(", "));
+        }
+    }
+}
+
+/// Bytes that one client of the same world costs the server in as many seconds: with acknowledgements three ticks
+/// late, and without any overhead of its connection but UDP and IP headers.
+fn client_bytes(options: &SpectatorsOptions) -> u64 {
+    let peer = PeerId(1);
+    let server = Server::new(walkers::schema(), ServerConfig::default(), Everything);
+    let mut server = server.expect("a sound schema");
+    let client = Client::new(walkers::schema(), ClientConfig::default());
+    let mut client = client.expect("a sound schema");
+    server.connect(peer);
+    while let Some(message) = client.poll_message() {
+        server.handle(peer, &message).expect("our own client");
+    }
+    while let Some(transmit) = server.poll_transmit(peer) {
+        client.handle(transmit.message()).expect("our own server");
+    }
+    let (mut walkers, mut bytes) = (Vec::new(), 0);
+    let mut acknowledgements = VecDeque::new();
+    for tick in 1..=(options.seconds.max(1) + WARM_UP) * RATE {
+        let step = server.step(Tick(tick)).expect("ticks ascend");
+        let walked = walkers::walk(&mut walkers, step, tick, options.entities);
+        walked.expect("they are there");
+        server.encode(&|_| Room::one(60_000));
+        while let Some(transmit) = server.poll_transmit(peer) {
+            if tick > WARM_UP * RATE {
+                bytes += transmit.message().len() as u64 + HEADERS;
+            }
+            client.handle(transmit.message()).expect("our own server");
+        }
+        acknowledgements.extend(client.acknowledgement());
+        if acknowledgements.len() > 3
+            && let Some(message) = acknowledgements.pop_front()
+        {
+            server.handle(peer, &message).expect("our own client");
+        }
+    }
+    bytes
+}
+
+/// A server, a tree of forwarders and spectators.
+struct Hall {
+    now: Time,
+    entities: u32,
+    tick: u64,
+    server: Server,
+    publisher: Publisher,
+    walkers: Vec<prescient::Ref<Walker>>,
+    producer: SpectatorProducer,
+    nodes: Vec<Forwarder>,
+    /// The other end of each face.
+    ends: BTreeMap<(usize, FaceId), End>,
+    spectators: Vec<Spectator>,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    scheduled: u64,
+    random: Random,
+    /// What left the server's machine.
+    egress: u64,
+    egress_packets: u64,
+}
+
+struct Spectator {
+    consumer: SpectatorConsumer,
+    node: usize,
+    face: FaceId,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Server,
+    Spectator(usize),
+    Node(usize, FaceId),
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Tick,
+    Check,
+    AtNode(usize, FaceId, Vec<u8>),
+    AtServer(Vec<u8>),
+    AtSpectator(usize, Vec<u8>),
+}
+
+impl Hall {
+    fn new(options: &SpectatorsOptions) -> Self {
+        let topic: Name = "/match/7/server/view".parse().unwrap_or_default();
+        let signer = Signer::ed25519(&[9; 32], None);
+        let verifier = signer.verifier();
+        let freshness = Freshness::Fixed(Duration::from_millis(20));
+        let config = ProducerConfig::new(signer).freshness(freshness);
+        let server = Server::new(walkers::schema(), ServerConfig::default(), Everything);
+        let server = server.expect("a sound schema");
+        let publishing = PublisherConfig::default().with_base_interval(1);
+        let publisher = Publisher::new(server.world(), publishing, Everything);
+        let mut hall = Self {
+            now: Time::from_micros(1_000_000),
+            entities: options.entities,
+            tick: 0,
+            publisher: publisher.expect("sound settings"),
+            server,
+            walkers: Vec::new(),
+            producer: SpectatorProducer::new(topic.view(), config, 1).expect("a short name"),
+            nodes: Vec::new(),
+            ends: BTreeMap::new(),
+            spectators: Vec::new(),
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            random: Random::new(options.seed),
+            egress: 0,
+            egress_packets: 0,
+        };
+        let root = hall.add_node();
+        let face = hall.add_face(root);
+        hall.ends.insert((root, face), End::Server);
+        hall.add_route(root, &topic, face);
+        for node in hall.grow(root, options.spectators, options.fan_out.max(2), &topic) {
+            let face = hall.add_face(node);
+            let number = hall.spectators.len();
+            hall.ends.insert((node, face), End::Spectator(number));
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&hall.random.bits().to_be_bytes());
+            let config = ConsumerConfig::new(verifier.clone());
+            let schema = walkers::schema();
+            let consumer = SpectatorConsumer::new(hall.now, topic.view(), config, 1, schema, key);
+            hall.spectators.push(Spectator {
+                consumer: consumer.expect("a short name"),
+                node,
+                face,
+            });
+        }
+        hall.schedule(Duration::ZERO, Event::Tick);
+        hall.schedule(Duration::ZERO, Event::Check);
+        hall
+    }
+
+    /// Adds forwarders until the last row has room for all spectators; returns the forwarder of each spectator.
+    fn grow(&mut self, root: usize, spectators: usize, fan_out: usize, topic: &Name) -> Vec<usize> {
+        let mut row = vec![root];
+        while row.len() * fan_out < spectators {
+            let mut next = Vec::new();
+            for node in row {
+                for _ in 0..fan_out {
+                    let below = self.add_node();
+                    let (up, down) = (self.add_face(below), self.add_face(node));
+                    self.ends.insert((below, up), End::Node(node, down));
+                    self.ends.insert((node, down), End::Node(below, up));
+                    self.add_route(below, topic, up);
+                    next.push(below);
+                }
+            }
+            row = next;
+        }
+        let leaves = row.len();
+        (0..spectators).map(|number| row[number % leaves]).collect()
+    }
+
+    fn add_node(&mut self) -> usize {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&self.random.bits().to_be_bytes());
+        let config = ForwarderConfig::default().max_store_bytes(1 << 20);
+        self.nodes.push(Forwarder::new(config, key));
+        self.nodes.len() - 1
+    }
+
+    fn add_face(&mut self, node: usize) -> FaceId {
+        let face = self.nodes[node].add_face(&FaceConfig::remote());
+        face.expect("fewer faces than a forwarder may have")
+    }
+
+    fn add_route(&mut self, node: usize, prefix: &Name, face: FaceId) {
+        let added = self.nodes[node].add_route(prefix.view(), face, 1);
+        added.expect("one route");
+    }
+
+    /// How many ticks each spectator is behind whose entities are exactly those of the tick that it shows.
+    fn ticks_behind(&mut self) -> Vec<u64> {
+        let (entities, newest) = (self.entities, self.tick);
+        let spectators = self.spectators.iter_mut();
+        spectators
+            .filter_map(|spectator| {
+                let shown = spectator.consumer.subscriber();
+                let tick = shown.tick()?;
+                let mut count = 0;
+                let is_true = shown.entities().all(|entity| {
+                    count += 1;
+                    let walker: Option<Walker> = shown.get(entity);
+                    let truth = |it: &Walker| walkers::walker(it.number, tick.0, entities);
+                    walker.is_some_and(|walker| truth(&walker) == walker)
+                });
+                let is_in_step = is_true && count == entities;
+                is_in_step.then(|| newest.saturating_sub(tick.0))
+            })
+            .collect()
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now.after(span);
+        while let Some(Reverse((time, ..))) = self.events.peek() {
+            if *time > end {
+                break;
+            }
+            let Some(Reverse((time, _, event))) = self.events.pop() else {
+                break;
+            };
+            self.now = time;
+            self.handle(event);
+        }
+        self.now = end;
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Tick => {
+                self.step();
+                self.schedule(Duration::from_secs(1) / RATE as u32, Event::Tick);
+            }
+            Event::Check => {
+                for number in 0..self.spectators.len() {
+                    self.request(number);
+                }
+                for node in 0..self.nodes.len() {
+                    let due = self.nodes[node].next_timeout();
+                    if due.is_some_and(|due| due <= self.now) {
+                        self.nodes[node].handle_timeout(self.now);
+                        self.pump(node);
+                    }
+                }
+                self.schedule(CHECK, Event::Check);
+            }
+            Event::AtNode(node, face, packet) => {
+                // A malformed packet is counted by the forwarder.
+                let _ = self.nodes[node].handle_packet(self.now, face, &packet);
+                self.pump(node);
+            }
+            Event::AtServer(packet) => {
+                let interest = LinkPacket::decode(&packet).ok();
+                let interest = interest.and_then(|link| Interest::decode(link.packet).ok());
+                let now = self.now;
+                if let Some(interest) = interest
+                    && let Some(segment) = self.producer.handle_interest(now, &interest)
+                {
+                    let segment = segment.to_vec();
+                    self.send_from_server(segment);
+                }
+                self.answer();
+            }
+            Event::AtSpectator(number, packet) => {
+                if let Ok(link) = LinkPacket::decode(&packet)
+                    && let Ok(data) = Data::decode(link.packet)
+                {
+                    // What cannot be applied is made up for by the next snapshot.
+                    let consumer = &mut self.spectators[number].consumer;
+                    let _ = consumer.handle_data(self.now, &data);
+                    while consumer.subscriber().poll_change().is_some() {}
+                }
+                self.request(number);
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.tick += 1;
+        let step = self.server.step(Tick(self.tick)).expect("ticks ascend");
+        let walked = walkers::walk(&mut self.walkers, step, self.tick, self.entities);
+        walked.expect("they are there");
+        let packet = self.publisher.publish(self.server.world());
+        self.producer.publish(packet.expect("a new tick"));
+        self.answer();
+    }
+
+    fn answer(&mut self) {
+        let mut bytes = Vec::new();
+        while self.producer.poll_transmit(self.now, &mut bytes) {
+            self.send_from_server(std::mem::take(&mut bytes));
+        }
+    }
+
+    fn send_from_server(&mut self, packet: Vec<u8>) {
+        self.egress += packet.len() as u64 + HEADERS;
+        self.egress_packets += 1;
+        let mut ends = self.ends.iter();
+        let root = ends.find(|(_, end)| matches!(end, End::Server));
+        if let Some((&(node, face), _)) = root {
+            let delay = self.delay();
+            self.schedule(delay, Event::AtNode(node, face, packet));
+        }
+    }
+
+    fn request(&mut self, number: usize) {
+        let mut bytes = Vec::new();
+        let spectator = &mut self.spectators[number];
+        let (node, face) = (spectator.node, spectator.face);
+        let mut packets = Vec::new();
+        while spectator.consumer.poll_transmit(self.now, &mut bytes) {
+            packets.push(std::mem::take(&mut bytes));
+        }
+        for packet in packets {
+            let delay = self.delay();
+            self.schedule(delay, Event::AtNode(node, face, packet));
+        }
+    }
+
+    fn pump(&mut self, node: usize) {
+        let mut bytes = Vec::new();
+        while let Some(face) = self.nodes[node].poll_transmit(&mut bytes) {
+            let packet = std::mem::take(&mut bytes);
+            let event = match self.ends.get(&(node, face)) {
+                Some(End::Server) => Event::AtServer(packet),
+                Some(End::Spectator(number)) => Event::AtSpectator(*number, packet),
+                Some(End::Node(other, face)) => Event::AtNode(*other, *face, packet),
+                None => continue,
+            };
+            let delay = self.delay();
+            self.schedule(delay, event);
+        }
+    }
+
+    fn delay(&mut self) -> Duration {
+        Duration::from_micros(DELAY + self.random.range(0, JITTER) as u64)
+    }
+
+    fn schedule(&mut self, after: Duration, event: Event) {
+        self.scheduled += 1;
+        let time = self.now.after(after);
+        self.events.push(Reverse((time, self.scheduled, event)));
+    }
+}
