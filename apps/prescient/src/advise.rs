@@ -569,5 +569,5 @@ const INTERVAL: Span = Span::from_millis(100);
 /// Shares of the acceptable error for the curve, and for the step, of which rounding takes half.
 const FIT_SHARE: f64 = 0.6;
 const STEP_SHARE: f64 = 0.4;
-/// Fine enough for values that jump from one tick to the next: rounded times move the jump.
-const TIME_STEP: Span = Span::from_micros(10);
+/// That of the fitter's times: a value may jump from one tick to the next, and rounding would move the jump.
+const TIME_STEP: Span = Span::from_micros(1);
