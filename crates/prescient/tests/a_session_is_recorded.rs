@@ -104,7 +104,7 @@ fn a_server_and_a_client_are_recorded() {
             assert!(guards_are_linked(&player), "tick {tick}");
             let ids = player.entities().map(|(id, _)| id);
             let guards = ids.map(|id| player.get::<Guard>(id).unwrap());
-            let mut played: Vec<_> = guards.map(|guard| (guard.position, guard.orders)).collect();
+            let mut played: Vec<_> = guards.map(seen).collect();
             played.sort();
             values.sort();
             assert_eq!(played, values, "tick {tick}");
