@@ -509,7 +509,8 @@ impl Recorded {
             result.entity_seconds += born.map_or(0.0, |born| (end - born) as f64 / self.hz);
         }
         operations.sort_by_key(|(time, _)| *time);
-        let Ok(config) = PackedConfig::new(STEP_SHARE * error) else {
+        let config = PackedConfig::new(STEP_SHARE * error);
+        let Ok(config) = config.and_then(|config| config.time_step(TIME_STEP)) else {
             return result;
         };
         let mut sender = Sender::new(config.clone().interval(INTERVAL));
@@ -566,5 +567,7 @@ const BRUTE_FORCE: BruteForce = BruteForce {
 
 const INTERVAL: Span = Span::from_millis(100);
 /// Shares of the acceptable error for the curve, and for the step, of which rounding takes half.
-const FIT_SHARE: f64 = 0.7;
-const STEP_SHARE: f64 = 0.5;
+const FIT_SHARE: f64 = 0.6;
+const STEP_SHARE: f64 = 0.4;
+/// That of the fitter's times: a value may jump from one tick to the next, and rounding would move the jump.
+const TIME_STEP: Span = Span::from_micros(1);

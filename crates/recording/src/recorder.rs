@@ -84,7 +84,7 @@ impl RecordingConfig {
 }
 
 /// Bytes between two snapshots, as a multiple of the bytes of the first one.
-pub const DEFAULT_SNAPSHOT_RATIO: u32 = 16;
+pub const DEFAULT_SNAPSHOT_RATIO: u32 = 24;
 
 /// Why a tick was not recorded. The recording stays usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
