@@ -285,6 +285,7 @@ impl Peer {
     }
 
     /// How long ago the newest update of each other player arrived.
+    #[cfg(test)]
     pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = (u32, Duration)> {
         let remotes = self.remotes.iter();
         remotes.filter_map(move |(number, remote)| Some((*number, now.since(remote.received?))))
@@ -690,10 +691,11 @@ impl Peer {
         }
         for event in events {
             match event {
-                DiscoveryEvent::Joined { member, profile } => {
-                    if profile.fingerprint == self.settings.codecs.fingerprint() {
-                        self.join(now, member, profile.key);
-                    }
+                // Peers with another schema or prior cannot read each other.
+                DiscoveryEvent::Joined { member, profile }
+                    if profile.fingerprint == self.settings.codecs.fingerprint() =>
+                {
+                    self.join(now, member, profile.key);
                 }
                 DiscoveryEvent::Left { member } => self.leave(&member),
                 _ => {}

@@ -126,9 +126,9 @@ impl Network {
             forwarder.set_strategy(group.view(), Some(Strategy::Multicast));
         }
         for (link, ids) in self.graph.links.iter().zip(&self.link_faces) {
-            for end in 0..2 {
-                let forwarder = &mut self.forwarders[link.ends[end]];
-                let added = forwarder.add_route(group.view(), ids[end], 1);
+            for (node, face) in link.ends.into_iter().zip(ids) {
+                let forwarder = &mut self.forwarders[node];
+                let added = forwarder.add_route(group.view(), *face, 1);
                 added.expect("few routes");
             }
         }
