@@ -376,9 +376,8 @@ impl Peer {
         let checks = self.status.seen(now).map(|seen| {
             let seen = seen.and_then(|(at, set)| {
                 let status = set.entities.get(&0)?;
-                // Health and ammunition are part of the status, and nobody extrapolates them.
-                let is_same = (status.health, status.ammunition)
-                    == (self.player.status.health, self.player.status.ammunition);
+                // Nobody extrapolates health. Ammunition matters less, and waits for the next update.
+                let is_same = status.health == self.player.status.health;
                 Some((status.motion().after(now.since(at)), is_same))
             });
             match seen {

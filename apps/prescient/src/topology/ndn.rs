@@ -454,8 +454,8 @@ mod tests {
                     2 => arrives.3 = vec![0x06; MAX_PACKET + 100],
                     _ => {
                         // An answer to an Interest that is pending, from where its answer is expected.
-                        let packet = LinkPacket::decode(&packet).expect("our own").packet;
-                        let Ok(interest) = Interest::decode(packet) else {
+                        let packet = LinkPacket::decode(&packet).map(|link| link.packet);
+                        let Ok(interest) = packet.and_then(Interest::decode) else {
                             continue;
                         };
                         let mut name = interest.name().to_name();
