@@ -407,7 +407,7 @@ mod tests {
         let held = set(100, &[(3, 1.0)]);
         let newest = set(112, &[(3, 13.0)]);
         let as_before = codec.encode(Some(&held), &newest).expect("encoded");
-        assert_eq!(codec.decode(Some(&held), &as_before), Ok(newest));
+        assert_eq!(codec.decode(Some(&held), &as_before).as_ref(), Ok(&newest));
         let held_only = plain.encode(Some(&held), &newest).expect("encoded");
         assert!(as_before.len() <= 12, "{} bytes", as_before.len());
         assert!(as_before.len() < held_only.len(), "{}", held_only.len());

@@ -285,6 +285,7 @@ impl Peer {
     }
 
     /// How long ago the newest update of each other player arrived.
+    #[cfg(test)]
     pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = (u32, Duration)> {
         let remotes = self.remotes.iter();
         remotes.filter_map(move |(number, remote)| Some((*number, now.since(remote.received?))))
@@ -375,9 +376,8 @@ impl Peer {
         let checks = self.status.seen(now).map(|seen| {
             let seen = seen.and_then(|(at, set)| {
                 let status = set.entities.get(&0)?;
-                // Health and ammunition are part of the status, and nobody extrapolates them.
-                let is_same = (status.health, status.ammunition)
-                    == (self.player.status.health, self.player.status.ammunition);
+                // Nobody extrapolates health. Ammunition matters less, and waits for the next update.
+                let is_same = status.health == self.player.status.health;
                 Some((status.motion().after(now.since(at)), is_same))
             });
             match seen {
@@ -690,10 +690,11 @@ impl Peer {
         }
         for event in events {
             match event {
-                DiscoveryEvent::Joined { member, profile } => {
-                    if profile.fingerprint == self.settings.codecs.fingerprint() {
-                        self.join(now, member, profile.key);
-                    }
+                // Peers with another schema or prior cannot read each other.
+                DiscoveryEvent::Joined { member, profile }
+                    if profile.fingerprint == self.settings.codecs.fingerprint() =>
+                {
+                    self.join(now, member, profile.key);
                 }
                 DiscoveryEvent::Left { member } => self.leave(&member),
                 _ => {}

@@ -132,9 +132,12 @@ struct Match {
     players: Vec<Guest>,
     /// The links from each player to the server, with the end at which each is entered.
     paths: Vec<Vec<(usize, usize)>>,
-    datagrams: BinaryHeap<Reverse<(Time, u64, Option<usize>, Vec<u8>)>>,
+    datagrams: BinaryHeap<Reverse<Datagram>>,
     sent: u64,
 }
+
+/// When it arrives, its number with the player, the player if it is for one, and its bytes.
+type Datagram = (Time, u64, Option<usize>, Vec<u8>);
 
 /// A request of a client.
 enum Wish {
@@ -318,11 +321,9 @@ impl Match {
                     connection,
                     received: Received::Message { message, .. },
                 } => {
-                    let peers = self.connections.iter();
-                    let peer = peers
-                        .filter(|(_, it)| **it == connection)
-                        .map(|(it, _)| *it);
-                    let Some(peer) = peer.last() else { continue };
+                    let mut peers = self.connections.iter();
+                    let peer = peers.find(|(_, it)| **it == connection);
+                    let Some((&peer, _)) = peer else { continue };
                     let number = peer.0 as u32 - 1;
                     match self.server.handle(peer, &message) {
                         Ok(FromClient::Greeted) => self.wishes.push((number, Wish::Join)),

@@ -126,9 +126,9 @@ impl Network {
             forwarder.set_strategy(group.view(), Some(Strategy::Multicast));
         }
         for (link, ids) in self.graph.links.iter().zip(&self.link_faces) {
-            for end in 0..2 {
-                let forwarder = &mut self.forwarders[link.ends[end]];
-                let added = forwarder.add_route(group.view(), ids[end], 1);
+            for (node, face) in link.ends.into_iter().zip(ids) {
+                let forwarder = &mut self.forwarders[node];
+                let added = forwarder.add_route(group.view(), *face, 1);
                 added.expect("few routes");
             }
         }
@@ -454,8 +454,8 @@ mod tests {
                     2 => arrives.3 = vec![0x06; MAX_PACKET + 100],
                     _ => {
                         // An answer to an Interest that is pending, from where its answer is expected.
-                        let packet = LinkPacket::decode(&packet).expect("our own").packet;
-                        let Ok(interest) = Interest::decode(packet) else {
+                        let packet = LinkPacket::decode(&packet).map(|link| link.packet);
+                        let Ok(interest) = packet.and_then(Interest::decode) else {
                             continue;
                         };
                         let mut name = interest.name().to_name();

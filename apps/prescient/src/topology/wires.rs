@@ -55,6 +55,7 @@ impl Wires {
     }
 
     /// Cuts or restores a link.
+    #[cfg(test)]
     pub(crate) fn set_cut(&mut self, link: usize, is_cut: bool) {
         self.links[link].is_cut = is_cut;
     }

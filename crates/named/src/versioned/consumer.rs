@@ -119,7 +119,7 @@ pub struct Consumer {
     first: u64,
     /// One more than the version that it holds, or `first`.
     next: u64,
-    /// What it requests: `next`, or `first` if the next version must be whole.
+    /// What it requests: `next`, or `first` and lower if the next version must be whole.
     floor: u64,
     state: State,
     /// No Interest is sent before this time.
@@ -253,8 +253,10 @@ impl Consumer {
             self.statistics.refused += 1;
         }
         if matches!(handled, Err(UpdateError::Untrusted(_))) {
-            // Caches may hold the forged answer. A whole version has another name.
+            // Caches may hold the forged answer. Every floor up to the first one requests a whole version, under a
+            // name that nobody can foresee.
             self.restart(now.after(REFUSED_WAIT));
+            self.floor = 1 + self.random.draw() % self.first;
         }
         handled
     }
