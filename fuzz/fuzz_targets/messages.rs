@@ -57,7 +57,9 @@ impl Coding {
             learning: self.learning,
             max_entities: self.max_entities as usize,
         };
-        let config = ServerConfig::default().with_codec(codec).with_tolerance(Tolerance::Additive);
+        let config = ServerConfig::default()
+            .with_codec(codec)
+            .with_tolerance(Tolerance::Additive);
         Server::new(schema(), config, Everything).expect("sound")
     }
 }

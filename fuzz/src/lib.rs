@@ -124,7 +124,10 @@ impl World {
             contents.push([0, 1, 2, 3].map(|at| self.archive.content(row[at]).cloned()));
         }
         let mut contents = contents.into_iter();
-        let mut capture = self.archive.begin(Tick(self.tick.into())).expect("ticks increase");
+        let mut capture = self
+            .archive
+            .begin(Tick(self.tick.into()))
+            .expect("ticks increase");
         for (index, (slot, class, mut row)) in entities.into_iter().enumerate() {
             let hit = index == usize::from(whim >> 2 & 15);
             match class {

@@ -93,11 +93,11 @@ impl Pair {
     pub fn collect(&mut self) {
         while let Some(sent) = self.client.poll_transmit(self.now) {
             assert!(sent.bytes.len() <= MAX_DATAGRAM);
-            self.flying[0].push(sent.bytes);
+            self.flying[0].push(sent.bytes.into_vec());
         }
         while let Some(sent) = self.server.poll_transmit(self.now) {
             assert!(sent.bytes.len() <= MAX_DATAGRAM);
-            self.flying[1].push(sent.bytes);
+            self.flying[1].push(sent.bytes.into_vec());
         }
     }
 
