@@ -247,8 +247,7 @@ fn print_ledger(
     let mut rows: Vec<_> = rows.iter().collect();
     rows.sort_by(|a, b| b.bits.total_cmp(&a.bits));
     let mut table = Table::new(&["field", "cause", "bytes/tick"]);
-    let sent = measured.applied + measured.lost + measured.unusable;
-    let ticks = sent.max(1) as f64;
+    let ticks = measured.bytes.len() as f64;
     for row in rows.iter().filter(|row| row.bits > 0.0) {
         let place = [row.class.as_str(), row.field.as_str()].join(".");
         let bytes = format!("{:.2}", row.bits / 8.0 / ticks);

@@ -91,23 +91,94 @@ fn a_tick_range_counts_only_its_ticks() {
     );
 }
 
+/// The ledger's bits are those of the counted packets. Fails if `run` does not subtract the ledger
+/// of the ticks before, or if `print_ledger` divides by all ticks.
 #[test]
-fn a_broken_trace_is_refused_with_its_line() {
-    let text = "{\"format\":\"trace/1\",\"name\":\"n\",\"classes\":[]}\nT 1\n+ 5 car 1\n";
-    let path = std::env::temp_dir().join(format!("prescient-broken-{}.zst", std::process::id()));
-    // An uncompressed zstd frame: magic, single segment with one-byte size, one raw last block.
-    let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, text.len() as u8];
+fn a_ledger_counts_only_the_ticks_of_the_range() {
+    let arguments = ["measure", "world:rts?ticks=60", "--methods", "prescient"];
+    let part = ["--ledger", "--ticks", "40..60"];
+    let json = objects(&[&arguments[..], &part, &["--json"]].concat());
+    let rows = json[0]["ledger"].as_array().expect("a list");
+    let bits: f64 = rows.iter().filter_map(|row| row["bits"].as_f64()).sum();
+    let mean = json[0]["bytes_per_tick"]["mean"]
+        .as_f64()
+        .expect("a number");
+    let is_near = |bytes: f64| (bytes - mean).abs() < 2.0;
+    assert!(is_near(bits / 8.0 / 20.0), "{bits} bits, {mean} bytes");
+
+    let output = prescient(&[&arguments[..], &part].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows = text.lines().skip_while(|line| !line.contains("bytes/tick"));
+    let rows = rows.skip(1).take_while(|line| !line.is_empty());
+    let last_word = |line: &str| line.split_whitespace().last()?.parse::<f64>().ok();
+    let printed: f64 = rows.filter_map(last_word).sum();
+    assert!(is_near(printed), "{printed} bytes of {mean}: {text}");
+}
+
+/// What `measure` says about a trace with this text.
+fn refusal(name: &str, text: &str, more: &[&str]) -> String {
+    let path = format!("prescient-{name}-{}.zst", std::process::id());
+    let path = std::env::temp_dir().join(path);
+    // An uncompressed zstd frame: magic, single segment with two-byte size, one raw last block.
+    let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0x60];
+    file.extend((text.len() as u16 - 256).to_le_bytes());
     file.extend(&((text.len() as u32) << 3 | 1).to_le_bytes()[..3]);
     file.extend(text.as_bytes());
     std::fs::write(&path, file).expect("a temporary file");
-    let output = prescient(&["measure", path.to_str().expect("text"), "--methods", "raw"]);
+    let arguments = ["measure", path.to_str().expect("text")];
+    let output = prescient(&[&arguments[..], more].concat());
     std::fs::remove_file(&path).expect("it is ours");
-    let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const RAW: [&str; 2] = ["--methods", "raw"];
+
+/// A trace of one class, with this much in its header.
+fn trace(header: &str, scale: &str, body: &str) -> String {
+    let source = "a test ".repeat(40);
+    format!(
+        r#"{{"format":"trace/1","name":"n","source":"{source}"{header},"classes":[{{"name":"cart",
+        "fields":[{{"name":"x","type":"int"{scale}}}]}}]}}"#
+    )
+    .replace('\n', " ")
+        + "\n"
+        + body
+}
+
+#[test]
+fn a_broken_trace_is_refused_with_its_line() {
+    let message = refusal("line", &trace("", "", "T 1\n+ 5 car 1\n"), &RAW);
     assert!(
         message.contains("line 3: unknown class \"car\""),
         "{message}"
     );
+}
+
+/// Fails if `run` returns a measurement of no tick, if `Header::schema` accepts any number, or if
+/// `OurSender` truncates ticks.
+#[test]
+fn a_trace_that_says_nothing_is_refused() {
+    let body = "T 1\n+ 5 cart 1\nT 2\n= 5 0:2\n";
+    let none = refusal("header-only", &trace("", "", ""), &RAW);
+    assert!(none.contains("none of the source's 0 ticks"), "{none}");
+    let beyond = refusal(
+        "beyond",
+        &trace("", "", body),
+        &["--methods", "raw", "--ticks", "2..5"],
+    );
+    assert!(beyond.contains("none of the source's 2 ticks"), "{beyond}");
+    for tick_hz in ["0", "-30", "0.0"] {
+        let header = format!(",\"tick_hz\":{tick_hz}");
+        let message = refusal("rate", &trace(&header, "", body), &RAW);
+        assert!(message.contains("line 1: `tick_hz` is"), "{message}");
+    }
+    // Unix milliseconds.
+    let late = trace("", "", "T 1700000000000\n+ 5 cart 1\n");
+    let message = refusal("late", &late, &["--methods", "prescient"]);
+    assert!(message.contains("more than the 32 bits"), "{message}");
+    let message = refusal("scale", &trace("", ",\"scale\":0", body), &RAW);
+    assert!(message.contains("\"cart\".\"x\" is 0"), "{message}");
 }
 
 #[test]

@@ -107,6 +107,8 @@ mod ranking;
 mod script;
 mod shared_model;
 mod slot_map;
+#[cfg(any(test, feature = "__symbols"))]
+pub mod symbols;
 mod units;
 mod visibility_history;
 

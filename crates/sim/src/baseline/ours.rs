@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Slot, Tick, history::Archive,
+    Ack, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Slot, Tick,
+    history::{Archive, CaptureError},
 };
 use prescient_schema::Schema;
 
@@ -20,6 +21,7 @@ pub struct OurSender {
     slots: BTreeMap<u64, Slot>,
     ids: BTreeMap<Slot, u64>,
     oversize: bool,
+    refused: Option<CaptureError>,
 }
 
 impl OurSender {
@@ -32,6 +34,7 @@ impl OurSender {
             slots: BTreeMap::new(),
             ids: BTreeMap::new(),
             oversize: false,
+            refused: None,
         }
     }
 
@@ -49,10 +52,14 @@ impl Sender for OurSender {
         changes: &TickChanges,
         budget: Option<usize>,
     ) -> Vec<u8> {
-        // The harness verifies every value, so it would detect a refused capture.
-        let Ok(mut capture) = self.archive.begin(Tick(tick)) else {
-            return Vec::new();
+        let mut capture = match self.archive.begin(Tick(tick)) {
+            Ok(capture) => capture,
+            Err(refused) => {
+                self.refused = Some(refused);
+                return Vec::new();
+            }
         };
+        // The harness verifies every value, so it would detect one that is refused.
         for id in &changes.despawned {
             if let Some(slot) = self.slots.remove(id) {
                 self.ids.remove(&slot);
@@ -89,6 +96,10 @@ impl Sender for OurSender {
             }
             Err(_) => Vec::new(),
         }
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.refused.map(|refused| refused.to_string())
     }
 
     fn acknowledge(&mut self, acknowledgement: &[u8]) {

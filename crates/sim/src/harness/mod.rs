@@ -31,6 +31,11 @@ pub trait Sender {
         budget: Option<usize>,
     ) -> Vec<u8>;
 
+    /// Why the last tick could not be encoded at all.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
+
     /// Handles an acknowledgement that [`Receiver::acknowledgement`] returned some ticks ago.
     fn acknowledge(&mut self, acknowledgement: &[u8]);
 

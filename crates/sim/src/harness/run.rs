@@ -101,6 +101,14 @@ pub enum RunError {
         /// The cause.
         error: ReceiveError,
     },
+    /// The sender could not encode a tick.
+    #[error("tick {tick}: {reason}")]
+    NotEncoded {
+        /// The tick.
+        tick: u64,
+        /// What the sender says.
+        reason: String,
+    },
     /// A packet is longer than the budget.
     #[error("tick {tick}: a packet of {length} bytes exceeds the budget of {budget}")]
     OverBudget {
@@ -110,6 +118,12 @@ pub enum RunError {
         length: usize,
         /// The limit.
         budget: usize,
+    },
+    /// Nothing was measured: the source has no ticks, or the range has none of them.
+    #[error("none of the source's {ticks} ticks was to be counted")]
+    NothingCounted {
+        /// Ticks of the source up to the end of the range.
+        ticks: u64,
     },
 }
 
@@ -135,6 +149,7 @@ pub fn run(
         ..Measurement::default()
     };
 
+    let (mut uncounted, mut ledger_before) = (false, None);
     let mut now = 0;
     let mut first = None;
     while let Some(update) = source.next_tick()? {
@@ -149,6 +164,12 @@ pub fn run(
             None => update,
         };
         let changes = world.apply(update);
+        let counted = options.ticks.is_none_or(|range| since_start >= range.start);
+        if !counted {
+            uncounted = true;
+        } else if std::mem::take(&mut uncounted) {
+            ledger_before = sender.ledger();
+        }
         // A receiver learns when it decodes, a sender when it handles an acknowledgement.
         let (_, acknowledge_us) = timed(|| {
             while let Some(acknowledgement) = link.arrived_back(now) {
@@ -156,6 +177,9 @@ pub fn run(
             }
         });
         let (packet, send_us) = timed(|| sender.send(tick, &world, &changes, budget));
+        if let Some(reason) = sender.refusal() {
+            return Err(RunError::NotEncoded { tick, reason });
+        }
         let encode_us = acknowledge_us + send_us;
         if let Some(budget) = budget.filter(|&budget| packet.len() > budget) {
             if !sender.is_oversize() {
@@ -167,7 +191,6 @@ pub fn run(
             }
             result.oversize += 1;
         }
-        let counted = options.ticks.is_none_or(|range| since_start >= range.start);
         if counted {
             result.bytes.push(packet.len() as f64);
             result.encode_us.push(encode_us);
@@ -217,8 +240,23 @@ pub fn run(
     result.folded_share = sender
         .folded()
         .map(|folded| folded as f64 / result.applied.max(1) as f64);
+    if result.bytes.is_empty() {
+        return Err(RunError::NothingCounted { ticks: now });
+    }
     result.ledger = sender.ledger();
+    if let (Some(ledger), Some(before)) = (&mut result.ledger, ledger_before) {
+        subtract(ledger, &before);
+    }
     Ok(result)
+}
+
+/// Takes the bits of an earlier ledger off a later one of the same run.
+fn subtract(ledger: &mut [LedgerRow], before: &[LedgerRow]) {
+    let key = |row: &LedgerRow| (row.class.clone(), row.field.clone(), row.cause.clone());
+    let before: BTreeMap<_, f64> = before.iter().map(|row| (key(row), row.bits)).collect();
+    for row in ledger {
+        row.bits -= before.get(&key(row)).copied().unwrap_or(0.0);
+    }
 }
 
 /// Runs `work` and measures its microseconds.

@@ -17,9 +17,9 @@ pub struct Header {
     /// Origin of the recording.
     #[serde(default)]
     pub source: String,
-    /// Ticks per second.
-    #[serde(default)]
-    pub tick_hz: f64,
+    /// Ticks per second, above 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick_hz: Option<f64>,
     /// The classes.
     pub classes: Vec<ClassHeader>,
 }
@@ -50,7 +50,7 @@ pub struct FieldHeader {
     /// Number of states of an `enum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<u32>,
-    /// Factor that converts the integer into the source's unit.
+    /// Factor that converts the integer into the source's unit; not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }
@@ -136,6 +136,17 @@ pub enum HeaderError {
         /// The field.
         field: String,
     },
+    /// There must be ticks in a second.
+    #[error("`tick_hz` is {0}, expected more than 0")]
+    TickRate(f64),
+    /// A field whose values are all 0 in the source's unit says nothing.
+    #[error("the `scale` of the field {class:?}.{field:?} is 0")]
+    Scale {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+    },
     /// Classes and fields are numbered with 16 bits.
     #[error("more than 65535 classes, or fields in one class")]
     TooMany,
@@ -162,6 +173,9 @@ impl Header {
         if self.classes.len() > usize::from(u16::MAX) {
             return Err(HeaderError::TooMany);
         }
+        if let Some(tick_hz) = self.tick_hz.filter(|hz| hz.is_nan() || *hz <= 0.0) {
+            return Err(HeaderError::TickRate(tick_hz));
+        }
         let mut names = BTreeSet::new();
         let mut classes = Vec::with_capacity(self.classes.len());
         for class in &self.classes {
@@ -187,6 +201,10 @@ impl ClassHeader {
             if !names.insert(field.name.as_str()) {
                 let (class, field) = place();
                 return Err(HeaderError::FieldName { class, field });
+            }
+            if field.scale == Some(0.0) {
+                let (class, field) = place();
+                return Err(HeaderError::Scale { class, field });
             }
             let kind = match (field.kind, field.values) {
                 (FieldType::Int, _) => FieldKind::Int {

@@ -35,7 +35,7 @@ impl Idle {
             format: "trace/1".into(),
             name: "idle".into(),
             source: "synthetic".into(),
-            tick_hz: 30.0,
+            tick_hz: Some(30.0),
             classes: vec![class],
         };
         Self {

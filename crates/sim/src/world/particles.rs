@@ -48,7 +48,7 @@ impl Particles {
             format: "trace/1".into(),
             name: "particles".into(),
             source: "synthetic".into(),
-            tick_hz: 60.0,
+            tick_hz: Some(60.0),
             classes: vec![class],
         };
         Self {

@@ -78,7 +78,7 @@ impl Rts {
             format: "trace/1".into(),
             name: "rts".into(),
             source: "synthetic".into(),
-            tick_hz: 24.0,
+            tick_hz: Some(24.0),
             classes: vec![class],
         };
         Self {

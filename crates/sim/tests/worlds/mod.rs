@@ -51,7 +51,7 @@ impl RandomWorld {
             format: "trace/1".into(),
             name: "random".into(),
             source: "synthetic".into(),
-            tick_hz: 30.0,
+            tick_hz: Some(30.0),
             classes: vec![
                 class("unit", Some("owner"), unit),
                 class("marker", None, Vec::new()),
