@@ -84,10 +84,7 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<(), AdviseError> {
     }
     let world = Recorded {
         header: source.header().clone(),
-        hz: match source.header().tick_hz {
-            hz if hz > 0.0 => hz,
-            _ => 1.0,
-        },
+        hz: source.header().tick_hz.unwrap_or(1.0),
         ticks,
     };
     let bar = status(!options.json);

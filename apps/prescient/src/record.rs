@@ -143,11 +143,7 @@ pub(crate) fn record_source(
 ) -> Result<RecorderStatistics, RecordCommandError> {
     let schema = source.schema()?;
     let header = source.header();
-    let hz = if header.tick_hz > 0.0 {
-        header.tick_hz
-    } else {
-        1.0
-    };
+    let hz = header.tick_hz.unwrap_or(1.0);
     let config = config
         .with_tick_interval(Duration::from_secs_f64(1.0 / hz))
         .with_note("name", header.name.clone())

@@ -44,11 +44,7 @@ pub(super) fn export(options: &ReplayOptions, output: &Path) -> Result<(), Repla
 /// One line per changed value, in the field's unit.
 fn write_csv(source: &mut dyn Source, mut output: impl Write) -> Result<(), ReplayError> {
     let header = source.header().clone();
-    let hz = if header.tick_hz > 0.0 {
-        header.tick_hz
-    } else {
-        1.0
-    };
+    let hz = header.tick_hz.unwrap_or(1.0);
     let mut world = World::default();
     writeln!(output, "tick,seconds,entity,class,field,value")?;
     while let Some(update) = source.next_tick()? {

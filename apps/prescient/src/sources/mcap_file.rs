@@ -43,11 +43,7 @@ pub(crate) fn write_mcap(
             &message_definition(class, widths),
         )?);
     }
-    let hz = if header.tick_hz > 0.0 {
-        header.tick_hz
-    } else {
-        1.0
-    };
+    let hz = header.tick_hz.unwrap_or(1.0);
     let mut world = World::default();
     let mut sequence = 0;
     for update in ticks {

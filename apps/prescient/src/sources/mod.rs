@@ -90,7 +90,7 @@ fn header(name: &str, schema: &Schema, tick_hz: f64) -> Header {
         format: "trace/1".into(),
         name: name.into(),
         source: "a recording of prescient".into(),
-        tick_hz,
+        tick_hz: Some(tick_hz),
         classes: classes.collect(),
     }
 }
