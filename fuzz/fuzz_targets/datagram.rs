@@ -156,7 +156,11 @@ impl World {
             client.handle_timeout(self.now);
             while let Some(Transmit { to, bytes }) = client.poll_transmit(self.now) {
                 let from = *home;
-                self.flying.push(Flying { from, to, bytes });
+                self.flying.push(Flying {
+                    from,
+                    to,
+                    bytes: bytes.into_vec(),
+                });
             }
             let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
             for event in events {
@@ -168,7 +172,11 @@ impl World {
         while let Some(Transmit { to, bytes }) = self.server.poll_transmit(self.now) {
             assert!(bytes.len() <= MAX_DATAGRAM);
             let from = here();
-            self.flying.push(Flying { from, to, bytes });
+            self.flying.push(Flying {
+                from,
+                to,
+                bytes: bytes.into_vec(),
+            });
         }
         while let Some(event) = self.server.poll_event() {
             match event {
