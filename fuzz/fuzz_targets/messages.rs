@@ -55,7 +55,7 @@ impl Coding {
                 true => Profile::Best,
             },
             learning: self.learning,
-            max_entities: self.max_entities as usize,
+            max_entities: (self.max_entities as usize).max(1),
         };
         let config = ServerConfig::default()
             .with_codec(codec)
