@@ -47,13 +47,16 @@ pub(crate) trait Congestion: Send {
 ///
 /// The window grows by what is acknowledged, and more slowly once it has shrunk. It shrinks at most
 /// once per round trip: to half if packets are lost, and in proportion if round trips show that they
-/// wait in a queue, which a player would notice before any loss.
+/// wait in a long queue, which a player would notice before any loss.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     size: usize,
     /// Above this, it grows by about a datagram per round trip.
     threshold: usize,
     in_flight: usize,
+    /// Most bytes in flight at once since the present round trip began.
+    peak: usize,
+    round_ends: Time,
     /// It has shrunk; until then it stays as it is.
     recovers_until: Time,
     shortest: ShortestRoundTrip,
@@ -66,6 +69,8 @@ impl Default for Window {
             size: FIRST_WINDOW,
             threshold: usize::MAX,
             in_flight: 0,
+            peak: 0,
+            round_ends: Time::default(),
             recovers_until: Time::default(),
             shortest: ShortestRoundTrip::default(),
             newest: FIRST_PATIENCE,
@@ -76,17 +81,21 @@ impl Default for Window {
 impl Window {
     pub(crate) fn on_sent(&mut self, bytes: usize) {
         self.in_flight = self.in_flight.saturating_add(bytes);
+        self.peak = self.peak.max(self.in_flight);
     }
 
     pub(crate) fn on_acknowledged(&mut self, bytes: usize, round_trip: Duration, now: Time) {
         let shortest = self.shortest.note(round_trip, now);
         self.newest = round_trip.min(MAX_ROUND_TRIP);
-        // A program that sends little learns nothing about how much the path carries.
-        let is_limiting = self.in_flight >= self.size / 2;
+        if now >= self.round_ends {
+            self.peak = self.in_flight;
+            self.round_ends = now.after(self.newest);
+        }
+        let is_limiting = self.is_limiting();
         self.in_flight = self.in_flight.saturating_sub(bytes);
         if round_trip > shortest * 2 + MAX_QUEUE {
             let micros = |span: Duration| span.as_micros().max(1);
-            let fits = self.size as u128 * micros(shortest) / micros(round_trip);
+            let fits = self.size as u128 * micros(shortest + MAX_QUEUE) / micros(round_trip);
             self.shrink_to(usize::try_from(fits).unwrap_or(usize::MAX), now);
         } else if is_limiting && now >= self.recovers_until {
             let grows = match self.size < self.threshold {
@@ -97,8 +106,14 @@ impl Window {
         }
     }
 
+    /// Whether the program sends so much that it learns how much the path carries. A burst is
+    /// acknowledged packet by packet, so what was in flight at once counts.
+    fn is_limiting(&self) -> bool {
+        self.peak >= self.size / 2
+    }
+
     pub(crate) fn on_lost(&mut self, bytes: usize, now: Time) {
-        let is_limiting = self.in_flight >= self.size / 2;
+        let is_limiting = self.is_limiting();
         self.in_flight = self.in_flight.saturating_sub(bytes);
         if is_limiting {
             self.shrink_to(self.size / 2, now);
@@ -132,7 +147,8 @@ const FIRST_WINDOW: usize = 16 * MAX_DATAGRAM;
 const MIN_WINDOW: usize = 4 * MAX_DATAGRAM;
 /// A datagram of 1200 bytes per thirtieth of a second.
 const MIN_RATE: BytesPerSecond = BytesPerSecond(36_000);
-/// What round trips may exceed twice the shortest: acknowledgements wait for polls, too.
+/// What round trips may exceed the shortest: a server sends what a tick needs at once, and
+/// acknowledgements wait for polls.
 const MAX_QUEUE: Duration = Duration::from_millis(60);
 
 /// The shortest round trip of the last ten to twenty seconds: that of the path without a queue.
@@ -412,6 +428,26 @@ mod tests {
             }
         }
         assert_eq!(window.left(), FIRST_WINDOW);
+    }
+
+    /// A server sends its window once per tick, and all of it is acknowledged before the next. Fails
+    /// if `is_limiting` compares what is still in flight: the window then grows by a third.
+    #[test]
+    fn bursts_double_the_window() {
+        let mut window = Window::default();
+        let mut now = Time::from_micros(0);
+        for _ in 0..4 {
+            let packets = window.left() / MAX_DATAGRAM;
+            let sent = (0..packets)
+                .inspect(|_| window.on_sent(MAX_DATAGRAM))
+                .count();
+            now = now.after(20 * MILLISECOND);
+            for _ in 0..sent {
+                window.on_acknowledged(MAX_DATAGRAM, 20 * MILLISECOND, now);
+            }
+            now = now.after(13 * MILLISECOND);
+        }
+        assert_eq!(window.left(), 16 * FIRST_WINDOW);
     }
 
     /// A sender with unlimited data, and a path with this round trip time.

@@ -1,9 +1,10 @@
 //! Chooses what goes into a packet that cannot hold everything.
 //!
-//! Entities that are as predicted cost next to nothing and always go. Of the others, those go first
-//! for which the number of packets since their last one times their weight is highest. Entities of
-//! a group go together or not at all. New entities take at most half of the bytes while known ones
-//! wait, so that a client can join a large world that keeps changing.
+//! Entities that are as predicted cost next to nothing and go as long as they take at most half of
+//! the bytes. Of the others, those go first for which the number of packets since their last one
+//! times their weight is highest. Entities of a group go together or not at all. New entities take
+//! at most half of the bytes while known ones wait, so that a client can join a large world that
+//! keeps changing.
 //!
 //! Costs are those of the full packet that turned out too large. A partial packet has to name its
 //! entities, and adapts less inside, so each entity is estimated higher; by how much follows from
@@ -37,6 +38,12 @@ impl PacketCosts {
     /// The number of entities whose values the packet states.
     pub(crate) fn len(&self) -> usize {
         self.wakes.len() + self.active.len() + self.as_predicted.len() + self.spawns.len()
+    }
+
+    /// The cost of all entities that have one of their own.
+    pub(crate) fn total(&self) -> u64 {
+        let lists = [&self.wakes, &self.active, &self.spawns];
+        lists.into_iter().flatten().map(|(_, cost)| cost).sum()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -153,7 +160,18 @@ pub(crate) fn choose(
         ..Choice::default()
     };
     let mut groups: BTreeMap<i64, Unit> = BTreeMap::new();
-    for &id in &packet_costs.as_predicted {
+    let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
+    let as_predicted = surcharge.as_predicted_that_fit(bits / 2);
+    let as_predicted = match packet_costs.as_predicted.len() > as_predicted {
+        true => &most_overdue(
+            packet_costs.as_predicted.clone(),
+            as_predicted,
+            known_entities,
+            newest,
+        ),
+        false => &packet_costs.as_predicted,
+    };
+    for &id in as_predicted {
         match group_of(id) {
             None => choice.active.push(id),
             Some(group) => groups.entry(group).or_default().push(WaitingEntity {
@@ -191,12 +209,9 @@ pub(crate) fn choose(
     fresh.sort_by_key(Unit::turn);
     let next_units = [fresh.first(), known.first()].into_iter().flatten();
     choice.next_units = next_units.map(Unit::ids).collect();
-    let as_predicted = (packet_costs.as_predicted.len() as u64)
-        .saturating_sub(MIN_CONSIDERED as u64)
-        * surcharge.as_predicted;
-    let bits = ((limit as u64).saturating_sub(OVERHEAD) << 19)
+    let bits = bits
         .saturating_sub(packet_costs.despawns)
-        .saturating_sub(as_predicted);
+        .saturating_sub(surcharge.of_as_predicted(as_predicted.len()));
     // What is in flight is sent again only if there is room left.
     let unsent = fresh.partition_point(Unit::was_never_sent);
     let share = if known.is_empty() { bits } else { bits / 2 };
@@ -278,7 +293,7 @@ impl SpawnCapacity {
     pub(crate) fn max_entities(self, limit: usize) -> usize {
         let bits = (limit as u64) << 19;
         let fit = bits / self.cost.max(ID_COST);
-        (2 * fit as usize).max(MIN_CONSIDERED)
+        (2 * fit as usize).max(MIN_SPAWNS)
     }
 
     pub(crate) fn learn(&mut self, packet_costs: &PacketCosts) {
@@ -293,7 +308,9 @@ impl SpawnCapacity {
 }
 
 /// Spawns that are considered in any case.
-const MIN_CONSIDERED: usize = 1024;
+const MIN_SPAWNS: usize = 32;
+/// Entities that are as predicted whose cost is neglected.
+const FREE_AS_PREDICTED: u64 = 1024;
 
 /// Estimates how much more an entity costs in a partial packet than in a full one.
 #[derive(Clone, Copy, Debug)]
@@ -316,6 +333,17 @@ impl Default for Surcharge {
 impl Surcharge {
     fn apply(self, cost: u64) -> u64 {
         cost * self.rate / 64 + ID_COST
+    }
+
+    /// The cost of so many entities that are as predicted.
+    fn of_as_predicted(self, count: usize) -> u64 {
+        (count as u64).saturating_sub(FREE_AS_PREDICTED) * self.as_predicted
+    }
+
+    /// How many entities that are as predicted cost at most this much.
+    fn as_predicted_that_fit(self, bits: u64) -> usize {
+        let fit = bits.checked_div(self.as_predicted);
+        fit.map_or(usize::MAX, |fit| fit.max(FREE_AS_PREDICTED) as usize)
     }
 
     /// Adapts to whether the packet was cut or had room left.

@@ -20,6 +20,14 @@ pub(crate) fn shrink<T>(buffer: &mut Vec<T>, used: usize) {
     }
 }
 
+/// Gives back most of the memory that is not in use, if that is more than three quarters.
+pub(crate) fn shrink_to_use<T>(buffer: &mut Vec<T>) {
+    let (used, room) = (buffer.len(), buffer.capacity());
+    if room * size_of::<T>() > SMALL && used < room / 4 {
+        buffer.shrink_to(used + used / 2);
+    }
+}
+
 pub(crate) fn bytes<T>(buffer: &Vec<T>) -> usize {
     buffer.capacity() * size_of::<T>()
 }

@@ -84,6 +84,29 @@ impl Log {
         self.bytes() + kept.sum::<usize>()
     }
 
+    /// Gives back the memory that a longer attempt at its packet took.
+    pub(crate) fn shrink(&mut self) {
+        let Self {
+            decisions,
+            surprises,
+            moved,
+            spawns,
+            despawns,
+            covered,
+            levels,
+            references,
+            ..
+        } = self;
+        decisions.shrink();
+        buffer::shrink_to_use(surprises);
+        buffer::shrink_to_use(moved);
+        buffer::shrink_to_use(spawns);
+        buffer::shrink_to_use(despawns);
+        buffer::shrink_to_use(covered);
+        buffer::shrink_to_use(levels);
+        buffer::shrink_to_use(references);
+    }
+
     /// Prepares it for another packet. Keeps the memory that is in use.
     pub(crate) fn begin(
         &mut self,

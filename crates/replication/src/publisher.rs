@@ -336,11 +336,21 @@ impl Publisher {
             link: None,
         };
         let (policy, no_team) = (&*self.relevance, |_| 0);
-        self.peer
-            .update_visibility(&observer, world, policy, &touched, true, &no_team);
-        while self.peer.has_pending_visible() {
-            self.peer
-                .update_visibility(&observer, world, policy, &[], false, &no_team);
+        let (mut touched, mut now) = (&touched[..], true);
+        loop {
+            self.peer.update_visibility(
+                &observer,
+                world,
+                policy,
+                touched,
+                now,
+                usize::MAX,
+                &no_team,
+            );
+            if !self.peer.has_pending_visible() {
+                break;
+            }
+            (touched, now) = (&[], false);
         }
         if self.peer.take_reused_ids() {
             // The base contains the removal of what had these ids before.

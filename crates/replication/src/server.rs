@@ -291,7 +291,7 @@ impl Server {
     /// ([`ServerConfig::with_probe_every`]). May be skipped in any tick, for all
     /// peers or (with [`Room::NONE`]) for some: the send rate is independent of the tick rate.
     pub fn encode(&mut self, rooms: &Rooms<'_>) {
-        self.update_visibility();
+        self.update_visibility(rooms);
         let delayed = self.delayed_newcomers();
         encode(&mut self.peers, self.world.archive(), &delayed, rooms);
     }
@@ -310,7 +310,7 @@ impl Server {
         next: Tick,
         happen: impl FnOnce(&mut WorldStep<'_>) -> R + Send,
     ) -> Result<R, WorldError> {
-        self.update_visibility();
+        self.update_visibility(rooms);
         let delayed = self.delayed_newcomers();
         let before = self.world.archive().clone();
         let mut step = begin(&mut self.world, &mut self.peers, next)?;
@@ -339,7 +339,7 @@ impl Server {
     }
 
     /// Updates the visible sets and queues the entity events.
-    fn update_visibility(&mut self) {
+    fn update_visibility(&mut self, rooms: &Rooms<'_>) {
         let touched = self.world.take_touched();
         let entity_events = std::mem::take(&mut self.entity_events);
         let tick = self.world.tick().unwrap_or_default();
@@ -377,7 +377,8 @@ impl Server {
             // Both peers that saw the entity before the update and those that see it afterwards get
             // its events.
             let told = peer.queue_events(id, &entity_events, &[], |_| true);
-            peer.update_visibility(&observer, world, relevance, &touched, now, &team_of);
+            let room = rooms(id).total;
+            peer.update_visibility(&observer, world, relevance, &touched, now, room, &team_of);
             let there = |serial| world.record_of(serial).is_some();
             peer.queue_events(id, &entity_events, &told, there);
         };

@@ -31,6 +31,10 @@ pub(crate) struct CrowdOptions {
     /// Rates of the links, in kilobits per second.
     #[arg(long, value_delimiter = ',', default_values_t = [256, 5_000, 50_000])]
     kilobits: Vec<u64>,
+    /// Letters of each entity's text. Without any, 50,000 entities are 0.3 MB, which 50 Mbit/s carry
+    /// in less time than a connection takes to begin.
+    #[arg(long, default_value_t = 0)]
+    letters: usize,
     /// Time in each direction, in milliseconds.
     #[arg(long, default_value_t = 10)]
     latency: u64,
@@ -46,28 +50,38 @@ struct Person {
     position: [f32; 2],
     aim: i16,
     health: u8,
+    story: String,
 }
 
 pub(crate) fn crowd(options: &CrowdOptions) -> Result<(), ScenarioError> {
     for &kilobits in &options.kilobits {
-        let mut world = Meeting::new(options.entities, false, kilobits * 1000, options.latency);
+        let bits = kilobits * 1000;
+        let mut world = Meeting::new(
+            options.entities,
+            options.letters,
+            false,
+            bits,
+            options.latency,
+        );
         let seconds = world.run_until(Duration::from_secs(120), |world| {
             world.view.entities().count() == world.people.len()
         });
         let bytes = world.bytes_down();
-        let ideal = bytes as f64 * 8.0 / (kilobits as f64 * 1000.0);
+        let ideal = bytes as f64 * 8.0 / bits as f64;
         let seconds = seconds.ok_or(ScenarioError::Unfinished)?.as_secs_f64();
         let figures = json!({
             "measured": "join",
             "entities": options.entities,
+            "letters": options.letters,
             "kilobits": kilobits,
             "bytes": bytes,
+            "connected_seconds": world.connected.as_micros() as f64 / 1e6,
             "seconds": seconds,
             "ratio": seconds / ideal,
         });
         print(&figures, options.json);
     }
-    let mut world = Meeting::new(MOVING, true, 5_000_000, options.latency);
+    let mut world = Meeting::new(MOVING, 0, true, 5_000_000, options.latency);
     let joined = world.run_until(Duration::from_secs(60), |world| {
         world.view.entities().count() == world.people.len()
     });
@@ -108,10 +122,13 @@ struct Meeting {
     now: link::Time,
     tick: u64,
     moving: bool,
+    letters: usize,
     people: Vec<(Ref<Person>, Person)>,
     server: Server,
     server_net: transport::Server,
     connection: Option<ConnectionId>,
+    /// When the connection began.
+    connected: link::Time,
     view: Client,
     client_net: transport::Client,
     /// How old the oldest shown value was after any packet of state, in ticks behind the newest
@@ -120,7 +137,7 @@ struct Meeting {
 }
 
 impl Meeting {
-    fn new(entities: u32, moving: bool, bits: u64, latency: u64) -> Self {
+    fn new(entities: u32, letters: usize, moving: bool, bits: u64, latency: u64) -> Self {
         let mut random = Dice(Random::new(7));
         let mut network = Network::new(7);
         let ends = [SERVER, CLIENT].map(|at| network.add(at).expect("a new address"));
@@ -154,11 +171,13 @@ impl Meeting {
             now,
             tick: 0,
             moving,
+            letters,
             people: Vec::new(),
             server: Server::new(schema, ServerConfig::default(), Everything)
                 .expect("a sound schema"),
             server_net: server_net.expect("sound settings"),
             connection: None,
+            connected: now,
             view: view.expect("a sound schema"),
             client_net: client_net.expect("the same protocol"),
             stalest: 0,
@@ -187,6 +206,9 @@ impl Meeting {
                 position: [0; 2].map(|_: u8| random.range(0, 100_000) as f32 / 100.0),
                 aim: random.range(0, 360) as i16,
                 health: 100,
+                story: (0..self.letters)
+                    .map(|_| char::from(b'a' + random.range(0, 25) as u8))
+                    .collect(),
             };
             let entity = step.spawn(&person).expect("it is sound");
             self.people.push((entity, person));
@@ -256,6 +278,7 @@ impl Meeting {
             match event {
                 ServerEvent::Connected { connection, .. } => {
                     self.connection = Some(connection);
+                    self.connected = self.now;
                     self.server.connect(PEER);
                 }
                 ServerEvent::Received {

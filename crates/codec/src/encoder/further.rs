@@ -78,7 +78,8 @@ impl Encoder {
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
         }
-        if remainder.contents.is_draft {
+        let fits = (budget as u64) << 19;
+        if remainder.contents.is_draft && remainder.packet_costs.total() < fits {
             self.refill(archive, &mut remainder, now, budget);
         }
         // What is in flight need not be sent twice.

@@ -243,9 +243,10 @@ impl Encoder {
         budget: Option<usize>,
         archive: &Archive,
     ) -> Result<Packet, EncodeError> {
-        let Some((bytes, log)) = packet else {
+        let Some((bytes, mut log)) = packet else {
             return Err(EncodeError::MissingRow);
         };
+        log.shrink();
         let (sequence, full) = (log.sequence, log.full);
         let length = bytes.len() - self.headroom;
         let oversize = budget.is_some_and(|limit| length > limit);

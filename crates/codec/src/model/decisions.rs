@@ -88,6 +88,10 @@ impl Decisions {
         buffer::bytes(&self.words)
     }
 
+    pub(crate) fn shrink(&mut self) {
+        buffer::shrink_to_use(&mut self.words);
+    }
+
     /// Removes everything and keeps the memory that is in use.
     pub(crate) fn clear(&mut self) {
         buffer::clear(&mut self.words);

@@ -145,10 +145,11 @@ impl Pace {
 /// Seconds for which a peer that once acknowledged something is still sent state: its
 /// acknowledgements may be lost while packets to it are not.
 const PATIENCE: u64 = 20;
-/// Bytes of logs for a peer that has acknowledged nothing yet: about three packets full of new
-/// entities, which is what is sent in a tenth of a second.
-const NEWCOMER_BYTES: usize = 160 << 10;
-/// Bytes of logs for a peer that acknowledges: about forty packets full of new entities.
+/// Bytes of logs for a peer that has acknowledged nothing yet: about five packets full of new
+/// entities.
+const NEWCOMER_BYTES: usize = 320 << 10;
+/// Bytes of logs for a peer that acknowledges: about a hundred packets full of new entities, fewer if
+/// they have texts.
 const MAX_LOG_BYTES: usize = 8 << 20;
 /// Bytes of logs for a peer that has acknowledged nothing for a second: several probes.
 const SILENT_BYTES: usize = 64 << 10;

@@ -9,7 +9,12 @@ use crate::server::PeerId;
 use crate::world::{EntityRecord, Serial, Touched, World};
 
 impl Peer {
-    /// Updates the visible set. `now` says whether distances are to be evaluated.
+    /// Updates the visible set. `now` says whether distances are to be evaluated; `room` is how many
+    /// bytes of state can be sent in this tick.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a tick consists of, for one peer"
+    )]
     pub(crate) fn update_visibility(
         &mut self,
         observer: &Observer,
@@ -17,6 +22,7 @@ impl Peer {
         policy: &dyn Relevance,
         touched: &[Touched],
         now: bool,
+        room: usize,
         team_of: &dyn Fn(Option<PeerId>) -> u32,
     ) {
         let own = observer.peer;
@@ -107,10 +113,7 @@ impl Peer {
             }
         }
         self.queue_visible(fresh, observer, world);
-        let shown = match self.pace.is_newcomer() {
-            true => MAX_SHOWN_TO_NEWCOMER,
-            false => MAX_SHOWN_PER_TICK,
-        };
+        let shown = (room / MIN_SPAWN_BYTES).clamp(MIN_SHOWN_PER_TICK, MAX_SHOWN_PER_TICK);
         let limit = self.visible_set.len().saturating_add(shown);
         while self.visible_set.len() < limit
             && let Some((_, serial)) = self.pending_visible.pop()
@@ -237,8 +240,9 @@ impl Peer {
     }
 }
 
-/// Maximum entities that become visible in a tick: showing an entity is costly, and few connections
-/// carry more.
-const MAX_SHOWN_PER_TICK: usize = 8192;
-/// The same for a peer that has not acknowledged anything yet, which is sent a packet or two.
-const MAX_SHOWN_TO_NEWCOMER: usize = 2048;
+/// Entities that become visible in a tick, at least and at most: showing one is costly, and more than
+/// a packet carries only wait.
+const MIN_SHOWN_PER_TICK: usize = 512;
+const MAX_SHOWN_PER_TICK: usize = 16384;
+/// Bytes of an entity that is new to a client; most take more.
+const MIN_SPAWN_BYTES: usize = 4;
