@@ -150,8 +150,8 @@ pub use stream::Deframer;
 pub use sync::Member;
 pub use tlv::MAX_PACKET;
 pub use versioned::{
-    Consumer, ConsumerConfig, ConsumerStatistics, EventCache, FetchError, Freshness, MAX_EVENT,
-    MAX_SEGMENT, MAX_SEGMENTS, Producer, ProducerConfig, ProducerStatistics, Request, SegmentError,
-    SegmentFetch, SegmentedContent, Update, UpdateError, VersionLog, first_version, read_events,
-    write_events,
+    Answer, Consumer, ConsumerConfig, ConsumerStatistics, EventCache, FetchError, Freshness,
+    MAX_EVENT, MAX_SEGMENT, MAX_SEGMENTS, Producer, ProducerConfig, ProducerStatistics, Request,
+    SegmentError, SegmentFetch, SegmentedContent, Update, UpdateError, VersionLog, first_version,
+    read_events, write_events,
 };

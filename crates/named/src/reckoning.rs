@@ -39,6 +39,8 @@ impl Motion {
 pub enum UpdateCheck {
     /// Nothing is published: consumers extrapolate well enough.
     Skip,
+    /// The Interests of consumers would expire: [`Request::answer_by`](crate::Request::answer_by) is over.
+    Expiring,
     /// The extrapolated position is too far off.
     Threshold,
     /// The velocity has changed.

@@ -22,7 +22,7 @@ use ndn::Network;
 pub(crate) use real::{PlayerOptions, play};
 pub(crate) use spectators::{SpectatorsOptions, spectators};
 
-use crate::shooter::peer::{Codecs, Settings};
+use crate::shooter::settings::{Codecs, Settings};
 
 /// Options of `prescient named topology`.
 #[derive(Args, Clone, Debug)]
@@ -227,6 +227,7 @@ fn short(number: Option<f64>) -> Value {
 fn check_name(check: UpdateCheck) -> &'static str {
     match check {
         UpdateCheck::Skip => "skip",
+        UpdateCheck::Expiring => "expiring",
         UpdateCheck::Threshold => "threshold",
         UpdateCheck::Velocity => "velocity",
         UpdateCheck::Unknown => "unknown",

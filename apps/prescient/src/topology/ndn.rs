@@ -14,7 +14,8 @@ use super::graph::Graph;
 use super::measures::Histogram;
 use super::wires::Wires;
 use crate::shooter::FRAMES;
-use crate::shooter::peer::{GROUP, Peer, Settings, player_name};
+use crate::shooter::peer::Peer;
+use crate::shooter::settings::{GROUP, Settings, player_name};
 
 /// The wall-clock time at which a simulation starts, in seconds since 1970.
 const UNIX: u64 = 1_700_000_000;
@@ -333,7 +334,7 @@ mod tests {
     use prescient::named::{DataBuilder, Freshness, Interest, LinkPacket, MAX_PACKET, Signer};
 
     use super::*;
-    use crate::shooter::peer::Codecs;
+    use crate::shooter::settings::Codecs;
 
     fn network(shape: &str, npcs: u32) -> Network {
         let graph = Graph::named(shape, None).expect("a known shape");

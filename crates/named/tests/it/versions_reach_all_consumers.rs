@@ -128,9 +128,13 @@ impl Rig {
             let base = request.base.and_then(|base| self.log.get(base));
             let mut content = newest.to_be_bytes().to_vec();
             content.extend(base.map_or(0, |(_, base)| *base).to_be_bytes());
+            let answer = Answer {
+                content,
+                is_delta: base.is_some(),
+            };
             let mut bytes = Vec::new();
             self.producer
-                .answer(now, request, base.is_some(), &content, &mut bytes)
+                .answer(now, request, &answer, &mut bytes)
                 .expect("it fits");
             self.world.send(self.at, &bytes);
         }
@@ -309,6 +313,10 @@ fn long_contents_arrive_in_segments() {
     rig.publish();
     rig.world.loss_percent = 5;
     let content: Vec<u8> = (0..50_000_u32).map(|at| ((at * at) >> 8) as u8).collect();
+    let answer = Answer {
+        content: content.clone(),
+        is_delta: false,
+    };
     let now = rig.world.now;
     let mut sent = false;
     for _ in 0..4000 {
@@ -316,7 +324,7 @@ fn long_contents_arrive_in_segments() {
             let mut bytes = Vec::new();
             let answered = rig
                 .producer
-                .answer(rig.world.now, request, false, &content, &mut bytes);
+                .answer(rig.world.now, request, &answer, &mut bytes);
             answered.expect("it fits");
             rig.world.send(rig.at, &bytes);
             sent = true;
