@@ -137,7 +137,7 @@ pub use ownership::{HandOver, Ownership};
 pub use prescient_channels::Time;
 pub use reckoning::{
     DeadReckoning, EveryUpdate, FullInterest, InterestPolicy, Motion, Radii, UpdateCheck,
-    UpdatePolicy,
+    UpdatePolicy, pause_together,
 };
 pub use routing::{MAX_ROUTERS, RoutingConfig};
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};

@@ -6,12 +6,12 @@ use std::time::Duration;
 use prescient::EntityConsumer;
 use prescient::named::{
     Consumer, ConsumerConfig, Data, Interest, InterestPolicy, Member, NameError, OwnerRef, Time,
-    Verifier, first_version, read_events,
+    Verifier, first_version, pause_together, read_events,
 };
 use prescient_sim::world::Random;
 
 use super::settings::{Settings, key, topic_name};
-use super::{Block, Projectile, Status, distance};
+use super::{Block, FRAMES, Projectile, Status, distance};
 
 /// Another player as a peer sees it.
 pub(super) struct Remote {
@@ -168,6 +168,9 @@ impl Remote {
             return;
         };
         let pause = policy.pause(f64::from(distance(place, from)));
+        let published = Duration::from_secs(self.status.set().tick) / FRAMES;
+        let longest = policy.pause(f64::INFINITY);
+        let pause = pause_together(pause, longest, published);
         self.status.pause(now.after(pause));
         self.shots.pause(now.after(pause));
     }

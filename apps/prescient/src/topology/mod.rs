@@ -6,6 +6,7 @@ mod ip;
 pub(crate) mod measures;
 pub(crate) mod ndn;
 mod real;
+mod simulation;
 mod spectators;
 mod wires;
 
@@ -109,8 +110,8 @@ pub enum TopologyError {
 /// More players know each other from the start: a vector of discovery does not hold as many.
 const MAX_DISCOVERED: usize = 64;
 
-/// The time for players to find each other.
-const WARM_UP: Duration = Duration::from_secs(6);
+/// The time for forwarders to find routes, and for players to find each other.
+const WARM_UP: Duration = Duration::from_secs(8);
 
 /// Runs the command.
 pub(crate) fn topology(options: &TopologyOptions) -> Result<(), TopologyError> {
