@@ -137,7 +137,7 @@ pub use ownership::{HandOver, Ownership};
 pub use prescient_channels::Time;
 pub use reckoning::{
     DeadReckoning, EveryUpdate, FullInterest, InterestPolicy, Motion, Radii, UpdateCheck,
-    UpdatePolicy,
+    UpdatePolicy, pause_together,
 };
 pub use routing::{MAX_ROUTERS, RoutingConfig};
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
@@ -150,8 +150,8 @@ pub use stream::Deframer;
 pub use sync::Member;
 pub use tlv::MAX_PACKET;
 pub use versioned::{
-    Consumer, ConsumerConfig, ConsumerStatistics, EventCache, FetchError, Freshness, MAX_EVENT,
-    MAX_SEGMENT, MAX_SEGMENTS, Producer, ProducerConfig, ProducerStatistics, Request, SegmentError,
-    SegmentFetch, SegmentedContent, Update, UpdateError, VersionLog, first_version, read_events,
-    write_events,
+    Answer, Consumer, ConsumerConfig, ConsumerStatistics, EventCache, FetchError, Freshness,
+    MAX_EVENT, MAX_SEGMENT, MAX_SEGMENTS, Producer, ProducerConfig, ProducerStatistics, Request,
+    SegmentError, SegmentFetch, SegmentedContent, Update, UpdateError, VersionLog, first_version,
+    read_events, write_events,
 };

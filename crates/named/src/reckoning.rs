@@ -39,6 +39,8 @@ impl Motion {
 pub enum UpdateCheck {
     /// Nothing is published: consumers extrapolate well enough.
     Skip,
+    /// The Interests of consumers would expire: [`Request::answer_by`](crate::Request::answer_by) is over.
+    Expiring,
     /// The extrapolated position is too far off.
     Threshold,
     /// The velocity has changed.
@@ -128,6 +130,24 @@ impl Default for Radii {
     }
 }
 
+/// How long to wait after a version so that consumers with similar pauses request the next one together, and
+/// forwarders can aggregate their Interests and share the answer.
+///
+/// `published` is the producer's time of the version, which all consumers know. The pause is rounded down to the
+/// longest one or a half, a quarter and so on of it, and ends at a multiple of that in the producer's time.
+pub fn pause_together(pause: Duration, max_sleep: Duration, published: Duration) -> Duration {
+    let halvings = (0..6).map(|halvings| max_sleep / (1 << halvings));
+    let step = halvings.into_iter().find(|step| *step <= pause);
+    let Some(step) = step.filter(|step| !step.is_zero()) else {
+        return Duration::ZERO;
+    };
+    let (step, at) = (step.as_micros(), published.as_micros());
+    let left = step - at % step;
+    // If the multiple is near, it is the one that this version was requested at.
+    let wait = left + if left < step / 2 { step } else { 0 };
+    Duration::from_micros(wait as u64)
+}
+
 impl InterestPolicy for Radii {
     fn pause(&self, distance: f64) -> Duration {
         let factor = match distance {
@@ -189,5 +209,23 @@ mod tests {
         assert_eq!(pause(f64::NAN), 2000);
         let step = Radii { min: 10.0, ..radii };
         assert_eq!(step.pause(10.5).as_millis(), 2000);
+    }
+    /// Fails if pauses end relative to their start instead of at multiples, or are longer than half again.
+    #[test]
+    fn consumers_of_a_producer_wake_together() {
+        let second = Duration::from_secs(1);
+        let ms = Duration::from_millis;
+        let wake = |pause, at| at + pause_together(pause, second * 2, at);
+        for at in [ms(0), ms(100), ms(990)] {
+            assert_eq!(wake(second * 2, at), second * 2);
+            assert_eq!(wake(ms(1300), at).as_millis() % 1000, 0);
+        }
+        assert_eq!(wake(second * 2, ms(1900)), second * 4, "it has just woken");
+        assert_eq!(pause_together(ms(1300), second * 2, ms(900)), ms(1100));
+        assert_eq!(pause_together(ms(10), second * 2, ms(900)), Duration::ZERO);
+        assert_eq!(
+            pause_together(second, Duration::ZERO, ms(900)),
+            Duration::ZERO
+        );
     }
 }

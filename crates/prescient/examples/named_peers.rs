@@ -102,9 +102,14 @@ impl Peer {
         let policy = DeadReckoning::default();
         let motion = self.ship.motion();
         let checks = self.own.seen(now).map(|seen| {
-            let seen = seen.and_then(|(at, set)| Some((at, set.entities.get(&0)?)));
-            let seen = seen.map(|(at, ship)| ship.motion().after(now.since(at)));
-            policy.check(seen.as_ref(), &motion)
+            let held = seen
+                .held
+                .and_then(|(at, set)| Some((at, set.entities.get(&0)?)));
+            let held = held.map(|(at, ship)| ship.motion().after(now.since(at)));
+            match policy.check(held.as_ref(), &motion) {
+                UpdateCheck::Skip if seen.answer_by <= now => UpdateCheck::Expiring,
+                check => check,
+            }
         });
         match checks.max() {
             None => {}

@@ -1,121 +1,133 @@
-//! Versioned sync of the entities that a peer owns: [`Producer`] and [`Consumer`] with an [`EntitySetCodec`].
+//! Versioned sync of the entities that a peer owns: topics with an [`EntitySetCodec`].
 
 use prescient_named::{
-    Consumer, ConsumerConfig, ConsumerStatistics, Data, Interest, NameError, NameRef, Producer,
-    ProducerConfig, ProducerStatistics, Time, Update, UpdateError, VersionLog,
+    Answer, ConsumerConfig, NameError, NameRef, ProducerConfig, Time, Update, VersionLog,
 };
 use prescient_schema::State;
-use thiserror::Error;
 
 use crate::entity_set::{EntitySet, EntitySetCodec, EntitySetError};
+use crate::topic::{Publication, Replica, TopicConsumer, TopicProducer};
 
 /// The versions that a producer keeps: consumers that hold an older one get the set whole.
 const KEPT_VERSIONS: usize = 64;
 
-/// Publishes the entities of one type that a peer owns, without sockets and clocks.
+/// Publishes the entities of one type that a peer owns.
 ///
-/// 1. [`EntityProducer::new`], and register [`prefix`](Self::prefix) at the forwarder.
-/// 2. [`handle_interest`](Self::handle_interest) with received Interests; send what it returns.
-/// 3. [`publish`](Self::publish) when an entity has changed, if what consumers [have seen](Self::seen) makes it
-///    worth while.
-/// 4. After these calls: [`poll_transmit`](Self::poll_transmit) until it returns false.
-pub struct EntityProducer<T> {
-    producer: Producer,
+/// The order of calls is that of [`TopicProducer`]. Publish when an entity has changed, if what consumers
+/// [have seen](TopicProducer::seen) makes it worth while.
+pub type EntityProducer<T> = TopicProducer<EntityVersions<T>>;
+
+/// Keeps a replica of what an [`EntityProducer`] publishes.
+pub type EntityConsumer<T> = TopicConsumer<EntityReplica<T>>;
+
+/// Recent versions of a set of entities.
+pub struct EntityVersions<T> {
     codec: EntitySetCodec<T>,
     log: VersionLog<EntitySet<T>>,
 }
 
-impl<T: State + Clone> EntityProducer<T> {
-    /// A producer of `/<topic>/sync`; see [`Producer::new`].
+impl<T: State + Clone> EntityVersions<T> {
+    /// No version yet.
+    pub fn new(codec: EntitySetCodec<T>) -> Self {
+        Self {
+            codec,
+            log: VersionLog::new(KEPT_VERSIONS),
+        }
+    }
+
+    /// Adds a version, which is the newest.
+    pub fn insert(&mut self, version: u64, now: Time, set: EntitySet<T>) {
+        self.log.insert(version, now, set);
+    }
+
+    /// A recent version, and when it was published.
+    pub fn get(&self, version: u64) -> Option<(Time, &EntitySet<T>)> {
+        self.log.get(version)
+    }
+}
+
+impl<T: State + Clone> Publication for EntityVersions<T> {
+    fn answer(&self, base: Option<u64>) -> Option<Answer> {
+        let (_, _, newest) = self.log.newest()?;
+        let base = base.and_then(|base| self.log.get(base));
+        let base = base.map(|(_, set)| set);
+        Some(Answer {
+            content: self.codec.encode(base, newest).ok()?,
+            is_delta: base.is_some(),
+        })
+    }
+}
+
+/// Consumers that wait for the next version.
+pub struct SeenSet<'a, T> {
+    /// The set that they hold and when it was published; `None` if it is not known.
+    pub held: Option<(Time, &'a EntitySet<T>)>,
+    /// See [`Request::answer_by`](prescient_named::Request::answer_by).
+    pub answer_by: Time,
+}
+
+impl<T: State + Clone> TopicProducer<EntityVersions<T>> {
+    /// A producer of `/<topic>/sync`; see [`Producer::new`](prescient_named::Producer::new).
     pub fn new(
         topic: NameRef<'_>,
         config: ProducerConfig,
         first: u64,
         codec: EntitySetCodec<T>,
     ) -> Result<Self, NameError> {
-        Ok(Self {
-            producer: Producer::new(topic, config, first)?,
-            codec,
-            log: VersionLog::new(KEPT_VERSIONS),
+        Self::with_publication(topic, config, first, EntityVersions::new(codec))
+    }
+
+    /// What consumers hold, for each floor at which some wait.
+    pub fn seen(&self, now: Time) -> impl Iterator<Item = SeenSet<'_, T>> {
+        self.waiting(now).map(|request| SeenSet {
+            held: request.base.and_then(|base| self.publication.log.get(base)),
+            answer_by: request.answer_by,
         })
-    }
-
-    /// `/<topic>/sync`.
-    pub fn prefix(&self) -> NameRef<'_> {
-        self.producer.prefix()
-    }
-
-    /// Counts since the start.
-    pub fn statistics(&self) -> ProducerStatistics {
-        self.producer.statistics()
-    }
-
-    /// Handles an Interest below [`prefix`](Self::prefix); see [`Producer::handle_interest`].
-    pub fn handle_interest(&mut self, now: Time, interest: &Interest<'_>) -> Option<&[u8]> {
-        self.producer.handle_interest(now, interest)
-    }
-
-    /// For each floor at which consumers wait: the set that they hold and when it was published; `None` if it is
-    /// not known.
-    pub fn seen(&self, now: Time) -> impl Iterator<Item = Option<(Time, &EntitySet<T>)>> {
-        let waiting = self.producer.waiting(now);
-        waiting.map(|request| request.base.and_then(|base| self.log.get(base)))
     }
 
     /// Publishes a version and returns its number.
     pub fn publish(&mut self, now: Time, set: EntitySet<T>) -> u64 {
-        let version = self.producer.publish();
-        self.log.insert(version, now, set);
-        version
-    }
-
-    /// Replaces the content of `bytes` by the next answer to send. False if there is none.
-    pub fn poll_transmit(&mut self, now: Time, bytes: &mut Vec<u8>) -> bool {
-        bytes.clear();
-        while let Some(request) = self.producer.poll_request(now) {
-            let Some((_, _, newest)) = self.log.newest() else {
-                return false;
-            };
-            let base = request.base.and_then(|base| self.log.get(base));
-            let base = base.map(|(_, set)| set);
-            let Ok(content) = self.codec.encode(base, newest) else {
-                continue;
-            };
-            let is_delta = base.is_some();
-            let answered = self
-                .producer
-                .answer(now, request, is_delta, &content, bytes);
-            if answered.is_ok() {
-                return true;
-            }
-            bytes.clear();
-        }
-        false
+        self.publish_with(|versions, version| {
+            versions.insert(version, now, set);
+            version
+        })
     }
 }
 
-/// Why Data was not applied. What is held has not changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TopicError {
-    /// It is not an answer to the present Interest, or not authentic.
-    #[error(transparent)]
-    Update(#[from] UpdateError),
-    /// Its content cannot be decoded. The consumer starts again with a whole set.
-    #[error(transparent)]
-    Set(#[from] EntitySetError),
-}
-
-/// Keeps a replica of what an [`EntityProducer`] publishes, without sockets and clocks; the order of calls is that
-/// of [`Consumer`].
-pub struct EntityConsumer<T> {
-    consumer: Consumer,
+/// The newest version of a set of entities.
+pub struct EntityReplica<T> {
     codec: EntitySetCodec<T>,
     held: EntitySet<T>,
 }
 
-impl<T: State + Clone> EntityConsumer<T> {
-    /// A consumer of `/<topic>/sync`; see [`Consumer::new`].
+impl<T: State + Clone> EntityReplica<T> {
+    /// No version yet.
+    pub fn new(codec: EntitySetCodec<T>) -> Self {
+        Self {
+            codec,
+            held: EntitySet::default(),
+        }
+    }
+
+    /// The newest set that arrived; empty before the first.
+    pub fn set(&self) -> &EntitySet<T> {
+        &self.held
+    }
+}
+
+impl<T: State + Clone> Replica for EntityReplica<T> {
+    type Applied = Update;
+    type Error = EntitySetError;
+
+    fn apply(&mut self, update: Update) -> Result<Update, EntitySetError> {
+        let base = update.base.is_some().then_some(&self.held);
+        self.held = self.codec.decode(base, &update.content)?;
+        Ok(update)
+    }
+}
+
+impl<T: State + Clone> TopicConsumer<EntityReplica<T>> {
+    /// A consumer of `/<topic>/sync`; see [`Consumer::new`](prescient_named::Consumer::new).
     pub fn new(
         now: Time,
         topic: NameRef<'_>,
@@ -124,67 +136,19 @@ impl<T: State + Clone> EntityConsumer<T> {
         codec: EntitySetCodec<T>,
         key: [u8; 16],
     ) -> Result<Self, NameError> {
-        Ok(Self {
-            consumer: Consumer::new(now, topic, config, first, key)?,
-            codec,
-            held: EntitySet::default(),
-        })
-    }
-
-    /// `/<topic>/sync`.
-    pub fn prefix(&self) -> NameRef<'_> {
-        self.consumer.prefix()
-    }
-
-    /// Counts since the start.
-    pub fn statistics(&self) -> ConsumerStatistics {
-        self.consumer.statistics()
+        let held = EntitySet::default();
+        Self::with_replica(
+            now,
+            topic,
+            config,
+            first,
+            EntityReplica { codec, held },
+            key,
+        )
     }
 
     /// The newest set that arrived; empty before the first.
     pub fn set(&self) -> &EntitySet<T> {
-        &self.held
-    }
-
-    /// Sends no Interest before a time; see [`Consumer::pause`].
-    pub fn pause(&mut self, until: Time) {
-        self.consumer.pause(until);
-    }
-
-    /// When to call [`poll_transmit`](Self::poll_transmit).
-    pub fn next_timeout(&self) -> Time {
-        self.consumer.next_timeout()
-    }
-
-    /// Replaces the content of `bytes` by the next Interest to send. False if there is none at this time.
-    pub fn poll_transmit(&mut self, now: Time, bytes: &mut Vec<u8>) -> bool {
-        self.consumer.poll_transmit(now, bytes)
-    }
-
-    /// Handles a Nack; see [`Consumer::handle_nack`].
-    pub fn handle_nack(&mut self, now: Time, interest: &Interest<'_>) {
-        self.consumer.handle_nack(now, interest);
-    }
-
-    /// Handles Data. Returns the version if a new one is held now.
-    pub fn handle_data(
-        &mut self,
-        now: Time,
-        data: &Data<'_>,
-    ) -> Result<Option<Update>, TopicError> {
-        let Some(update) = self.consumer.handle_data(now, data)? else {
-            return Ok(None);
-        };
-        let base = update.base.is_some().then_some(&self.held);
-        match self.codec.decode(base, &update.content) {
-            Ok(set) => {
-                self.held = set;
-                Ok(Some(update))
-            }
-            Err(error) => {
-                self.consumer.restart(now);
-                Err(error.into())
-            }
-        }
+        self.replica.set()
     }
 }

@@ -128,6 +128,8 @@ mod record;
 mod server;
 #[cfg(feature = "named")]
 mod spectators;
+#[cfg(feature = "named")]
+mod topic;
 #[cfg(feature = "udp")]
 mod udp;
 mod watch;
@@ -144,7 +146,7 @@ pub use client::{Client, ClientEvent, ViewStatistics};
 #[cfg(feature = "named")]
 pub use entity_set::{EntitySet, EntitySetCodec, EntitySetError, MAX_SET_ENTITIES};
 #[cfg(feature = "named")]
-pub use entity_topic::{EntityConsumer, EntityProducer, TopicError};
+pub use entity_topic::{EntityConsumer, EntityProducer, EntityReplica, EntityVersions, SeenSet};
 pub use error::{JoinError, ServeError};
 pub use names::*;
 pub use options::{ClientOptions, ServerOptions};
@@ -154,7 +156,12 @@ pub use reconnect::{Cancel, Reconnect};
 pub use record::{RecordingError, ViewRecorder};
 pub use server::{Expense, PeerReport, Server, ServerEvent};
 #[cfg(feature = "named")]
-pub use spectators::{SpectatorConsumer, SpectatorError, SpectatorProducer, SpectatorSetupError};
+pub use spectators::{
+    PublishedPackets, Spectator, SpectatorConsumer, SpectatorError, SpectatorProducer,
+    SpectatorSetupError,
+};
+#[cfg(feature = "named")]
+pub use topic::{Publication, Replica, TopicConsumer, TopicError, TopicProducer};
 #[cfg(feature = "udp")]
 pub use udp::loopback_token;
 pub use worlds::{MoveError, WorldId};

@@ -7,7 +7,10 @@
 //! players, and a player without health gets up again where it is.
 
 mod bot;
+mod npcs;
 pub(crate) mod peer;
+mod remote;
+pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 

@@ -5,99 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prescient::named::{
-    Consumer, ConsumerConfig, Data, DeadReckoning, Decision, Discovery, DiscoveryConfig,
-    DiscoveryEvent, EventCache, EveryUpdate, Freshness, FullInterest, HandOver, Interaction,
-    InteractionOwner, Interactor, Interest, InterestPolicy, LinkPacket, Member, Name, NameRef,
-    OwnerRef, Ownership, Producer, ProducerConfig, Profile, Radii, Signer, Time, UpdateCheck,
-    UpdatePolicy, Verifier, first_version, read_events, write_events,
+    Answer, Data, DeadReckoning, Decision, Discovery, DiscoveryEvent, EventCache, EveryUpdate,
+    FullInterest, Interaction, InteractionOwner, Interactor, Interest, InterestPolicy, LinkPacket,
+    Member, Name, Producer, ProducerConfig, Time, UpdateCheck, UpdatePolicy, Verifier,
+    first_version, write_events,
 };
-use prescient::{EntityConsumer, EntityProducer, EntitySet, EntitySetCodec};
+use prescient::{EntityProducer, EntitySet};
 use prescient_sim::world::Random;
 
-use super::{
-    Arena, Block, Deed, FRAMES, FRAMES_PER_UPDATE, Player, Projectile, Seen, Status, Target,
-    distance,
+use super::npcs::Npcs;
+use super::remote::{Arrived, Remote};
+use super::settings::{
+    Settings, discovery, key, number_of, one, player_name, public_key, signer, topic_name,
 };
+use super::{Arena, Block, Deed, FRAMES, FRAMES_PER_UPDATE, Player, Seen, Status, Target};
 use crate::topology::measures::Histogram;
-
-/// The prefix of all names of the game.
-pub(crate) const GAME: &str = "/arena/0";
-/// The group in which players find each other.
-pub(crate) const GROUP: &str = "/arena/0/discovery";
 
 /// The most projectiles that consumers can miss and still get.
 const MAX_SHOTS: usize = 16;
-
-/// The prefix of all names of a player.
-pub(crate) fn player_name(number: u32) -> Name {
-    let text = format!("{GAME}/p{number}");
-    text.parse().unwrap_or_default()
-}
-
-/// Settings that all players of a run share.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) seed: u64,
-    pub(crate) players: u32,
-    pub(crate) freshness: Freshness,
-    /// The threshold of dead reckoning; without one every update is published.
-    pub(crate) throttle: Option<f64>,
-    /// Without radii all players are requested as often as possible.
-    pub(crate) interest: Option<Radii>,
-    /// Whether players find each other; otherwise they know each other from the start.
-    pub(crate) discovery: bool,
-    /// Characters without a player, which peers share out among themselves.
-    pub(crate) npcs: u32,
-    pub(crate) codecs: Codecs,
-}
-
-/// The codecs of the game's types, with a prior that every machine trains from the same bots.
-#[derive(Clone)]
-pub(crate) struct Codecs {
-    status: EntitySetCodec<Status>,
-    blocks: EntitySetCodec<Block>,
-}
-
-impl std::fmt::Debug for Codecs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Codecs")
-    }
-}
-
-impl Codecs {
-    pub(crate) fn trained() -> Self {
-        let arena = Arena::for_players(4);
-        let mut status = Vec::new();
-        for number in 0..4 {
-            let mut bot = Player::new(number, 1, &arena);
-            for frame in 0..1800_u64 {
-                bot.step(&arena, &Seen::default());
-                if frame % 4 == 0 {
-                    let tick = u64::from(number) * 1800 + frame;
-                    status.push(one(tick, &bot.status));
-                }
-            }
-        }
-        let plain = EntitySetCodec::new().expect("a sound type");
-        let trained = EntitySetCodec::train(&status).ok();
-        let trained = trained.and_then(|prior| plain.clone().with_prior(&prior).ok());
-        Self {
-            status: trained.unwrap_or(plain),
-            blocks: EntitySetCodec::new().expect("a sound type"),
-        }
-    }
-
-    fn fingerprint(&self) -> [u8; 16] {
-        self.status.fingerprint().to_be_bytes()
-    }
-}
-
-fn one<T: Clone>(tick: u64, entity: &T) -> EntitySet<T> {
-    EntitySet {
-        tick,
-        entities: [(0, entity.clone())].into(),
-    }
-}
 
 /// What a peer has measured about updates of players.
 #[derive(Clone, Debug, Default)]
@@ -120,33 +45,6 @@ pub(crate) struct PeerMeasures {
     pub(crate) left: u64,
 }
 
-/// Another player as this peer sees it.
-struct Remote {
-    member: Member,
-    verifier: Verifier,
-    status: EntityConsumer<Status>,
-    blocks: EntityConsumer<Block>,
-    shots: Consumer,
-    /// The characters that it owns; `None` if the game has none.
-    npcs: Option<EntityConsumer<Status>>,
-    /// When its status arrived last.
-    received: Option<Time>,
-}
-
-impl Remote {
-    fn shown(&self, now: Time) -> Option<(&Status, [f32; 2])> {
-        let received = self.received?;
-        let status = self.status.set().entities.get(&0)?;
-        let seconds = now.since(received).as_secs_f32();
-        let [x, y] = status.position;
-        let place = [
-            x + status.velocity[0] * seconds,
-            y + status.velocity[1] * seconds,
-        ];
-        Some((status, place))
-    }
-}
-
 /// A player.
 pub(crate) struct Peer {
     pub(crate) player: Player,
@@ -163,11 +61,7 @@ pub(crate) struct Peer {
     interactor: Interactor,
     owners: [InteractionOwner; 2],
     remotes: BTreeMap<u32, Remote>,
-    ownership: Ownership,
-    npcs: EntityProducer<Status>,
-    /// The characters that this peer owns, and how others were seen last.
-    own_npcs: BTreeMap<u32, Player>,
-    seen_npcs: BTreeMap<u32, Status>,
+    npcs: Npcs,
     updates: Box<dyn UpdatePolicy + Send>,
     interest: Box<dyn InterestPolicy + Send>,
     outgoing: VecDeque<Vec<u8>>,
@@ -217,16 +111,7 @@ impl Peer {
             interactor: Interactor::new(signer(&settings, &own), first, key(&mut random)),
             owners: ["status", "blocks"].map(|text| owner(text).expect(fits)),
             remotes: BTreeMap::new(),
-            ownership: Ownership::new(name.clone()),
-            npcs: EntityProducer::new(
-                topic("npcs").view(),
-                config(),
-                first,
-                settings.codecs.status.clone(),
-            )
-            .expect(fits),
-            own_npcs: BTreeMap::new(),
-            seen_npcs: BTreeMap::new(),
+            npcs: Npcs::new(&settings, &name, config(), first, &arena).expect(fits),
             updates: match settings.throttle {
                 Some(threshold) => Box::new(DeadReckoning { threshold }),
                 None => Box::new(EveryUpdate),
@@ -241,11 +126,6 @@ impl Peer {
             own,
             settings,
         };
-        for npc in 0..peer.settings.npcs {
-            if peer.ownership.add(u64::from(npc)) {
-                peer.adopt(npc);
-            }
-        }
         if !peer.settings.discovery {
             for other in (0..peer.settings.players).filter(|other| *other != number) {
                 let member = Member {
@@ -298,8 +178,7 @@ impl Peer {
 
     /// The characters that this peer owns, and where they are.
     pub(crate) fn npcs(&self) -> impl Iterator<Item = (u32, [f32; 2])> {
-        let npcs = self.own_npcs.iter();
-        npcs.map(|(number, npc)| (*number, npc.status.position))
+        self.npcs.owned()
     }
 
     /// Handles a packet from the forwarder.
@@ -337,7 +216,7 @@ impl Peer {
         if self.player.frame.is_multiple_of(FRAMES_PER_UPDATE) {
             self.check_update(now);
         }
-        self.step_npcs(now);
+        self.npcs.step(now, &self.arena, self.player.frame);
         self.answer(now);
         if let Some(discovery) = &mut self.discovery
             && discovery.next_timeout() <= now
@@ -374,17 +253,19 @@ impl Peer {
     fn check_update(&mut self, now: Time) {
         let motion = self.player.status.motion();
         let checks = self.status.seen(now).map(|seen| {
-            let seen = seen.and_then(|(at, set)| {
+            let held = seen.held.and_then(|(at, set)| {
                 let status = set.entities.get(&0)?;
                 // Nobody extrapolates health. Ammunition matters less, and waits for the next update.
                 let is_same = status.health == self.player.status.health;
                 Some((status.motion().after(now.since(at)), is_same))
             });
-            match seen {
-                Some((_, false)) if self.settings.throttle.is_some() => UpdateCheck::Other,
-                _ => self
-                    .updates
-                    .check(seen.as_ref().map(|(motion, _)| motion), &motion),
+            let held_motion = held.as_ref().map(|(motion, _)| motion);
+            match self.updates.check(held_motion, &motion) {
+                UpdateCheck::Skip if held.is_some_and(|(_, is_same)| !is_same) => {
+                    UpdateCheck::Other
+                }
+                UpdateCheck::Skip if seen.answer_by <= now => UpdateCheck::Expiring,
+                check => check,
             }
         });
         let Some(check) = checks.max() else {
@@ -395,58 +276,6 @@ impl Peer {
             let set = one(self.player.frame, &self.player.status);
             self.status.publish(now, set);
             self.published = Some((now, self.player.status.clone()));
-        }
-    }
-
-    /// Simulates the characters that this peer owns. Others extrapolate them.
-    fn step_npcs(&mut self, now: Time) {
-        for npc in self.own_npcs.values_mut() {
-            npc.step(&self.arena, &Seen::default());
-            npc.status.ammunition = 0;
-        }
-        if self.settings.npcs == 0 || !self.player.frame.is_multiple_of(FRAMES_PER_UPDATE) {
-            return;
-        }
-        let policy = DeadReckoning::default();
-        let is_wrong = |seen: Option<(Time, &EntitySet<Status>)>| {
-            let Some((at, set)) = seen else { return true };
-            set.entities.len() != self.own_npcs.len()
-                || self.own_npcs.iter().any(|(number, npc)| {
-                    let seen = set.entities.get(number);
-                    let seen = seen.map(|seen| seen.motion().after(now.since(at)));
-                    policy.check(seen.as_ref(), &npc.status.motion()) != UpdateCheck::Skip
-                })
-        };
-        if self.npcs.seen(now).any(is_wrong) {
-            let npcs = self.own_npcs.iter();
-            let set = EntitySet {
-                tick: self.player.frame,
-                entities: npcs
-                    .map(|(number, npc)| (*number, npc.status.clone()))
-                    .collect(),
-            };
-            self.npcs.publish(now, set);
-        }
-    }
-
-    /// Continues with a character as it was seen last, or starts it.
-    fn adopt(&mut self, number: u32) {
-        // Numbers of players and characters are apart, so that their paths are.
-        let mut npc = Player::new(number | 1 << 16, self.settings.seed, &self.arena);
-        if let Some(seen) = self.seen_npcs.get(&number) {
-            npc.status = seen.clone();
-        }
-        self.own_npcs.insert(number, npc);
-    }
-
-    fn hand_over(&mut self, changes: HandOver) {
-        for npc in changes.gained {
-            self.adopt(npc as u32);
-        }
-        for (npc, _) in changes.lost {
-            if let Some(npc_state) = self.own_npcs.remove(&(npc as u32)) {
-                self.seen_npcs.insert(npc as u32, npc_state.status);
-            }
         }
     }
 
@@ -468,23 +297,26 @@ impl Peer {
                 self.outgoing.push_back(std::mem::take(&mut bytes));
             }
         }
-        while self.npcs.poll_transmit(now, &mut bytes) {
+        while self.npcs.producer.poll_transmit(now, &mut bytes)
+            || self.blocks.poll_transmit(now, &mut bytes)
+        {
             self.outgoing.push_back(std::mem::take(&mut bytes));
         }
-        while self.blocks.poll_transmit(now, &mut bytes) {
-            self.outgoing.push_back(std::mem::take(&mut bytes));
-        }
-        while let Some(request) = self.shots.poll_request(now) {
+        let events = &self.events;
+        let shots = |floor| {
             let mut content = Vec::new();
-            let events = self.events.since(request.floor);
-            write_events(events.map(|(_, event)| &event[..]), &mut content);
-            let mut packet = Vec::new();
-            let answered = self
-                .shots
-                .answer(now, request, false, &content, &mut packet);
-            if answered.is_ok() {
-                self.outgoing.push_back(packet);
+            let events = events.since(floor).map(|(_, event)| &event[..]);
+            write_events(events, &mut content);
+            Answer {
+                content,
+                is_delta: false,
             }
+        };
+        while self
+            .shots
+            .poll_transmit(now, |request| Some(shots(request.floor)), &mut bytes)
+        {
+            self.outgoing.push_back(std::mem::take(&mut bytes));
         }
     }
 
@@ -492,28 +324,7 @@ impl Peer {
     fn request(&mut self, now: Time) {
         let mut bytes = Vec::new();
         for remote in self.remotes.values_mut() {
-            if remote.status.next_timeout() <= now {
-                while remote.status.poll_transmit(now, &mut bytes) {
-                    self.outgoing.push_back(std::mem::take(&mut bytes));
-                }
-            }
-            if remote.blocks.next_timeout() <= now {
-                while remote.blocks.poll_transmit(now, &mut bytes) {
-                    self.outgoing.push_back(std::mem::take(&mut bytes));
-                }
-            }
-            if let Some(npcs) = &mut remote.npcs
-                && npcs.next_timeout() <= now
-            {
-                while npcs.poll_transmit(now, &mut bytes) {
-                    self.outgoing.push_back(std::mem::take(&mut bytes));
-                }
-            }
-            if remote.shots.next_timeout() <= now {
-                while remote.shots.poll_transmit(now, &mut bytes) {
-                    self.outgoing.push_back(std::mem::take(&mut bytes));
-                }
-            }
+            remote.request(now, &mut self.outgoing);
         }
         while self.interactor.poll_transmit(now, &mut bytes) {
             self.outgoing.push_back(std::mem::take(&mut bytes));
@@ -529,14 +340,11 @@ impl Peer {
         let Some(remote) = self.remotes.get(&owner) else {
             return;
         };
-        let topic = topic_name(&remote.member.name, topic);
-        let owner = OwnerRef {
-            topic: topic.view(),
-            boot: remote.member.boot,
-            verifier: &remote.verifier,
-        };
+        let interactor = &mut self.interactor;
         // If too many wait for an answer, this one is lost.
-        let _ = self.interactor.send(now, owner, id, b"attack", &[1]);
+        let _ = remote.with_owner(topic, |owner| {
+            interactor.send(now, owner, id, b"attack", &[1])
+        });
     }
 
     fn handle_interest(&mut self, now: Time, interest: &Interest<'_>) {
@@ -546,7 +354,7 @@ impl Peer {
         } else if name.starts_with(self.blocks.prefix()) {
             self.blocks.handle_interest(now, interest)
         } else if name.starts_with(self.npcs.prefix()) {
-            self.npcs.handle_interest(now, interest)
+            self.npcs.producer.handle_interest(now, interest)
         } else if name.starts_with(self.shots.prefix()) {
             self.shots.handle_interest(now, interest)
         } else if let Some(place) = self
@@ -605,74 +413,46 @@ impl Peer {
     fn handle_nack(&mut self, now: Time, interest: &Interest<'_>) {
         let number = number_of(interest.name());
         if let Some(remote) = number.and_then(|number| self.remotes.get_mut(&number)) {
-            remote.status.handle_nack(now, interest);
-            remote.blocks.handle_nack(now, interest);
-            remote.shots.handle_nack(now, interest);
-            if let Some(npcs) = &mut remote.npcs {
-                npcs.handle_nack(now, interest);
-            }
+            remote.handle_nack(now, interest);
         }
     }
 
     fn handle_data(&mut self, now: Time, data: &Data<'_>) {
-        let name = data.name();
-        let remote = number_of(name).and_then(|number| self.remotes.get_mut(&number));
-        let is_ours = match remote {
-            Some(remote) if name.starts_with(remote.status.prefix()) => {
-                let before = remote.shown(now).map(|(_, place)| place);
-                match remote.status.handle_data(now, data) {
-                    Ok(Some(update)) => {
-                        remote.received = Some(now);
-                        let rtt = update.rtt.as_secs_f64() * 1e3;
-                        let wait = update.waited.as_secs_f64() * 1e3;
-                        self.measures.rtt.add(rtt);
-                        self.measures.effective_rtt.add((rtt - wait).max(0.0));
-                        if let Some((_, place)) = remote.shown(now) {
-                            if let Some(before) = before {
-                                let correction = distance(before, place);
-                                self.measures.corrections.add(f64::from(correction));
-                            }
-                            let away = distance(place, self.player.status.position);
-                            let pause = self.interest.pause(f64::from(away));
-                            remote.status.pause(now.after(pause));
-                            remote.shots.pause(now.after(pause));
-                        }
-                        true
-                    }
-                    other => other.is_ok(),
+        let remote = number_of(data.name()).and_then(|number| self.remotes.get_mut(&number));
+        let arrived = remote.map(|remote| (remote.handle_data(now, data), remote));
+        let is_refused = match arrived {
+            Some((Arrived::Status(arrival), remote)) => {
+                let measures = &mut self.measures;
+                measures.rtt.add(arrival.rtt.as_secs_f64() * 1e3);
+                let effective = arrival.effective_rtt.as_secs_f64() * 1e3;
+                measures.effective_rtt.add(effective);
+                if let Some(correction) = arrival.correction {
+                    measures.corrections.add(f64::from(correction));
                 }
+                remote.pause(now, &*self.interest, self.player.status.position);
+                false
             }
-            Some(remote) if name.starts_with(remote.blocks.prefix()) => {
-                remote.blocks.handle_data(now, data).is_ok()
+            Some((Arrived::Npcs, remote)) => {
+                if let Some(npcs) = &remote.npcs {
+                    self.npcs.see(npcs.set());
+                }
+                false
             }
-            Some(Remote {
-                npcs: Some(npcs), ..
-            }) if name.starts_with(npcs.prefix()) => {
-                let handled = npcs.handle_data(now, data);
-                let seen = npcs.set().entities.iter();
-                self.seen_npcs
-                    .extend(seen.map(|(number, npc)| (*number, npc.clone())));
-                handled.is_ok()
+            Some((Arrived::Shots(shots), _)) => {
+                self.measures.shots_seen += shots;
+                false
             }
-            Some(remote) if name.starts_with(remote.shots.prefix()) => {
-                let update = remote.shots.handle_data(now, data);
-                let is_ok = update.is_ok();
-                let content = update.ok().flatten().map(|update| update.content);
-                let events = content.as_deref().map(read_events);
-                let events = events.and_then(Result::ok).unwrap_or_default();
-                let shots = events.into_iter().filter_map(Projectile::from_bytes);
-                self.measures.shots_seen += shots.count() as u64;
-                is_ok
-            }
-            _ => {
+            Some((Arrived::Other, _)) => false,
+            Some((Arrived::Refused, _)) | None => {
                 let discovery = &mut self.discovery;
-                self.interactor.handle_data(data)
+                let is_known = self.interactor.handle_data(data)
                     || discovery
                         .as_mut()
-                        .is_some_and(|discovery| discovery.handle_data(now, data))
+                        .is_some_and(|discovery| discovery.handle_data(now, data));
+                !is_known
             }
         };
-        self.measures.refused += u64::from(!is_ours);
+        self.measures.refused += u64::from(is_refused);
         self.request(now);
     }
 
@@ -710,56 +490,14 @@ impl Peer {
         for owner in &mut self.owners {
             owner.trust(member.name.clone(), verifier.clone());
         }
-        let first = first_version(member.boot);
-        let config = || ConsumerConfig::new(verifier.clone());
-        let topic = |text| topic_name(&member.name, text);
-        let codecs = &self.settings.codecs;
-        let status = EntityConsumer::new(
-            now,
-            topic("status").view(),
-            config(),
-            first,
-            codecs.status.clone(),
-            key(&mut self.random),
-        );
-        let blocks = EntityConsumer::new(
-            now,
-            topic("blocks").view(),
-            config(),
-            first,
-            codecs.blocks.clone(),
-            key(&mut self.random),
-        );
-        let npcs = (self.settings.npcs > 0).then(|| {
-            EntityConsumer::new(
-                now,
-                topic("npcs").view(),
-                config(),
-                first,
-                codecs.status.clone(),
-                key(&mut self.random),
-            )
-        });
-        let npcs = npcs.and_then(Result::ok);
-        let shots = topic("shots");
-        let shots = Consumer::new(now, shots.view(), config(), first, key(&mut self.random));
-        if let (Ok(status), Ok(blocks), Ok(shots)) = (status, blocks, shots) {
-            let name = member.name.clone();
-            let remote = Remote {
-                npcs,
-                member,
-                verifier,
-                status,
-                blocks,
-                shots,
-                received: None,
-            };
-            self.measures.joined += 1;
-            self.remove(number);
-            self.remotes.insert(number, remote);
-            let changes = self.ownership.join(name);
-            self.hand_over(changes);
-        }
+        let (settings, random) = (&self.settings, &mut self.random);
+        let Ok(remote) = Remote::new(now, member, verifier, settings, random) else {
+            return;
+        };
+        self.measures.joined += 1;
+        self.remove(number);
+        self.npcs.join(remote.member.name.clone(), &self.arena);
+        self.remotes.insert(number, remote);
     }
 
     fn leave(&mut self, member: &Member) {
@@ -770,8 +508,7 @@ impl Peer {
         {
             self.measures.left += 1;
             self.remove(number);
-            let changes = self.ownership.leave(&member.name);
-            self.hand_over(changes);
+            self.npcs.leave(&member.name, &self.arena);
         }
     }
 
@@ -781,60 +518,4 @@ impl Peer {
             *self.measures.past_expressed.entry(number).or_default() += sent;
         }
     }
-}
-
-fn topic_name(player: &Name, text: &str) -> Name {
-    let mut name = player.clone();
-    let pushed = name.push(prescient::named::ComponentKind::GENERIC, text.as_bytes());
-    debug_assert!(pushed.is_ok());
-    name
-}
-
-/// The number of the player whose name this is, or starts with.
-fn number_of(name: NameRef<'_>) -> Option<u32> {
-    let component = name.get(2)?;
-    let text = std::str::from_utf8(component.value).ok()?;
-    text.strip_prefix('p')?.parse().ok()
-}
-
-/// A player's key. A real game draws it from the system's randomness at every start.
-fn signer(settings: &Settings, member: &Member) -> Signer {
-    Signer::ed25519(&key_seed(settings, member), Some(member.name.clone()))
-}
-
-fn public_key(settings: &Settings, member: &Member) -> [u8; 32] {
-    let verifier = signer(settings, member).verifier();
-    verifier.public_key().unwrap_or_default()
-}
-
-fn key_seed(settings: &Settings, member: &Member) -> [u8; 32] {
-    let number = number_of(member.name.view()).unwrap_or_default();
-    let mut random = Random::new(settings.seed ^ member.boot << 24 ^ u64::from(number) << 1);
-    let mut seed = [0; 32];
-    seed.fill_with(|| random.bits() as u8);
-    seed
-}
-
-fn key(random: &mut Random) -> [u8; 16] {
-    let [high, low] = [random.bits(), random.bits()].map(u128::from);
-    (high << 64 | low).to_be_bytes()
-}
-
-fn discovery(
-    settings: &Settings,
-    own: &Member,
-    now: Time,
-    unix: u64,
-    random: &mut Random,
-) -> Discovery {
-    let profile = Profile {
-        key: public_key(settings, own),
-        fingerprint: settings.codecs.fingerprint(),
-        details: Vec::new(),
-    };
-    let group = GROUP.parse().unwrap_or_default();
-    let config = DiscoveryConfig::new(group, own.name.clone(), own.boot, profile)
-        .expect("names of players are short")
-        .key(&settings.seed.to_be_bytes());
-    Discovery::new(now, unix, config, key(random))
 }

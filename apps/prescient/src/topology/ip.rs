@@ -22,7 +22,7 @@ use super::graph::Graph;
 use super::measures::Histogram;
 use super::wires::Wires;
 use super::{NodeReport, Report, WARM_UP, node_bytes};
-use crate::shooter::peer::Settings;
+use crate::shooter::settings::Settings;
 use crate::shooter::{
     Arena, Block, Deed, FRAMES, FRAMES_PER_UPDATE, Player, Seen, Status, Target, distance,
 };

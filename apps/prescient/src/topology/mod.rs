@@ -6,6 +6,7 @@ mod ip;
 pub(crate) mod measures;
 pub(crate) mod ndn;
 mod real;
+mod simulation;
 mod spectators;
 mod wires;
 
@@ -22,7 +23,7 @@ use ndn::Network;
 pub(crate) use real::{PlayerOptions, play};
 pub(crate) use spectators::{SpectatorsOptions, spectators};
 
-use crate::shooter::peer::{Codecs, Settings};
+use crate::shooter::settings::{Codecs, Settings};
 
 /// Options of `prescient named topology`.
 #[derive(Args, Clone, Debug)]
@@ -109,8 +110,8 @@ pub enum TopologyError {
 /// More players know each other from the start: a vector of discovery does not hold as many.
 const MAX_DISCOVERED: usize = 64;
 
-/// The time for players to find each other.
-const WARM_UP: Duration = Duration::from_secs(6);
+/// The time for forwarders to find routes, and for players to find each other.
+const WARM_UP: Duration = Duration::from_secs(8);
 
 /// Runs the command.
 pub(crate) fn topology(options: &TopologyOptions) -> Result<(), TopologyError> {
@@ -227,6 +228,7 @@ fn short(number: Option<f64>) -> Value {
 fn check_name(check: UpdateCheck) -> &'static str {
     match check {
         UpdateCheck::Skip => "skip",
+        UpdateCheck::Expiring => "expiring",
         UpdateCheck::Threshold => "threshold",
         UpdateCheck::Velocity => "velocity",
         UpdateCheck::Unknown => "unknown",

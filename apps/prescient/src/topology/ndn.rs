@@ -1,44 +1,39 @@
 //! The game over named data on a virtual clock: every node is a forwarder, and players run on theirs.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use prescient::named::{
-    FaceConfig, FaceId, Forwarder, ForwarderConfig, Statistics, Strategy, Time,
+    FaceConfig, FaceId, MAX_ROUTERS, RoutingConfig, Statistics, Strategy, Time,
 };
 use prescient_sim::world::Random;
 
 use super::graph::Graph;
 use super::measures::Histogram;
+use super::simulation::{HOUSEKEEPING, Simulation};
 use super::wires::Wires;
 use crate::shooter::FRAMES;
-use crate::shooter::peer::{GROUP, Peer, Settings, player_name};
+use crate::shooter::peer::Peer;
+use crate::shooter::settings::{GROUP, Settings, player_name};
 
 /// The wall-clock time at which a simulation starts, in seconds since 1970.
 const UNIX: u64 = 1_700_000_000;
-/// How often expired table entries are removed.
-const HOUSEKEEPING: Duration = Duration::from_millis(20);
+/// What a forwarder's content store holds, in bytes.
+const STORE: usize = 8 << 20;
 
 /// A network of forwarders with players.
 pub(crate) struct Network {
-    pub(crate) now: Time,
+    simulation: Simulation<End, Event>,
     pub(crate) graph: Graph,
     pub(crate) wires: Wires,
     pub(crate) peers: Vec<Option<Peer>>,
     settings: Arc<Settings>,
-    forwarders: Vec<Forwarder>,
-    /// Where packets for a face go.
-    faces: BTreeMap<(usize, FaceId), End>,
     /// Packets that players have not handled yet: they do once per frame.
     inboxes: Vec<Vec<Vec<u8>>>,
     /// The face of each player.
     app_faces: Vec<Option<FaceId>>,
     /// The faces of each link.
     link_faces: Vec<[FaceId; 2]>,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    scheduled: u64,
     /// Distances from where players are shown to where they are, by the peer that shows them.
     pub(crate) deltas: Vec<Histogram>,
     is_measuring: bool,
@@ -54,7 +49,6 @@ enum End {
     App,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrives {
         node: usize,
@@ -72,38 +66,26 @@ enum Event {
 
 impl Network {
     pub(crate) fn new(graph: Graph, settings: Settings) -> Self {
-        let mut forwarders: Vec<Forwarder> = (0..graph.nodes.len())
-            .map(|node| {
-                let mut key = [0; 16];
-                key[..8].copy_from_slice(&(settings.seed ^ node as u64).to_be_bytes());
-                let config = ForwarderConfig::default().max_store_bytes(8 << 20);
-                Forwarder::new(config, key)
-            })
-            .collect();
-        let mut faces = BTreeMap::new();
+        let mut simulation = Simulation::new();
+        for node in 0..graph.nodes.len() {
+            simulation.add_node(STORE, settings.seed ^ node as u64);
+        }
         let mut link_faces = Vec::new();
         for (link, ends) in graph.links.iter().map(|link| link.ends).enumerate() {
-            let ids = [0, 1].map(|end| {
-                let face = forwarders[ends[end]].add_face(&FaceConfig::remote());
-                let face = face.expect("fewer links than a forwarder may have");
-                faces.insert((ends[end], face), End::Link { link, end });
-                face
-            });
-            link_faces.push(ids);
+            link_faces.push([0, 1].map(|end| {
+                let config = FaceConfig::remote();
+                simulation.add_face(ends[end], &config, End::Link { link, end })
+            }));
         }
         let mut network = Self {
-            now: Time::from_micros(1_000_000),
+            simulation,
             wires: Wires::new(&graph, settings.seed),
             peers: Vec::new(),
             phases: Random::new(settings.seed ^ 0x9ba5e),
             settings: Arc::new(settings),
-            forwarders,
-            faces,
             inboxes: vec![Vec::new(); graph.players],
             app_faces: vec![None; graph.players],
             link_faces,
-            events: BinaryHeap::new(),
-            scheduled: 0,
             deltas: vec![Histogram::default(); graph.players],
             is_measuring: false,
             #[cfg(test)]
@@ -115,46 +97,71 @@ impl Network {
             network.peers.push(None);
             network.start(player);
         }
-        network.schedule(network.now.after(HOUSEKEEPING), Event::Housekeeping);
+        let first = network.now();
+        network.simulation.schedule(first, Event::Housekeeping);
         network
     }
 
-    /// Routes to every player along shortest paths, and to the group over all links.
+    pub(crate) fn now(&self) -> Time {
+        self.simulation.now
+    }
+
+    /// Routes to the group over all links. Routes to players are found by the forwarders; networks with more of them
+    /// than routing allows get fixed ones.
     fn add_routes(&mut self) {
         let group = GROUP.parse::<prescient::named::Name>().unwrap_or_default();
-        for forwarder in &mut self.forwarders {
+        let now = self.now();
+        let is_routed = self.graph.nodes.len() <= MAX_ROUTERS;
+        for (node, forwarder) in self.simulation.nodes.iter_mut().enumerate() {
             forwarder.set_strategy(group.view(), Some(Strategy::Multicast));
+            let name = format!("/router/{node}").parse().ok();
+            if let Some(config) = name.and_then(|name| RoutingConfig::new(name, UNIX))
+                && is_routed
+            {
+                forwarder.start_routing(now, config);
+            }
         }
         for (link, ids) in self.graph.links.iter().zip(&self.link_faces) {
             for (node, face) in link.ends.into_iter().zip(ids) {
-                let forwarder = &mut self.forwarders[node];
+                let forwarder = &mut self.simulation.nodes[node];
                 let added = forwarder.add_route(group.view(), *face, 1);
                 added.expect("few routes");
+                if is_routed {
+                    // In microseconds.
+                    let cost = (link.delay * 1e3 + link.jitter * 500.0) as u64 + 10;
+                    let added = forwarder.add_neighbour(now, *face, cost);
+                    added.expect("routing was started");
+                }
             }
         }
-        for player in 0..self.graph.players {
-            let prefix = player_name(player as u32);
-            let hops = self.graph.next_hops(player);
-            for (node, link) in hops.into_iter().enumerate() {
-                let Some(link) = link else { continue };
-                let end = usize::from(self.graph.links[link].ends[1] == node);
-                let face = self.link_faces[link][end];
-                let added = self.forwarders[node].add_route(prefix.view(), face, 1);
-                added.expect("few routes");
-            }
+        if !is_routed {
+            (0..self.graph.players).for_each(|player| self.add_fixed_routes(player));
+        }
+    }
+
+    /// Routes to a player along shortest paths.
+    fn add_fixed_routes(&mut self, player: usize) {
+        let prefix = player_name(player as u32);
+        let hops = self.graph.next_hops(player);
+        for (node, link) in hops.into_iter().enumerate() {
+            let Some(link) = link else { continue };
+            let end = usize::from(self.graph.links[link].ends[1] == node);
+            let face = self.link_faces[link][end];
+            let added = self.simulation.nodes[node].add_route(prefix.view(), face, 1);
+            added.expect("few routes");
         }
     }
 
     /// Starts a player, or starts it again as if its process had been killed.
     pub(crate) fn start(&mut self, player: usize) {
         self.kill(player);
-        let boot = UNIX + self.now.as_micros() / 1_000_000;
-        let peer = Peer::new(player as u32, self.settings.clone(), self.now, boot);
-        let forwarder = &mut self.forwarders[player];
-        let face = forwarder.add_face(&FaceConfig::local());
-        let face = face.expect("fewer links than a forwarder may have");
-        self.faces.insert((player, face), End::App);
+        let now = self.now();
+        let boot = UNIX + now.as_micros() / 1_000_000;
+        let peer = Peer::new(player as u32, self.settings.clone(), now, boot);
+        let local = FaceConfig::local();
+        let face = self.simulation.add_face(player, &local, End::App);
         self.app_faces[player] = Some(face);
+        let forwarder = &mut self.simulation.nodes[player];
         let group = GROUP.parse::<prescient::named::Name>().unwrap_or_default();
         for prefix in [peer.prefix().view(), group.view()] {
             let added = forwarder.add_route(prefix, face, 0);
@@ -164,14 +171,14 @@ impl Network {
         // Players do not start together.
         let phase = Duration::from_micros(self.phases.range(0, 500_000) as u64);
         let life = self.life(player);
-        self.schedule(self.now.after(phase), Event::Frame { player, life });
+        let first = Event::Frame { player, life };
+        self.simulation.schedule(now.after(phase), first);
     }
 
     /// Ends a player without a farewell.
     pub(crate) fn kill(&mut self, player: usize) {
         if let Some(face) = self.app_faces[player].take() {
-            self.forwarders[player].remove_face(face);
-            self.faces.remove(&(player, face));
+            self.simulation.remove_face(player, face);
         }
         self.peers[player] = None;
         self.inboxes[player].clear();
@@ -192,23 +199,15 @@ impl Network {
     }
 
     pub(crate) fn statistics(&self, node: usize) -> Statistics {
-        self.forwarders[node].statistics()
+        self.simulation.nodes[node].statistics()
     }
 
     /// Advances the clock.
     pub(crate) fn run(&mut self, span: Duration) {
-        let end = self.now.after(span);
-        while let Some(Reverse((time, ..))) = self.events.peek() {
-            if *time > end {
-                break;
-            }
-            let Some(Reverse((time, _, event))) = self.events.pop() else {
-                break;
-            };
-            self.now = time;
+        let end = self.now().after(span);
+        while let Some(event) = self.simulation.next_until(end) {
             self.handle(event);
         }
-        self.now = end;
     }
 
     fn handle(&mut self, event: Event) {
@@ -227,35 +226,33 @@ impl Network {
                     }
                     self.tap.push_back((node, link, end, packet.clone()));
                 }
-                // A malformed packet is counted by the forwarder.
-                let _ = self.forwarders[node].handle_packet(self.now, face, &packet);
+                self.simulation.arrive(node, face, &packet);
                 self.pump(node);
             }
             Event::Frame { player, life } => {
                 if self.life(player) != life {
                     return;
                 }
+                let now = self.now();
                 let packets = std::mem::take(&mut self.inboxes[player]);
                 if let Some(peer) = &mut self.peers[player] {
                     for packet in packets {
-                        peer.handle_packet(self.now, &packet);
+                        peer.handle_packet(now, &packet);
                     }
-                    peer.frame(self.now);
+                    peer.frame(now);
                 }
                 self.pump_app(player);
                 self.measure(player);
-                let next = self.now.after(Duration::from_secs(1) / FRAMES);
-                self.schedule(next, Event::Frame { player, life });
+                let next = now.after(Duration::from_secs(1) / FRAMES);
+                self.simulation
+                    .schedule(next, Event::Frame { player, life });
             }
             Event::Housekeeping => {
-                for node in 0..self.forwarders.len() {
-                    let due = self.forwarders[node].next_timeout();
-                    if due.is_some_and(|due| due <= self.now) {
-                        self.forwarders[node].handle_timeout(self.now);
-                        self.pump(node);
-                    }
+                for node in self.simulation.handle_timeouts() {
+                    self.pump(node);
                 }
-                self.schedule(self.now.after(HOUSEKEEPING), Event::Housekeeping);
+                let next = self.now().after(HOUSEKEEPING);
+                self.simulation.schedule(next, Event::Housekeeping);
             }
         }
     }
@@ -270,17 +267,12 @@ impl Network {
         if !peer.player.frame.is_multiple_of(every) {
             return;
         }
-        for (other, place) in peer.shown(self.now) {
+        for (other, place) in peer.shown(self.simulation.now) {
             if let Some(Some(other)) = self.peers.get(other as usize) {
                 let apart = crate::shooter::distance(place, other.player.status.position);
                 self.deltas[player].add(f64::from(apart));
             }
         }
-    }
-
-    fn schedule(&mut self, time: Time, event: Event) {
-        self.scheduled += 1;
-        self.events.push(Reverse((time, self.scheduled, event)));
     }
 
     /// Passes what a player sends to its forwarder.
@@ -292,35 +284,27 @@ impl Network {
         while let Some(peer) = &mut self.peers[player]
             && peer.poll_transmit(&mut bytes)
         {
-            let handled = self.forwarders[player].handle_packet(self.now, face, &bytes);
-            debug_assert!(handled.is_ok());
+            self.simulation.arrive(player, face, &bytes);
         }
         self.pump(player);
     }
 
     /// Passes what a forwarder sends to links and its player.
     fn pump(&mut self, node: usize) {
-        let mut bytes = Vec::new();
-        while let Some(face) = self.forwarders[node].poll_transmit(&mut bytes) {
-            match self.faces.get(&(node, face)) {
-                Some(&End::Link { link, end }) => {
-                    let arrives = self.wires.cross(link, end, self.now, bytes.len());
-                    let neighbour = self.graph.links[link].ends[1 - end];
-                    if let Some(arrives) = arrives {
-                        let packet = std::mem::take(&mut bytes);
-                        self.schedule(
-                            arrives,
-                            Event::Arrives {
-                                node: neighbour,
-                                link,
-                                end,
-                                packet,
-                            },
-                        );
-                    }
-                }
-                Some(End::App) => self.inboxes[node].push(std::mem::take(&mut bytes)),
-                None => {}
+        while let Some((end, packet)) = self.simulation.poll_transmit(node) {
+            let End::Link { link, end } = end else {
+                self.inboxes[node].push(packet);
+                continue;
+            };
+            let arrives = self.wires.cross(link, end, self.now(), packet.len());
+            let arrival = Event::Arrives {
+                node: self.graph.links[link].ends[1 - end],
+                link,
+                end,
+                packet,
+            };
+            if let Some(arrives) = arrives {
+                self.simulation.schedule(arrives, arrival);
             }
         }
     }
@@ -333,7 +317,7 @@ mod tests {
     use prescient::named::{DataBuilder, Freshness, Interest, LinkPacket, MAX_PACKET, Signer};
 
     use super::*;
-    use crate::shooter::peer::Codecs;
+    use crate::shooter::settings::Codecs;
 
     fn network(shape: &str, npcs: u32) -> Network {
         let graph = Graph::named(shape, None).expect("a known shape");
@@ -354,7 +338,7 @@ mod tests {
     fn is_in_step(network: &Network) -> bool {
         let alive: Vec<&Peer> = network.peers.iter().flatten().collect();
         alive.iter().all(|peer| {
-            let fresh = peer.ages(network.now);
+            let fresh = peer.ages(network.now());
             let fresh = fresh.filter(|(_, age)| *age < Duration::from_millis(200));
             peer.known() == alive.len() - 1 && fresh.count() == alive.len() - 1
         })
@@ -362,11 +346,11 @@ mod tests {
 
     /// Runs until all are in step again, and returns how long that took.
     fn time_to_step(network: &mut Network, limit: Duration) -> Option<Duration> {
-        let begun = network.now;
-        while network.now.since(begun) < limit {
+        let begun = network.now();
+        while network.now().since(begun) < limit {
             network.run(Duration::from_millis(20));
             if is_in_step(network) {
-                return Some(network.now.since(begun));
+                return Some(network.now().since(begun));
             }
         }
         None
@@ -378,7 +362,7 @@ mod tests {
     fn a_partition_of_thirty_seconds_heals_within_two() {
         for seed in 0..3 {
             let mut network = network("dumbbell", 0);
-            network.run(Duration::from_secs(6) + Duration::from_millis(331) * seed);
+            network.run(Duration::from_secs(8) + Duration::from_millis(331) * seed);
             assert!(is_in_step(&network));
             let bridge = network.graph.links.len() - 1;
             network.wires.set_cut(bridge, true);
@@ -389,6 +373,28 @@ mod tests {
             let took = time_to_step(&mut network, Duration::from_secs(2));
             println!("a partition of 30 s healed after {took:?}");
             assert!(took.is_some(), "run {seed}");
+        }
+    }
+
+    /// In a square every player has two ways to each other one.
+    ///
+    /// Fails if forwarders do not use routing (fixed routes only), or keep a route over a link without hellos.
+    #[test]
+    fn updates_take_another_way_when_a_link_dies() {
+        let mut network = network("square", 0);
+        network.run(Duration::from_secs(8));
+        assert!(is_in_step(&network));
+        for link in 0..4 {
+            network.wires.set_cut(link, true);
+            network.run(Duration::from_millis(400));
+            assert!(!is_in_step(&network), "neighbours use their link {link}");
+            // A link without hellos is down after 3.5 s.
+            let took = time_to_step(&mut network, Duration::from_secs(6));
+            println!("updates took another way after {took:?}");
+            assert!(took.is_some(), "link {link}");
+            network.wires.set_cut(link, false);
+            network.run(Duration::from_secs(4));
+            assert!(is_in_step(&network), "the link is back");
         }
     }
 
@@ -434,7 +440,7 @@ mod tests {
         let mut attacked = network("dumbbell", 0);
         let thief = Signer::ed25519(&[66; 32], None);
         let mut random = Random::new(3);
-        let warm_up = Duration::from_secs(6);
+        let warm_up = Duration::from_secs(8);
         quiet.run(warm_up);
         attacked.run(warm_up);
         let mut forged = 0;
@@ -479,7 +485,8 @@ mod tests {
                     end,
                     packet,
                 };
-                attacked.schedule(attacked.now, event);
+                let now = attacked.now();
+                attacked.simulation.schedule(now, event);
             }
         }
         assert!(forged > 100);
@@ -515,7 +522,7 @@ mod tests {
                 codecs: Codecs::trained(),
             };
             let mut network = Network::new(graph, settings);
-            network.run(Duration::from_secs(5));
+            network.run(Duration::from_secs(8));
             let seen = |network: &Network| -> u64 {
                 let peers = network.peers.iter().flatten();
                 peers.map(Peer::interests_seen).sum()

@@ -20,7 +20,8 @@ use super::measures::Histogram;
 use super::{NodeReport, Report, TopologyError, TopologyOptions, WARM_UP, check_name, short};
 use crate::interrupt::Interrupt;
 use crate::shooter::FRAMES;
-use crate::shooter::peer::{Codecs, GROUP, Peer, Settings, player_name};
+use crate::shooter::peer::Peer;
+use crate::shooter::settings::{Codecs, GROUP, Settings, player_name};
 
 /// Options of `prescient named player`, which `topology --real` runs.
 #[derive(Args, Clone, Debug)]
@@ -375,6 +376,7 @@ fn collect(graph: &Graph, reports: &[Value], seconds: u64) -> Report {
     };
     let checks = [
         UpdateCheck::Skip,
+        UpdateCheck::Expiring,
         UpdateCheck::Threshold,
         UpdateCheck::Velocity,
         UpdateCheck::Unknown,

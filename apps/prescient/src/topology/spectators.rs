@@ -1,14 +1,13 @@
 //! `prescient named spectators`: one server and any number of spectators behind a tree of forwarders, on a virtual
 //! clock.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use clap::Args;
 use prescient::named::{
-    ConsumerConfig, Data, FaceConfig, FaceId, Forwarder, ForwarderConfig, Freshness, Interest,
-    LinkPacket, Name, ProducerConfig, Signer, Time,
+    ConsumerConfig, Data, FaceConfig, FaceId, Freshness, Interest, LinkPacket, Name,
+    ProducerConfig, Signer,
 };
 use prescient::{PublisherConfig, SpectatorConsumer, SpectatorProducer};
 use prescient_replication::{
@@ -17,6 +16,7 @@ use prescient_replication::{
 use prescient_sim::world::Random;
 use serde_json::json;
 
+use super::simulation::{HOUSEKEEPING, Simulation};
 use crate::walkers::{self, Walker};
 
 /// Options of `prescient named spectators`.
@@ -49,8 +49,8 @@ const HEADERS: u64 = 28;
 /// The time on a link, at least, and how much longer at most, in microseconds.
 const DELAY: u64 = 5000;
 const JITTER: i64 = 3000;
-/// How often spectators check whether an Interest is to be repeated.
-const CHECK: Duration = Duration::from_millis(20);
+/// What a forwarder's content store holds, in bytes.
+const STORE: usize = 1 << 20;
 /// The time for spectators to begin.
 const WARM_UP: u64 = 2;
 
@@ -71,7 +71,7 @@ pub(crate) fn spectators(options: &SpectatorsOptions) {
     let behind = hall.ticks_behind();
     let figures = json!({
         "spectators": hall.spectators.len(),
-        "forwarders": hall.nodes.len(),
+        "forwarders": hall.simulation.nodes.len(),
         "entities": options.entities,
         "server_bytes_per_second": egress,
         "server_packets_per_second": rate(hall.egress_packets - before.1),
@@ -132,19 +132,16 @@ fn client_bytes(options: &SpectatorsOptions) -> u64 {
 
 /// A server, a tree of forwarders and spectators.
 struct Hall {
-    now: Time,
+    simulation: Simulation<End, Event>,
     entities: u32,
     tick: u64,
     server: Server,
     publisher: Publisher,
     walkers: Vec<prescient::Ref<Walker>>,
     producer: SpectatorProducer,
-    nodes: Vec<Forwarder>,
-    /// The other end of each face.
-    ends: BTreeMap<(usize, FaceId), End>,
+    /// The server's face at the root of the tree.
+    server_face: FaceId,
     spectators: Vec<Spectator>,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    scheduled: u64,
     random: Random,
     /// What left the server's machine.
     egress: u64,
@@ -164,7 +161,6 @@ enum End {
     Node(usize, FaceId),
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Tick,
     Check,
@@ -184,36 +180,34 @@ impl Hall {
         let server = server.expect("a sound schema");
         let publishing = PublisherConfig::default().with_base_interval(1);
         let publisher = Publisher::new(server.world(), publishing, Everything);
+        let mut random = Random::new(options.seed);
+        let mut simulation = Simulation::new();
+        let root = simulation.add_node(STORE, random.bits());
+        let server_face = simulation.add_face(root, &FaceConfig::remote(), End::Server);
         let mut hall = Self {
-            now: Time::from_micros(1_000_000),
+            simulation,
+            server_face,
             entities: options.entities,
             tick: 0,
             publisher: publisher.expect("sound settings"),
             server,
             walkers: Vec::new(),
             producer: SpectatorProducer::new(topic.view(), config, 1).expect("a short name"),
-            nodes: Vec::new(),
-            ends: BTreeMap::new(),
             spectators: Vec::new(),
-            events: BinaryHeap::new(),
-            scheduled: 0,
-            random: Random::new(options.seed),
+            random,
             egress: 0,
             egress_packets: 0,
         };
-        let root = hall.add_node();
-        let face = hall.add_face(root);
-        hall.ends.insert((root, face), End::Server);
-        hall.add_route(root, &topic, face);
+        hall.add_route(root, &topic, server_face);
         for node in hall.grow(root, options.spectators, options.fan_out.max(2), &topic) {
-            let face = hall.add_face(node);
-            let number = hall.spectators.len();
-            hall.ends.insert((node, face), End::Spectator(number));
+            let end = End::Spectator(hall.spectators.len());
+            let face = hall.simulation.add_face(node, &FaceConfig::remote(), end);
             let mut key = [0; 16];
             key[..8].copy_from_slice(&hall.random.bits().to_be_bytes());
             let config = ConsumerConfig::new(verifier.clone());
             let schema = walkers::schema();
-            let consumer = SpectatorConsumer::new(hall.now, topic.view(), config, 1, schema, key);
+            let now = hall.simulation.now;
+            let consumer = SpectatorConsumer::new(now, topic.view(), config, 1, schema, key);
             hall.spectators.push(Spectator {
                 consumer: consumer.expect("a short name"),
                 node,
@@ -232,10 +226,13 @@ impl Hall {
             let mut next = Vec::new();
             for node in row {
                 for _ in 0..fan_out {
-                    let below = self.add_node();
-                    let (up, down) = (self.add_face(below), self.add_face(node));
-                    self.ends.insert((below, up), End::Node(node, down));
-                    self.ends.insert((node, down), End::Node(below, up));
+                    let below = self.simulation.add_node(STORE, self.random.bits());
+                    let config = FaceConfig::remote();
+                    // Known once both ends are there.
+                    let up = self.simulation.add_face(below, &config, End::Server);
+                    let end = End::Node(below, up);
+                    let down = self.simulation.add_face(node, &config, end);
+                    self.simulation.connect(below, up, End::Node(node, down));
                     self.add_route(below, topic, up);
                     next.push(below);
                 }
@@ -246,21 +243,8 @@ impl Hall {
         (0..spectators).map(|number| row[number % leaves]).collect()
     }
 
-    fn add_node(&mut self) -> usize {
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&self.random.bits().to_be_bytes());
-        let config = ForwarderConfig::default().max_store_bytes(1 << 20);
-        self.nodes.push(Forwarder::new(config, key));
-        self.nodes.len() - 1
-    }
-
-    fn add_face(&mut self, node: usize) -> FaceId {
-        let face = self.nodes[node].add_face(&FaceConfig::remote());
-        face.expect("fewer faces than a forwarder may have")
-    }
-
     fn add_route(&mut self, node: usize, prefix: &Name, face: FaceId) {
-        let added = self.nodes[node].add_route(prefix.view(), face, 1);
+        let added = self.simulation.nodes[node].add_route(prefix.view(), face, 1);
         added.expect("one route");
     }
 
@@ -286,18 +270,10 @@ impl Hall {
     }
 
     fn run(&mut self, span: Duration) {
-        let end = self.now.after(span);
-        while let Some(Reverse((time, ..))) = self.events.peek() {
-            if *time > end {
-                break;
-            }
-            let Some(Reverse((time, _, event))) = self.events.pop() else {
-                break;
-            };
-            self.now = time;
+        let end = self.simulation.now.after(span);
+        while let Some(event) = self.simulation.next_until(end) {
             self.handle(event);
         }
-        self.now = end;
     }
 
     fn handle(&mut self, event: Event) {
@@ -310,24 +286,19 @@ impl Hall {
                 for number in 0..self.spectators.len() {
                     self.request(number);
                 }
-                for node in 0..self.nodes.len() {
-                    let due = self.nodes[node].next_timeout();
-                    if due.is_some_and(|due| due <= self.now) {
-                        self.nodes[node].handle_timeout(self.now);
-                        self.pump(node);
-                    }
+                for node in self.simulation.handle_timeouts() {
+                    self.pump(node);
                 }
-                self.schedule(CHECK, Event::Check);
+                self.schedule(HOUSEKEEPING, Event::Check);
             }
             Event::AtNode(node, face, packet) => {
-                // A malformed packet is counted by the forwarder.
-                let _ = self.nodes[node].handle_packet(self.now, face, &packet);
+                self.simulation.arrive(node, face, &packet);
                 self.pump(node);
             }
             Event::AtServer(packet) => {
                 let interest = LinkPacket::decode(&packet).ok();
                 let interest = interest.and_then(|link| Interest::decode(link.packet).ok());
-                let now = self.now;
+                let now = self.simulation.now;
                 if let Some(interest) = interest
                     && let Some(segment) = self.producer.handle_interest(now, &interest)
                 {
@@ -341,8 +312,9 @@ impl Hall {
                     && let Ok(data) = Data::decode(link.packet)
                 {
                     // What cannot be applied is made up for by the next snapshot.
+                    let now = self.simulation.now;
                     let consumer = &mut self.spectators[number].consumer;
-                    let _ = consumer.handle_data(self.now, &data);
+                    let _ = consumer.handle_data(now, &data);
                     while consumer.subscriber().poll_change().is_some() {}
                 }
                 self.request(number);
@@ -362,7 +334,7 @@ impl Hall {
 
     fn answer(&mut self) {
         let mut bytes = Vec::new();
-        while self.producer.poll_transmit(self.now, &mut bytes) {
+        while self.producer.poll_transmit(self.simulation.now, &mut bytes) {
             self.send_from_server(std::mem::take(&mut bytes));
         }
     }
@@ -370,20 +342,17 @@ impl Hall {
     fn send_from_server(&mut self, packet: Vec<u8>) {
         self.egress += packet.len() as u64 + HEADERS;
         self.egress_packets += 1;
-        let mut ends = self.ends.iter();
-        let root = ends.find(|(_, end)| matches!(end, End::Server));
-        if let Some((&(node, face), _)) = root {
-            let delay = self.delay();
-            self.schedule(delay, Event::AtNode(node, face, packet));
-        }
+        let delay = self.delay();
+        self.schedule(delay, Event::AtNode(0, self.server_face, packet));
     }
 
     fn request(&mut self, number: usize) {
+        let now = self.simulation.now;
         let mut bytes = Vec::new();
         let spectator = &mut self.spectators[number];
         let (node, face) = (spectator.node, spectator.face);
         let mut packets = Vec::new();
-        while spectator.consumer.poll_transmit(self.now, &mut bytes) {
+        while spectator.consumer.poll_transmit(now, &mut bytes) {
             packets.push(std::mem::take(&mut bytes));
         }
         for packet in packets {
@@ -393,14 +362,11 @@ impl Hall {
     }
 
     fn pump(&mut self, node: usize) {
-        let mut bytes = Vec::new();
-        while let Some(face) = self.nodes[node].poll_transmit(&mut bytes) {
-            let packet = std::mem::take(&mut bytes);
-            let event = match self.ends.get(&(node, face)) {
-                Some(End::Server) => Event::AtServer(packet),
-                Some(End::Spectator(number)) => Event::AtSpectator(*number, packet),
-                Some(End::Node(other, face)) => Event::AtNode(*other, *face, packet),
-                None => continue,
+        while let Some((end, packet)) = self.simulation.poll_transmit(node) {
+            let event = match end {
+                End::Server => Event::AtServer(packet),
+                End::Spectator(number) => Event::AtSpectator(number, packet),
+                End::Node(other, face) => Event::AtNode(other, face, packet),
             };
             let delay = self.delay();
             self.schedule(delay, event);
@@ -412,8 +378,7 @@ impl Hall {
     }
 
     fn schedule(&mut self, after: Duration, event: Event) {
-        self.scheduled += 1;
-        let time = self.now.after(after);
-        self.events.push(Reverse((time, self.scheduled, event)));
+        let time = self.simulation.now.after(after);
+        self.simulation.schedule(time, event);
     }
 }

@@ -15,8 +15,13 @@ use crate::name::{Name, NameRef};
 use crate::signature::Verifier;
 use crate::sync::Random;
 
-/// How much later than its lifetime an Interest is repeated: forwarders must have forgotten it.
-const MARGIN: Duration = Duration::from_millis(2);
+/// How much later than its lifetime an Interest is repeated, as a part of the lifetime: all forwarders on the way must
+/// have forgotten it when the new one arrives, which may travel faster. A forwarder that has not forgotten it holds the
+/// new one back.
+const MARGIN_PART: u32 = 32;
+
+/// The least such margin.
+const MIN_MARGIN: Duration = Duration::from_millis(2);
 
 /// The lifetime of Interests before the first answer.
 const FIRST_LIFETIME: Duration = Duration::from_millis(250);
@@ -279,9 +284,10 @@ impl Consumer {
             segment: None,
         };
         let name = name.write(self.prefix.view());
+        let margin = (self.lifetime / MARGIN_PART).max(MIN_MARGIN);
         self.state = State::Waiting {
             sent: now,
-            expires: now.after(self.lifetime + MARGIN),
+            expires: now.after(self.lifetime + margin),
         };
         self.statistics.interests += 1;
         self.statistics.repeated += u64::from(repeats);

@@ -27,7 +27,7 @@ mod segments;
 pub use consumer::{Consumer, ConsumerConfig, ConsumerStatistics, Update, UpdateError};
 pub use events::{EventCache, MAX_EVENT, read_events, write_events};
 pub use log::VersionLog;
-pub use producer::{Freshness, Producer, ProducerConfig, ProducerStatistics, Request};
+pub use producer::{Answer, Freshness, Producer, ProducerConfig, ProducerStatistics, Request};
 pub use segments::{
     FetchError, MAX_SEGMENT, MAX_SEGMENTS, SegmentError, SegmentFetch, SegmentedContent,
 };

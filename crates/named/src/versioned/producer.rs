@@ -70,6 +70,21 @@ pub struct Request {
     pub arrived: Time,
     /// The version that these consumers hold; `None` if they hold none.
     pub base: Option<u64>,
+    /// An answer that is sent by this time arrives before the first of these Interests expires on its way.
+    ///
+    /// A producer that has nothing new should publish at this time all the same. Interests that expire are repeated,
+    /// but forwarders forget them at different times: until the repeated one has reached the producer, which can take
+    /// a lifetime, no update reaches the consumers.
+    pub answer_by: Time,
+}
+
+/// What answers a [`Request`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The bytes of the newest version.
+    pub content: Vec<u8>,
+    /// Whether they are a delta from [`Request::base`].
+    pub is_delta: bool,
 }
 
 /// Counts of a [`Producer`].
@@ -93,8 +108,8 @@ pub struct ProducerStatistics {
 /// 1. [`Producer::new`], and register [`prefix`](Self::prefix) at the forwarder.
 /// 2. [`handle_interest`](Self::handle_interest) with received Interests; send what it returns.
 /// 3. [`publish`](Self::publish) when the topic has changed.
-/// 4. At a fixed rate or after these calls: [`answer`](Self::answer) every request that
-///    [`poll_request`](Self::poll_request) returns, and send the packets.
+/// 4. At a fixed rate or after these calls: [`poll_transmit`](Self::poll_transmit) until it returns false, and send
+///    the packets. ([`poll_request`](Self::poll_request) and [`answer`](Self::answer) are its two halves.)
 #[derive(Debug)]
 pub struct Producer {
     prefix: Name,
@@ -114,6 +129,7 @@ pub struct Producer {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     arrived: Time,
+    answer_by: Time,
     expires: Time,
 }
 
@@ -170,14 +186,18 @@ impl Producer {
         }
         self.statistics.interests += 1;
         self.note_hops(now, interest.hop_limit());
-        let expires = now.after(interest.lifetime());
+        let waiting = Waiting {
+            arrived: now,
+            // Consumers set the lifetime to four times the usual time to an answer, or more.
+            answer_by: now.after(interest.lifetime() * 3 / 4),
+            expires: now.after(interest.lifetime()),
+        };
         self.drop_expired(now);
-        if let Some(waiting) = self.waiting.get_mut(&name.floor) {
-            waiting.expires = waiting.expires.max(expires);
+        if let Some(known) = self.waiting.get_mut(&name.floor) {
+            known.answer_by = known.answer_by.min(waiting.answer_by);
+            known.expires = known.expires.max(waiting.expires);
         } else if self.waiting.len() < MAX_WAITING {
-            let arrived = now;
-            self.waiting
-                .insert(name.floor, Waiting { arrived, expires });
+            self.waiting.insert(name.floor, waiting);
         } else {
             self.statistics.dropped += 1;
         }
@@ -188,7 +208,7 @@ impl Producer {
     pub fn waiting(&self, now: Time) -> impl Iterator<Item = Request> {
         let waiting = self.waiting.iter();
         let alive = waiting.filter(move |(_, waiting)| waiting.expires > now);
-        alive.map(|(&floor, waiting)| self.request(floor, waiting.arrived))
+        alive.map(|(&floor, waiting)| self.request(floor, waiting))
     }
 
     /// The next request that the newest version answers.
@@ -199,21 +219,40 @@ impl Producer {
         let is_due = |floor: &&u64| **floor != self.next;
         let floor = *self.waiting.keys().find(is_due)?;
         let waiting = self.waiting.remove(&floor)?;
-        Some(self.request(floor, waiting.arrived))
+        Some(self.request(floor, &waiting))
     }
 
-    /// Appends the answer to a request: the newest version, as a delta from
-    /// [`Request::base`] if `is_delta`.
+    /// Replaces the content of `bytes` by the answer to the next request that the newest version answers. `answer`
+    /// makes it; requests for which it returns `None` are dropped, and their consumers repeat them. False if there is
+    /// no request.
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        mut answer: impl FnMut(&Request) -> Option<Answer>,
+        bytes: &mut Vec<u8>,
+    ) -> bool {
+        bytes.clear();
+        while let Some(request) = self.poll_request(now) {
+            if let Some(answer) = answer(&request) {
+                if self.answer(now, request, &answer, bytes).is_ok() {
+                    return true;
+                }
+                bytes.clear();
+            }
+        }
+        false
+    }
+
+    /// Appends the answer to a request.
     pub fn answer(
         &mut self,
         now: Time,
         request: Request,
-        is_delta: bool,
-        content: &[u8],
+        answer: &Answer,
         bytes: &mut Vec<u8>,
     ) -> Result<(), SegmentError> {
         let waited = now.since(request.arrived).as_millis() as u64;
-        let content = write_content(waited, is_delta, content);
+        let content = write_content(waited, answer.is_delta, &answer.content);
         let name = SyncName {
             floor: request.floor,
             next: Some(self.next),
@@ -253,12 +292,13 @@ impl Producer {
         }
     }
 
-    fn request(&self, floor: u64, arrived: Time) -> Request {
+    fn request(&self, floor: u64, waiting: &Waiting) -> Request {
         let is_known = floor > self.first && floor <= self.next;
         Request {
             floor,
-            arrived,
+            arrived: waiting.arrived,
             base: is_known.then(|| floor - 1),
+            answer_by: waiting.answer_by,
         }
     }
 

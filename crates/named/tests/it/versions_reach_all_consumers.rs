@@ -128,9 +128,13 @@ impl Rig {
             let base = request.base.and_then(|base| self.log.get(base));
             let mut content = newest.to_be_bytes().to_vec();
             content.extend(base.map_or(0, |(_, base)| *base).to_be_bytes());
+            let answer = Answer {
+                content,
+                is_delta: base.is_some(),
+            };
             let mut bytes = Vec::new();
             self.producer
-                .answer(now, request, base.is_some(), &content, &mut bytes)
+                .answer(now, request, &answer, &mut bytes)
                 .expect("it fits");
             self.world.send(self.at, &bytes);
         }
@@ -228,6 +232,50 @@ fn a_lost_packet_stalls_a_topic_for_a_few_updates_only() {
     }
 }
 
+/// A producer publishes what has changed, now and then, and otherwise only to keep Interests from expiring.
+///
+/// Fails if `answer_by` is the whole lifetime: Interests expire on the way, and are repeated.
+#[test]
+fn a_producer_with_nothing_new_keeps_its_consumers() {
+    for seed in 0..10 {
+        let mut rig = rig(4, Freshness::None, MS * 5);
+        let mut random = Random(seed);
+        rig.play(660);
+        let repeated = |rig: &Rig| -> u64 {
+            let consumers = rig.consumers.iter();
+            consumers.map(|it| it.consumer.statistics().repeated).sum()
+        };
+        let before = repeated(&rig);
+        let mut changed = Vec::new();
+        let mut next_change = 0;
+        for at in 0..10_000 {
+            let now = rig.world.now;
+            let is_expiring = |request: Request| request.answer_by <= now;
+            if at == next_change {
+                next_change += 200 + random.below(3000);
+                changed.push((rig.publish(), now));
+            } else if rig.producer.waiting(now).any(is_expiring) {
+                rig.publish();
+            }
+            rig.step();
+        }
+        rig.run(100);
+        assert_eq!(repeated(&rig), before, "seed {seed}");
+        for reader in &rig.consumers {
+            reader.check();
+            for &(version, published) in &changed {
+                let mut updates = reader.updates.iter();
+                let arrived = updates.find(|(_, it)| it.version >= version);
+                let late = arrived.map(|(at, _)| at.since(published));
+                assert!(late < Some(MS * 60), "seed {seed}: {late:?}");
+                assert!(late.is_some(), "seed {seed}: version {version}");
+            }
+        }
+        let answers = rig.producer.statistics().answers;
+        assert!(answers < 60, "seed {seed}: {answers} answers in 10 s");
+    }
+}
+
 /// Fails if an Interest is not repeated (`State::Waiting` without a timeout).
 #[test]
 fn versions_arrive_over_lossy_links() {
@@ -309,6 +357,10 @@ fn long_contents_arrive_in_segments() {
     rig.publish();
     rig.world.loss_percent = 5;
     let content: Vec<u8> = (0..50_000_u32).map(|at| ((at * at) >> 8) as u8).collect();
+    let answer = Answer {
+        content: content.clone(),
+        is_delta: false,
+    };
     let now = rig.world.now;
     let mut sent = false;
     for _ in 0..4000 {
@@ -316,7 +368,7 @@ fn long_contents_arrive_in_segments() {
             let mut bytes = Vec::new();
             let answered = rig
                 .producer
-                .answer(rig.world.now, request, false, &content, &mut bytes);
+                .answer(rig.world.now, request, &answer, &mut bytes);
             answered.expect("it fits");
             rig.world.send(rig.at, &bytes);
             sent = true;
