@@ -3,7 +3,7 @@
 //! A block has a marker, so that a reader finds the next one after damage, and a checksum over
 //! everything else. A file that ends inside a block lost that block only.
 
-use crate::numbers;
+use prescient_codec::numbers;
 
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
