@@ -45,8 +45,8 @@ pub(crate) struct RecordOptions {
     /// part of the recording faster and the file larger.
     #[arg(long, value_name = "N", default_value_t = prescient_recording::DEFAULT_SNAPSHOT_RATIO)]
     snapshot_ratio: u32,
-    /// Write so many snapshots that every seek takes less than 50 milliseconds with nothing decoded.
-    /// Recordings of large worlds become half as large again.
+    /// Write a snapshot after every 16 KiB, so that the first seek into a part takes some ten
+    /// milliseconds. Recordings of large worlds become half to two thirds larger.
     #[arg(long)]
     fast_seeks: bool,
     /// Speed against size.

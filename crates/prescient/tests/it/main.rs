@@ -15,7 +15,6 @@ mod ends_may_differ;
 mod examples_say_what_they_show;
 mod inputs_are_reconciled;
 mod joining_ends_in_time;
-mod keyframes_travel_as_events;
 mod nobody_is_heard_before_joining;
 mod nonsense_is_refused;
 mod one_client_does_not_drown_the_others;

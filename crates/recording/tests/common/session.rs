@@ -1,4 +1,5 @@
 //! The session of the golden vectors: soldiers with a name and a target who walk, turn, appear and go.
+#![allow(dead_code, reason = "the test and the example use different parts")]
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -106,7 +107,6 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// Reads what [`to_hex`] wrote.
-#[allow(dead_code, reason = "the example only writes")]
 pub(crate) fn from_hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| {

@@ -180,9 +180,7 @@ fn flipped_bits_lose_nothing_before_them_and_are_reported() {
         assert!(ticks >= before && ticks < truth.len(), "byte {at}");
     }
     assert!(blocks > 100, "only {blocks} places were tried");
-    println!(
-        "figure: a bit flipped at {blocks} places: reported, and no tick before it is lost"
-    );
+    println!("figure: a bit flipped at {blocks} places: reported, and no tick before it is lost");
 }
 
 /// Blocks with a right checksum and senseless contents. Fails with a panic if `decode_to` unwraps.

@@ -1,4 +1,5 @@
 //! The messages of the golden vectors of packed keyframes: all kinds, with all edits.
+#![allow(dead_code, reason = "the test and the example use different parts")]
 
 use std::fmt::Write;
 use std::path::PathBuf;
