@@ -12,7 +12,7 @@ use prescient::{
     token_from_text,
 };
 use prescient_net::Clock;
-use prescient_recording::{Recorder, RecorderStatistics, RecordingConfig};
+use prescient_recording::{FAST_SEEK_BYTES, Recorder, RecorderStatistics, RecordingConfig};
 use prescient_sim::world::{CapturedWorld, Source, SourceError};
 use serde_json::json;
 
@@ -45,6 +45,10 @@ pub(crate) struct RecordOptions {
     /// part of the recording faster and the file larger.
     #[arg(long, value_name = "N", default_value_t = prescient_recording::DEFAULT_SNAPSHOT_RATIO)]
     snapshot_ratio: u32,
+    /// Write a snapshot after every 16 KiB, so that the first seek into a part takes some ten
+    /// milliseconds. Recordings of large worlds become half to two thirds larger.
+    #[arg(long)]
+    fast_seeks: bool,
     /// Speed against size.
     #[arg(long, value_enum, default_value_t = ProfileName::Default)]
     profile: ProfileName,
@@ -149,7 +153,7 @@ pub(crate) fn record_source(
         .with_note("name", header.name.clone())
         .with_note(TRACE_NOTE, header.to_line());
     let mut captured = CapturedWorld::new(schema.clone());
-    let mut recorder = Recorder::new(schema, config);
+    let mut recorder = Recorder::new(schema, config).map_err(RecordingError::from)?;
     write(&recorder.take_bytes())?;
     while let Some(update) = source.next_tick()? {
         progress(update.tick);
@@ -188,7 +192,8 @@ fn record_live(options: &RecordOptions) -> Result<RecorderStatistics, RecordComm
     let settings = ClientOptions::default().with_cancel(interrupt.cancel());
     let mut client = Client::join_with(token, schema.clone(), settings)?;
     let interval = Duration::from_secs(1) / options.hz;
-    let mut recorder = ViewRecorder::new(&schema, config(options).with_tick_interval(interval));
+    let mut recorder = ViewRecorder::new(&schema, config(options).with_tick_interval(interval))
+        .map_err(RecordingError::from)?;
     let clock = Clock::start();
     let begun = clock.now();
     let over = options.seconds.map(Duration::from_secs);
@@ -218,9 +223,13 @@ fn record_live(options: &RecordOptions) -> Result<RecorderStatistics, RecordComm
 }
 
 fn config(options: &RecordOptions) -> RecordingConfig {
-    RecordingConfig::default()
+    let config = RecordingConfig::default()
         .with_snapshot_ratio(options.snapshot_ratio)
-        .with_profile(options.profile.into())
+        .with_profile(options.profile.into());
+    match options.fast_seeks {
+        true => config.with_max_segment_bytes(FAST_SEEK_BYTES),
+        false => config,
+    }
 }
 
 /// Whether a source is a server and no file.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{encoder::WINDOW, units::Sequence};
+use crate::{encoder::WINDOW, numbers, units::Sequence};
 
 /// Names the newest applied packet and which of those before it were applied, so the next
 /// acknowledgement makes up for a lost one.
@@ -84,11 +84,7 @@ impl Ack {
         let rest = !self.applied.contains(WINDOW - 1);
         let mut number = u64::from(self.newest.0) << 2 | u64::from(rest) << 1;
         number |= u64::from(self.resync);
-        while number > 0x7f {
-            bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        bytes.push(number as u8);
+        numbers::put(&mut bytes, number);
         let len = missing.iter().rposition(|&byte| byte != fill(rest));
         bytes.extend_from_slice(&missing[..len.map_or(0, |last| last + 1)]);
         bytes
@@ -97,21 +93,7 @@ impl Ack {
     /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for anything else.
     pub fn from_bytes(whole: &[u8]) -> Option<Self> {
         let (&epoch, mut rest) = whole.split_first()?;
-        let mut number = 0u64;
-        for shift in (0..35).step_by(7) {
-            let (&byte, tail) = rest.split_first()?;
-            rest = tail;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                if byte == 0 && shift > 0 {
-                    return None;
-                }
-                break;
-            }
-            if shift == 28 {
-                return None;
-            }
-        }
+        let number = numbers::take(&mut rest)?;
         let newest = Sequence(u32::try_from(number >> 2).ok()?);
         let fill = fill(number & 2 != 0);
         if rest.len() > WORDS * 8 {

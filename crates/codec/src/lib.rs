@@ -95,6 +95,7 @@ mod layout;
 pub mod ledger;
 mod log;
 mod model;
+pub mod numbers;
 mod packet_coder;
 mod past;
 mod population;

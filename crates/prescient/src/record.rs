@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use prescient_codec::history::{Archive, CaptureError};
 use prescient_codec::{HISTORY, Slot};
-use prescient_recording::{RecordError, Recorder, RecorderStatistics, RecordingConfig};
+use prescient_recording::{
+    RecordError, Recorder, RecorderStatistics, RecordingConfig, RecordingConfigError,
+};
 use prescient_replication::{EntityHandle, World};
 use prescient_schema::{Content, Parcel, Schema, Shape};
 
@@ -23,6 +25,9 @@ pub enum RecordingError {
     /// A tick cannot be encoded.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A setting cannot work. Nothing was written.
+    #[error(transparent)]
+    Config(#[from] RecordingConfigError),
     /// What a client shows cannot be captured.
     #[error("cannot capture what the client shows: {0}")]
     Capture(#[from] CaptureError),
@@ -111,7 +116,7 @@ impl Server {
         config: RecordingConfig,
     ) -> Result<(), RecordingError> {
         let schema = self.world().archive().schema().clone();
-        let mut recorder = Recorder::new(schema, config);
+        let mut recorder = Recorder::new(schema, config)?;
         let mut output: Box<dyn Write + Send> = Box::new(output);
         output.write_all(&recorder.take_bytes())?;
         self.recording = Some(ServerRecording {
@@ -146,18 +151,22 @@ pub struct ViewRecorder {
 
 impl ViewRecorder {
     /// A recorder for clients with this schema.
-    pub fn new(schema: &Schema, config: RecordingConfig) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If a setting [cannot work](RecordingConfig::check).
+    pub fn new(schema: &Schema, config: RecordingConfig) -> Result<Self, RecordingConfigError> {
         let schema = Arc::new(schema.clone());
         let names = schema.classes.iter().map(|class| class.name.clone());
-        Self {
+        Ok(Self {
             classes: names.zip(0..).collect(),
             archive: Archive::new(schema.clone(), HISTORY),
-            recorder: Recorder::new(schema.clone(), config),
+            recorder: Recorder::new(schema.clone(), config)?,
             schema,
             shown: BTreeMap::new(),
             ids: BTreeMap::new(),
             next_id: 1,
-        }
+        })
     }
 
     /// Records what the client shows, if its tick is new. Returns whether it was.

@@ -12,8 +12,8 @@ use flate2::write::DeflateEncoder;
 use prescient_codec::{Profile, WIRE_VERSION};
 use prescient_schema::Schema;
 
-use crate::numbers;
 use crate::recording::OpenError;
+use prescient_codec::numbers;
 
 /// What a recording says about itself.
 #[derive(Clone, Debug)]

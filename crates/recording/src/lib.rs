@@ -35,7 +35,7 @@
 //! let schema = Arc::new(SchemaBuilder::new().state::<Ship>().build()?);
 //! let mut archive = Archive::new(schema.clone(), HISTORY);
 //! let config = RecordingConfig::default().with_tick_interval(Duration::from_millis(50));
-//! let mut recorder = Recorder::new(schema, config);
+//! let mut recorder = Recorder::new(schema, config)?;
 //! let mut file = recorder.take_bytes();
 //! let mut slot = None;
 //! for tick in 0..100u8 {
@@ -69,14 +69,14 @@
 //! bytes, so snapshots take at most a fixed share of any recording. The first seek into a stretch
 //! between two snapshots decodes it; a player keeps it as a list of differences, so that later
 //! seeks into it, steps back, and playing at any speed do not decode anything.
-//! [`Player::load_all`] decodes everything in advance.
+//! [`Player::load_all`] decodes everything in advance, and
+//! [`RecordingConfig::with_max_segment_bytes`] makes segments short.
 //!
 //! The bytes are in `docs/wire/recording.md`.
 
 mod block;
 mod compare;
 mod info;
-mod numbers;
 mod player;
 mod recorder;
 mod recording;
@@ -86,7 +86,8 @@ pub use compare::{FieldDifference, compare};
 pub use info::RecordingInfo;
 pub use player::{Player, RecordedEntity};
 pub use recorder::{
-    DEFAULT_SNAPSHOT_RATIO, RecordError, Recorder, RecorderStatistics, RecordingConfig,
+    DEFAULT_SNAPSHOT_RATIO, FAST_SEEK_BYTES, RecordError, Recorder, RecorderStatistics,
+    RecordingConfig, RecordingConfigError,
 };
 pub use recording::{Damage, Fault, OpenError, Recording};
 pub use track::PlayError;

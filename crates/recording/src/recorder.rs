@@ -12,8 +12,8 @@ use thiserror::Error;
 
 use crate::block::{Block, BlockKind, TickRange};
 use crate::info::RecordingInfo;
-use crate::numbers;
 use crate::recording::{MAGIC, VERSION};
+use prescient_codec::numbers;
 
 /// The settings of a [`Recorder`].
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ pub struct RecordingConfig {
     profile: Profile,
     snapshot_ratio: u32,
     max_segment_ticks: u32,
+    max_segment_bytes: usize,
     block_bytes: usize,
     block_ticks: u32,
 }
@@ -35,6 +36,7 @@ impl Default for RecordingConfig {
             profile: Profile::default(),
             snapshot_ratio: DEFAULT_SNAPSHOT_RATIO,
             max_segment_ticks: 1 << 14,
+            max_segment_bytes: usize::MAX,
             block_bytes: 2048,
             block_ticks: 32,
         }
@@ -65,23 +67,79 @@ impl RecordingConfig {
     /// [`DEFAULT_SNAPSHOT_RATIO`] by default. Smaller values make the first seek into a part of the
     /// recording faster and the recording larger.
     pub fn with_snapshot_ratio(mut self, ratio: u32) -> Self {
-        self.snapshot_ratio = ratio.max(1);
+        self.snapshot_ratio = ratio;
         self
     }
 
     /// Sets after how many ticks there is a snapshot in any case, at least 1; 16,384 by default.
     pub fn with_max_segment_ticks(mut self, ticks: u32) -> Self {
-        self.max_segment_ticks = ticks.max(1);
+        self.max_segment_ticks = ticks;
+        self
+    }
+
+    /// Sets after how many bytes there is a snapshot in any case, at least 1; without limit by default.
+    /// The first seek into a part of the recording decodes from the last snapshot, which takes about a
+    /// microsecond per byte. [`FAST_SEEK_BYTES`] makes it about ten times as fast, and recordings of large
+    /// worlds half to two thirds larger.
+    pub fn with_max_segment_bytes(mut self, bytes: usize) -> Self {
+        self.max_segment_bytes = bytes;
         self
     }
 
     /// Sets how many ticks a program that is killed loses at most, from 1 to 1024; 32 by default. Every
     /// block takes 13 bytes, and is also closed at two kilobytes.
     pub fn with_block_ticks(mut self, ticks: u32) -> Self {
-        self.block_ticks = ticks.clamp(1, 1024);
+        self.block_ticks = ticks;
         self
     }
+
+    /// Checks the values.
+    pub fn check(&self) -> Result<(), RecordingConfigError> {
+        let rules = [
+            (
+                (1..=MAX_TICK_INTERVAL).contains(&self.tick_interval.as_nanos()),
+                "tick_interval",
+                "from a nanosecond to a day",
+            ),
+            (self.snapshot_ratio > 0, "snapshot_ratio", AT_LEAST_1),
+            (self.max_segment_ticks > 0, "max_segment_ticks", AT_LEAST_1),
+            (self.max_segment_bytes > 0, "max_segment_bytes", AT_LEAST_1),
+            (
+                (1..=MAX_BLOCK_TICKS).contains(&self.block_ticks),
+                "block_ticks",
+                "from 1 to 1024",
+            ),
+        ];
+        match rules.iter().find(|(holds, ..)| !holds) {
+            Some(&(_, setting, rule)) => Err(RecordingConfigError { setting, rule }),
+            None => Ok(()),
+        }
+    }
 }
+
+/// A setting that cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the setting `{setting}` must be {rule}")]
+pub struct RecordingConfigError {
+    setting: &'static str,
+    rule: &'static str,
+}
+
+impl RecordingConfigError {
+    /// The name of the setting.
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+}
+
+const AT_LEAST_1: &str = "at least 1";
+const MAX_BLOCK_TICKS: u32 = 1024;
+/// A day, in nanoseconds.
+const MAX_TICK_INTERVAL: u128 = 86_400_000_000_000;
+
+/// For [`RecordingConfig::with_max_segment_bytes`]: the first seek into a part takes some ten
+/// milliseconds on an idle core.
+pub const FAST_SEEK_BYTES: usize = 16 << 10;
 
 /// Bytes between two snapshots, as a multiple of the bytes of the first one.
 pub const DEFAULT_SNAPSHOT_RATIO: u32 = 24;
@@ -148,7 +206,12 @@ struct OpenBlock {
 impl Recorder {
     /// A recorder of archives that have this very schema ([`Archive::schema`]). Contracts are not
     /// used, so that the recording opens without them.
-    pub fn new(schema: Arc<Schema>, config: RecordingConfig) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If a setting [cannot work](RecordingConfig::check).
+    pub fn new(schema: Arc<Schema>, config: RecordingConfig) -> Result<Self, RecordingConfigError> {
+        config.check()?;
         let mut plain = Schema::clone(&schema);
         for class in &mut plain.classes {
             class.contract = None;
@@ -171,7 +234,7 @@ impl Recorder {
             payload: &payload,
         };
         block.write(&mut output);
-        Self {
+        Ok(Self {
             layout: Arc::new(Layout::without_contracts(schema)),
             has_references,
             segment: None,
@@ -184,7 +247,7 @@ impl Recorder {
             },
             output,
             config,
-        }
+        })
     }
 
     /// Records the archive's newest tick, with all living entities. Ticks may be skipped.
@@ -266,6 +329,7 @@ impl Recorder {
             || !is_kept
             || segment.bytes >= segment.snapshot_bytes.saturating_mul(ratio)
             || segment.ticks >= self.config.max_segment_ticks
+            || segment.bytes >= self.config.max_segment_bytes
     }
 
     /// A record of the newest tick that follows the last recorded one; `None` if it needs a snapshot.

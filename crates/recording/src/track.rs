@@ -13,10 +13,10 @@ use prescient_schema::{Content, EntityRef, Library, Schema, Shape};
 use thiserror::Error;
 
 use crate::RecordedId;
-use crate::numbers;
 use crate::player::{Entities, RecordedEntity};
 use crate::recorder::IdRuns;
 use crate::recording::{Recording, Segment};
+use prescient_codec::numbers;
 
 /// Why a tick cannot be shown. The player shows the last tick before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -87,6 +87,7 @@ mod tests {
         assert_eq!(KEYFRAME_PROTOCOL_BYTES, 80.0);
         assert!((CASE.bytes_per_second_and_property() - 41.14).abs() < 0.005);
         let break_even = CASE.break_even(KEYFRAME_PROTOCOL_BYTES);
+        println!("figure: {break_even:.3} keyframes/s for the document's own framing");
         assert!((break_even - 0.51425).abs() < 0.00005, "{break_even}");
     }
 }

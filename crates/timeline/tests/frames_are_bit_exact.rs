@@ -1,10 +1,48 @@
 //! The keyframe protocol's frames, compared with the packet in its document and with frames that were
-//! computed by hand from its tables.
+//! computed by hand from its tables; and the messages of packed keyframes.
 
+#[path = "common/packed_messages.rs"]
+mod packed_messages;
+
+use prescient_timeline::packed::Receiver;
 use prescient_timeline::protocol::{Frame, KeyframeKey};
 
 const CAPTURED: &str = include_str!("../../../vectors/timeline/keyframe_protocol/captured.txt");
 const COMPUTED: &str = include_str!("../../../vectors/timeline/keyframe_protocol/frames.txt");
+const PACKED: &str = include_str!("../../../vectors/timeline/packed_v1/messages.txt");
+
+/// Both ends write these messages, and a receiver reads them. Fails if a request has another first byte, if
+/// a base time is absolute in a batch, or if the codec's packets change.
+#[test]
+fn packed_messages_stay_what_they_were() {
+    let (messages, timeline) = packed_messages::play();
+    for (line, (written, kept)) in messages.lines().zip(PACKED.lines()).enumerate() {
+        assert_eq!(written, kept, "line {}", line + 1);
+    }
+    assert_eq!(messages.lines().count(), PACKED.lines().count());
+    let kinds = ["01", "02", "03", "10"];
+    for kind in kinds {
+        let begins = |line: &str| {
+            line.rsplit(' ')
+                .next()
+                .is_some_and(|hex| hex.starts_with(kind))
+        };
+        assert!(PACKED.lines().any(begins), "no message of kind {kind}");
+    }
+    let mut receiver = Receiver::new(packed_messages::config());
+    for line in PACKED
+        .lines()
+        .filter_map(|line| line.strip_prefix("down kept "))
+    {
+        let bytes: Vec<u8> = line
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect();
+        let _ = receiver.handle(&bytes);
+    }
+    assert!(receiver.timeline().curves().eq(timeline.curves()));
+}
 
 /// Fails if any field moves by a bit, or the value is sent as a float.
 #[test]

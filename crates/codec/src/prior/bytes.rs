@@ -14,6 +14,7 @@ use crate::{
         repeats::{REPEATS, Repeats},
         start::{TrainedPage, is_page_size},
     },
+    numbers,
     predict::Costs,
 };
 
@@ -284,39 +285,22 @@ impl Reader<'_> {
 }
 
 impl Writer {
-    fn number(&mut self, mut value: u64) {
-        while value > 0x7F {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+    fn number(&mut self, value: u64) {
+        numbers::put(&mut self.0, value);
     }
 
     fn signed(&mut self, value: i64) {
-        self.number((value << 1 ^ value >> 63) as u64);
+        numbers::put_signed(&mut self.0, value);
     }
 
     fn name(&mut self, name: &str) {
-        self.number(name.len() as u64);
-        self.0.extend(name.as_bytes());
+        numbers::put_bytes(&mut self.0, name.as_bytes());
     }
 }
 
 impl<'a> Reader<'a> {
     fn number(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let part = u64::from(byte & 0x7F);
-            if part << shift >> shift != part || (byte == 0 && shift > 0) {
-                return None;
-            }
-            value |= part << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
+        numbers::take(&mut self.bytes)
     }
 
     fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
@@ -324,14 +308,11 @@ impl<'a> Reader<'a> {
     }
 
     fn signed(&mut self) -> Option<i64> {
-        let value = self.number()?;
-        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+        numbers::take_signed(&mut self.bytes)
     }
 
     fn name(&mut self) -> Option<String> {
-        let length: usize = self.small()?;
-        let (name, rest) = self.bytes.split_at_checked(length)?;
-        self.bytes = rest;
+        let name = numbers::take_bytes(&mut self.bytes)?;
         Some(core::str::from_utf8(name).ok()?.into())
     }
 

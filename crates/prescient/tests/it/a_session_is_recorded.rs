@@ -57,7 +57,7 @@ fn a_server_and_a_client_are_recorded() {
     let file = Shared::default();
     server.record(file.clone()).unwrap();
     let mut client = server.local_client();
-    let mut view = ViewRecorder::new(&schema, RecordingConfig::default());
+    let mut view = ViewRecorder::new(&schema, RecordingConfig::default()).unwrap();
     let mut view_bytes = view.take_bytes();
     let (mut guards, mut truth, mut shown) = (Vec::new(), Seen::new(), Seen::new());
     for tick in 1..200u32 {

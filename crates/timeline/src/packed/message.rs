@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use prescient_codec::numbers::{put, put_bytes, put_signed, take, take_bytes, take_signed};
+
 use super::steps::SteppedKeyframe;
 
 /// A message of the sender.
@@ -68,8 +70,7 @@ impl<'a> Message<'a> {
         }
         put_signed(&mut out, self.base_time);
         for layer in &self.layers {
-            put(&mut out, layer.adds.len() as u64);
-            out.extend_from_slice(&layer.adds);
+            put_bytes(&mut out, &layer.adds);
             put(&mut out, layer.edits.len() as u64);
             for (property, edit) in &layer.edits {
                 put(&mut out, u64::from(*property));
@@ -100,7 +101,9 @@ impl<'a> Message<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (&kind, mut from) = bytes.split_first()?;
         let from = &mut from;
+        // A sender never reaches the last number, so the next one exists.
         let sequence = take(from)?;
+        sequence.checked_add(1)?;
         let kind = match kind {
             BATCH => Kind::Batch,
             RESUME => {
@@ -114,9 +117,7 @@ impl<'a> Message<'a> {
         let base_time = take_signed(from)?;
         let mut layers = Vec::new();
         while !from.is_empty() {
-            let len = usize::try_from(take(from)?).ok()?;
-            let (adds, rest) = from.split_at_checked(len)?;
-            *from = rest;
+            let adds = take_bytes(from)?;
             let count = take(from)?;
             let mut edits = Vec::new();
             for _ in 0..count {
@@ -167,40 +168,6 @@ pub(super) fn read_request(bytes: &[u8]) -> Option<u64> {
     let (&kind, mut rest) = bytes.split_first()?;
     let from = take(&mut rest)?;
     (kind == REQUEST && rest.is_empty()).then_some(from)
-}
-
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn take(from: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for at in 0..10 {
-        let (&byte, rest) = from.split_first()?;
-        *from = rest;
-        let part = u64::from(byte & 0x7F);
-        if at == 9 && part > 1 {
-            return None;
-        }
-        number |= part << (7 * at);
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
-}
-
-fn put_signed(out: &mut Vec<u8>, number: i64) {
-    put(out, (number << 1 ^ number >> 63) as u64);
-}
-
-fn take_signed(from: &mut &[u8]) -> Option<i64> {
-    let number = take(from)?;
-    Some((number >> 1) as i64 ^ -((number & 1) as i64))
 }
 
 const BATCH: u8 = 1;

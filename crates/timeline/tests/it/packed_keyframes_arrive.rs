@@ -90,8 +90,7 @@ fn random_operation(random: &mut Random, now: i64) -> Operation<[f64; 2]> {
     Operation { property, edit }
 }
 
-/// Fails if a layer may have two operations on a property, if a keyframe equal to the one before is not
-/// seen as new (`IS_ODD` constant), or if a `Resume` keeps the old decoder.
+/// Fails if a layer may have two operations on a property, or if a `Resume` keeps the old decoder.
 #[test]
 fn both_ends_have_the_same_curves_whatever_is_lost() {
     for seed in 0..20 {
@@ -142,6 +141,21 @@ fn both_ends_have_the_same_curves_whatever_is_lost() {
             "seed {seed}"
         );
     }
+}
+
+/// Its row is that of the one before, because times are relative to the message. Fails if `IS_ODD` is constant.
+#[test]
+fn a_keyframe_like_the_one_before_arrives() {
+    let mut sender = Sender::new(config(0.01));
+    let mut receiver = Receiver::new(config(0.01));
+    exchange(&mut sender, &mut receiver, || false);
+    for now in [100, 200, 300] {
+        sender.apply(&add(1, now + 500, 5.0)).unwrap();
+        sender.flush(Time::from_millis(now));
+        exchange(&mut sender, &mut receiver, || false);
+    }
+    assert_eq!(receiver.timeline().keyframe_count(), 3);
+    assert!(same(receiver.timeline(), sender.timeline()));
 }
 
 /// Fails if `flush` waits for the interval, or `handle_timeout` does not.

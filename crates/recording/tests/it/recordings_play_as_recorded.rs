@@ -24,7 +24,7 @@ fn record(name: &str, config: RecordingConfig) -> Recorded {
     let mut source = open(name).unwrap();
     let schema = source.schema().unwrap();
     let mut captured = CapturedWorld::new(schema.clone());
-    let mut recorder = Recorder::new(schema, config);
+    let mut recorder = Recorder::new(schema, config).unwrap();
     let mut bytes = recorder.take_bytes();
     let mut truth = BTreeMap::new();
     while let Some(update) = source.next_tick().unwrap() {
@@ -142,6 +142,10 @@ fn a_recording_cut_anywhere_opens_up_to_its_last_complete_block() {
         assert_eq!(truth.range(..=last).count() as u64, ticks, "cut at {end}");
     }
     assert_eq!(seen, truth.len() as u64);
+    println!(
+        "figure: a recording of {seen} ticks cut at each of {} bytes: no tick of a complete block is lost",
+        bytes.len()
+    );
 }
 
 /// Fails if a block's checksum is not compared, or if blocks after damage are appended to the segment
@@ -176,6 +180,7 @@ fn flipped_bits_lose_nothing_before_them_and_are_reported() {
         assert!(ticks >= before && ticks < truth.len(), "byte {at}");
     }
     assert!(blocks > 100, "only {blocks} places were tried");
+    println!("figure: a bit flipped at {blocks} places: reported, and no tick before it is lost");
 }
 
 /// Blocks with a right checksum and senseless contents. Fails with a panic if `decode_to` unwraps.
@@ -250,6 +255,12 @@ fn two_players_are_compared() {
     assert_eq!(count(|d| matches!(d, FieldDifference::OnlySecond(_))), new);
     let is_value = |d: &FieldDifference| matches!(d, FieldDifference::Value { .. });
     assert!(differences.iter().any(is_value));
+    let nothing = Player::new(players[1].recording().clone());
+    let only_second = after.keys().map(|&id| FieldDifference::OnlySecond(id));
+    assert_eq!(
+        compare(&nothing, &players[1]),
+        only_second.collect::<Vec<_>>()
+    );
 }
 
 #[derive(State, Clone, Debug, PartialEq)]
@@ -275,7 +286,7 @@ fn contracts_are_not_needed_and_references_keep_their_targets() {
     let schema = Arc::new(SchemaBuilder::new().state::<Soldier>().build().unwrap());
     let mut archive = Archive::new(schema.clone(), HISTORY);
     let config = RecordingConfig::default().with_max_segment_ticks(25);
-    let mut recorder = Recorder::new(schema, config);
+    let mut recorder = Recorder::new(schema, config).unwrap();
     let mut bytes = recorder.take_bytes();
     let mut slots = Vec::new();
     let mut truth = Vec::new();
@@ -336,13 +347,12 @@ fn soldier(number: u32, target: Ref<Soldier>) -> Soldier {
 }
 
 /// A recorder that was not asked for longer than the archive's history starts again with a snapshot.
-/// Fails if `is_kept` is ignored.
 #[test]
 fn ticks_may_be_skipped() {
     let mut source = open("world:rts?seed=9&ticks=700&count=20").unwrap();
     let schema = source.schema().unwrap();
     let mut captured = CapturedWorld::new(schema.clone());
-    let mut recorder = Recorder::new(schema, RecordingConfig::default());
+    let mut recorder = Recorder::new(schema, RecordingConfig::default()).unwrap();
     let mut bytes = recorder.take_bytes();
     let mut truth = BTreeMap::new();
     let mut number = 0;
@@ -385,10 +395,47 @@ fn other_bytes_are_refused() {
     newer[8] = 9;
     let error = Recording::open(newer).unwrap_err().to_string();
     assert!(error.contains("version 9"), "{error}");
-    let empty = Recorder::new(Arc::new(Schema::default()), RecordingConfig::default());
-    let mut empty_bytes = empty;
-    let mut bytes = empty_bytes.take_bytes();
-    bytes.extend(empty_bytes.finish());
+    let config = RecordingConfig::default();
+    let mut empty = Recorder::new(Arc::new(Schema::default()), config).unwrap();
+    let mut bytes = empty.take_bytes();
+    bytes.extend(empty.finish());
     let recording = Arc::new(Recording::open(bytes).unwrap());
     assert_eq!(Player::new(recording).seek(0), Err(PlayError::Empty));
+}
+
+/// Fails if `is_snapshot_due` does not look at the bytes since the snapshot.
+#[test]
+fn segments_end_after_their_bytes() {
+    let world = "world:rts?seed=3&ticks=90&count=12";
+    let few = record(world, RecordingConfig::default());
+    let many = record(
+        world,
+        RecordingConfig::default().with_max_segment_bytes(100),
+    );
+    let snapshots = |bytes: &[u8]| Recording::open(bytes).unwrap().snapshots().count();
+    let (few, many) = (snapshots(&few.bytes), snapshots(&many.bytes));
+    assert!(many >= 2 * few, "{few} and {many} snapshots");
+}
+
+/// Fails if `Recorder::new` does not check its configuration, or a rule is dropped.
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let default = RecordingConfig::default;
+    let wrong = [
+        (
+            default().with_tick_interval(Duration::ZERO),
+            "tick_interval",
+        ),
+        (default().with_tick_interval(Duration::MAX), "tick_interval"),
+        (default().with_snapshot_ratio(0), "snapshot_ratio"),
+        (default().with_max_segment_ticks(0), "max_segment_ticks"),
+        (default().with_max_segment_bytes(0), "max_segment_bytes"),
+        (default().with_block_ticks(0), "block_ticks"),
+        (default().with_block_ticks(1025), "block_ticks"),
+    ];
+    for (config, setting) in wrong {
+        let refused = Recorder::new(Arc::new(Schema::default()), config);
+        assert_eq!(refused.err().map(|error| error.setting()), Some(setting));
+    }
+    assert_eq!(default().with_block_ticks(1024).check(), Ok(()));
 }
