@@ -13,6 +13,7 @@ use prescient_replication::{
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
 
+use crate::blobs::BlobEvent;
 use crate::clock::Clock;
 use crate::error::JoinError;
 use crate::local::LocalClient;
@@ -37,6 +38,8 @@ pub enum ClientEvent {
     OtherSettings(SettingsMismatch),
     /// The shown world changed.
     Change(Change),
+    /// Something happened to a blob ([`Client::offer_blob`]).
+    Blob(BlobEvent),
     /// The server has been silent for a while; it may resume.
     Silent,
     /// The silent server is responsive again.
@@ -259,6 +262,40 @@ impl Client {
         self.view.entities()
     }
 
+    /// All visible entities of a type, with their values in its first table.
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, State};
+    /// # #[derive(State)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # #[derive(State)]
+    /// # struct Turret { #[state(step = 0.1)] angle: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::offline(Schema::of::<(Tank, Turret)>()?, Everything)?;
+    /// let mut client = server.local_client();
+    /// server.step()?.spawn(&Tank { x: 2.5 })?;
+    /// server.step()?.spawn(&Turret { angle: 0.5 })?;
+    /// server.send();
+    /// while client.poll().is_some() {}
+    /// for (entity, tank) in client.all::<Tank>() {
+    ///     assert_eq!(tank.x, 2.5);
+    ///     assert_eq!(client.tick_of(entity), client.tick());
+    /// }
+    /// assert_eq!(client.all::<Tank>().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn all<T: State>(&self) -> impl Iterator<Item = (EntityHandle, T)> {
+        let entities = self.view.entities();
+        entities.filter_map(|entity| Some((entity, self.view.get(entity)?)))
+    }
+
+    /// The tick of an entity's value in its first table. It may be older than [`tick`](Self::tick)
+    /// if packets are too small for all entities.
+    pub fn tick_of(&self, entity: EntityHandle) -> Option<Tick> {
+        self.view.tick_of(entity, 0)
+    }
+
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
     /// another type or is gone.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
@@ -319,8 +356,8 @@ impl Client {
     }
 
     /// The entity that a reference in a value refers to; `None` if it is not visible, or not yet.
-    pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
-        self.view.resolve(reference)
+    pub fn resolve(&self, reference: impl Into<EntityRef>) -> Option<EntityHandle> {
+        self.view.resolve(reference.into())
     }
 
     /// The reference to an entity, for use in a value that is sent to the server.
@@ -355,6 +392,10 @@ impl Client {
             // A report that finds no room is dropped, like a lost packet.
             let _ = self.send(STATE, &message);
         }
+    }
+
+    pub(crate) fn carrier_mut(&mut self) -> &mut dyn Carrier {
+        &mut *self.carrier
     }
 
     /// The client of the replication layer, for [`Views`](crate::Views) and queries that this type
@@ -498,6 +539,10 @@ impl Client {
                         None => ClientEvent::Joined,
                     });
                 }
+            }
+            CarrierEvent::Received { received, .. } => {
+                let blob = BlobEvent::of(received).map(ClientEvent::Blob);
+                self.events.extend(blob);
             }
             CarrierEvent::Failed(error) => self.fail(error),
             CarrierEvent::Silent(_) => self.events.push_back(ClientEvent::Silent),
