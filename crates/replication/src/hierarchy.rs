@@ -16,7 +16,8 @@ impl WorldStep<'_> {
         entity: impl Into<EntityRef>,
         parent: Option<EntityRef>,
     ) -> Result<(), WorldError> {
-        let child = self.find(entity.into())?;
+        let entity = entity.into();
+        let child = self.find(entity)?;
         let parent = match parent {
             Some(parent) => Some(self.find(parent)?),
             None => None,
