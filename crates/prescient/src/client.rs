@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+#[cfg(feature = "tokio")]
+use prescient_channels::Time;
 use prescient_channels::{
     Carrier, CarrierEvent, ChannelId, CloseReason, ConnectError, ConnectionId, Input, InputError,
     InputTick, Keys, Received, SendError, Statistics,
@@ -182,7 +184,7 @@ impl Client {
     }
 
     /// Explains why there is no connection, or why the server does not respond over it.
-    fn why_not_joined(&self, error: ConnectError) -> JoinError {
+    pub(crate) fn why_not_joined(&self, error: ConnectError) -> JoinError {
         match self.connected {
             true => JoinError::NoAnswer,
             false => JoinError::Connection(self.carrier.explain(error)),
@@ -255,6 +257,28 @@ impl Client {
                 None => {}
             }
         }
+    }
+
+    /// Handles what has arrived; returns the time that is left until then, or zero if a megabyte of
+    /// events waits to be polled.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn receive_until(&mut self, until: Time) -> Duration {
+        self.tend_connection();
+        while !self.view.is_full()
+            && let Some(event) = self.carrier.poll()
+        {
+            self.handle(event);
+        }
+        self.answer();
+        match self.view.is_full() {
+            true => Duration::ZERO,
+            false => until.since(self.clock.now()),
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// All visible entities.

@@ -130,6 +130,8 @@ mod record;
 mod server;
 #[cfg(feature = "named")]
 mod spectators;
+#[cfg(feature = "tokio")]
+mod tokio;
 #[cfg(feature = "udp")]
 mod udp;
 mod watch;

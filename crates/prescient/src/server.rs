@@ -420,17 +420,43 @@ impl Server {
     /// Clients are told when ticks are due, which gives them
     /// [`Client::server_tick`].
     pub fn next_tick(&mut self) {
+        let due = self.next_due();
+        self.wait(due.since(self.carriers.now()));
+        self.begin_scheduled(due);
+    }
+
+    /// When the next tick is due.
+    pub(crate) fn next_due(&mut self) -> Time {
         let (now, interval) = (self.carriers.now(), self.options.tick_interval);
-        let due = match self.due {
+        match self.due {
             Some(due) if now.since(due.after(interval)) < MAX_BEHIND => due.after(interval),
             _ => {
                 self.without_clock = self.peers().collect();
                 now
             }
-        };
-        self.wait(due.since(now));
+        }
+    }
+
+    /// Notes that a tick is due now.
+    pub(crate) fn begin_scheduled(&mut self, due: Time) {
         self.due = Some(due);
         self.ticks.schedule();
+    }
+
+    /// Handles what has arrived; returns the time that is left until then.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn receive_until(&mut self, until: Time) -> Duration {
+        while self.carriers.now() < until
+            && let Some((peer, event)) = self.carriers.poll()
+        {
+            self.handle(peer, event);
+        }
+        until.since(self.carriers.now())
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn now(&self) -> Time {
+        self.carriers.now()
     }
 
     /// Tells peers when ticks are due, after that of the present tick is known.
