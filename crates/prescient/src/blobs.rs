@@ -1,6 +1,6 @@
 //! Blobs: large data such as maps and replays, sent beside the game.
 
-use prescient_channels::{BlobError, BlobId, ConnectionId, Received};
+use prescient_channels::{BlobError, BlobId, Carrier, ConnectionId, Received};
 use prescient_replication::PeerId;
 
 use crate::client::Client;
@@ -104,20 +104,48 @@ impl Server {
         label: &[u8],
         bytes: Vec<u8>,
     ) -> Result<BlobId, BlobError> {
-        let (carrier, connection) = self.carrier_of(peer).ok_or(BlobError::NotConnected)?;
-        carrier.offer_blob(connection, label, bytes)
+        let offered = self.with_carrier_of(peer, |carrier, connection| {
+            carrier.offer_blob(connection, label, bytes)
+        });
+        self.unless_leaving(peer, offered, BlobId::new(u64::MAX, true))
     }
 
     /// Accepts a blob that a peer [offered](BlobEvent::Offered).
     pub fn accept_blob(&mut self, peer: PeerId, blob: BlobId) -> Result<(), BlobError> {
-        let (carrier, connection) = self.carrier_of(peer).ok_or(BlobError::NotConnected)?;
-        carrier.accept_blob(connection, blob)
+        let accepted = self.with_carrier_of(peer, |carrier, connection| {
+            carrier.accept_blob(connection, blob)
+        });
+        self.unless_leaving(peer, accepted, ())
     }
 
     /// Refuses or stops a peer's blob, or withdraws one that was offered to it.
     pub fn cancel_blob(&mut self, peer: PeerId, blob: BlobId) -> Result<(), BlobError> {
+        let cancelled = self.with_carrier_of(peer, |carrier, connection| {
+            carrier.cancel_blob(connection, blob)
+        });
+        self.unless_leaving(peer, cancelled, ())
+    }
+
+    fn with_carrier_of<T>(
+        &mut self,
+        peer: PeerId,
+        call: impl FnOnce(&mut dyn Carrier, ConnectionId) -> Result<T, BlobError>,
+    ) -> Result<T, BlobError> {
         let (carrier, connection) = self.carrier_of(peer).ok_or(BlobError::NotConnected)?;
-        carrier.cancel_blob(connection, blob)
+        call(carrier, connection)
+    }
+
+    /// A call about a peer whose connection has ended does nothing until that was polled.
+    fn unless_leaving<T>(
+        &self,
+        peer: PeerId,
+        result: Result<T, BlobError>,
+        nothing: T,
+    ) -> Result<T, BlobError> {
+        match result {
+            Err(BlobError::NotConnected) if self.is_known(peer) => Ok(nothing),
+            result => result,
+        }
     }
 }
 

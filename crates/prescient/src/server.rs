@@ -516,6 +516,11 @@ impl Server {
         self.carriers.of(peer)
     }
 
+    /// Whether the program has not polled the end of a peer yet.
+    pub(crate) fn is_known(&self, peer: PeerId) -> bool {
+        self.clients.contains_key(&peer) || self.leaving.contains(&peer)
+    }
+
     /// The account id of a peer.
     pub fn client_of(&self, peer: PeerId) -> Option<ClientId> {
         self.clients.get(&peer).copied()

@@ -79,7 +79,13 @@ fn nothing_fails_between_joined_and_left() {
         server.resync(peer).expect("resync");
         server.keep_ledger(peer, true).expect("keep_ledger");
         server.move_to(peer, other).expect("move_to");
+        server
+            .offer_blob(peer, b"map", vec![1])
+            .expect("offer_blob");
         server.kick(peer);
+        server
+            .offer_blob(peer, b"map", vec![1])
+            .expect("offer_blob");
         assert_eq!(server.keys(peer), 0);
     }
     let peer = met.expect("it joined");
