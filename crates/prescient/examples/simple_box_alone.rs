@@ -1,6 +1,8 @@
 //! A box slides to and fro, without a network: `cargo run -p prescient --example simple_box_alone`.
 //! Compare it with `simple_box`, which is the same game on a server and a client.
 
+#![allow(clippy::disallowed_methods, reason = "it keeps its own pace")]
+
 use std::error::Error;
 
 struct Slider {
