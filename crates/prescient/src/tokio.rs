@@ -34,25 +34,14 @@ impl Server {
     /// ```
     pub async fn next_tick_async(&mut self) {
         let due = self.next_due();
-        loop {
-            let left = self.receive_until(due);
-            if left.is_zero() {
-                return self.begin_scheduled(due);
-            }
-            tokio::time::sleep(left.min(TURN)).await;
-        }
+        wait(|| self.receive_until(due)).await;
+        self.begin_scheduled(due);
     }
 
     /// Like [`wait`](Self::wait), without blocking the thread.
     pub async fn wait_async(&mut self, span: Duration) {
         let until = self.now().after(span);
-        loop {
-            let left = self.receive_until(until);
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left.min(TURN)).await;
-        }
+        wait(|| self.receive_until(until)).await;
     }
 }
 
@@ -84,13 +73,18 @@ impl Client {
     /// Like [`wait`](Self::wait), without blocking the thread. Looks for packets every millisecond.
     pub async fn wait_async(&mut self, span: Duration) {
         let until = self.now().after(span);
-        loop {
-            let left = self.receive_until(until);
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left.min(TURN)).await;
+        wait(|| self.receive_until(until)).await;
+    }
+}
+
+/// Receives until no time is left.
+async fn wait(mut receive: impl FnMut() -> Duration) {
+    loop {
+        let left = receive();
+        if left.is_zero() {
+            return;
         }
+        tokio::time::sleep(left.min(TURN)).await;
     }
 }
 
